@@ -45,9 +45,12 @@ func (a verbs) doctorCommand() *cobra.Command {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
 			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
-			// A health check with a misspelt name must not pass.
-			if len(checks) == 0 {
-				return app.NewUsageError("doctor: unknown check "+strings.Join(only, ", "), "sentinel doctor shows them all")
+			// A health check with a misspelt name must not pass, also beside others.
+			unknown := slices.DeleteFunc(only, func(name string) bool {
+				return slices.ContainsFunc(checks, func(c doctor.Check) bool { return c.Name == name })
+			})
+			if len(unknown) > 0 {
+				return app.NewUsageError("doctor: unknown check "+strings.Join(unknown, ", "), "sentinel doctor shows them all")
 			}
 			return a.showChecks(checks)
 		},

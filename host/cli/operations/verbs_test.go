@@ -135,6 +135,7 @@ func TestDoctor(t *testing.T) {
 			Stdout: []string{"fail  server  no server answers for DIR/site/.sentinel/state\n              mend: start one with sentinel serve\n"}},
 		{Args: []string{"doctor", "--only", "server", "-o", "json"}, Code: 1, Stdout: []string{"\"status\": \"fail\"\n}\n", "\"fix\": \"start one with sentinel serve\""}},
 		{Args: []string{"doctor", "--only", "servre"}, Code: 2, Stderr: []string{"doctor: unknown check servre\nhint: sentinel doctor shows them all\n"}},
+		{Args: []string{"doctor", "--only", "configuration", "--only", "servre", "--only", "modle"}, Code: 2, Stderr: []string{"doctor: unknown check servre, modle\n"}},
 		{Args: []string{"doctor", "a", "b"}, Code: 2, Stderr: []string{`sentinel doctor: unexpected argument "b"`}},
 	})
 }
