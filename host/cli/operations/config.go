@@ -56,7 +56,7 @@ func (a verbs) configCommand() *cobra.Command {
 				if err != nil {
 					return app.Invalid(err)
 				}
-				a.Info("%s is in order", l.File)
+				a.Info("%s", inOrder(l))
 				return nil
 			},
 		})

@@ -104,11 +104,16 @@ func (a verbs) probeConfig(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// No file is nothing wrong: most hosts have none.
+	return inOrder(l), nil
+}
+
+// inOrder describes a configuration without problems. Having no file is not one: most
+// hosts have none.
+func inOrder(l *config.Loaded) string {
 	if _, err := os.Stat(l.File); errors.Is(err, os.ErrNotExist) {
-		return "there is no file, so defaults hold", nil
+		return "there is no file, so defaults hold"
 	}
-	return l.File + " is in order", nil
+	return l.File + " is in order"
 }
 
 // probeModel looks for a model as a host would, but asks no server: that would

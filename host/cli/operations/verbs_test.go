@@ -44,6 +44,7 @@ func TestConfig(t *testing.T) {
 		{Args: []string{"config", "show"}, Files: bad, Code: 2, Stderr: wrong},
 		{Args: []string{"config", "check"}, Files: bad, Code: 3, Stderr: wrong},
 		{Args: []string{"config", "check"}, Files: good, Stderr: []string{"DIR/sentinel/config.json is in order\n"}},
+		{Args: []string{"config", "check"}, Stderr: []string{"there is no file, so defaults hold\n"}},
 		{Args: []string{"config", "check", "other.json"}, Files: map[string]string{"other.json": `{"logs": {"level": "loud"}}`, "sentinel/config.json": "{}"}, Code: 3,
 			Stderr: []string{`DIR/other.json:1:`, `"loud" is none of debug, info, warn, error`}},
 		{Args: []string{"config", "check", "other.json"}, Files: map[string]string{"other.json": "{}", "sentinel/config.json": "{"}, Stderr: []string{"DIR/other.json is in order\n"}},
