@@ -73,8 +73,8 @@ func (a verbs) showSettings(l *config.Loaded, only []string, origin bool) error 
 		}
 		return app.NotFound("`sentinel config show` lists them", "there is no setting %q", only[0])
 	}
-	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(l.Settings)
+	if done, err := app.WriteItems(a.App, l.Settings, l.Settings); done {
+		return err
 	}
 	var rows []output.Row
 	for _, s := range l.Settings {

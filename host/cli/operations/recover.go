@@ -62,11 +62,8 @@ func (a verbs) listSnapshots() error {
 	if err != nil {
 		return err
 	}
-	if a.Flags.Output != output.FormatTable {
-		if list == nil {
-			list = []runtime.Snapshot{}
-		}
-		return a.WriteJSON(list)
+	if done, err := app.WriteItems(a.App, list, list); done {
+		return err
 	}
 	if len(list) == 0 {
 		a.Info("no snapshot in %s", a.Relative(a.State()))

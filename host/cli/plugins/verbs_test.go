@@ -233,6 +233,7 @@ func TestLock(t *testing.T) {
 	follow(t, dir, []step{
 		{args: "plugin lock --plugins here", code: 4, stdout: "count.wasm  changed  count   1        " + short(echo) + "  the lock says " + short(count) + "\n", stderr: "check lock: count.wasm is changed\n"},
 		{args: "plugin lock --plugins here -o json", code: 4, stdout: `"digest": "` + of(echo) + `"`},
+		{args: "plugin lock --plugins here -o jsonl", code: 4, stdout: `{"file":"count.wasm","state":"changed","digest":"` + of(echo) + `",`},
 		{args: "plugin unlock --plugins here echo", code: 5, stderr: `unlock plugin "echo": the lock does not name it`},
 		{args: "plugin unlock --plugins here count.wasm", stderr: "count.wasm is not locked any more; it was count 1, " + of(count) + "\n"},
 		{args: "plugin lock --plugins here count.wasm", stdout: "count.wasm  locked  echo    1        " + short(echo) + "\n"},
