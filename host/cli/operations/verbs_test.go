@@ -160,6 +160,26 @@ func TestRepair(t *testing.T) {
 	})
 }
 
+// The example in the help of recover names a file as recover list shows them.
+func TestSnapshots(t *testing.T) {
+	e, dir := &clitest.Engine{}, t.TempDir()
+	_, name, ok := strings.Cut(clitest.Run(t, e, dir, "", "recover", "--help").Stdout, "sentinel recover --from ")
+	name, _, _ = strings.Cut(name, "\n")
+	if !ok || !strings.HasSuffix(name, "-hourly-9f86d081884c7d65.db") {
+		t.Fatalf("the example has %q", name)
+	}
+	clitest.Write(t, dir, map[string]string{"state/snapshots/" + name: "12345", "state/snapshots/20260101T000000.000Z-upgrade-9f86d081884c7d65.db": "1", "state/snapshots/other.db": ""})
+	path := filepath.Join(dir, "state", "snapshots", name)
+	for format, want := range map[string]string{
+		"table": name + "   2026-01-0", "json": "[\n  {\n    \"path\": \"" + path, "jsonl": fmt.Sprintf("{\"path\":%q,\"taken\":\"2026-01-02T03:04:05Z\",\"why\":\"hourly\",\"store\":\"9f86d081884c7d65\",\"bytes\":5}\n{", path),
+	} {
+		out := clitest.Run(t, e, dir, "", "recover", "list", "--state", "state", "-o", format)
+		if out.Code != 0 || !strings.Contains(out.Stdout, want) || strings.Contains(out.Stdout, "other.db") {
+			t.Errorf("%s: %+v, want %q", format, out, want)
+		}
+	}
+}
+
 func TestServe(t *testing.T) {
 	// Settings are read before anything is made in the folder.
 	for _, c := range []struct{ args, stderr string }{
