@@ -166,6 +166,8 @@ func TestModules(t *testing.T) {
 		{Args: []string{"plugin", "call", "count.wasm", "--input", "@absent.json"}, Code: 5, Stderr: []string{"--input: stat DIR/absent.json"}},
 		{Args: []string{"plugin", "call", "count.wasm", "--fake", "absent.json"}, Code: 5, Stderr: []string{"--fake: stat DIR/absent.json"}},
 		{Args: []string{"plugin", "call", "count.wasm", "--fake", "fakes.json"}, Code: 2, Stderr: []string{"read fakes: entry 1, sentinel_emit: want either ok or error\n"}},
+		{Args: []string{"plugin", "bench", "count.wasm", "--n", "0"}, Code: 2, Stderr: []string{"--n 0 is below 1\n"}},
+		{Args: []string{"plugin", "bench", "count.wasm", "--n", "1", "-o", "jsonl"}, Stdout: []string{`{"what":"step, fresh instance","ms":`, `,"n":1,"note":"instance, describe and step`, "\n" + `{"what":"memory after it","bytes":65536,`}},
 		{Args: []string{"plugin", "test", "count.wasm", "--run", "("}, Code: 2, Stderr: []string{"plugin test: --run: error parsing regexp"}},
 		{Args: []string{"plugin", "test", "count.wasm"}, Code: 5, Stderr: []string{"plugin test: stat DIR/tests/cases.json", "--cases names another file"}},
 		{Args: []string{"plugin", "test", "count.wasm", "--abi", "--cases", "absent.json"}, Code: 5, Stderr: []string{"absent.json"}},
