@@ -51,7 +51,7 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 			"  sentinel plugin allow report --folder data=reports:rw --secret TOKEN=api.example.com --timeout 30s",
 		Args: app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			params, err := f.params(args[0], a)
+			params, err := f.params(args[0], a, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -81,8 +81,8 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 	return c
 }
 
-// params are the flags as the command takes them.
-func (f allowFlags) params(name string, a verbs) (map[string]any, error) {
+// params are the flags as the command takes them. given reports whether a flag was used.
+func (f allowFlags) params(name string, a verbs, given func(flag string) bool) (map[string]any, error) {
 	p := map[string]any{"name": name, "by": a.User()}
 	set := func(key string, value any, given bool) {
 		if given {
@@ -120,8 +120,11 @@ func (f allowFlags) params(name string, a verbs) (map[string]any, error) {
 		}
 		folders[word] = plugin.Folder{Path: path, Write: write}
 	}
-	if f.memory < 0 || f.timeout < 0 || f.timeout > 0 && f.timeout < time.Millisecond {
-		return nil, app.NewUsageError("--memory and --timeout are more than nothing", "")
+	if given("memory") && f.memory < 1 {
+		return nil, app.NewUsageError(fmt.Sprintf("--memory %d is below 1", f.memory), "")
+	}
+	if given("timeout") && f.timeout < time.Millisecond {
+		return nil, app.NewUsageError(fmt.Sprintf("--timeout %s is below 1ms", f.timeout), "")
 	}
 	set("only", only, len(only) > 0)
 	set("deny", f.deny, len(f.deny) > 0)

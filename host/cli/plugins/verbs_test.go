@@ -76,6 +76,11 @@ func TestAllow(t *testing.T) {
 		{Args: []string{"plugin", "allow", "scan", "--secret", "=a.example.com"}, Code: 2, Stderr: []string{`--secret "=a.example.com" is not NAME=HOST[,HOST...]`}},
 		{Args: []string{"plugin", "allow", "scan", "--folder", "data="}, Code: 2, Stderr: []string{`--folder "data=" is not WORD=PATH[:rw]`}},
 		{Args: []string{"plugin", "allow", "scan", "--folder", "data=a", "--folder", "data=b"}, Code: 2, Stderr: []string{"--folder data is given twice"}},
+		{Args: []string{"plugin", "allow", "scan", "--memory", "0"}, Code: 2, Stderr: []string{"--memory 0 is below 1\n"}},
+		{Args: []string{"plugin", "allow", "scan", "--memory", "-64"}, Code: 2, Stderr: []string{"--memory -64 is below 1\n"}},
+		{Args: []string{"plugin", "allow", "scan", "--timeout", "0"}, Code: 2, Stderr: []string{"--timeout 0s is below 1ms\n"}},
+		{Args: []string{"plugin", "allow", "scan", "--timeout", "-1s"}, Code: 2, Stderr: []string{"--timeout -1s is below 1ms\n"}},
+		{Args: []string{"plugin", "allow", "scan", "--timeout", "999us"}, Code: 2, Stderr: []string{"--timeout 999µs is below 1ms\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--memory", "lots"}, Code: 2, Stderr: []string{`invalid argument "lots"`, "hint: sentinel plugin allow --help"}},
 	})
 }
@@ -328,7 +333,9 @@ func person(t *testing.T, e *clitest.Engine, dir, typed string, passwords []stri
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs, Engine: e, StdinTerminal: true, StderrTerminal: true,
-		Getenv: func(name string) string { return map[string]string{"NO_COLOR": "1", "XDG_CONFIG_HOME": dir}[name] },
+		Getenv: func(name string) string {
+			return map[string]string{"NO_COLOR": "1", "XDG_CONFIG_HOME": dir}[name]
+		},
 		Password: func() (string, error) {
 			if len(passwords) == 0 {
 				return "", io.ErrUnexpectedEOF
