@@ -112,8 +112,14 @@ func (f allowFlags) params(name string, a verbs, given func(flag string) bool) (
 			return nil, err
 		}
 		path, write := strings.CutSuffix(path, ":rw")
-		if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell leaves it alone behind the =
-			path = filepath.Join(a.Env.Getenv("HOME"), rest)
+		// A shell leaves it alone behind the =. Without a home it would be a folder of the
+		// workspace.
+		if path == "~" || strings.HasPrefix(path, "~/") {
+			home := a.Env.Getenv("HOME")
+			if home == "" {
+				return nil, app.NewUsageError(fmt.Sprintf("--folder %q: the variable HOME is not set", text), "give the absolute path")
+			}
+			path = filepath.Join(home, strings.TrimPrefix(path, "~"))
 		}
 		if _, double := folders[word]; double {
 			return nil, app.NewUsageError(fmt.Sprintf("--folder %s is given twice", word), "")

@@ -76,6 +76,7 @@ func TestAllow(t *testing.T) {
 		{Args: []string{"plugin", "allow", "scan", "--secret", "=a.example.com"}, Code: 2, Stderr: []string{`--secret "=a.example.com" is not NAME=HOST[,HOST...]`}},
 		{Args: []string{"plugin", "allow", "scan", "--folder", "data="}, Code: 2, Stderr: []string{`--folder "data=" is not WORD=PATH[:rw]`}},
 		{Args: []string{"plugin", "allow", "scan", "--folder", "data=a", "--folder", "data=b"}, Code: 2, Stderr: []string{"--folder data is given twice"}},
+		{Args: []string{"plugin", "allow", "scan", "--folder", "data=~/reports"}, Code: 2, Stderr: []string{`--folder "data=~/reports": the variable HOME is not set` + "\nhint: give the absolute path\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--memory", "0"}, Code: 2, Stderr: []string{"--memory 0 is below 1\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--memory", "-64"}, Code: 2, Stderr: []string{"--memory -64 is below 1\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--timeout", "0"}, Code: 2, Stderr: []string{"--timeout 0s is below 1ms\n"}},
@@ -334,7 +335,7 @@ func person(t *testing.T, e *clitest.Engine, dir, typed string, passwords []stri
 	code := cli.Run(t.Context(), app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs, Engine: e, StdinTerminal: true, StderrTerminal: true,
 		Getenv: func(name string) string {
-			return map[string]string{"NO_COLOR": "1", "XDG_CONFIG_HOME": dir}[name]
+			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "XDG_CONFIG_HOME": dir}[name]
 		},
 		Password: func() (string, error) {
 			if len(passwords) == 0 {
@@ -359,6 +360,16 @@ func TestConfirm(t *testing.T) {
 		if refused := strings.HasSuffix(out.Stderr, "nothing was allowed\n"); refused == allows || (len(e.Calls) == 2) != allows || (out.Stdout != "") != allows {
 			t.Errorf("%q: allows %t, calls %q, %q\n%s", typed, allows, e.Calls, out.Stdout, out.Stderr)
 		}
+	}
+}
+
+// A shell does not expand the ~ behind an equals sign.
+func TestHomeFolder(t *testing.T) {
+	e := &clitest.Engine{Results: map[string]any{"plugin/allow": plan}}
+	out := person(t, e, t.TempDir(), "", nil, "plugin", "allow", "scan", "--dry-run", "--folder", "a=~/x/y:rw", "--folder", "b=~", "--folder", "c=~bob/x", "--folder", "d=x/~", "--folder", "e=~/~z")
+	want := `plugin/allow {"by":"user","dryRun":true,"folders":{"a":{"path":"/home/ann/x/y","write":true},"b":{"path":"/home/ann"},"c":{"path":"~bob/x"},"d":{"path":"x/~"},"e":{"path":"/home/ann/~z"}},"name":"scan"}`
+	if out.Code != 0 || len(e.Calls) != 1 || e.Calls[0] != want {
+		t.Errorf("%+v\ncalls %q\nwant  %q", out, e.Calls, want)
 	}
 }
 
