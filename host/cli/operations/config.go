@@ -45,7 +45,7 @@ func (a verbs) configCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "check [FILE]", Short: "Report what is wrong with a configuration file", Args: app.RangeArgs(0, 1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				opt := config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(nil)}
+				opt := a.ConfigOptions(nil, nil)
 				if len(args) > 0 {
 					opt.File = a.Path(args[0])
 					if _, err := os.Stat(opt.File); err != nil {

@@ -38,7 +38,7 @@ func TestConfig(t *testing.T) {
 		{Args: []string{"config", "show", "secrets", "-o", "jsonl"}, Files: good, Stdout: []string{`{"KEY":{"file":"/absent"},"TOKEN":{"env":"USER"}}` + "\n"}},
 		{Args: []string{"config", "show"}, Files: good, Stdout: []string{"\nserve.listen           \"127.0.0.1:9000\"                                   address of the API; empty for the socket"}},
 		{Args: []string{"config", "show", "--origin"}, Files: good, Stdout: []string{"models.default         \"anthropic/x\"", "DIR/sentinel/config.json:2  model of a step", "DIR/sentinel/config.json:1  address of the API", "\nmodels.auto            null                                               default "}},
-		{Args: []string{"config", "show", "--origin", "--trust", "mine", "-o", "json"}, Stdout: []string{"[\n  {\n    \"key\": \"models.default\",\n    \"value\": \"auto\",\n    \"origin\": \"default\",\n", "\"DIR/mine\"\n    ],\n    \"origin\": \"--trust.paths\","}},
+		{Args: []string{"config", "show", "--origin", "--trust", "mine", "-o", "json"}, Stdout: []string{"[\n  {\n    \"key\": \"models.default\",\n    \"value\": \"auto\",\n    \"origin\": \"default\",\n", "\"DIR/mine\"\n    ],\n    \"origin\": \"--trust\","}},
 		{Args: []string{"config", "show", "-o", "jsonl"}, Files: good, Stdout: []string{`{"key":"models.default","value":"anthropic/x","origin":"DIR/sentinel/config.json:2",`, "\n" + `{"key":"serve.listen","value":"127.0.0.1:9000","origin":`}},
 		{Args: []string{"config", "show", "serve.lisen"}, Code: 5, Stderr: []string{`there is no setting "serve.lisen"`, "hint: `sentinel config show` lists them\n"}},
 		{Args: []string{"config", "show", "a", "b"}, Code: 2, Stderr: []string{`sentinel config show: unexpected argument "b"`}},
@@ -183,10 +183,10 @@ func TestSnapshots(t *testing.T) {
 func TestServe(t *testing.T) {
 	// Settings are read before anything is made in the folder.
 	for _, c := range []struct{ args, stderr string }{
-		{"serve --log-level loud", `logs.level: "loud" is none of debug, info, warn, error`},
-		{"serve --log-format xml", `logs.format: "xml" is none of text, json`},
-		{"serve --drain soon", `invalid duration "soon": want one such as 90s, 1h30m or 30d`},
-		{"serve --tls-cert cert.pem", "TLS needs both tlsCert and tlsKey"},
+		{"serve --log-level loud", `sentinel: --log-level: logs.level: "loud" is none of debug, info, warn, error`},
+		{"serve --log-format xml", `sentinel: --log-format: logs.format: "xml" is none of text, json`},
+		{"serve --drain soon", `sentinel: --drain: invalid duration "soon": want one such as 90s, 1h30m or 30d`},
+		{"serve --tls-cert cert.pem", "sentinel: --tls-cert: serve.tlsCert: TLS needs both tlsCert and tlsKey"},
 		{"serve a b", `sentinel serve: unexpected argument "b"`},
 		{"serve --port 80", "sentinel serve: unknown flag: --port\nhint: sentinel serve --help shows its flags\n"},
 	} {
