@@ -171,7 +171,7 @@ func TestSnapshots(t *testing.T) {
 	clitest.Write(t, dir, map[string]string{"state/snapshots/" + name: "12345", "state/snapshots/20260101T000000.000Z-upgrade-9f86d081884c7d65.db": "1", "state/snapshots/other.db": ""})
 	path := filepath.Join(dir, "state", "snapshots", name)
 	for format, want := range map[string]string{
-		"table": name + "   2026-01-0", "json": "[\n  {\n    \"path\": \"" + path, "jsonl": fmt.Sprintf("{\"path\":%q,\"taken\":\"2026-01-02T03:04:05Z\",\"why\":\"hourly\",\"store\":\"9f86d081884c7d65\",\"bytes\":5}\n{", path),
+		"table": "  BYTES\n" + name + "   2026-01-0", "json": "[\n  {\n    \"path\": \"" + path, "jsonl": fmt.Sprintf("{\"path\":%q,\"taken\":\"2026-01-02T03:04:05Z\",\"why\":\"hourly\",\"store\":\"9f86d081884c7d65\",\"bytes\":5}\n{", path),
 	} {
 		out := clitest.Run(t, e, dir, "", "recover", "list", "--state", "state", "-o", format)
 		if out.Code != 0 || !strings.Contains(out.Stdout, want) || strings.Contains(out.Stdout, "other.db") {

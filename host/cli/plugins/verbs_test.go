@@ -2,6 +2,7 @@ package plugins_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -66,6 +67,7 @@ func TestAllow(t *testing.T) {
 		// Nothing is decided without an answer.
 		{Args: []string{"plugin", "allow", "scan"}, Stdin: "yes\n", Results: results, Calls: []string{dry}, Code: 2,
 			Stderr: []string{"  asks for  http", "sentinel: no terminal to confirm the permissions\n", "hint: read what it asks for, then add --yes: sentinel plugin allow scan --yes\n"}},
+		{Args: []string{"plugin", "allow", "scan", "-o", "json"}, Results: results, Calls: []string{dry}, Code: 2, Stderr: []string{"  asks for  http", "no terminal to confirm"}},
 		{Args: []string{"plugin", "allow", "scna", "-y"}, Code: 5, Calls: []string{`plugin/allow {"by":"ann","dryRun":true,"name":"scna"}`},
 			Results: map[string]any{"plugin/allow": &abi.Error{Code: abi.NotFound, Message: "no plugin", Hint: `did you mean "scan"?`}}, Stderr: []string{"no plugin", `hint: did you mean "scan"?`}},
 		{Args: []string{"plugin", "allow", "scan", "-y", "-o", "json"}, Code: 4, Calls: []string{dry},
@@ -84,6 +86,16 @@ func TestAllow(t *testing.T) {
 		{Args: []string{"plugin", "allow", "scan", "--timeout", "999us"}, Code: 2, Stderr: []string{"--timeout 999µs is below 1ms\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--memory", "lots"}, Code: 2, Stderr: []string{`invalid argument "lots"`, "hint: sentinel plugin allow --help"}},
 	})
+}
+
+// A program that has said yes gets JSON and nothing else.
+func TestAllowForPrograms(t *testing.T) {
+	for _, format := range []string{"json", "jsonl"} {
+		out := clitest.Run(t, &clitest.Engine{Results: map[string]any{"plugin/allow": plan}}, t.TempDir(), "", "plugin", "allow", "scan", "--yes", "-o", format)
+		if !json.Valid([]byte(out.Stdout)) || out.Stderr != "" || out.Code != 0 || (strings.Count(out.Stdout, "\n") == 1) != (format == "jsonl") {
+			t.Errorf("%s: %+v", format, out)
+		}
+	}
 }
 
 func TestDecided(t *testing.T) {
@@ -105,7 +117,7 @@ func TestDecided(t *testing.T) {
 }
 
 const listed = `{"plugins":[
-	{"name":"builtin","version":"1","source":"(built in)","digest":"aaaaaaaaaaaaaaaa","state":"live","types":["shell","wait"],"trusted":true},
+	{"name":"builtin","version":"1","source":"(built in)","digest":"aaaaaaaaaaaaaaaa","state":"live","types":["shell","wait"],"trusted":true,"permissions":[{"use":"command","reason":"It is part of the program."}]},
 	{"name":"free","version":"2","source":"free.wasm","digest":"bbbbbbbbbbbbbbbb","state":"live","types":["free"],"trusted":false},
 	{"name":"scan","version":"3","source":"scan.wasm","digest":"cccccccccccccccc","state":"live","types":["scan"],"trusted":false,
 		"permissions":[{"use":"emit","names":["a:*"],"reason":"It tells."}],"grant":{"allow":[{"use":"emit","names":["a:*"]}]},
@@ -124,8 +136,7 @@ func TestList(t *testing.T) {
 			"free     2        live      free.wasm   bbbbbbbbbbbb  free\n",
 			"scan     3        waiting   scan.wasm   cccccccccccc  scan\n",
 			"gone     5        denied    gone.wasm   eeeeeeeeeeee  gone\n",
-			"bad               refused   bad.wasm\n",
-			"\nscan\n  version 3 serves; version 4 (dddddddddddd) waits\n  it asks for more\n  asks for  emit a:*  It tells.\n  asks for  llm  It asks.\n  new       llm  It asks.\n  may       emit a:*\n  allowed by ann at 2026-01-0",
+			"bad               refused   bad.wasm\n\nscan\n  version 3 serves; version 4 (dddddddddddd) waits\n  it asks for more\n  asks for  emit a:*  It tells.\n  asks for  llm  It asks.\n  new       llm  It asks.\n  may       emit a:*\n  allowed by ann at 2026-01-0",
 			", for these bytes only\n  hint: sentinel plugin allow scan\n",
 			"\ngone\n  it was denied\n  denied by bob at 2026-01-0", ", elsewhere or edited since: it does not count here\n  hint: sentinel plugin allow gone\n",
 			"\nbad\n  not a WebAssembly module\n    at offset 0\n"}},
