@@ -37,6 +37,8 @@ func TestWhoWins(t *testing.T) {
 		File:   path,
 		Getenv: env(map[string]string{"SENTINEL_SERVE_DRAIN": "6s", "SENTINEL_LOGS_LEVEL": "debug", "SENTINEL_SERVE_TLS_CERT": "c", "SENTINEL_SERVE_TLS_KEY": "k"}),
 		Flags:  map[string]string{"logs.level": "warn", "serve.hosts": "a, b:9"},
+
+		FlagNames: map[string]string{"logs.level": "log-level", "serve.listen": "listen"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func TestWhoWins(t *testing.T) {
 		origins[s.Key] = s.Origin
 	}
 	want := map[string]string{
-		"serve.listen": path + ":2", "serve.drain": "SENTINEL_SERVE_DRAIN", "logs.level": "--logs.level",
+		"serve.listen": path + ":2", "serve.drain": "SENTINEL_SERVE_DRAIN", "logs.level": "--log-level", "serve.hosts": "--serve.hosts",
 		"retention.age": path + ":3", "retention.runs": "default", "serve.tlsCert": "SENTINEL_SERVE_TLS_CERT",
 	}
 	for key, origin := range want {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -28,13 +29,16 @@ type Options struct {
 	Getenv func(string) string
 	// Flags are settings of the command line by key. Default none.
 	Flags map[string]string
+	// FlagNames are the names of those flags by key, for origins and errors. Default: the
+	// keys.
+	FlagNames map[string]string
 }
 
 // A Setting is one value and where it came from.
 type Setting struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
-	Origin string `json:"origin"` // "default", "FILE:LINE", "SENTINEL_SERVE_LISTEN", "--serve.listen"
+	Origin string `json:"origin"` // "default", "FILE:LINE", "SENTINEL_SERVE_LISTEN", "--listen"
 	Doc    string `json:"doc,omitempty"`
 }
 
@@ -115,9 +119,9 @@ func Load(opt Options) (*Loaded, error) {
 		}
 		if text, ok := opt.Flags[f.key]; ok {
 			if err := f.set(text); err != nil {
-				problems = append(problems, fmt.Sprintf("--%s: %v", f.key, err))
+				problems = append(problems, fmt.Sprintf("%s: %v", opt.flag(f.key), err))
 			}
-			origins[f.key] = "--" + f.key
+			origins[f.key] = opt.flag(f.key)
 		}
 	}
 	problems = append(problems, l.check(origins)...)
@@ -139,6 +143,9 @@ func Load(opt Options) (*Loaded, error) {
 	return l, nil
 }
 
+// flag is the flag of a setting as a user types it.
+func (o Options) flag(key string) string { return "--" + cmp.Or(o.FlagNames[key], key) }
+
 // early returns the policy for the configuration file, from what does not depend on
 // the file.
 func (o Options) early() (*trust.Policy, error) {
@@ -147,7 +154,7 @@ func (o Options) early() (*trust.Policy, error) {
 		if !strings.HasPrefix(f.key, "trust.") {
 			continue
 		}
-		name, text := "--"+f.key, o.Flags[f.key]
+		name, text := o.flag(f.key), o.Flags[f.key]
 		if _, ok := o.Flags[f.key]; !ok {
 			name, text = EnvName(f.key), o.Getenv(EnvName(f.key))
 		}

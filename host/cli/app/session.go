@@ -88,10 +88,16 @@ func (a *App) FlagSettings(own map[string]string) map[string]string {
 	return set
 }
 
-// Settings loads the configuration as every verb does.
-func (a *App) Settings() (*config.Loaded, error) {
-	return config.Load(config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(nil)})
+// ConfigOptions are the options with which verbs load the configuration. own has the
+// settings of a verb's own flags by key, and names the names of those flags.
+func (a *App) ConfigOptions(own, names map[string]string) config.Options {
+	all := map[string]string{"trust.paths": "trust"}
+	maps.Copy(all, names)
+	return config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(own), FlagNames: all}
 }
+
+// Settings loads the configuration as every verb does.
+func (a *App) Settings() (*config.Loaded, error) { return config.Load(a.ConfigOptions(nil, nil)) }
 
 // checkTrust returns why a file or folder may not be obeyed.
 func (a *App) checkTrust(path string) error {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -96,14 +98,29 @@ func Run(t *testing.T, e *Engine, dir, stdin string, args ...string) Output {
 	return Output{out.String(), errs.String(), code}
 }
 
+// Write writes files, by their path in dir, that only the user can read.
+func Write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A Case is one command line with the calls that it makes and what it writes.
 type Case struct {
 	Args    []string
 	Stdin   string
-	Results map[string]any // see [Engine]
-	Calls   []string       // see [Engine], with DIR for the folder and TEMP for a temporary file; nil means none
-	Stdout  []string       // parts of standard output
-	Stderr  []string       // parts of standard error
+	Files   map[string]string // files of the folder by their path in it
+	Results map[string]any    // see [Engine]
+	Calls   []string          // see [Engine], with DIR for the folder and TEMP for a temporary file; nil means none
+	Stdout  []string          // parts of standard output, with DIR for the folder
+	Stderr  []string          // parts of standard error, with DIR for the folder
 	Code    int
 }
 
@@ -117,7 +134,9 @@ func Check(t *testing.T, cases []Case) {
 		t.Run(strings.Join(c.Args, " "), func(t *testing.T) {
 			e := &Engine{Results: c.Results}
 			dir := t.TempDir()
+			Write(t, dir, c.Files)
 			out := Run(t, e, dir, c.Stdin, c.Args...)
+			out.Stdout, out.Stderr = strings.ReplaceAll(out.Stdout, dir, "DIR"), strings.ReplaceAll(out.Stderr, dir, "DIR")
 			calls := tempFile.ReplaceAllString(strings.ReplaceAll(strings.Join(e.Calls, "\n"), dir, "DIR"), `"TEMP"`)
 			if out.Code != c.Code {
 				t.Errorf("exit code %d, want %d", out.Code, c.Code)

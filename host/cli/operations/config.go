@@ -45,7 +45,7 @@ func (a verbs) configCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "check [FILE]", Short: "Report what is wrong with a configuration file", Args: app.RangeArgs(0, 1),
 			RunE: func(_ *cobra.Command, args []string) error {
-				opt := config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(nil)}
+				opt := a.ConfigOptions(nil, nil)
 				if len(args) > 0 {
 					opt.File = a.Path(args[0])
 					if _, err := os.Stat(opt.File); err != nil {
@@ -56,7 +56,7 @@ func (a verbs) configCommand() *cobra.Command {
 				if err != nil {
 					return app.Invalid(err)
 				}
-				a.Info("%s is in order", l.File)
+				a.Info("%s", inOrder(l))
 				return nil
 			},
 		})
@@ -73,8 +73,8 @@ func (a verbs) showSettings(l *config.Loaded, only []string, origin bool) error 
 		}
 		return app.NotFound("`sentinel config show` lists them", "there is no setting %q", only[0])
 	}
-	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(l.Settings)
+	if done, err := app.WriteItems(a.App, l.Settings, l.Settings); done {
+		return err
 	}
 	var rows []output.Row
 	for _, s := range l.Settings {

@@ -45,9 +45,12 @@ func (a verbs) doctorCommand() *cobra.Command {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
 			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
-			// A health check with a misspelt name must not pass.
-			if len(checks) == 0 {
-				return app.NewUsageError("doctor: unknown check "+strings.Join(only, ", "), "sentinel doctor shows them all")
+			// A health check with a misspelt name must not pass, also beside others.
+			unknown := slices.DeleteFunc(only, func(name string) bool {
+				return slices.ContainsFunc(checks, func(c doctor.Check) bool { return c.Name == name })
+			})
+			if len(unknown) > 0 {
+				return app.NewUsageError("doctor: unknown check "+strings.Join(unknown, ", "), "sentinel doctor shows them all")
 			}
 			return a.showChecks(checks)
 		},
@@ -101,11 +104,16 @@ func (a verbs) probeConfig(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// No file is nothing wrong: most hosts have none.
+	return inOrder(l), nil
+}
+
+// inOrder describes a configuration without problems. Having no file is not one: most
+// hosts have none.
+func inOrder(l *config.Loaded) string {
 	if _, err := os.Stat(l.File); errors.Is(err, os.ErrNotExist) {
-		return "there is no file, so defaults hold", nil
+		return "there is no file, so defaults hold"
 	}
-	return l.File + " is in order", nil
+	return l.File + " is in order"
 }
 
 // probeModel looks for a model as a host would, but asks no server: that would

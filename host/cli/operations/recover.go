@@ -23,7 +23,7 @@ func (a verbs) recoverCommand() *cobra.Command {
 			"snapshot, and says what came from where and what is missing. The damaged file is kept\n" +
 			"beside the new one. Runs that may have lost records are paused: to resume them is yours\n" +
 			"to decide. With --from a snapshot takes the store's place, whatever the store still holds.",
-		Example: "  sentinel recover --dry-run\n  sentinel recover\n  sentinel recover --from hourly-20260102T030405Z.db",
+		Example: "  sentinel recover --dry-run\n  sentinel recover\n  sentinel recover --from 20260102T030405.000Z-hourly-9f86d081884c7d65.db",
 		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The state folder is not made, nor a host opened: this must work where
@@ -62,11 +62,8 @@ func (a verbs) listSnapshots() error {
 	if err != nil {
 		return err
 	}
-	if a.Flags.Output != output.FormatTable {
-		if list == nil {
-			list = []runtime.Snapshot{}
-		}
-		return a.WriteJSON(list)
+	if done, err := app.WriteItems(a.App, list, list); done {
+		return err
 	}
 	if len(list) == 0 {
 		a.Info("no snapshot in %s", a.Relative(a.State()))

@@ -97,7 +97,11 @@ func (a verbs) refused(ctx context.Context, err error) error {
 func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 	opt := a.HostOptions()
 	opt.Model, opt.Replay, opt.Record = more.Model, a.Path(more.Replay), a.Path(more.Record)
-	settled, err := config.Load(config.Options{Getenv: a.Env.Getenv, Flags: a.FlagSettings(more.Set)})
+	names := map[string]string{"serve.noAuth": "no-auth", "serve.tlsElsewhere": "tls-elsewhere", "serve.hosts": "host"}
+	for _, f := range serveFlags {
+		names[f.key] = f.name
+	}
+	settled, err := config.Load(a.ConfigOptions(more.Set, names))
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 			"  sentinel plugin allow report --folder data=reports:rw --secret TOKEN=api.example.com --timeout 30s",
 		Args: app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			params, err := f.params(args[0], a)
+			params, err := f.params(args[0], a, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -81,8 +81,8 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 	return c
 }
 
-// params are the flags as the command takes them.
-func (f allowFlags) params(name string, a verbs) (map[string]any, error) {
+// params are the flags as the command takes them. given reports whether a flag was used.
+func (f allowFlags) params(name string, a verbs, given func(flag string) bool) (map[string]any, error) {
 	p := map[string]any{"name": name, "by": a.User()}
 	set := func(key string, value any, given bool) {
 		if given {
@@ -112,16 +112,25 @@ func (f allowFlags) params(name string, a verbs) (map[string]any, error) {
 			return nil, err
 		}
 		path, write := strings.CutSuffix(path, ":rw")
-		if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell leaves it alone behind the =
-			path = filepath.Join(a.Env.Getenv("HOME"), rest)
+		// A shell leaves it alone behind the =. Without a home it would be a folder of the
+		// workspace.
+		if path == "~" || strings.HasPrefix(path, "~/") {
+			home := a.Env.Getenv("HOME")
+			if home == "" {
+				return nil, app.NewUsageError(fmt.Sprintf("--folder %q: the variable HOME is not set", text), "give the absolute path")
+			}
+			path = filepath.Join(home, strings.TrimPrefix(path, "~"))
 		}
 		if _, double := folders[word]; double {
 			return nil, app.NewUsageError(fmt.Sprintf("--folder %s is given twice", word), "")
 		}
 		folders[word] = plugin.Folder{Path: path, Write: write}
 	}
-	if f.memory < 0 || f.timeout < 0 || f.timeout > 0 && f.timeout < time.Millisecond {
-		return nil, app.NewUsageError("--memory and --timeout are more than nothing", "")
+	if given("memory") && f.memory < 1 {
+		return nil, app.NewUsageError(fmt.Sprintf("--memory %d is below 1", f.memory), "")
+	}
+	if given("timeout") && f.timeout < time.Millisecond {
+		return nil, app.NewUsageError(fmt.Sprintf("--timeout %s is below 1ms", f.timeout), "")
 	}
 	set("only", only, len(only) > 0)
 	set("deny", f.deny, len(f.deny) > 0)

@@ -1,6 +1,8 @@
 package plugins
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
@@ -22,6 +24,9 @@ func (a verbs) pluginBenchCommand() *cobra.Command {
 		Example: "  sentinel plugin bench shout.wasm --input '{\"text\": \"hey\"}'\n  sentinel plugin bench . --n 1000 -o json",
 		Args:    app.ExactArgs("the module"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 {
+				return app.NewUsageError(fmt.Sprintf("--n %d is below 1", n), "")
+			}
 			src, fakes, text, err := a.trial(cmd.Context(), args[0], f)
 			if err != nil {
 				return err

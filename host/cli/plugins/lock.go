@@ -53,8 +53,8 @@ func (a verbs) pluginLockCommand() *cobra.Command {
 }
 
 func (a verbs) showLocked(list []bundle.Status) error {
-	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(list)
+	if done, err := app.WriteItems(a.App, list, list); done {
+		return err
 	}
 	rows := []output.Row{output.Head(a.PaintOut, "FILE", "STATE", "PLUGIN", "VERSION", "DIGEST", "")}
 	for _, s := range list {

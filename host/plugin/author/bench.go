@@ -24,11 +24,11 @@ type Figure struct {
 	Note   string  `json:"note"`
 }
 
-// Bench measures one step of a module, n times for each way to run it: what
+// Bench measures one step of a module, n times, 1 or more, for each way to run it: what
 // loading costs, and what of a step's time is the instance and what the step
 // itself. Host calls are answered at once by fakes.
 func Bench(ctx context.Context, module []byte, in func(*plugintest.Plugin) (sdktest.Input, error), fakes []sdktest.Fake, n int) ([]Figure, error) {
-	b := bench{module: module, input: in, fakes: fakes, n: max(n, 3)}
+	b := bench{module: module, input: in, fakes: fakes, n: n}
 	cache, err := os.MkdirTemp("", "plugin-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
