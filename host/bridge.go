@@ -46,12 +46,16 @@ func info(c command.Command) runtime.CommandInfo {
 
 func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (json.RawMessage, error) {
 	by := command.ByStep
-	if call.ByModel {
+	tools := call.Tools
+	switch {
+	case call.ByModel:
 		by = command.ByModel
+	case call.Within != nil:
+		by, tools = command.ByModel, call.Within
 	}
 	own := &command.Call{
 		Command: call.Command, Params: call.Params, By: by, Run: call.Run, Sentinel: call.Sentinel, Path: call.Path,
-		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: call.Tools,
+		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: tools, Within: call.Within,
 	}
 	if call.Documents != nil {
 		own.Records = records{call.Documents}

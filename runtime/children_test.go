@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,11 +164,15 @@ func TestChildrenAfterResume(t *testing.T) {
 // only returns the run of a sentinel that has one.
 func only(t *testing.T, rt *runtime.Runtime, of sentinels.ID) sentinels.RunID {
 	t.Helper()
-	list := ids(t, rt, runtime.RunFilter{Sentinel: of})
-	if len(list) != 1 {
-		t.Fatalf("%d runs of %s", len(list), of)
+	runs, err := rt.Runs(runtime.RunFilter{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return list[0]
+	runs = slices.DeleteFunc(runs, func(r runtime.RunInfo) bool { return r.Name != string(of) })
+	if len(runs) != 1 {
+		t.Fatalf("%d runs of %s", len(runs), of)
+	}
+	return runs[0].ID
 }
 
 // commit returns once everything enqueued before is durable.

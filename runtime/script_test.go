@@ -431,6 +431,9 @@ func renderSteps(b *strings.Builder, indent string, steps []*runtime.TraceStep, 
 			for _, name := range a.Unknown {
 				fmt.Fprintf(b, "%sunknown %s\n", inner, name)
 			}
+			for _, name := range a.Unset {
+				fmt.Fprintf(b, "%sunset %s\n", inner, name)
+			}
 			for _, c := range a.Calls {
 				if !isRacy(c, status) {
 					renderCall(b, inner, c)

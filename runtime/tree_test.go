@@ -126,7 +126,7 @@ func familyRuns(t testing.TB, rt *runtime.Runtime) map[sentinels.ID]runtime.RunI
 	}
 	all := map[sentinels.ID]runtime.RunInfo{}
 	for _, r := range runs {
-		all[r.Sentinel] = r
+		all[sentinels.ID(r.Name)] = r // inline children have other ids than names
 	}
 	return all
 }

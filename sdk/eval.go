@@ -12,3 +12,14 @@ func (c *Context) Eval(expression string, vars Value) (value Value, truthy bool,
 	}
 	return answer.Get("value"), answer.Get("truthy").BoolOr(false), nil
 }
+
+// EvalValue evaluates a JavaScript expression for its value. A value that JSON does not
+// have (undefined, a function, NaN, an infinity) is an error, besides the errors of
+// [Context.Eval].
+func (c *Context) EvalValue(expression string) (Value, error) {
+	answer, err := c.call(abi.FuncEval, importEval, Object(F("expression", String(expression)), F("strict", Bool(true))))
+	if err != nil {
+		return Value{}, err
+	}
+	return answer.Get("value"), nil
+}

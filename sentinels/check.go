@@ -8,79 +8,50 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Check returns the parts of a valid definition that are probably mistakes, as
-// problems of [KindWarning] without line and column; see [Problems.Locate].
-// known are names of variables that the caller will set.
+// Check returns what is probably wrong with a valid definition: warnings, and errors for
+// references that can never have a value ([KindUnknown]), both without line and column;
+// see [Problems.Locate]. known are names of variables that the caller will set.
 //
-// A variable is known if it is reserved, an input, the outputTo of any step, or
-// named by a field that is marked as the name of a variable, such as the item of
-// a loop.
+// A variable is known if it is reserved, an input, one of "variables", the outputTo of
+// any step, the id of a step, or named by a field that is marked as the name of a
+// variable, such as the item of a loop.
 func Check(d *Definition, types *TypeSet, known ...string) Problems {
-	c := checker{types: types, set: make(map[string]bool), results: make(map[string]result)}
+	c := checker{types: types, set: make(map[string]bool), assigned: make(map[string]bool), results: make(map[string]result)}
 	for _, name := range slices.Concat(Reserved, known) {
-		c.set[name] = true
+		c.set[name], c.assigned[name] = true, true
 	}
-	for name := range d.Inputs {
-		c.set[name] = true
-	}
-	c.booleanTexts(d.Inputs)
-	c.collect(d.Steps)
 	c.definition(d, "")
 	return c.problems
 }
 
 type checker struct {
 	types    *TypeSet
-	set      map[string]bool
+	set      map[string]bool   // names that have a value at some time
+	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
 	results  map[string]result // what is known about their values, by variable
+	open     bool              // a step of another plugin may set any variable
 	problems Problems
 }
 
 // collect records the variables that the steps set.
 func (c *checker) collect(steps []Step) {
-	for i := range steps {
-		s := &steps[i]
-		if s.OutputTo != "" {
-			c.set[s.OutputTo] = true
+	eachStep(steps, func(s *Step) {
+		if s.OutputTo != "" && s.Parse == "" {
 			c.setResult(s.OutputTo, c.resultOf(s))
 		}
-		for _, name := range c.ownNames(s) {
-			c.set[name] = true
+		if spec, ok := c.types.Lookup(s.Type); ok && spec.Plugin != builtIn {
+			c.open = true
 		}
-		for _, block := range s.Blocks {
-			c.collect(block)
-		}
-	}
+	})
 }
 
-// ownNames returns the variables that a step's marked fields name, explicitly or by
-// the default in the schema.
-func (c *checker) ownNames(s *Step) []string {
-	spec, ok := c.types.Lookup(s.Type)
-	if !ok {
-		return nil
-	}
-	properties, _ := spec.compiled.raw["properties"].(map[string]any)
-	var names []string
-	for _, mark := range spec.Marks() {
-		if mark.Mark != markVariable {
-			continue
-		}
-		if raw, ok := s.Fields[mark.Path]; ok {
-			names = append(names, reference.Text(raw))
-			continue
-		}
-		property, _ := properties[mark.Path].(map[string]any)
-		if name, ok := property["default"].(string); ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+// builtIn is the plugin whose step types set no other variables than their fields name.
+const builtIn = "builtin"
 
 // warn adds a warning. [Problems.Locate] adds line and column, because a Definition
 // has no reference to its text.
@@ -90,10 +61,28 @@ func (c *checker) warn(path, hint, format string, args ...any) {
 
 // definition checks d; prefix is the path of the field that contains it.
 func (c *checker) definition(d *Definition, prefix string) {
+	names := VariablesOf(d, c.types)
+	for name := range names.set {
+		c.set[name] = true
+	}
+	for id := range names.kept {
+		c.set[id] = true
+	}
+	for name := range d.Inputs {
+		c.assigned[name] = true
+	}
+	for name, value := range d.Variables {
+		c.assigned[name] = true
+		if len(reference.Names(value)) > 0 {
+			c.warn(prefix+"variables."+name, "compute it with a step of type set", "references in initial values are not resolved")
+		}
+	}
+	c.booleanTexts(d.Inputs)
+	c.collect(d.Steps)
+	c.references(prefix+"loop.max", d.Loop.Max)
 	c.steps(d.Steps, prefix+"steps")
-	c.names(prefix+"loop.check", reference.NamesInExpression(d.Loop.Check))
+	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
-	c.names(prefix+"loop.max", reference.Names(d.Loop.Max))
 }
 
 func (c *checker) steps(steps []Step, path string) {
@@ -103,9 +92,9 @@ func (c *checker) steps(steps []Step, path string) {
 }
 
 // step checks each field as it will be used at run time: as a condition, a shell
-// line, or text with references.
+// line, or text with references. Then the step's variables may have values.
 func (c *checker) step(s *Step, path string) {
-	c.names(path+".condition", reference.NamesInExpression(s.Condition))
+	c.expression(path+".condition", s.Condition)
 	c.truthiness(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
@@ -116,7 +105,7 @@ func (c *checker) step(s *Step, path string) {
 		}
 		switch at := path + "." + name; mark {
 		case markExpression:
-			c.names(at, reference.NamesInExpression(reference.Text(raw)))
+			c.expression(at, reference.Text(raw))
 			if spec.hasConditions() {
 				c.truthiness(at, reference.Text(raw))
 			}
@@ -124,16 +113,21 @@ func (c *checker) step(s *Step, path string) {
 			c.shell(at, raw)
 		case markDefinition:
 			c.nested(at, raw)
+		case markValues:
+			c.values(at, raw)
 		case markRaw:
 		case markParams:
-			// A parameter may be a shell line, in which $HOME belongs to the shell.
-			// Only the command defines which parameters are.
-			c.names(at, slices.DeleteFunc(reference.Names(raw), func(name string) bool { return name == strings.ToUpper(name) }))
+			c.params(at, raw, reference.Text(s.Fields["command"]) == shellCommand)
 		default:
-			c.names(at, reference.Names(raw))
+			c.references(at, raw)
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(s.Blocks)) {
+	for _, name := range setBy(s, c.types) {
+		if name != s.OutputTo {
+			c.assigned[name] = true
+		}
+	}
+	for _, field := range sortedBlocks(s) {
 		name, index, branch := strings.Cut(field, ".")
 		at := path + "." + name
 		if branch {
@@ -141,24 +135,160 @@ func (c *checker) step(s *Step, path string) {
 		}
 		c.steps(s.Blocks[field], at)
 	}
+	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
 }
 
-// names warns about variables that are never set.
-func (c *checker) names(path string, names []string) {
-	for _, name := range names {
-		if c.set[name] {
-			continue
+// values checks the entries of a field that is marked as values.
+func (c *checker) values(path string, raw json.RawMessage) {
+	strictjson.EachMember(raw, func(name, value []byte) bool {
+		at := path + "." + strictjson.Unquote(name)
+		if source, ok := exprIn(value); ok {
+			c.expression(at+".expr", source)
+		} else {
+			c.references(at, value)
 		}
-		hint := `declare it under "inputs", or write "$$" for a dollar`
-		if near := Suggest(name, slices.Sorted(maps.Keys(c.set))); len(near) > 0 {
-			hint = "did you mean " + quotedList(near, " or ") + "?"
+		return true
+	})
+}
+
+// params checks the parameters of a command. One may be a shell line, in which $HOME
+// belongs to the shell; only the command defines which parameters are.
+func (c *checker) params(path string, raw json.RawMessage, shell bool) {
+	if len(raw) == 0 || raw[0] != '{' {
+		c.references(path, raw)
+		return
+	}
+	strictjson.EachMember(raw, func(name, value []byte) bool {
+		at := path + "." + strictjson.Unquote(name)
+		if field := strictjson.Unquote(name); shell && (field == "cmd" || field == "command") {
+			c.shell(at, value)
+			return true
 		}
-		c.warn(path, hint, "$%s is never set", name)
+		for _, ref := range reference.In(value) {
+			if ref.Name != strings.ToUpper(ref.Name) || c.set[ref.Name] {
+				c.reference(at, ref)
+			}
+		}
+		c.foreign(at, value)
+		return true
+	})
+}
+
+// references checks the references in the strings of a value.
+func (c *checker) references(path string, raw json.RawMessage) {
+	for _, ref := range reference.In(raw) {
+		c.reference(path, ref)
+	}
+	c.foreign(path, raw)
+}
+
+// reference reports a reference without a value: for ever, or in the first iteration.
+func (c *checker) reference(path string, ref reference.Reference) {
+	switch {
+	case !c.set[ref.Name]:
+		c.unknown(path, ref.Name, ref.Path != "" && !strings.HasPrefix(ref.Path, "?"), "stays as written")
+	case !c.assigned[ref.Name]:
+		c.warn(path, `set it before, with "variables" or a step of type set`, "$%s has no value here in the first iteration: a later step sets it", ref.Name)
 	}
 }
 
-// shell warns about references in single quotes. Names that are never set are
-// variables of the shell.
+// expression reports the names in a condition that never have a value. A name whose
+// value comes later is undefined, which a condition can test.
+func (c *checker) expression(path, source string) {
+	names := reference.NamesInExpression(source)
+	for _, m := range namePattern.FindAllStringSubmatch(source, -1) {
+		if i := slices.Index(names, m[1]); i >= 0 && !c.set[m[1]] {
+			names = slices.Delete(names, i, i+1)
+			c.unknown(path, m[1], m[2] != "" && !strings.HasPrefix(strings.TrimSpace(m[2]), "?"), "is undefined")
+		}
+	}
+}
+
+// unknown reports a name that nothing sets: an error if it has a path or is one edit from
+// a known name, because a text does not have that by accident.
+// effect says what happens to others.
+func (c *checker) unknown(path, name string, hasPath bool, effect string) {
+	known := slices.Sorted(maps.Keys(c.set))
+	near := Suggest(name, known)
+	if (hasPath || c.isTypo(name)) && !c.open {
+		hint := `declare it under "inputs" or "variables", or write "$$" for a dollar`
+		if len(near) > 0 {
+			hint = "did you mean " + quotedList(near, " or ") + "?"
+		} else if own := slices.DeleteFunc(known, func(n string) bool { return slices.Contains(Reserved, n) }); len(own) > 0 && len(own) <= 40 {
+			hint = "known: " + strings.Join(own, ", ")
+		}
+		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("unknown variable $%s", name)})
+		return
+	}
+	hint := `declare it under "inputs", or write "$$" for a dollar`
+	if len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "?"
+	}
+	c.warn(path, hint, "$%s is never set and %s", name, effect)
+}
+
+// isTypo reports whether a name is one edit from a known one.
+func (c *checker) isTypo(name string) bool {
+	for known := range c.set {
+		if len(name) > 2 && !slices.Contains(BuiltIn, known) && distance(known, name) == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign warns about other systems' forms of references.
+func (c *checker) foreign(path string, raw json.RawMessage) {
+	eachString(raw, func(text string) {
+		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
+			switch name := m[2] + m[3]; {
+			case m[1] != "" && !strings.HasPrefix(m[1], "secret."):
+				first, rest := splitPath(m[1])
+				hint := `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
+				if c.set[first] {
+					hint = "write $" + first + rest
+				}
+				c.warn(path, hint, "%s stays as written", m[0])
+			case name != "" && c.set[name]:
+				c.warn(path, "write $"+name, "%s stays as written", m[0])
+			}
+		}
+	})
+}
+
+// foreignPattern matches {{name.path}}, ${name} and %name%.
+var foreignPattern = lazyregexp.New(`\{\{\s*\$?([A-Za-z_][\w.\[\]-]*)\s*\}\}|\$\{([A-Za-z_]\w*)\}|%([A-Za-z_]\w*)%`)
+
+// splitPath splits "a.b[0]" after its first name.
+func splitPath(text string) (name, path string) {
+	if end := strings.IndexAny(text, ".["); end > 0 {
+		return text[:end], text[end:]
+	}
+	return text, ""
+}
+
+// IsExpression reports whether an entry of a field that is marked as values is
+// {"expr": source}.
+func IsExpression(entry json.RawMessage) bool { _, ok := exprIn(entry); return ok }
+
+// exprIn returns the source of {"expr": source}.
+func exprIn(raw json.RawMessage) (source string, ok bool) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return "", false
+	}
+	n := 0
+	strictjson.EachMember(raw, func(name, value []byte) bool {
+		n++
+		if strictjson.IsString(name, "expr") && value[0] == '"' {
+			source, ok = strictjson.Unquote(value), true
+		}
+		return true
+	})
+	return source, ok && n == 1
+}
+
+// shell warns about references that the shell would not expand. Names that are never set
+// are variables of the shell, and so are those that the line assigns.
 func (c *checker) shell(path string, raw json.RawMessage) {
 	lines := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
@@ -166,21 +296,57 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		strictjson.EachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
 	}
 	for _, line := range lines {
-		reference.EachInShellLine(reference.Text(line), func(ref reference.Reference, quoted bool) {
-			if quoted && c.set[ref.Name] {
+		text := reference.Text(line)
+		assigned := reference.AssignedInShellLine(text)
+		belongs := func(name string) bool {
+			return !c.set[name] || slices.Contains(assigned, name) || slices.Contains(BuiltIn, name)
+		}
+		seen := map[string]bool{}
+		sourced := sourcePattern.MatchString(text)
+		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool) {
+			switch {
+			case seen[ref.String()]:
+			case !c.set[ref.Name] && !sourced && !slices.Contains(assigned, ref.Name) && ref.Name != strings.ToUpper(ref.Name) && !quoted:
+				if ref.Path != "" || c.isTypo(ref.Name) {
+					c.unknown(path, ref.Name, true, "")
+				}
+			case belongs(ref.Name):
+			case quoted:
 				c.warn(path, "use double quotes", "%s is in single quotes, where the shell does not expand it", ref)
+			case !c.assigned[ref.Name]:
+				c.reference(path, ref)
 			}
+			seen[ref.String()] = seen[ref.String()] || !quoted
 		})
+		if reference.IsReference(strings.TrimSpace(text)) && !belongs(strings.Trim(strings.TrimSpace(text), "$")) {
+			c.warn(path, `to execute a stored line, write eval "`+strings.TrimSpace(text)+`"`, "the line is one reference: the shell splits the value into words and executes the first of them")
+		}
+		for _, m := range bracedPattern.FindAllStringSubmatch(text, -1) {
+			if !belongs(m[1]) {
+				c.warn(path, "write $"+m[1], "%s is a variable of the shell, which does not have the value", m[0])
+			}
+		}
 	}
 }
 
-// nested checks an inline definition. The variables around it are known in it too.
+// sourcePattern matches a line that may get variables from elsewhere.
+var sourcePattern = lazyregexp.New(`(?:^|[\s;&|(])(?:source|eval|\.)\s`)
+
+var bracedPattern = lazyregexp.New(`\$\{([A-Za-z_]\w*)\}`)
+
+// nested checks an inline definition, which sees the variables around it.
 func (c *checker) nested(path string, raw json.RawMessage) {
+	if len(raw) == 0 || raw[0] != '{' {
+		c.references(path, raw)
+		return
+	}
 	d, problems := Decode(raw, DecodeOptions{Types: c.types})
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	for _, p := range Check(d, c.types, slices.Collect(maps.Keys(c.set))...) {
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), open: c.open}
+	inner.definition(d, "")
+	for _, p := range inner.problems {
 		p.Path = path + "." + p.Path
 		c.problems = append(c.problems, p)
 	}

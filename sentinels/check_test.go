@@ -30,19 +30,17 @@ func TestCheck(t *testing.T) {
 	d := decode(t, src)
 	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
-		`f.json:5:31: steps[0].prompt: $plces is never set`,
+		`f.json:5:31: steps[0].prompt: unknown variable $plces`,
 		"\tdid you mean \"places\"?",
-		`f.json:6:12: steps[1].check: $placs is never set`,
+		`f.json:6:12: steps[1].check: unknown variable $placs`,
 		"\tdid you mean \"places\"?",
 		`f.json:6:81: steps[1].then[0].command: $places is in single quotes, where the shell does not expand it`,
 		"\tuse double quotes",
-		`f.json:7:49: steps[2].params: $unset is never set`,
+		`f.json:8:44: steps[3].steps[0].argv: $thing is never set and stays as written`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:8:44: steps[3].steps[0].argv: $thing is never set`,
+		`f.json:10:40: steps[5].definition.steps[0].argv: $inner is never set and stays as written`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:10:40: steps[5].definition.steps[0].argv: $inner is never set`,
-		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
-		`f.json:12:38: loop.check: $done is never set`,
+		`f.json:12:38: loop.check: $done is never set and is undefined`,
 		"\tdeclare it under \"inputs\", or write \"$$\" for a dollar",
 	}, "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -50,10 +48,64 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestReferences checks the rules of clause F8.1, one text each.
+func TestReferences(t *testing.T) {
+	for _, tt := range []struct{ steps, want string }{
+		// "validate follows assignments: a warning if it is empty in the first iteration"
+		{`{"type":"llm","prompt":"$later"},{"type":"llm","prompt":"x","outputTo":"later"}`, "warning: steps[0].prompt: $later has no value here in the first iteration: a later step sets it"},
+		{`{"type":"shell","command":"echo $later"},{"type":"llm","prompt":"x","outputTo":"later"}`, "warning: steps[0].command: $later has no value here in the first iteration: a later step sets it"},
+		{`{"check":"$later","then":[]},{"type":"llm","prompt":"x","outputTo":"later"}`, ""},
+		{`{"check":"true","then":[{"type":"llm","prompt":"x","outputTo":"a"}],"else":[{"type":"llm","prompt":"$a"}]}`, "warning: steps[0].else[0].prompt: $a has no value here in the first iteration: a later step sets it"},
+		{`{"check":"true","then":[{"type":"llm","prompt":"x","outputTo":"a"}]},{"type":"llm","prompt":"$a"}`, ""},
+		{`{"each":"$event","steps":[{"type":"llm","prompt":"$item"}]}`, ""},
+		// "an error if nothing can ever set it and it has a path or is one edit from a known name"
+		{`{"type":"llm","prompt":"$foo.bar"}`, "unknown: steps[0].prompt: unknown variable $foo"},
+		{`{"type":"llm","prompt":"$foo?.bar"}`, "warning: steps[0].prompt: $foo is never set and stays as written"},
+		{`{"check":"$foo.bar > 1","then":[]}`, "unknown: steps[0].check: unknown variable $foo"},
+		{`{"type":"shell","command":"x","outputTo":"build"},{"type":"shell","command":"echo $biuld $buil"}`, "unknown: steps[1].command: unknown variable $biuld\nunknown: steps[1].command: unknown variable $buil"},
+		{`{"type":"shell","command":"echo $file.txt"}`, "unknown: steps[0].command: unknown variable $file"},
+		{`{"type":"shell","command":". ./env; echo $file.txt"}`, ""},
+		{`{"type":"shell","command":"for file in *; do echo $file.txt; done; echo $HOME.x"}`, ""},
+		// "any other name that nothing sets stays as written, with a warning, so that prompts may speak of $HOME"
+		{`{"type":"llm","prompt":"Look at $HOME"}`, "warning: steps[0].prompt: $HOME is never set and stays as written"},
+		// "An id that is a valid variable name is a value if a text of the definition refers to it"
+		{`{"id":"build","type":"shell","command":"make"},{"type":"llm","prompt":"$build.output $steps[\"build\"].output"}`, ""},
+		{`{"id":"build-it","type":"shell","command":"make"},{"type":"llm","prompt":"$steps[\"build-it\"].output"}`, ""},
+		// "${x}, {{x}}, %x% that mean nothing to us, and a whole line that is one reference, are warned of"
+		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"llm","prompt":"${a} {{a.text}} %a% ${b} 5%b%"}`,
+			"warning: steps[1].prompt: ${a} stays as written\nwarning: steps[1].prompt: {{a.text}} stays as written\nwarning: steps[1].prompt: %a% stays as written"},
+		{`{"type":"llm","prompt":"{{steps.0.output}} {{secret.KEY}}"}`, "warning: steps[0].prompt: {{steps.0.output}} stays as written"},
+		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"shell","command":"echo ${a} ${HOME}"}`, "warning: steps[1].command: ${a} is a variable of the shell, which does not have the value"},
+		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"shell","command":"$a"}`, "warning: steps[1].command: the line is one reference: the shell splits the value into words and executes the first of them"},
+		{`{"type":"shell","command":"echo $NOW ${NOW} $WORKSPACE"},{"type":"llm","prompt":"$NOW $ELAPSED_MS $PROJECT_ROOT $PERSONA_ID"}`, ""},
+	} {
+		src := `{"name":"a","steps":[` + tt.steps + `]}`
+		var got []string
+		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+			got = append(got, string(p.Kind)+": "+p.Path+": "+p.Message)
+		}
+		if diff := cmp.Diff(tt.want, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.steps, diff)
+		}
+	}
+	own := `{"name":"a","steps":[{"type":"own"},{"type":"llm","prompt":"$foo.bar"}]}`
+	set, err := sentinels.NewTypeSet([]sentinels.TypeSpec{{Type: "own", Plugin: "mine"}, {Type: "llm", Plugin: "builtin", Fields: []byte(`{"properties":{"prompt":{}}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, problems := sentinels.Decode([]byte(own), sentinels.DecodeOptions{Types: set})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if p := sentinels.Check(d, set); len(p) != 1 || p[0].Kind != sentinels.KindWarning {
+		t.Errorf("a variable that a step of another plugin may set: %v", p)
+	}
+}
+
 // TestMarks checks that the format knows every mark of the ABI.
 func TestMarks(t *testing.T) {
 	for _, mark := range []string{abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
-		abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable} {
+		abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable, abi.MarkValues} {
 		fields := []byte(`{"properties": {"x": {"` + abi.Keyword + `": "` + mark + `"}}}`)
 		set, err := sentinels.NewTypeSet([]sentinels.TypeSpec{{Type: "a", Fields: fields}})
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // A fileDefinition is a definition with the keys that a file may have and the
@@ -27,6 +29,13 @@ func (d *decoder) definition(n *node) Definition {
 	}
 	d.name(n, &out)
 	format.definition.reportMissing(d, n, d.seen, "", "")
+	if variables := n.Member("variables"); variables != nil {
+		for _, m := range variables.Members {
+			if _, input := out.Inputs[m.Name]; input {
+				d.addAt(m.Start, m.Value.Path(), KindDuplicate, `set "default" of the input instead`, fmt.Sprintf("%q is an input too", m.Name))
+			}
+		}
+	}
 	if out.Loop.Type == "" {
 		out.Loop.Type = LoopOnce
 	}
@@ -145,10 +154,13 @@ func recipeOutputs(n *node) []output {
 	return outputs
 }
 
-// nested reads the definition, or the reference to one, in a field of step; at is the
-// step in the text.
+// nested reads the definition in a field of step, {"$ref": name}, or a reference to a
+// variable with a definition; at is the step in the text.
 func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
-	if !d.expect(n, '{', "a definition or {\"$ref\": name}") {
+	if n.Kind == '"' && reference.IsReference(n.Text) {
+		return n.Canonical() // its value is decoded when the step starts it
+	}
+	if !d.expect(n, '{', "a definition, {\"$ref\": name} or one $reference to a definition") {
 		return nil
 	}
 	if ref := n.Member("$ref"); ref != nil {

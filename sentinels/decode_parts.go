@@ -97,6 +97,36 @@ func (d *decoder) inputs(n *node, dst *fileDefinition) {
 	}
 }
 
+// variables reads the initial values of variables.
+func (d *decoder) variables(n *node, dst *fileDefinition) {
+	if !d.expect(n, '{', "an object of values by name") {
+		return
+	}
+	if len(n.Members) > 0 {
+		dst.Variables = make(map[string]json.RawMessage, len(n.Members))
+	}
+	for _, m := range n.Members {
+		if message, hint := variableProblem(m.Name); message != "" {
+			d.addAt(m.Start, m.Value.Path(), KindValue, hint, message)
+		} else if m.Name == varRAGContext {
+			d.addAt(m.Start, m.Value.Path(), KindValue, "", fmt.Sprintf("%q is reserved", m.Name))
+		}
+		dst.Variables[m.Name] = m.Value.Canonical()
+	}
+}
+
+// encodeVariables writes the initial values, sorted by name.
+func encodeVariables(src *fileDefinition) json.RawMessage {
+	if len(src.Variables) == 0 {
+		return nil
+	}
+	var o object
+	for _, name := range slices.Sorted(maps.Keys(src.Variables)) {
+		o.add(name, src.Variables[name])
+	}
+	return o.bytes()
+}
+
 // inputEnum stores the values in canonical form, so that a run can compare bytes.
 func (d *decoder) inputEnum(n *node, dst *Input) {
 	if !d.expect(n, '[', "an array of values") {

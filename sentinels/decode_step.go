@@ -22,9 +22,10 @@ const (
 	markTools      = "tools"
 	markParams     = "params"
 	markVariable   = "variable"
+	markValues     = "values"
 )
 
-var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable}
+var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable, markValues}
 
 // stepID reads an id and reports a duplicate: edits and problems identify steps by id.
 func (d *decoder) stepID(n *node, dst *Step) {
@@ -214,6 +215,9 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 				d.add(m.Value, KindValue, hint, "%s", message)
 			}
 			s.field(m.Name, m.Value.Canonical())
+		case mark == markValues && m.Value.Kind == '{':
+			d.values(m.Value)
+			s.field(m.Name, m.Value.Canonical())
 		default:
 			s.field(m.Name, m.Value.Canonical())
 		}
@@ -221,6 +225,32 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	if fields != nil {
 		d.checkFields(fields, own)
 	}
+}
+
+// values reads the values of variables by name: names that a step may set, and the
+// expressions among the values.
+func (d *decoder) values(n *node) {
+	for _, m := range n.Members {
+		if message, hint := variableProblem(m.Name); message != "" {
+			d.addAt(m.Start, m.Value.Path(), KindValue, hint, message)
+			continue
+		}
+		d.outputs = append(d.outputs, output{m.Name, m.Value})
+		if expr := expressionOf(m.Value); expr != nil {
+			d.expression(expr)
+		}
+	}
+}
+
+// expressionOf returns the source in {"expr": source}, nil if n is another value.
+func expressionOf(n *node) *node {
+	if n.Kind != '{' || len(n.Members) != 1 {
+		return nil
+	}
+	if expr := n.Member("expr"); expr != nil && expr.Kind == '"' {
+		return expr
+	}
+	return nil
 }
 
 // branches reads a list of step lists. It reports a variable that two branches set:

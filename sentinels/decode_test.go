@@ -28,6 +28,9 @@ func types(t testing.TB) *sentinels.TypeSet {
 	if err := json.Unmarshal(raw, &specs); err != nil {
 		t.Fatal(err)
 	}
+	for i := range specs {
+		specs[i].Plugin = "builtin"
+	}
 	set, err := sentinels.NewTypeSet(specs)
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,9 @@ type Definition struct {
 	IsPublic    bool
 	CreatedBy   string
 	Inputs      map[string]Input
-	Workspace   string  // relative to the file's folder or absolute; empty is the caller's
-	Concurrency Overlap // what a trigger does while a run is active
+	Variables   map[string]json.RawMessage // initial values, canonical JSON
+	Workspace   string                     // relative to the file's folder or absolute; empty is the caller's
+	Concurrency Overlap                    // what a trigger does while a run is active
 	Budget      Budget
 
 	// Extra are keys of recipes and editors that a run does not use. They are kept
@@ -47,6 +48,7 @@ type Step struct {
 	Name        string
 	Condition   string // the step is executed only if it is true; empty is true
 	OutputTo    string // variable that the output is stored in
+	Parse       Parse  // how the text of the output becomes that variable's value; empty: the output itself
 	OnError     OnError
 	TimeoutMs   int64 // 0 is the run's maxStepTimeoutMs
 	OnInterrupt Interrupt
@@ -176,6 +178,22 @@ type Input struct {
 	Enum        []json.RawMessage
 }
 
+// Parse is how the text of a step's output becomes the value of its outputTo.
+type Parse string
+
+// The ways to parse a text.
+const (
+	ParseJSON   Parse = "json"   // the text is one JSON value
+	ParseLines  Parse = "lines"  // a list of its lines, without line ends
+	ParseNumber Parse = "number" // a JSON number with white space around it
+	ParseTrim   Parse = "trim"   // the text without white space around it
+)
+
 // Reserved are the variable names that no outputTo and no input may use. The
 // exception is ragContext, which a step may set, as recipes do with rag/build.
-var Reserved = []string{"event", "inputs", "iteration", "run", "last", "retry", "ragContext"}
+var Reserved = append([]string{"event", "inputs", "iteration", "run", "last", "retry", "ragContext", "steps"}, BuiltIn...)
+
+// BuiltIn are the reserved names that are environment variables in a shell line: the time
+// (RFC 3339, UTC), the workspace under two names, the milliseconds that the run was active,
+// and who made the definition.
+var BuiltIn = []string{"NOW", "WORKSPACE", "PROJECT_ROOT", "ELAPSED_MS", "PERSONA_ID"}

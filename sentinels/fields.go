@@ -31,6 +31,7 @@ var (
 	overlaps     = words(OverlapSkip, OverlapQueue, OverlapParallel, OverlapRestart)
 	errorActions = words(ActionFail, ActionSkip, ActionRetry)
 	backoffs     = []string{"exponential", "linear", "none"}
+	parses       = words(ParseJSON, ParseLines, ParseNumber, ParseTrim)
 	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
 
@@ -65,6 +66,9 @@ func init() {
 				"additionalProperties": map[string]any{"anyOf": []any{
 					map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}},
 			decode: (*decoder).inputs, encode: encodeInputs},
+		{name: "variables", doc: "Values of variables at the start of a run. References in them are not resolved.", value: "object of values by name", example: `{"attempts": 0}`,
+			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern}},
+			decode: (*decoder).variables, encode: encodeVariables},
 		{name: "trigger", doc: "What starts runs: one trigger or an array of triggers.", value: "a trigger or a list (F5)", example: `{"type": "manual"}`,
 			schema: map[string]any{"anyOf": []any{refSchema("trigger"), map[string]any{"type": "array", "items": refSchema("trigger")}}},
 			decode: (*decoder).triggers, encode: encodeTriggers},
@@ -148,6 +152,7 @@ func init() {
 		{name: stepOutput, behindOwn: true, doc: "The variable that the output is stored in.", value: "name `" + variablePattern + "`", example: `"result"`,
 			schema: map[string]any{"type": "string", "pattern": variablePattern},
 			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
+		behindOwn(typeMayReplace(choiceField("parse", "How the text of the output becomes the value of outputTo. Without it, outputTo is the whole output.", parses, func(s *Step) *Parse { return &s.Parse }))),
 		{name: "onError", behindOwn: true, doc: "What happens after an error of the step. Default fail.",
 			value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,
 			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},

@@ -168,7 +168,7 @@ func (m merger) field(mark string, property any) any {
 		s = map[string]any{"type": "array", "items": refSchema("steps")}
 	case markDefinition:
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
-			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}}}
+			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}, referenceSchema}}
 	default:
 		return m.merge(property)
 	}

@@ -30,6 +30,9 @@ func Suggest(name string, candidates []string) []string {
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(a.cost, b.cost) })
 	var names []string
 	for _, f := range found {
+		if found[0].cost <= 1 && f.cost > 1 {
+			break // one edit is a typo of that name
+		}
 		if !slices.Contains(names, f.name) && len(names) < 3 {
 			names = append(names, f.name)
 		}

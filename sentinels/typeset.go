@@ -198,7 +198,7 @@ func (s *TypeSpec) hasConditions() bool {
 }
 
 // ResolveField is [reference.Resolve] for the value of one field, with its schema.
-func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
+func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, reference.Notes, error) {
 	if s.compiled == nil {
 		return reference.Resolve(raw, lookup)
 	}

@@ -31,13 +31,20 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 			Hint:    r.offered(call.Tools, e.Command),
 		}
 	}
+	if call.Within != nil && !Allowed(call.Within, e.Command) {
+		return nil, &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: the definition of this run was the value of a variable, and the definition that started it does not name this command", e.Name),
+			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
+		}
+	}
 	params, err := e.prepare(call)
 	if err != nil {
 		return nil, err
 	}
 	own := *call
 	own.Params = params
-	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools)
+	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
 	switch {
 	case !call.Deadline.IsZero():
 		var cancel context.CancelFunc

@@ -231,6 +231,13 @@ func TestNoPatternMatchesWhatExecutes(t *testing.T) {
 
 func TestModelIsHeldToItsTools(t *testing.T) {
 	r := sample(t)
+	// The allow-list of a run whose definition was the value of a variable is a further one.
+	for _, tools := range [][]string{nil, {"code/sample"}} {
+		within := &command.Call{Command: "code/sample", Params: json.RawMessage(`{"path":"a"}`), By: command.ByModel, Tools: tools, Within: []string{"data/*"}}
+		if _, err := r.Call(t.Context(), within); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("outside of the run's commands: %v", err)
+		}
+	}
 	call := &command.Call{Command: "code/sample", Params: json.RawMessage(`{"path":"a"}`), By: command.ByModel, Tools: []string{"code/other"}}
 	_, err := r.Call(t.Context(), call)
 	if e := abi.As(err); e == nil || e.Code != abi.Denied || e.Hint != "its tools are code/other" {

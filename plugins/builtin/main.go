@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/loop"
 	"github.com/sentinel-runtime/sentinel/plugins/parallel"
 	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
+	"github.com/sentinel-runtime/sentinel/plugins/set"
 	"github.com/sentinel-runtime/sentinel/plugins/shell"
 	"github.com/sentinel-runtime/sentinel/plugins/wait"
 	"github.com/sentinel-runtime/sentinel/plugins/watch"
@@ -37,6 +38,7 @@ func plugin() sdk.Plugin {
 			parallel.Step(),
 			shell.Step(),
 			wait.Step(),
+			set.Step(),
 		},
 		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},

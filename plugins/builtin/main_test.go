@@ -24,14 +24,14 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%s accepts unknown fields", name)
 		}
 	}
-	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait"}
+	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait", "set"}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{
 		"command": "command", "prompt": "llm", "approvers": "approve", "event": "emit", "executionId": "watch",
 		"definition": "sentinel", "check": "condition", "steps": "loop", "branches": "parallel",
-		"argv": "shell", "durationMs": "wait",
+		"argv": "shell", "durationMs": "wait", "values": "set",
 	}, infer); diff != "" {
 		t.Errorf("inferred types (-want +got):\n%s", diff)
 	}

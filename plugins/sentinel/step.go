@@ -9,7 +9,7 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "definition": {"type": "object", "x-sentinel": "definition", "description": "The definition to run, or {\"$ref\": id} for an existing sentinel."},
+    "definition": {"type": "object", "x-sentinel": "definition", "description": "The definition to run, {\"$ref\": id} for an existing sentinel, or one $reference to a variable with a definition, as an object or as JSON text. An inline definition begins with a copy of the variables around it."},
     "inputs": {"type": "object", "description": "Inputs of the child run. Strings may contain $references."},
     "await": {"type": "boolean", "default": true, "description": "Wait until the child run has ended. With false the step returns {run, sentinel} at once, and the outcome of the child run does not affect it."}
   },
@@ -55,14 +55,15 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	return output(run, result), nil
 }
 
-// output returns the result of a completed child run. Its success is false if the
+// output returns the result of a completed child run: its fields, and each variable under
+// its own name where no field has it. Its success is false if the
 // output of the run has success false, such as that of a failed test.
 func output(run string, result sdk.Value) sdk.Value {
 	last := result.Get("output")
 	if !last.Exists() {
 		last = sdk.Null()
 	}
-	return sdk.Object(
+	out := sdk.Object(
 		sdk.F("success", sdk.Bool(last.Get("success").BoolOr(true))),
 		sdk.F("status", result.Get("status")),
 		sdk.F("run", sdk.String(run)),
@@ -71,6 +72,12 @@ func output(run string, result sdk.Value) sdk.Value {
 		sdk.F("variables", result.Get("variables")),
 		sdk.F("error", result.Get("error")),
 	)
+	for name, value := range result.Get("variables").Fields() {
+		if !out.Get(name).Exists() {
+			out = out.With(name, value)
+		}
+	}
+	return out
 }
 
 // failure returns the error for a child run that did not complete, nil for one that

@@ -15,7 +15,9 @@ const started = `{"run":"r1","sentinel":"run-tests"}`
 func TestAwaited(t *testing.T) {
 	for _, tt := range []struct{ name, result, want string }{
 		{"completed", `{"run":"r1","status":"completed","iterations":2,"output":{"success":true},"variables":{"tests":1}}`,
-			`{"success":true,"status":"completed","run":"r1","iterations":2,"output":{"success":true},"variables":{"tests":1}}`},
+			`{"success":true,"status":"completed","run":"r1","iterations":2,"output":{"success":true},"variables":{"tests":1},"tests":1}`},
+		{"a variable with the name of a field", `{"status":"completed","iterations":1,"variables":{"output":1,"x":[2]}}`,
+			`{"success":true,"status":"completed","run":"r1","iterations":1,"output":null,"variables":{"output":1,"x":[2]},"x":[2]}`},
 		{"completed with success false", `{"status":"completed","iterations":1,"output":{"success":false},"variables":{}}`,
 			`{"success":false,"status":"completed","run":"r1","iterations":1,"output":{"success":false},"variables":{}}`},
 		{"completed without output", `{"status":"completed","iterations":0,"variables":{}}`,

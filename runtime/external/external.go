@@ -84,10 +84,13 @@ func (info CommandInfo) OnlyReads(raw json.RawMessage) bool {
 
 // A CommandCall is one call of a command. host/command.Call mirrors it.
 type CommandCall struct {
-	Command   string
-	Params    json.RawMessage
-	ByModel   bool
-	Tools     []string // with ByModel: the step's allow-list, nil for every public command
+	Command string
+	Params  json.RawMessage
+	ByModel bool
+	Tools   []string // with ByModel: the step's allow-list, nil for every public command
+	// Within is the allow-list of a run whose definition was the value of a variable: its
+	// steps call commands as a model does. nil for other runs.
+	Within    []string
 	Run       sentinels.RunID
 	Sentinel  sentinels.ID
 	Path      string

@@ -53,9 +53,10 @@ type Attempt struct {
 	Start    time.Time       `json:"start"`
 	Duration time.Duration   `json:"-"`
 	Millis   float64         `json:"durationMs,omitempty"`
-	Module   string          `json:"module,omitempty"` // digest of the plugin
-	Fields   json.RawMessage `json:"fields,omitempty"` // as resolved
-	Unknown  []string        `json:"unknown,omitempty"`
+	Module   string          `json:"module,omitempty"`  // digest of the plugin
+	Fields   json.RawMessage `json:"fields,omitempty"`  // as resolved
+	Unknown  []string        `json:"unknown,omitempty"` // references that were left as written
+	Unset    []string        `json:"unset,omitempty"`   // references that were null, because the variable has no value yet
 	Error    *abi.Error      `json:"error,omitempty"`
 	RetryAt  time.Time       `json:"retryAt,omitzero"`
 	Category string          `json:"category,omitempty"`

@@ -106,5 +106,6 @@ const (
 	MarkDefinition = "definition" // an inline definition, or {"$ref": id}
 	MarkTools      = "tools"      // the step's allow-list of commands for its model
 	MarkParams     = "params"     // parameters of the command in the field "command": resolved with the schema of that command
+	MarkValues     = "values"     // values of variables by name: each is a template, or {"expr": JavaScript}, which is passed as written
 	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; without the field, the default of its schema
 )

@@ -14,12 +14,12 @@ var name = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // common are the fields of every step, which belong to the host (clause A2.2).
-var common = []string{"type", "id", "name", "condition", "outputTo", "onError", "timeoutMs", "onInterrupt"}
+var common = []string{"type", "id", "name", "condition", "outputTo", "parse", "onError", "timeoutMs", "onInterrupt"}
 
 // marks are the values of the keyword x-sentinel.
 var marks = []string{
 	abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
-	abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable,
+	abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable, abi.MarkValues,
 }
 
 // Manifest checks the plugin's manifest against clause A2 of ABI.md and returns it. It

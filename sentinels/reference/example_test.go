@@ -13,7 +13,7 @@ func ExampleResolve() {
 		value, ok := variables[name]
 		return json.RawMessage(value), ok
 	}
-	out, unknown, err := reference.Resolve(json.RawMessage(`{"message": "Found: $review", "cost": "$review.usage.tokens", "to": "$room"}`), lookup)
-	fmt.Println(string(out), unknown, err)
+	out, notes, err := reference.Resolve(json.RawMessage(`{"message": "Found: $review", "cost": "$review.usage.tokens", "to": "$room"}`), lookup)
+	fmt.Println(string(out), notes.Unknown, err)
 	// Output: {"message":"Found: two bugs","cost":12,"to":"$room"} [$room] <nil>
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -11,15 +12,16 @@ import (
 // A Reference is "$name.path[0]" in a text.
 type Reference struct {
 	Name       string
-	Path       string // with its leading "." or "[", "" without one
+	Path       string // as written, with its leading ".", "?." or "[", "" without one
 	start, end int    // in the text, in bytes
 }
 
 // String returns the reference as it is written.
 func (r Reference) String() string { return "$" + r.Name + r.Path }
 
-// referenceAt reads the reference whose dollar is at s[at].
-func referenceAt(s string, at int) (Reference, bool) {
+// referenceAt reads the reference whose dollar is at s[at]. Parts after "?." belong to
+// it if optional is true; in a shell line "?" is a pattern.
+func referenceAt(s string, at int, optional bool) (Reference, bool) {
 	end := at + 1
 	for end < len(s) && nameByte(s[end], end == at+1) {
 		end++
@@ -29,31 +31,50 @@ func referenceAt(s string, at int) (Reference, bool) {
 	}
 	ref := Reference{start: at, Name: s[at+1 : end]}
 	start := end
-	for end < len(s) {
-		next := end
-		switch s[end] {
-		case '.':
-			for next++; next < len(s) && nameByte(s[next], next == end+1); next++ {
-			}
-			if next == end+1 { // the full stop of a sentence
-				next = end
-			}
-		case '[':
-			for next++; next < len(s) && s[next] >= '0' && s[next] <= '9'; next++ {
-			}
-			if next == end+1 || next >= len(s) || s[next] != ']' {
-				next = end
-			} else {
-				next++
-			}
-		}
-		if next == end {
-			break
-		}
+	for next := partEnd(s, end, optional); next > end; next = partEnd(s, end, optional) {
 		end = next
 	}
 	ref.Path, ref.end = s[start:end], end
 	return ref, true
+}
+
+// partEnd returns the end of the part of a path that starts at s[at]: ".name", "[0]",
+// `["any text"]`, or one of these after "?" and with a dot. It returns at if there is none.
+func partEnd(s string, at int, optional bool) int {
+	start := at
+	if optional && strings.HasPrefix(s[at:], "?.") {
+		if start += 2; start < len(s) && s[start] != '[' {
+			start-- // ".name"
+		}
+	}
+	if start >= len(s) {
+		return at
+	}
+	end := start + 1
+	switch s[start] {
+	case '.':
+		for end < len(s) && nameByte(s[end], end == start+1) {
+			end++
+		}
+		if end > start+1 { // else the full stop of a sentence
+			return end
+		}
+	case '[':
+		if end < len(s) && (s[end] == '"' || s[end] == '\'') {
+			length := strings.IndexByte(s[end+1:], s[end])
+			if length > 0 && strings.HasPrefix(s[end+1+length+1:], "]") {
+				return end + 1 + length + 2
+			}
+			return at
+		}
+		for end < len(s) && s[end] >= '0' && s[end] <= '9' {
+			end++
+		}
+		if end > start+1 && end < len(s) && s[end] == ']' {
+			return end + 1
+		}
+	}
+	return at
 }
 
 // nextReference returns the first reference at or after from, skipping "$$".
@@ -66,7 +87,7 @@ func nextReference(s string, from int) (Reference, bool) {
 			i++
 			continue
 		}
-		if ref, ok := referenceAt(s, i); ok {
+		if ref, ok := referenceAt(s, i, true); ok {
 			return ref, true
 		}
 	}
@@ -89,10 +110,22 @@ func IsReference(s string) bool {
 // each once, in the order of their first use. Keys are not searched, and a value that
 // is not valid JSON has none.
 func Names(raw json.RawMessage) []string {
+	var names []string
+	for _, ref := range In(raw) {
+		if !slices.Contains(names, ref.Name) {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}
+
+// In returns the references in the strings of a JSON value, each text once, in the order
+// of their first use. Keys are not searched, and a value that is not valid JSON has none.
+func In(raw json.RawMessage) []Reference {
 	if !hasDollar(raw) || !json.Valid(raw) {
 		return nil
 	}
-	var names []string
+	var refs []Reference
 	var walk func(raw []byte)
 	walk = func(raw []byte) {
 		switch {
@@ -104,14 +137,14 @@ func Names(raw json.RawMessage) []string {
 		default:
 			s := strictjson.Unquote(raw)
 			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
-				if !slices.Contains(names, ref.Name) {
-					names = append(names, ref.Name)
+				if !slices.ContainsFunc(refs, func(r Reference) bool { return r.Name == ref.Name && r.Path == ref.Path }) {
+					refs = append(refs, ref)
 				}
 			}
 		}
 	}
 	walk(bytes.TrimSpace(raw))
-	return names
+	return refs
 }
 
 // IsName reports whether s can be the name of a variable: a letter or "_", then letters,

@@ -3,6 +3,7 @@ package reference_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -51,8 +52,14 @@ func TestResolve(t *testing.T) {
 		{`"$$$n"`, `"$5"`, nil},
 		{`"$$n"`, `"$n"`, nil},
 		{`"$unset and $unset"`, `"$unset and $unset"`, []string{"$unset"}},
-		{`"$n.x"`, `"$n.x"`, []string{"$n.x"}},
-		{`"$list[7]"`, `"$list[7]"`, []string{"$list[7]"}},
+		{`"$unset.x[0]"`, `"$unset.x[0]"`, []string{"$unset.x[0]"}},
+		{`"$n?.x"`, `null`, nil},
+		{`"<$list?.[7]>"`, `"<>"`, nil},
+		{`"$review?.usage.tokens $review.usage?.tokens"`, `"12 12"`, nil},
+		{`"$review.usages?.tokens"`, `null`, nil}, // as in JavaScript
+		{`"$z?.a.b"`, `null`, nil},
+		{`"Is it $n? Or $n?."`, `"Is it 5? Or 5?."`, nil},
+		{`"$obj['<'] $obj[\"<\"] $obj[\"a\"].b_1[0] $n[\"\"] $n['x"`, `"& & 10 5[\"\"] 5['x"`, nil},
 		{`"Ask $n. Then [$n] go."`, `"Ask 5. Then [5] go."`, nil},
 		{`{"$n": "$n", "a": ["$s", {"b": "$b"}]}`, `{"$n":5,"a":["text",{"b":true}]}`, nil},
 		{`"\u0024n"`, `5`, nil},
@@ -60,7 +67,7 @@ func TestResolve(t *testing.T) {
 		{`"$s$s"`, `"texttext"`, nil},
 		{`"$n_"`, `"$n_"`, []string{"$n_"}},
 	} {
-		out, unknown, err := reference.Resolve(json.RawMessage(tt.in), lookup)
+		out, notes, err := reference.Resolve(json.RawMessage(tt.in), lookup)
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
@@ -68,12 +75,55 @@ func TestResolve(t *testing.T) {
 		if string(out) != tt.out {
 			t.Errorf("%s became %s, want %s", tt.in, out, tt.out)
 		}
-		if diff := cmp.Diff(tt.unknown, unknown); diff != "" {
+		if diff := cmp.Diff(tt.unknown, notes.Unknown); diff != "" {
 			t.Errorf("%s: unknown (-want +got):\n%s", tt.in, diff)
 		}
 	}
 	if _, _, err := reference.Resolve(json.RawMessage(`"$n`), lookup); err == nil {
 		t.Error("broken JSON is resolved")
+	}
+}
+
+// TestMissing quotes the specification: "a value without the path asked for is an error of
+// the step that names what exists".
+func TestMissing(t *testing.T) {
+	for in, want := range map[string]string{
+		`"$review.usage.token"`: "$review.usage.token: $review.usage has tokens",
+		`"Say $review.txt"`:     "$review.txt: $review has text, usage",
+		`"$list[7]"`:            "$list[7]: $list is a list with 2 items",
+		`"$n.x"`:                "$n.x: $n is a number",
+		`"$s.x.y"`:              "$s.x.y: $s is a text",
+		`"$z.x"`:                "$z.x: $z is null",
+		`"$b.x"`:                "$b.x: $b is a boolean",
+		`"$obj['a'].b"`:         "$obj['a'].b: $obj['a'] has b_1",
+		`"$obj.a.b?.c.d.b_1"`:   "",
+		`"$obj?.a.b_1[9]"`:      "$obj?.a.b_1[9]: $obj?.a.b_1 is a list with 2 items",
+	} {
+		_, _, err := reference.Resolve(json.RawMessage(in), lookup)
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && err != nil {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	_, _, err := reference.Resolve(json.RawMessage(`"$f.items"`), func(string) (json.RawMessage, bool) { return json.RawMessage(`"{\"items\":[]}"`), true })
+	if missing := (*reference.MissingError)(nil); !errors.As(err, &missing) || !strings.Contains(missing.Hint, `"parse": "json"`) {
+		t.Errorf("%v has no hint", err)
+	}
+}
+
+// TestUnset quotes the specification: "a variable that has no value yet is null with a
+// warning in the trace".
+func TestUnset(t *testing.T) {
+	declared := func(name string) (json.RawMessage, bool) { return nil, name == "later" }
+	for in, want := range map[string]string{`"$later"`: `null`, `"$later.x[0]"`: `null`, `"a $later.x b"`: `"a  b"`} {
+		out, notes, err := reference.Resolve(json.RawMessage(in), declared)
+		if err != nil || string(out) != want || len(notes.Unset) != 1 || len(notes.Unknown) != 0 {
+			t.Errorf("%s: %s, %+v, %v; want %s", in, out, notes, err, want)
+		}
+	}
+	env := map[string]string{}
+	line, notes, problems := reference.ShellLine(env, `echo "$later.x"`, declared)
+	if line != `echo "${SENTINEL_1}"` || env["SENTINEL_1"] != "" || len(notes.Unset) != 1 || len(problems) != 0 {
+		t.Errorf("%s %v %+v %q", line, env, notes, problems)
 	}
 }
 
@@ -140,7 +190,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	for path, want := range map[string]string{"": variables["obj"], "a.b_1[0]": "10", ".a.b_1": "[10, 20]", "a.x": "", "a[0]": "", "b_1": "", "[": "", ".": "", "a..b_1": "", "a.b_1[x]": "", "a.b_1[-1]": ""} {
+	for path, want := range map[string]string{"": variables["obj"], "a.b_1[0]": "10", ".a.b_1": "[10, 20]", "a.x": "", "a[0]": "", "b_1": "", "[": "", ".": "", "a..b_1": "", "a.b_1[x]": "", "a.b_1[-1]": "", "a?.b_1[0]": "10", "a?.x": "null", "x?.y.z": "null", `["a"].b_1[1]`: "20", `["<"]`: `"&"`} {
 		got, ok := reference.Path(json.RawMessage(variables["obj"]), path)
 		if ok != (want != "") || string(got) != want {
 			t.Errorf("%q: %s, %v; want %s", path, got, ok, want)
@@ -192,19 +242,22 @@ func FuzzResolve(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		for _, resolve := range []func() (json.RawMessage, []string, error){
-			func() (json.RawMessage, []string, error) { return reference.Resolve(raw, lookup) },
-			func() (json.RawMessage, []string, error) { return texts.Resolve(raw, lookup) },
+		for _, resolve := range []func() (json.RawMessage, reference.Notes, error){
+			func() (json.RawMessage, reference.Notes, error) { return reference.Resolve(raw, lookup) },
+			func() (json.RawMessage, reference.Notes, error) { return texts.Resolve(raw, lookup) },
 		} {
-			out, unknown, err := resolve()
+			out, notes, err := resolve()
+			if missing := (*reference.MissingError)(nil); errors.As(err, &missing) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !json.Valid(out) {
 				t.Fatalf("%s became %s", raw, out)
 			}
-			if len(reference.Names(raw)) == 0 && len(unknown) > 0 {
-				t.Fatalf("%s: unknown %q without a reference", raw, unknown)
+			if len(reference.Names(raw)) == 0 && len(notes.Unknown) > 0 {
+				t.Fatalf("%s: unknown %q without a reference", raw, notes.Unknown)
 			}
 		}
 		reference.Text(raw)

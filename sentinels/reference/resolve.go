@@ -12,8 +12,30 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A Lookup returns the value of a variable. The value must be valid JSON.
+// A Lookup returns the value of a variable, which must be valid JSON. An empty value
+// with ok is a variable of the definition that has no value yet.
 type Lookup func(name string) (value json.RawMessage, ok bool)
+
+// Notes are the references that were resolved, but not to a value.
+type Notes struct {
+	Unknown []string // left as written: no variable has the name
+	Unset   []string // null: the variable has no value yet
+}
+
+// Add adds the notes of another value.
+func (n *Notes) Add(more Notes) {
+	n.Unknown = append(n.Unknown, more.Unknown...)
+	n.Unset = append(n.Unset, more.Unset...)
+}
+
+// A MissingError reports a reference whose variable has a value, but not at the path.
+type MissingError struct {
+	Reference string // as written
+	Exists    string // what exists instead, such as "$f has executionId, output"
+	Hint      string // what to do about it, "" if that is unknown
+}
+
+func (e *MissingError) Error() string { return e.Reference + ": " + e.Exists }
 
 // MaxResolved limits the length in bytes of a resolved value: a short text can contain
 // a long variable many times.
@@ -24,39 +46,46 @@ var ErrTooLarge = errors.New("the resolved value has more than " + strconv.Itoa(
 
 // Resolve replaces the references in every string of raw by their values. A string
 // that is exactly one reference becomes the value itself, of any type; a reference
-// within other text becomes its [Text]. unknown are the references without a value,
-// as written; they are not replaced. If there is nothing to replace, Resolve returns
-// raw itself, without validating it.
-func Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
+// within other text becomes its [Text]. A reference to an unknown name is not replaced.
+// The error is a [*MissingError] if a value has no part at the path of a reference, and
+// [ErrTooLarge] for a result above [MaxResolved]. If there is nothing to replace,
+// Resolve returns raw itself, without validating it.
+func Resolve(raw json.RawMessage, lookup Lookup) (json.RawMessage, Notes, error) {
 	return (*Shape)(nil).Resolve(raw, lookup)
 }
 
 // Resolve is the function [Resolve], except that where the schema of s requires a string,
 // a value becomes its text. s may be nil.
-func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (out json.RawMessage, unknown []string, err error) {
+func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (json.RawMessage, Notes, error) {
 	if !hasDollar(raw) {
-		return raw, nil, nil
+		return raw, Notes{}, nil
 	}
 	if !json.Valid(raw) {
-		return nil, nil, fmt.Errorf("resolve: %w", strictjson.Check(raw, strictjson.Unlimited()))
+		return nil, Notes{}, fmt.Errorf("resolve: %w", strictjson.Check(raw, strictjson.Unlimited()))
 	}
 	r := resolver{lookup: lookup, out: make([]byte, 0, len(raw)+256)}
 	r.value(bytes.TrimSpace(raw), s)
-	if len(r.out) > MaxResolved {
-		return nil, nil, ErrTooLarge
+	switch {
+	case r.missing != nil:
+		return nil, Notes{}, r.missing
+	case len(r.out) > MaxResolved:
+		return nil, Notes{}, ErrTooLarge
 	}
-	return r.out, r.unknown, nil
+	return r.out, r.notes, nil
 }
 
-// ResolveText replaces the references in a text by the texts of their values,
-// and "$$" by a dollar. A result is cut at [MaxResolved].
-func ResolveText(s string, lookup Lookup) (text string, unknown []string) {
+// ResolveText replaces the references in a text by the texts of their values, and "$$"
+// by a dollar. The errors are those of [Resolve].
+func ResolveText(s string, lookup Lookup) (string, Notes, error) {
 	r := resolver{lookup: lookup}
 	b := r.appendText(nil, s)
-	if len(b) > MaxResolved {
-		return strings.ToValidUTF8(string(b[:MaxResolved]), ""), r.unknown
+	switch {
+	case r.missing != nil:
+		return "", Notes{}, r.missing
+	case len(b) > MaxResolved:
+		return "", Notes{}, ErrTooLarge
 	}
-	return string(b), r.unknown
+	return string(b), r.notes, nil
 }
 
 // hasDollar reports whether raw can contain a reference. Some encoders write the
@@ -69,14 +98,15 @@ type resolver struct {
 	lookup  Lookup
 	out     []byte
 	buffer  []byte // of the text that is being resolved
-	unknown []string
+	notes   Notes
+	missing error // the first *MissingError
 }
 
-// value appends one value. It copies parts without a dollar, and returns at once if
-// the result is already too long.
+// value appends one value. It copies parts without a dollar, and returns at once after
+// an error and if the result is already too long.
 func (r *resolver) value(raw []byte, s *Shape) {
 	switch {
-	case len(r.out) > MaxResolved:
+	case r.missing != nil || len(r.out) > MaxResolved:
 	case !hasDollar(raw):
 		r.out = append(r.out, raw...)
 	case raw[0] == '{':
@@ -131,14 +161,14 @@ func (r *resolver) str(s string, asText bool) {
 // appendText appends a text with its references resolved. It reads s once, so that a
 // dollar in a value is never read as a reference.
 func (r *resolver) appendText(b []byte, s string) []byte {
-	for len(b) <= MaxResolved {
+	for len(b) <= MaxResolved && r.missing == nil {
 		before, _, found := strings.Cut(s, "$")
 		b = append(b, before...)
 		if !found {
 			return b
 		}
 		s = s[len(before):]
-		ref, ok := referenceAt(s, 0)
+		ref, ok := referenceAt(s, 0, true)
 		if !ok { // also of "$$", which is a dollar
 			b = append(b, '$')
 			s = strings.TrimPrefix(s[1:], "$")
@@ -154,15 +184,30 @@ func (r *resolver) appendText(b []byte, s string) []byte {
 	return b
 }
 
-// find returns the value of a reference, and records a reference without a value.
+// find returns the value of a reference. It records a reference without a value.
 func (r *resolver) find(ref Reference) (json.RawMessage, bool) {
-	if value, ok := r.lookup(ref.Name); ok && len(value) > 0 {
-		if part, ok := Path(value, ref.Path); ok {
-			return part, true
-		}
+	value, ok := r.lookup(ref.Name)
+	switch {
+	case !ok:
+		note(&r.notes.Unknown, ref)
+		return nil, false
+	case len(value) == 0:
+		note(&r.notes.Unset, ref)
+		return null, true
 	}
-	if text := ref.String(); !slices.Contains(r.unknown, text) {
-		r.unknown = append(r.unknown, text)
+	part, ok := Path(value, ref.Path)
+	if !ok && r.missing == nil {
+		r.missing = missing(value, ref)
 	}
-	return nil, false
+	return part, ok
+}
+
+// null is the value of a reference without one.
+var null = json.RawMessage("null")
+
+// note adds a reference to a list, once.
+func note(list *[]string, ref Reference) {
+	if text := ref.String(); !slices.Contains(*list, text) {
+		*list = append(*list, text)
+	}
 }

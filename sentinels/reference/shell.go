@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // maxShellValue is the largest value in bytes of one environment variable on Linux
@@ -14,28 +16,40 @@ const maxShellValue = 128<<10 - 64
 // ShellLine rewrites a shell line so that no value becomes part of its code: a
 // reference to a variable that lookup knows becomes ${SENTINEL_1}, ..., and its text is
 // added to env. Lines may share env: the names continue after those in it. The author's
-// quoting stays, and every other "$" belongs to the shell. A line with problems must not
-// be executed: a reference in it would not have its value.
-func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten string, problems []string) {
+// quoting stays, and every other "$" belongs to the shell, also that of a name that the
+// line itself assigns. A line with problems must not be executed: a reference in it would
+// not have its value.
+func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten string, notes Notes, problems []string) {
 	names := make(map[string]string)
 	report := func(format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); !slices.Contains(problems, text) {
 			problems = append(problems, text)
 		}
 	}
+	assigned := AssignedInShellLine(line)
 	rewritten = scanShell(line, func(ref Reference, quoted bool) string {
 		written := ref.String()
-		value, known := lookup(ref.Name)
-		if !known || len(value) == 0 {
+		if slices.Contains(assigned, ref.Name) {
 			return written
+		}
+		value, known := lookup(ref.Name)
+		switch {
+		case !known:
+			return written
+		case len(value) == 0:
+			note(&notes.Unset, ref)
+			value = null
 		}
 		if quoted {
 			report("%s is in single quotes, where the shell does not expand it", written)
 			return written
 		}
 		part, ok := Path(value, ref.Path)
+		if string(value) == "null" && slices.Contains(notes.Unset, written) {
+			part, ok = null, true
+		}
 		if !ok {
-			report("%s: the variable has no value at this path", written)
+			report("%v", missing(value, ref))
 			return written
 		}
 		if name, ok := names[written]; ok {
@@ -60,7 +74,7 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		env[name] = text
 		return "${" + name + "}"
 	})
-	return rewritten, problems
+	return rewritten, notes, problems
 }
 
 // EachInShellLine calls f for every reference in a shell line outside comments; quoted
@@ -71,6 +85,33 @@ func EachInShellLine(line string, f func(ref Reference, quoted bool)) {
 		return ""
 	})
 }
+
+// AssignedInShellLine returns the names that a shell line assigns itself, by "x=...",
+// "for x in", "read x", "local x" and their like, in any order. These names belong to the
+// shell in the whole line. Words within quotes are not searched.
+func AssignedInShellLine(line string) []string {
+	if !strings.Contains(line, "$") {
+		return nil
+	}
+	var names []string
+	for _, m := range assignPattern.FindAllStringSubmatch(quotedPattern.ReplaceAllString(line, "''"), -1) {
+		for _, word := range strings.Fields(m[1] + " " + m[2] + " " + m[3]) {
+			name, _, _ := strings.Cut(word, "=")
+			if name = strings.TrimSuffix(name, "+"); IsName(name) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+var (
+	quotedPattern = lazyregexp.New(`'[^']*'|"(?:[^"\\]|\\.)*"`)
+	// Assignments at the start of a command, the variable of for and select, and the words
+	// after read, local, export, declare, typeset and readonly.
+	assignPattern = lazyregexp.New(`(?m)(?:(?:^|[;&|({` + "`" + `]|\b(?:then|do|else|elif|if|while|until|time)\s)\s*((?:[A-Za-z_]\w*\+?=[^\s;&|]*[ \t]*)+)` +
+		`|\b(?:for|select)\s+([A-Za-z_]\w*)\b|\b(?:read|local|export|declare|typeset|readonly)((?:[ \t]+[-\w=']+)+))`)
+)
 
 // shellScan follows the quoting of a POSIX shell closely enough to decide whether the
 // shell expands a "$". If it is wrong, a value is missing or a problem is reported; a
@@ -204,7 +245,7 @@ func (s *shellScan) dollar(quoted bool) {
 
 // reference copies a "$", or replaces the reference that starts with it.
 func (s *shellScan) reference(quoted bool) {
-	ref, ok := referenceAt(s.line, s.at)
+	ref, ok := referenceAt(s.line, s.at, false)
 	if !ok {
 		s.copy(1)
 		return

@@ -41,9 +41,17 @@ func TestShellLine(t *testing.T) {
 		{`echo ${#x} a#'$s'`, `echo ${#x} a#'$s'`, nil, 1},
 		{`echo '$s`, `echo '$s`, nil, 1},
 		{`plain`, `plain`, nil, 0},
+		{`ls $s?.log "$obj["a"].b_1[0]"`, `ls ${SENTINEL_1}?.log "${SENTINEL_2}"`, map[string]string{"SENTINEL_1": "text", "SENTINEL_2": "10"}, 0},
+		// "In a shell line, a name that the line itself assigns (`x=`, `for x in`, `read x`) belongs to the shell."
+		{`s=1; echo $s`, `s=1; echo $s`, nil, 0},
+		{`for n in 1 2; do echo $n $s; done`, `for n in 1 2; do echo $n ${SENTINEL_1}; done`, map[string]string{"SENTINEL_1": "text"}, 0},
+		{`while read -r s n; do echo $s; done`, `while read -r s n; do echo $s; done`, nil, 0},
+		{`A=1 s=2 sh x; local n=3; echo $s $n`, `A=1 s=2 sh x; local n=3; echo $s $n`, nil, 0},
+		{`docker run -e s=$s x`, `docker run -e s=${SENTINEL_1} x`, map[string]string{"SENTINEL_1": "text"}, 0},
+		{`echo "s=$s"`, `echo "s=${SENTINEL_1}"`, map[string]string{"SENTINEL_1": "text"}, 0},
 	} {
 		env := make(map[string]string)
-		out, problems := reference.ShellLine(env, tt.in, lookup)
+		out, _, problems := reference.ShellLine(env, tt.in, lookup)
 		if out != tt.out {
 			t.Errorf("%s\nbecame %s\nwant   %s", tt.in, out, tt.out)
 		}
@@ -59,8 +67,8 @@ func TestShellLine(t *testing.T) {
 // TestShellLinesOfOneStep checks that lines of one step get different names.
 func TestShellLinesOfOneStep(t *testing.T) {
 	env := map[string]string{"SENTINEL_2": "mine"}
-	first, _ := reference.ShellLine(env, `echo $s`, lookup)
-	second, _ := reference.ShellLine(env, `echo $n $s`, lookup)
+	first, _, _ := reference.ShellLine(env, `echo $s`, lookup)
+	second, _, _ := reference.ShellLine(env, `echo $n $s`, lookup)
 	if first != `echo ${SENTINEL_3}` || second != `echo ${SENTINEL_4} ${SENTINEL_5}` {
 		t.Errorf("%s; %s", first, second)
 	}
@@ -86,7 +94,7 @@ func TestShellLineRuns(t *testing.T) {
 		`for i in 1 2; do printf %s "$i$s"; done`: "1text2text",
 	} {
 		env := make(map[string]string)
-		rewritten, problems := reference.ShellLine(env, line, lookup)
+		rewritten, _, problems := reference.ShellLine(env, line, lookup)
 		if len(problems) > 0 {
 			t.Errorf("%s: %q", line, problems)
 			continue
@@ -115,7 +123,7 @@ func FuzzShellLine(f *testing.F) {
 		}
 		value, _ := json.Marshal(secret)
 		env := make(map[string]string)
-		out, _ := reference.ShellLine(env, line, func(name string) (json.RawMessage, bool) { return value, name == "s" })
+		out, _, _ := reference.ShellLine(env, line, func(name string) (json.RawMessage, bool) { return value, name == "s" })
 		if strings.Contains(out, "\x01") {
 			t.Fatalf("%q became %q", line, out)
 		}

@@ -10,17 +10,45 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Path returns the part of value at a path such as "a.b[0].c"; a leading "." is
-// optional. As in a condition, "length" is the length of an array or a string. value
-// must be valid JSON.
+// Path returns the part of value at a path such as `a.b[0]["any text"]`; a leading "." is
+// optional. As in a condition, "length" is the length of an array or a string. A part
+// that is missing beside "?." is null. value must be valid JSON.
 func Path(value json.RawMessage, path string) (json.RawMessage, bool) {
 	value = bytes.TrimSpace(value)
 	if path == "" {
 		return value, true
 	}
 	c := strictjson.NewCursor(value)
-	defer c.Close()
-	return find(c, path, false)
+	part, ok := find(c, path, false)
+	c.Close()
+	if !ok && strings.Contains(path, "?.") {
+		if at, end := firstMissing(value, path); at < end && (path[at] == '?' || strings.HasPrefix(path[end:], "?.")) {
+			return null, true
+		}
+	}
+	return part, ok
+}
+
+// firstMissing returns the offsets of the first part of a path that value does not have;
+// they are equal if the path is invalid.
+func firstMissing(value json.RawMessage, path string) (at, end int) {
+	for at < len(path) {
+		end = partEnd(path, at, true)
+		if at == 0 && nameByte(path[0], true) { // without the leading "."
+			end = partEnd("."+path, 0, true) - 1
+		}
+		if end <= at {
+			break
+		}
+		c := strictjson.NewCursor(value)
+		part, ok := find(c, path[at:end], false)
+		c.Close()
+		if !ok {
+			return at, end
+		}
+		value, at = bytes.TrimSpace(part), end
+	}
+	return at, at
 }
 
 // find reads the next value and returns its part at a path. Of equal names it uses the
@@ -84,15 +112,22 @@ func mayContain(text []byte, s string) bool {
 
 // cutPath returns the first key or index of a path; index is -1 for a key.
 func cutPath(path string) (key string, index int, rest string, ok bool) {
-	if path[0] == '[' {
+	if strings.HasPrefix(path, "?.") {
+		path = path[2:]
+	}
+	if path != "" && path[0] == '[' {
+		if len(path) > 1 && (path[1] == '"' || path[1] == '\'') {
+			key, rest, ok = strings.Cut(path[2:], path[1:2]+"]")
+			return key, -1, rest, ok
+		}
 		end := strings.IndexByte(path, ']')
 		index, err := strconv.Atoi(path[1:max(end, 1)])
 		return "", index, path[end+1:], err == nil && index >= 0
 	}
 	path = strings.TrimPrefix(path, ".")
-	end := 0
-	for end < len(path) && path[end] != '.' && path[end] != '[' {
-		end++
+	end := strings.IndexAny(path, ".[?")
+	if end < 0 {
+		end = len(path)
 	}
 	return path[:end], -1, path[end:], end > 0
 }

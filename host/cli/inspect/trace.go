@@ -139,7 +139,10 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 			b.Add("\n")
 		}
 		if len(t.Unknown) > 0 {
-			b.Printf("%s%s\n", inner, p.Warn("names without a value: "+output.Escape(strings.Join(t.Unknown, ", "))))
+			b.Printf("%s%s\n", inner, p.Warn("left as written: "+output.Escape(strings.Join(t.Unknown, ", "))))
+		}
+		if len(t.Unset) > 0 {
+			b.Printf("%s%s\n", inner, p.Warn("no value yet: "+output.Escape(strings.Join(t.Unset, ", "))))
 		}
 		if a.Flags.Verbose && len(t.Fields) > 0 {
 			b.Printf("%s%s %s\n", inner, p.Dim("fields"), output.ClipJSON(t.Fields, 1000))

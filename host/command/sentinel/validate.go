@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -36,8 +37,9 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		return validated{Problems: problems}, nil
 	}
 	types := f.rt.Types()
-	warnings := sentinels.Check(def, types, in.Variables...).Locate(file, src, types)
-	return validated{Valid: true, SentinelID: def.ID, Problems: append(sentinels.Problems{}, warnings...)}, nil
+	found := sentinels.Check(def, types, in.Variables...).Locate(file, src, types)
+	valid := !slices.ContainsFunc(found, func(p sentinels.Problem) bool { return p.Kind != sentinels.KindWarning })
+	return validated{Valid: valid, SentinelID: def.ID, Problems: append(sentinels.Problems{}, found...)}, nil
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string

@@ -95,6 +95,9 @@ func (c *child) evaluate(ctx context.Context, limit time.Duration, frame []byte)
 		if answer[2] != "" {
 			v.JSON = json.RawMessage(answer[2])
 		}
+		if v.NotFinite = answer[2] == string(notFinite); v.NotFinite {
+			v.JSON = jsonNull
+		}
 		return v, answer[3] == "0" && c.uses < maxChildUses, nil
 	case len(answer) == 3 && answer[0] == "error":
 		e := new(abi.Error)

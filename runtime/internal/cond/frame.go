@@ -14,7 +14,7 @@ import (
 //	child   ready VERSION
 //	parent  eval SOURCE UNSET [NAME JSON]...   UNSET: names separated by commas
 //	parent  check SOURCE
-//	child   value TRUTHY JSON GROWN            JSON is empty for undefined
+//	child   value TRUTHY JSON GROWN            JSON is empty for undefined, NaN for numbers that JSON has not
 //	child   error ERROR GROWN                  ERROR: an abi.Error
 //
 // GROWN is "1" if the child has grown and should be replaced.

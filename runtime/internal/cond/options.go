@@ -73,4 +73,6 @@ type Value struct {
 	// Truthy is the truth value in JavaScript. So NaN is false and Infinity is
 	// true, although both are null in JSON.
 	Truthy bool
+	// NotFinite reports that the value is NaN or an infinity.
+	NotFinite bool
 }

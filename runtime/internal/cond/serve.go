@@ -90,6 +90,9 @@ func (s *server) answer(parts []string) []string {
 		if v.Truthy {
 			truthy = "1"
 		}
+		if v.NotFinite {
+			v.JSON = notFinite
+		}
 		return []string{"value", truthy, string(v.JSON), s.grownFlag()}
 	}
 	return s.failed(errf(abi.Internal, "child: unknown request %q", op))

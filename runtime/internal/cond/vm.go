@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -155,6 +156,8 @@ func (m *jsVM) function(p *program) (goja.Callable, *abi.Error) {
 var (
 	jsonTrue  = json.RawMessage("true")
 	jsonFalse = json.RawMessage("false")
+	jsonNull  = json.RawMessage("null")
+	notFinite = []byte("NaN") // in the answer of a child: null, but NaN or an infinity
 )
 
 func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
@@ -170,6 +173,10 @@ func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
 	}
 	if v.StrictEquals(m.js.ToValue(false)) {
 		out.JSON = jsonFalse
+		return out, nil
+	}
+	if f, ok := v.Export().(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		out.JSON, out.NotFinite = jsonNull, true
 		return out, nil
 	}
 	text, err := m.stringify(goja.Undefined(), v)

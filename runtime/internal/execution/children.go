@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -53,8 +54,14 @@ func (ex *Executor) removeLocked(r *liveRun) {
 // StartChild implements [step.Children].
 func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, child step.ChildOptions) (sentinels.RunID, error) {
 	opt := startOptions{StartOptions: run.StartOptions{Key: child.Key, Workspace: r.begin.Workspace, Inputs: child.Inputs, Revision: child.Revision}, parent: r}
-	if child.Inherit {
-		inherit(&opt, r)
+	if child.Inherit != nil {
+		opt.identity = child.Identity
+		if err := r.inherit(&opt, def, child.Inherit.(scope)); err != nil {
+			return "", err
+		}
+	}
+	if child.Drafted && r.begin.Within == nil {
+		opt.within = append([]string{"*"}, r.namedCommands()...)
 	}
 	id, err := r.ex.startRun(ctx, def, opt)
 	if errors.Is(err, ErrClosed) {
@@ -75,33 +82,64 @@ func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result,
 // StopRun implements [step.Children].
 func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
 
-// inherit adds the parent's inputs to those of an inline child; inputs that the child
-// is given take precedence.
-func inherit(opt *startOptions, parent *liveRun) {
-	raw, err := parent.ex.svc.Values.Load(parent.begin.Inputs)
-	if err != nil || raw == nil {
-		return
+// namedCommands returns the commands that the definition of the current iteration names in
+// steps and lists of tools. A definition that is the value of a variable, and may come from
+// a model, executes code by no others.
+func (r *liveRun) namedCommands() []string {
+	r.mu.Lock()
+	def, types := r.def, r.types
+	r.mu.Unlock()
+	return sentinels.CommandsIn(def, types)
+}
+
+// inherit sets what an inline child begins with: a copy of the variables that the step
+// sees, and the parent's inputs as $inputs. Inputs that the child is given take precedence;
+// those that it declares and is not given have the values of the variables.
+func (r *liveRun) inherit(opt *startOptions, def *sentinels.Definition, from scope) error {
+	variables := from.values()
+	given := opt.Inputs
+	inputs := map[string]json.RawMessage{}
+	raw, err := r.ex.svc.Values.Load(r.begin.Inputs)
+	if err != nil {
+		return err
 	}
-	var inputs map[string]json.RawMessage
-	if json.Unmarshal(raw, &inputs) != nil {
-		return
+	if raw != nil {
+		if err := json.Unmarshal(raw, &inputs); err != nil {
+			return err
+		}
 	}
-	for name, v := range opt.Inputs {
-		inputs[name] = v
+	for name := range def.Inputs {
+		if v, ok := variables[name]; ok {
+			inputs[name] = v.Content()
+		}
+	}
+	maps.Copy(inputs, given)
+	opt.own = map[string]bool{}
+	for name := range given {
+		opt.own[name] = true
+	}
+	for name := range def.Inputs {
+		if _, inherited := variables[name]; !inherited {
+			opt.own[name] = true // its default
+		}
+	}
+	if opt.inherited, err = r.ex.svc.Values.KeepScope(variables); err != nil {
+		return err
 	}
 	opt.Inputs, opt.lenient = inputs, true
+	return nil
 }
 
 // checkNesting returns an error if the child would be nested too deep, or if its
 // sentinel is already one of its ancestors.
-func (r *liveRun) checkNesting(def *sentinels.Definition) error {
+func (r *liveRun) checkNesting(child sentinels.ID) error {
 	lineage := append(append([]sentinels.ID(nil), r.begin.Ancestry...), r.begin.Sentinel)
 	if len(lineage) >= r.ex.svc.Limits.Depth {
-		return failure.New(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", def.ID, len(lineage)+1, r.ex.svc.Limits.Depth)
+		return failure.New(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", child, len(lineage)+1, r.ex.svc.Limits.Depth)
 	}
 	for _, id := range lineage {
-		if id == def.ID {
-			return failure.New(abi.Limit, "sentinel %q would start itself: %s", def.ID, fmt.Sprint(append(lineage, def.ID)))
+		if id == child {
+			return failure.New(abi.Limit, "sentinel %q would start itself: %s", child, fmt.Sprint(append(lineage, child)))
 		}
 	}
 	return nil

@@ -47,7 +47,8 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
 	}
-	start.Variables = maps.Clone(p.begin.Variables)
+	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
+	start.within = p.begin.Within
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
@@ -182,7 +183,10 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	if f.Variables, err = ex.svc.Values.KeepScope(vars); err != nil {
 		return nil, err
 	}
-	f.Last = st.Scope.Last
+	f.Last, f.Order = st.Scope.Last, slices.Clone(st.Scope.Order)
+	for _, name := range slices.Sorted(maps.Keys(opt.Inputs)) {
+		f.Order = append(slices.DeleteFunc(f.Order, func(n string) bool { return n == name }), name)
+	}
 	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
 		return nil, err
 	}

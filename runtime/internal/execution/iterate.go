@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -331,6 +332,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	body := &journal.IterationEndBody{Iteration: r.Iteration(), Done: done, Check: check}
 	r.mu.Lock()
 	variables, last := maps.Clone(r.folded.Scope.Variables), r.folded.Scope.Last
+	body.Order = slices.Clone(r.folded.Scope.Order)
 	r.mu.Unlock()
 	if body.Variables, err = r.ex.svc.Values.KeepScope(variables); err != nil {
 		return false, err

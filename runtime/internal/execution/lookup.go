@@ -2,9 +2,13 @@ package execution
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -18,7 +22,7 @@ func (r *liveRun) Lookup(sc step.Scope, retry json.RawMessage) reference.Lookup 
 			e := r.folded.Event
 			r.mu.Unlock()
 			if e == nil {
-				return json.RawMessage("null"), true
+				return nil, true
 			}
 			return eventlog.Variable(e), true
 		case "inputs":
@@ -36,26 +40,69 @@ func (r *liveRun) Lookup(sc step.Scope, retry json.RawMessage) reference.Lookup 
 			})
 			return b, true
 		case "last":
-			v := sc.Last()
-			if v == nil {
-				v = json.RawMessage("null")
-			}
-			return v, true
+			return sc.Last(), true
 		case "retry":
-			if retry == nil {
-				return json.RawMessage("null"), true
-			}
 			return retry, true
+		case "steps":
+			return r.keptOutputs(sc), true
 		case "ragContext":
 			if v, ok := sc.Get(name); ok { // a step has set it, such as one of a recipe
 				return v, true
 			}
-			rag := r.RAGContext()
-			if rag == nil {
-				return nil, false
-			}
-			return rag, true
+			return r.RAGContext(), true
 		}
-		return sc.Get(name)
+		if slices.Contains(sentinels.BuiltIn, name) {
+			return r.builtIn(name), true
+		}
+		if v, ok := sc.Get(name); ok {
+			return v, true
+		}
+		if v, ok := sc.Get(history.KeptPrefix + name); ok {
+			return v, true
+		}
+		return nil, r.Names().Set(name) // it may have a value later
 	}
+}
+
+// builtIn returns the value of a built-in variable. The record of the step or decision
+// that reads it has the value, so that a replay agrees.
+func (r *liveRun) builtIn(name string) json.RawMessage {
+	var value any
+	switch name {
+	case "NOW":
+		value = r.ex.svc.Calendar.Now().UTC().Format(time.RFC3339)
+	case "WORKSPACE", "PROJECT_ROOT":
+		value = r.begin.Workspace
+	case "ELAPSED_MS":
+		value = r.clock.Elapsed().Milliseconds()
+	case "PERSONA_ID":
+		value = r.Definition().CreatedBy
+	}
+	b, _ := json.Marshal(value)
+	return b
+}
+
+// keptOutputs returns $steps: the outputs of the steps whose ids a text of the definition
+// refers to. An output without a field "output" has itself under this name, so that
+// $steps["id"].output exists for all.
+func (r *liveRun) keptOutputs(sc step.Scope) json.RawMessage {
+	outputs := map[string]json.RawMessage{}
+	for _, id := range r.Names().KeptIDs() {
+		v, ok := sc.Get(history.KeptPrefix + id)
+		if !ok {
+			outputs[id] = json.RawMessage("null")
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(v, &fields) != nil || fields == nil {
+			fields = map[string]json.RawMessage{}
+		}
+		if _, has := fields["output"]; !has {
+			fields["output"] = v
+			v, _ = json.Marshal(fields)
+		}
+		outputs[id] = v
+	}
+	b, _ := json.Marshal(outputs)
+	return b
 }

@@ -3,6 +3,8 @@ package execution
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
@@ -100,6 +102,8 @@ func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
 	elapsed := r.clock.Elapsed()
 	sc := r.runScope()
 	variables := sc.Variables()
+	own := sc.Order()
+	maps.DeleteFunc(variables, func(name string, _ json.RawMessage) bool { return !slices.Contains(own, name) })
 	for name, v := range variables { // guests see inputs unredacted, callers must not
 		variables[name] = r.ex.svc.Redact.JSON(v)
 	}

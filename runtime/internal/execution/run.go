@@ -71,9 +71,9 @@ func (r *liveRun) Start() *journal.RunStartBody { return r.begin }
 // continues: ten thousand waiting runs would otherwise each keep a definition in
 // memory. Other goroutines may use the run already, but they do not read these values.
 func (r *liveRun) dropStart() {
-	r.begin.Definition, r.begin.Variables = journal.Value{}, nil
+	r.begin.Definition, r.begin.Variables, r.begin.Inherited = journal.Value{}, nil, nil
 	if f := r.begin.Fork; f != nil {
-		f.Variables, f.Last = nil, journal.Value{}
+		f.Variables, f.Order, f.Last = nil, nil, journal.Value{}
 	}
 }
 

@@ -2,9 +2,13 @@ package execution
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/values"
 )
 
@@ -59,5 +63,21 @@ func (s scope) Size() int64 {
 func (s scope) Variables() map[string]json.RawMessage {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	return values.Contents(s.vars.Variables)
+	variables := values.Contents(s.vars.Variables)
+	maps.DeleteFunc(variables, func(name string, _ json.RawMessage) bool { return strings.HasPrefix(name, history.KeptPrefix) })
+	return variables
+}
+
+// Order implements [step.Scope].
+func (s scope) Order() []string {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return slices.Clone(s.vars.Order)
+}
+
+// values returns the variables and kept outputs as they are recorded.
+func (s scope) values() map[string]journal.Value {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return maps.Clone(s.vars.Variables)
 }

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -49,8 +50,14 @@ func (ex *Executor) StartFired(ctx context.Context, def *sentinels.Definition, f
 type startOptions struct {
 	run.StartOptions
 	parent  *liveRun
-	lenient bool          // inputs that the definition does not name become plain variables
-	fork    *journal.Fork // origin of a fork, whose workspace the run keeps; else nil
+	lenient bool // inputs that the definition does not name become plain variables
+	// Of an inline child: its identity, the variables that it begins with, and the names of the inputs
+	// that are variables too, as those of other runs are.
+	identity  sentinels.ID
+	inherited map[string]journal.Value
+	own       map[string]bool
+	within    []string      // see RunStartBody.Within; also of all runs below
+	fork      *journal.Fork // origin of a fork, whose workspace the run keeps; else nil
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
 	// run's id, so that puts can name it.
@@ -78,7 +85,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		return "", err
 	}
 	if opt.parent != nil {
-		if err := opt.parent.checkNesting(def); err != nil {
+		if err := opt.parent.checkNesting(begin.Sentinel); err != nil {
 			return "", err
 		}
 	}
@@ -92,7 +99,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	r := ex.newRun(id, begin, def, begin.Hash, opt.parent, 0)
 	now := time.Now().UTC()
 	r.info = run.Info{
-		ID: id, Sentinel: def.ID, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		ID: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
 		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
 	}
 	if opt.fork != nil {
@@ -118,7 +125,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		return first, err
 	}
 	if opt.parent == nil { // children do not count as runs of a trigger
-		ex.opt.Triggers.RunStarted(def.ID, id)
+		ex.opt.Triggers.RunStarted(begin.Sentinel, id)
 	}
 	ex.opt.Index.Began(r.info)
 	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
@@ -134,7 +141,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		}
 		ex.mu.Unlock()
 		if err != nil {
-			ex.opt.Index.Forget(def.ID, id)
+			ex.opt.Index.Forget(begin.Sentinel, id)
 			r.cancel(err)
 			return
 		}
@@ -223,7 +230,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		return nil, err
 	}
 	begin := &journal.RunStartBody{
-		Sentinel: def.ID, Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
+		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
 		Seed: newSeed(), EventCursor: ex.svc.Events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
@@ -231,7 +238,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 	}
 	begin.Hops, begin.Path = ex.Chain(opt.Starter)
 	if begin.Hops >= ex.svc.Limits.Hops {
-		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(def.ID).RefuseStart(def.ID, ex.svc.Limits.Hops)
+		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(begin.Sentinel).RefuseStart(begin.Sentinel, ex.svc.Limits.Hops)
 	}
 	if begin.Definition, err = ex.svc.Values.Redacted(canonical); err != nil {
 		return nil, err
@@ -252,9 +259,15 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 	if begin.Inputs, err = ex.svc.Values.Redacted(raw); err != nil {
 		return nil, err
 	}
+	begin.Inherited, begin.Within = opt.inherited, opt.within
 	begin.Variables = map[string]json.RawMessage{}
-	for name, v := range inputs {
+	for name, v := range def.Variables {
 		begin.Variables[name] = journal.Compact(v)
+	}
+	for name, v := range inputs {
+		if opt.own == nil || opt.own[name] {
+			begin.Variables[name] = journal.Compact(v)
+		}
 	}
 	for name, v := range opt.Variables {
 		if slices.Contains(sentinels.Reserved, name) {
@@ -263,6 +276,9 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		begin.Variables[name] = journal.Compact(v)
 	}
 	if p := opt.parent; p != nil {
+		if begin.Within == nil {
+			begin.Within = p.begin.Within
+		}
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
 		if begin.Event == nil {

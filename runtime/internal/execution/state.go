@@ -32,6 +32,8 @@ type state struct {
 	recordedDefinition encodedDefinition     // last definition that was written to a record
 	view               *pluginset.View       // plugins of the current iteration; nil between iterations
 	types              *sentinels.TypeSet    // step types that def was decoded with
+	names              *sentinels.Variables  // of namesOf; nil until they are needed
+	namesOf            *sentinels.Definition
 
 	// Not recorded: a process that takes the run over determines these fields again.
 	steps                int                             // step executions that the current iteration has begun
@@ -109,6 +111,16 @@ func (r *liveRun) Definition() *sentinels.Definition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.def
+}
+
+// Names implements [step.State].
+func (r *liveRun) Names() *sentinels.Variables {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names == nil || r.namesOf != r.def {
+		r.names, r.namesOf = sentinels.VariablesOf(r.def, r.types), r.def
+	}
+	return r.names
 }
 
 // setStatus records a status that is not final, with the pending decisions of the run,

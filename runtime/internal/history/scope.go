@@ -3,6 +3,8 @@ package history
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 )
@@ -12,7 +14,8 @@ import (
 // the scope that it was copied from when the block ends.
 type Scope struct {
 	Variables map[string]journal.Value // nil if none was ever set
-	Last      journal.Value            // output of the step that ended last
+	Last      journal.Value            // value of the step that ended last
+	Order     []string                 // names of the variables that this run has set, the newest last
 	// Written are the names of the variables that a branch has set, in order. It
 	// is nil in a scope that is not a branch.
 	Written []string
@@ -21,9 +24,10 @@ type Scope struct {
 	size   int64
 }
 
-// newScope returns a scope with a copy of some variables.
-func newScope(variables map[string]journal.Value, last journal.Value) *Scope {
-	s := &Scope{Last: last}
+// newScope returns a scope with a copy of some variables; order are the names of those
+// that the run has set.
+func newScope(variables map[string]journal.Value, order []string, last journal.Value) *Scope {
+	s := &Scope{Last: last, Order: slices.Clone(order)}
 	if len(variables) > 0 {
 		s.Variables = maps.Clone(variables)
 	}
@@ -49,8 +53,22 @@ func (s *Scope) set(name string, v journal.Value) {
 	}
 	s.Variables[name] = v
 	s.size += int64(len(name)) + v.Len()
+	if !strings.HasPrefix(name, KeptPrefix) {
+		if i := slices.Index(s.Order, name); i >= 0 {
+			s.Order = slices.Delete(s.Order, i, i+1)
+		}
+		s.Order = append(s.Order, name)
+	}
 	if s.branch {
 		s.Written = append(s.Written, name)
+	}
+}
+
+// setAll sets variables in the order of their names, so that every fold of the records
+// has the same Order.
+func (s *Scope) setAll(variables map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		s.set(name, journal.Value{JSON: variables[name]})
 	}
 }
 
@@ -63,7 +81,7 @@ func (s *Scope) remove(name string) {
 
 // newBranch returns a copy of the scope that notes what is written to it.
 func (s *Scope) newBranch() *Scope {
-	return &Scope{Variables: maps.Clone(s.Variables), Last: s.Last, size: s.size, branch: true}
+	return &Scope{Variables: maps.Clone(s.Variables), Last: s.Last, Order: slices.Clone(s.Order), size: s.size, branch: true}
 }
 
 // join applies the writes of a branch. Branches are joined in their order.

@@ -14,6 +14,10 @@ import (
 // SignalUsed is the type of a signal which notes that a decision was used.
 const SignalUsed = "taken"
 
+// KeptPrefix is the beginning of the names under which a scope has the outputs of steps
+// with an id, which are not variables.
+const KeptPrefix = "steps/"
+
 // SkippedByFork is the reason of a step that stands before the first step of a
 // fork and that the other run did not have.
 const SkippedByFork = "fork"
@@ -119,12 +123,10 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 
 func (s *State) start(b *journal.RunStartBody) {
 	s.Definitions = newDefinitions(b)
-	s.Scope = newScope(nil, journal.Value{})
-	for name, v := range b.Variables {
-		s.Scope.set(name, journal.Value{JSON: v})
-	}
+	s.Scope = newScope(b.Inherited, nil, journal.Value{})
+	s.Scope.setAll(b.Variables)
 	if f := b.Fork; f != nil && f.Iteration > 0 {
-		s.Scope = newScope(f.Variables, f.Last)
+		s.Scope = newScope(f.Variables, f.Order, f.Last)
 		s.Iteration = f.Iteration - 1
 		s.Cursors = maps.Clone(f.Cursors)
 	}
@@ -143,7 +145,7 @@ func (s *State) startIteration(b *journal.IterationStartBody) {
 
 func (s *State) endIteration(rec *journal.Record) {
 	b := rec.IterationEnd
-	s.Scope = newScope(b.Variables, b.Last)
+	s.Scope = newScope(b.Variables, b.Order, b.Last)
 	s.Iteration, s.IterationEnded, s.LoopDone, s.Usage = b.Iteration, rec.Time, b.Done, b.Usage
 	s.Open, s.incomplete, s.Executions = false, false, nil
 	s.Event, s.EventSeq, s.Chain, s.RAGContext = nil, 0, Chain{}, journal.Value{}
@@ -233,9 +235,7 @@ func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 			}
 			s.Branches[BranchKey(rec.Path, b.Block+i, rec.Attempts)] = into
 		}
-		for name, v := range variables {
-			into.set(name, journal.Value{JSON: v})
-		}
+		into.setAll(variables)
 	}
 }
 
@@ -244,9 +244,7 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 	if b.Decided != "" && b.Decided != "retry" && begun != nil {
 		s.spendReservation(begun)
 	}
-	for name, v := range b.Sets {
-		scope.set(name, journal.Value{JSON: v})
-	}
+	scope.setAll(b.Sets)
 	s.EventBytes += b.Emitted
 	if b.Usage != nil {
 		s.Usage.Add(*b.Usage)
@@ -283,8 +281,15 @@ func (s *State) joinBranches(rec *journal.Record, begun *journal.CallStartBody, 
 func (s *State) endStep(rec *journal.Record, scope *Scope) {
 	b := rec.StepEnd
 	if ChangesScope(b) {
-		scope.set(b.OutputTo, b.Output)
-		scope.Last = b.Output
+		value := b.Output
+		if !b.Value.Empty() {
+			value = b.Value
+		}
+		scope.set(b.OutputTo, value)
+		scope.Last = value
+		if b.Kept != "" {
+			scope.set(KeptPrefix+b.Kept, b.Output)
+		}
 	}
 	s.FailedStep = FailedStep(s.FailedStep, Address(rec.Path), b.Error != nil && b.Skipped == "")
 }

@@ -69,7 +69,7 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 		s := rec.StepStart
 		step.Type, step.Name, step.Address = s.Type, s.Name, s.Address
 		step.Condition = s.Condition
-		a.Module, a.Unknown = s.Module, s.Unknown
+		a.Module, a.Unknown, a.Unset = s.Module, s.Unknown, s.Unset
 		a.Fields, err = t.Load(s.Fields)
 	case journal.CallStart:
 		s := rec.CallStart

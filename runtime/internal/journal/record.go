@@ -133,7 +133,9 @@ type RunStartBody struct {
 	Hops        int                        `json:"hops,omitempty"` // length of the chain of runs that led to this one, apart from Event
 	Path        []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
-	Variables   map[string]json.RawMessage `json:"vars,omitempty"` // set at the start in addition to the inputs
+	Variables   map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
+	Inherited   map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
+	Within      []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
 	Fork        *Fork                      `json:"fork,omitempty"`
 }
 
@@ -146,6 +148,7 @@ type Fork struct {
 	From      int               `json:"from,omitempty"` // index of the first step that is executed in it
 	Variables map[string]Value  `json:"vars,omitempty"` // before that step
 	Last      Value             `json:"last,omitzero"`
+	Order     []string          `json:"ord,omitempty"`  // as in IterationEndBody
 	Done      []ForkedStep      `json:"done,omitempty"` // the steps before From
 	Event     *sentinels.Event  `json:"event,omitempty"`
 	EventSeq  uint64            `json:"es,omitempty"`
@@ -185,8 +188,9 @@ type StepStartBody struct {
 	Fields    Value              `json:"in"`
 	Env       map[string]string  `json:"env,omitempty"` // environment variables of shell lines
 	Seed      uint64             `json:"seed"`
-	ClockBase int64              `json:"clock"` // microseconds since 1970
-	Unknown   []string           `json:"unk,omitempty"`
+	ClockBase int64              `json:"clock"`          // microseconds since 1970
+	Unknown   []string           `json:"unk,omitempty"`  // references that were left as written
+	Unset     []string           `json:"uns,omitempty"`  // references that were null, because the variable has no value yet
 	Condition string             `json:"cond,omitempty"` // for people: value of the step's condition, as JSON, shortened
 }
 
@@ -257,6 +261,8 @@ type StepEndBody struct {
 	Type     string     `json:"type,omitempty"` // set if the step had no attempt
 	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`
+	Value    Value      `json:"val,omitzero"` // of OutputTo, if it is not Output: the parsed text
+	Kept     string     `json:"id,omitempty"` // id of the step, if $steps has the output
 
 	Condition string `json:"cond,omitempty"` // of a step that its condition skipped, as in StepStartBody
 }
@@ -306,7 +312,8 @@ type IterationEndBody struct {
 	Iteration int                 `json:"n"`
 	Variables map[string]Value    `json:"vars,omitempty"`
 	Last      Value               `json:"last,omitzero"`
-	Cursors   map[string]uint64   `json:"ec,omitempty"` // cursor in the event log for each awaited pattern
+	Order     []string            `json:"ord,omitempty"` // names of the variables that the run has set, the newest last
+	Cursors   map[string]uint64   `json:"ec,omitempty"`  // cursor in the event log for each awaited pattern
 	Done      bool                `json:"done,omitempty"`
 	Usage     sentinels.Usage     `json:"use"`
 	Check     string              `json:"check,omitempty"`     // for people: value of an until loop's condition, as JSON, shortened

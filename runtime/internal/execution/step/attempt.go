@@ -1,11 +1,13 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,7 +69,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.mod = mod
-	fields, unknown, err := a.resolve()
+	fields, notes, err := a.resolve()
 	if err != nil {
 		return err
 	}
@@ -84,43 +86,52 @@ func (a *attempt) begin(ctx context.Context) error {
 	}
 	body := &journal.StepStartBody{
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
-		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: unknown,
+		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: notes.Unknown, Unset: notes.Unset,
 		Condition: a.condition,
 	}
 	a.begun = true
 	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})
 	p := a.progress(run.OnStepStart, a.n)
 	ticket.OnDone(func(error) { a.run.Report(p) })
-	for _, name := range unknown {
+	for _, name := range notes.Unknown {
 		a.log("warn", fmt.Sprintf("reference %s has no value and is left as written", name))
+	}
+	for _, name := range notes.Unset {
+		a.log("warn", fmt.Sprintf("reference %s has no value yet and is null", name))
 	}
 	return nil
 }
 
 // resolve replaces the references in the step's fields, each field according to its
 // mark. It also returns the references that have no value.
-func (a *attempt) resolve() (json.RawMessage, []string, error) {
+func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	spec, marks := a.mod.Fields(a.step.Type)
 	lookup := a.run.Lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
-	var unknown []string
+	var notes reference.Notes
 	for name, raw := range a.step.Fields {
-		var names []string
+		var more reference.Notes
 		var err error
 		switch marks[name] {
-		case abi.MarkExpression, abi.MarkRaw, abi.MarkDefinition:
+		case abi.MarkExpression, abi.MarkRaw:
 			out[name] = raw
+		case abi.MarkDefinition:
+			if out[name] = raw; isString(raw) {
+				out[name], more, err = a.definitionValue(raw, lookup)
+			}
 		case abi.MarkShell:
-			out[name], names, err = a.shellLine(raw, lookup)
+			out[name], more, err = a.shellLine(raw, lookup)
 		case abi.MarkParams:
-			out[name], names, err = a.resolveParams(raw, lookup)
+			out[name], more, err = a.resolveParams(raw, lookup)
+		case abi.MarkValues:
+			out[name], more, err = resolveValues(raw, lookup)
 		default:
-			out[name], names, err = spec.ResolveField(name, raw, lookup)
+			out[name], more, err = spec.ResolveField(name, raw, lookup)
 		}
 		if err != nil {
-			return nil, nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("%s: %v", name, err)}
+			return nil, notes, resolveError(name, err)
 		}
-		unknown = append(unknown, names...)
+		notes.Add(more)
 		if marks[name] == abi.MarkTools {
 			a.tools = toolList(out[name])
 		}
@@ -128,39 +139,134 @@ func (a *attempt) resolve() (json.RawMessage, []string, error) {
 	pluginset.AddCounts(out, a.step, marks)
 	fields, err := json.Marshal(out)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	// Check again: values of references were not known when the definition was checked.
 	if err := spec.CheckFields(fields); err != nil {
-		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err)}
+		return nil, notes, &abi.Error{
+			Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err), Hint: a.parseHint(out),
+		}
 	}
-	return fields, unknown, nil
+	return fields, notes, nil
+}
+
+// resolveError returns the error of a step whose field cannot be resolved.
+func resolveError(field string, err error) error {
+	e := &abi.Error{Code: abi.BadFields, Field: field, Message: fmt.Sprintf("%s: %v", field, err)}
+	var missing *reference.MissingError
+	if errors.As(err, &missing) {
+		e.Permanent, e.Hint = true, missing.Hint
+	}
+	return e
+}
+
+// parseHint returns what to do about a field that got a text with JSON, and not the value
+// in it; "" if there is none.
+func (a *attempt) parseHint(resolved map[string]json.RawMessage) string {
+	for name, raw := range resolved {
+		var written, text string
+		if json.Unmarshal(a.step.Fields[name], &written) != nil || !reference.IsReference(written) || json.Unmarshal(raw, &text) != nil {
+			continue
+		}
+		if text = strings.TrimSpace(text); text != "" && (text[0] == '[' || text[0] == '{') && json.Valid([]byte(text)) {
+			return fmt.Sprintf("%s is a text with JSON: add \"parse\": \"json\" to the step that sets it, and use the variable itself", written)
+		}
+	}
+	return ""
+}
+
+// definitionValue resolves a field that is a reference to a definition: an object, or its
+// JSON as a text. One without a name gets that of the step, as in a file.
+func (a *attempt) definitionValue(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, reference.Notes, error) {
+	out, notes, err := reference.Resolve(raw, lookup)
+	if err != nil {
+		return nil, notes, err
+	}
+	var text string
+	if json.Unmarshal(out, &text) == nil {
+		out = json.RawMessage(text)
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(out, &keys) != nil || keys == nil {
+		return nil, notes, fmt.Errorf("%s is not a definition: want a JSON object, or a text with one", raw)
+	}
+	for _, key := range []string{"$ref", "name", "id", "uniqueId"} {
+		if keys[key] != nil {
+			return out, notes, nil
+		}
+	}
+	keys["name"], err = json.Marshal(cmp.Or(a.step.Name, a.step.ID, "step-"+strings.ReplaceAll(a.address, ".", "-")))
+	if err != nil {
+		return nil, notes, err
+	}
+	out, err = json.Marshal(keys)
+	return out, notes, err
+}
+
+// resolveValues resolves a field that is marked as values, except the expressions in it.
+func resolveValues(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, reference.Notes, error) {
+	var notes reference.Notes
+	var entries map[string]json.RawMessage
+	if json.Unmarshal(raw, &entries) != nil {
+		return nil, notes, errors.New("want an object of values by name")
+	}
+	for name, value := range entries {
+		if sentinels.IsExpression(value) {
+			continue
+		}
+		resolved, more, err := reference.Resolve(value, lookup)
+		if err != nil {
+			return nil, notes, fmt.Errorf("%s: %w", name, err)
+		}
+		notes.Add(more)
+		if entries[name], err = json.Marshal(map[string]json.RawMessage{"value": resolved}); err != nil {
+			return nil, notes, err
+		}
+	}
+	out, err := json.Marshal(entries)
+	return out, notes, err
 }
 
 // shellLine rewrites a shell line so that the values of variables reach it
-// through its environment, never as text of the line.
-func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
+// through its environment, never as text of the line. The built-in variables that the
+// line names are environment variables of that name.
+func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, reference.Notes, error) {
 	var line string
 	if err := json.Unmarshal(raw, &line); err != nil {
-		return nil, nil, errors.New("invalid shell line: want a string")
+		return nil, reference.Notes{}, errors.New("invalid shell line: want a string")
 	}
 	if a.env == nil {
 		a.env = map[string]string{}
 	}
-	rewritten, problems := reference.ShellLine(a.env, line, lookup)
+	rewritten, notes, problems := reference.ShellLine(a.env, line, func(name string) (json.RawMessage, bool) {
+		if slices.Contains(sentinels.BuiltIn, name) {
+			return nil, false
+		}
+		return lookup(name)
+	})
 	if len(problems) > 0 {
-		return nil, nil, errors.New(problems[0])
+		return nil, notes, errors.New(problems[0])
+	}
+	for _, name := range sentinels.BuiltIn {
+		if strings.Contains(line, name) {
+			value, _ := lookup(name)
+			a.env[name] = reference.Text(value)
+		}
 	}
 	b, err := json.Marshal(rewritten)
-	return b, nil, err
+	return b, notes, err
 }
 
 // resolveParams resolves the parameters of the command that the field "command" names,
 // according to that command's schema.
-func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, []string, error) {
+func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (json.RawMessage, reference.Notes, error) {
 	var name string
-	if err := json.Unmarshal(a.step.Fields["command"], &name); err == nil {
-		name, _ = reference.ResolveText(name, lookup)
+	var notes reference.Notes
+	if json.Unmarshal(a.step.Fields["command"], &name) == nil {
+		var err error
+		if name, _, err = reference.ResolveText(name, lookup); err != nil {
+			return nil, notes, err
+		}
 	}
 	var params map[string]json.RawMessage
 	info, ok := external.CommandInfo{}, false
@@ -172,7 +278,7 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (j
 	}
 	shape, err := a.svc.shapes.of(info)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	if len(info.Raw) == 0 && len(info.Shell) == 0 {
 		return shape.Resolve(raw, lookup)
@@ -183,10 +289,11 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (j
 		case slices.Contains(info.Raw, field):
 			special[field] = value
 		case slices.Contains(info.Shell, field) && isString(value):
-			line, _, err := a.shellLine(value, lookup)
+			line, more, err := a.shellLine(value, lookup)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", field, err)
+				return nil, notes, fmt.Errorf("%s: %w", field, err)
 			}
+			notes.Add(more)
 			special[field] = line
 		}
 	}
@@ -195,20 +302,21 @@ func (a *attempt) resolveParams(raw json.RawMessage, lookup reference.Lookup) (j
 	}
 	rest, err := json.Marshal(params)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
-	rest, unknown, err := shape.Resolve(rest, lookup)
+	rest, more, err := shape.Resolve(rest, lookup)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
+	notes.Add(more)
 	if err := json.Unmarshal(rest, &params); err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	for field, value := range special {
 		params[field] = value
 	}
 	b, err := json.Marshal(params)
-	return b, unknown, err
+	return b, notes, err
 }
 
 // isString reports whether raw is a JSON string.

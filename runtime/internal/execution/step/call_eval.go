@@ -13,6 +13,7 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 	var req struct {
 		Expression string                     `json:"expression"`
 		Vars       map[string]json.RawMessage `json:"vars"`
+		Strict     bool                       `json:"strict"`
 	}
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
@@ -29,6 +30,15 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 			return callEnd{}, context.Cause(ctx)
 		}
 		return callEnd{err: failure.From(err, abi.Plugin)}, nil
+	}
+	if req.Strict && (v.JSON == nil || v.NotFinite) {
+		what := "undefined or a function"
+		if v.NotFinite {
+			what = "NaN or an infinity"
+		}
+		return callEnd{err: &abi.Error{
+			Code: abi.BadFields, Permanent: true, Message: "the value is " + what + ", which JSON does not have", Hint: "use ?? null for a missing value",
+		}}, nil
 	}
 	return reply(struct {
 		Value  json.RawMessage `json:"value,omitempty"`

@@ -3,7 +3,8 @@ package step
 import (
 	"context"
 	"encoding/json"
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -222,7 +223,9 @@ func (a *attempt) addedText(c *call) (string, error) {
 // contextBytes is the maximum size of the variables in a model's system text.
 const contextBytes = 32 << 10
 
-// contextText returns $ragContext and the variables as text for a model.
+// contextText returns $ragContext and the variables as text for a model, those that were
+// set last first, because a long text is cut. An inherited variable is in it only if a
+// text of the definition refers to it.
 func (a *attempt) contextText() string {
 	var b strings.Builder
 	rag := a.run.RAGContext()
@@ -232,11 +235,13 @@ func (a *attempt) contextText() string {
 		b.WriteString("\n\n")
 	}
 	vars := a.sc.Variables()
-	names := make([]string, 0, len(vars))
-	for name := range vars {
-		names = append(names, name)
+	names := a.sc.Order()
+	slices.Reverse(names)
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		if !slices.Contains(names, name) && a.run.Names().Named(name) {
+			names = append(names, name) // inherited
+		}
 	}
-	sort.Strings(names)
 	left := contextBytes
 	for i, name := range names {
 		if i == 0 {

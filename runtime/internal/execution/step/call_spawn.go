@@ -37,7 +37,13 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 			return callEnd{err: failure.New(abi.BadFields, "invalid inputs: want an object")}, nil
 		}
 	}
-	opt.Inherit = inline
+	identity := def.ID
+	if inline {
+		// No stored sentinel can have this identity, because an id has no "@".
+		identity = a.run.Start().Sentinel + "@" + sentinels.ID(a.address)
+		opt.Inherit, opt.Identity = a.sc, identity
+	}
+	opt.Drafted = isString(a.step.Fields[req.Field])
 	id, err := a.run.StartChild(ctx, def, opt)
 	if err != nil {
 		if RunEnding(ctx) {
@@ -48,7 +54,7 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 		}
 		return callEnd{err: failure.From(err, abi.Internal)}, nil
 	}
-	end, err := reply(map[string]any{"run": id, "sentinel": def.ID})
+	end, err := reply(map[string]any{"run": id, "sentinel": identity})
 	end.body.Child = id
 	return end, err
 }
@@ -57,7 +63,11 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 // field, one that the field refers to, or the stored one with the given id.
 func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, revision int, inline bool, e *abi.Error) {
 	if field != "" {
-		raw, ok := a.step.Fields[field]
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(a.fields, &fields); err != nil {
+			return nil, 0, false, failure.From(err, abi.Internal)
+		}
+		raw, ok := fields[field]
 		if !ok {
 			return nil, 0, false, failure.New(abi.BadFields, "step %s has no field %q", a.address, field)
 		}

@@ -38,7 +38,7 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 	}
 	name, path := splitName(req.Get)
 	v, ok := a.run.Lookup(a.sc, a.retry)(name)
-	if ok && path != "" {
+	if ok = ok && len(v) > 0; ok && path != "" {
 		v, ok = reference.Path(v, path)
 	}
 	if !ok {

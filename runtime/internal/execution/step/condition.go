@@ -2,24 +2,18 @@ package step
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// ConditionVars returns the variables of a condition. A reserved name whose value is
-// null, such as $retry in a first attempt, is left out, so that $retry.attempts is
-// undefined rather than an error.
+// ConditionVars returns the variables of a condition. A variable that has no value yet,
+// such as $retry in a first attempt, is left out, so that $retry.attempts is undefined.
 func ConditionVars(lookup reference.Lookup) cond.Vars {
 	return func(name string) (json.RawMessage, bool) {
 		v, ok := lookup(name)
-		if ok && string(v) == "null" && slices.Contains(sentinels.Reserved, name) {
-			return nil, false
-		}
-		return v, ok
+		return v, ok && len(v) > 0
 	}
 }
 

@@ -72,6 +72,8 @@ type State interface {
 	// Lookup returns the names that references of a scope may use. retry is the value of
 	// $retry, nil outside a repeated attempt.
 	Lookup(sc Scope, retry json.RawMessage) reference.Lookup
+	// Names returns the names of the definition that the current iteration uses.
+	Names() *sentinels.Variables
 	// RAGContext returns $ragContext of the iteration, nil without one.
 	RAGContext() json.RawMessage
 	// Cursor returns the offset in the event log after which the run waits for events
@@ -95,11 +97,15 @@ type State interface {
 // a branch of a parallel block. Only records change them.
 type Scope interface {
 	Get(name string) (json.RawMessage, bool)
-	// Last returns the output of the step that ended last, nil if there is none.
+	// Last returns the value of the step that ended last, nil if there is none.
 	Last() json.RawMessage
+	// Order returns the names of the variables that the run has set, the newest last.
+	// Inherited ones are not among them.
+	Order() []string
 	// Size returns the size of the variables, names and values, in bytes.
 	Size() int64
-	// Variables returns a copy of the variables; the values are shared.
+	// Variables returns a copy of the variables, without outputs of steps that are kept by
+	// id; the values are shared.
 	Variables() map[string]json.RawMessage
 }
 
@@ -162,6 +168,8 @@ type Children interface {
 type ChildOptions struct {
 	Key      string // start key
 	Inputs   map[string]json.RawMessage
-	Revision int  // revision of a stored definition, 0 for one that is written in the step
-	Inherit  bool // the child inherits inputs that it is not given
+	Revision int          // revision of a stored definition, 0 for one that is written in the step
+	Inherit  Scope        // of an inline definition: the scope of its step; else nil
+	Identity sentinels.ID // and the identity of its run
+	Drafted  bool         // the definition is the value of a variable
 }

@@ -34,7 +34,8 @@ type stepExecution struct {
 	condition string // value of the condition, for display
 	label     string // label of the first host call, for display
 
-	suspectCrashes int // number of crashes counted against a suspected step; 0 for any other
+	value          json.RawMessage // of outputTo, if the step parses its output; nil otherwise
+	suspectCrashes int             // number of crashes counted against a suspected step; 0 for any other
 	turnMu         sync.Mutex
 	hasTurn        bool
 	begun          bool // an attempt has begun, so the journal contains the step's type and name
@@ -166,6 +167,9 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 	}
 	defer a.releaseTurn()
 	out, err = a.execute(ctx)
+	if err == nil {
+		x.value, err = parseOutput(x.step.Parse, out)
+	}
 	return out, false, err
 }
 
@@ -209,7 +213,7 @@ func retryValue(n int, failed *abi.Error) json.RawMessage {
 // end records the end of the step, which also sets its variables.
 func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
 	if out != nil {
-		if size := x.sc.Size() + int64(len(out)); size > x.run.MemoryLimit() {
+		if size := x.sc.Size() + int64(len(out)+len(x.value)); size > x.run.MemoryLimit() {
 			failed = failure.New(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.MemoryLimit())
 			out, skipped = nil, ""
 		}
@@ -229,6 +233,15 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 	if body.Output, err = x.svc.Values.Keep(out); err != nil {
 		return nil, err
 	}
+	if history.ChangesScope(body) && x.step.ID != "" && x.run.Names().Kept(x.step.ID) {
+		body.Kept = x.step.ID
+	}
+	if failed == nil && out != nil && x.value != nil {
+		out = x.svc.Redact.JSON(x.value)
+		if body.Value, err = x.svc.Values.Keep(out); err != nil {
+			return nil, err
+		}
+	}
 	n := 0
 	ticket := x.write(true, n, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
 	p := x.progress(run.OnStepEnd, n)
@@ -244,6 +257,9 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessage, error) {
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
+	}
+	if !body.Value.Empty() {
+		return x.svc.Values.Load(body.Value)
 	}
 	return x.svc.Values.Load(body.Output)
 }

@@ -1,0 +1,41 @@
+// Package set implements the step type that computes values and stores them in variables.
+package set
+
+import "github.com/sentinel-runtime/sentinel/sdk"
+
+const fields = `{
+  "type": "object",
+  "properties": {
+    "values": {"type": "object", "minProperties": 1, "x-sentinel": "values", "description": "A value for each variable: any JSON, in which strings may contain $references, or {\"expr\": JavaScript over $variables}. All values are computed from the variables before the step.", "examples": [{"count": {"expr": "($count ?? 0) + 1"}, "title": "Build $iteration"}]}
+  },
+  "required": ["values"],
+  "additionalProperties": false
+}`
+
+// Step returns the step type.
+func Step() sdk.Step {
+	return sdk.Step{
+		Type:     "set",
+		Summary:  "Computes values and stores them in variables.",
+		Fields:   fields,
+		Infer:    []string{"values"},
+		ReadOnly: true,
+		Run:      run,
+	}
+}
+
+// run returns the values that it has set, by name. None is set after an error.
+func run(c *sdk.Context) (sdk.Value, error) {
+	values := sdk.Object()
+	for name, entry := range c.Field("values").Fields() {
+		value := entry.Get("value")
+		if source, ok := entry.Get("expr").AsString(); ok {
+			var err error
+			if value, err = c.EvalValue(source); err != nil {
+				return sdk.Value{}, sdk.Wrap("values."+name, err)
+			}
+		}
+		values = values.With(name, value)
+	}
+	return values, c.SetVars(values)
+}

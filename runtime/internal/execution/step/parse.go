@@ -1,0 +1,75 @@
+package step
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// parseOutput parses the text of a step's output. It returns nil without a mode. A text
+// that does not have the form is an error of the attempt, which may be tried again: a model
+// may answer differently.
+func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, error) {
+	if mode == "" {
+		return nil, nil
+	}
+	text, ok := outputText(out)
+	if !ok {
+		return nil, &abi.Error{Code: abi.Output, Field: "parse", Permanent: true, Message: "parse: the output of the step has no text", Hint: `remove "parse"`}
+	}
+	trimmed := strings.TrimSpace(text)
+	switch mode {
+	case sentinels.ParseTrim:
+		return strictjson.AppendString(nil, trimmed), nil
+	case sentinels.ParseLines:
+		lines := strings.Split(strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), "\r\n", "\n"), "\n")
+		if trimmed == "" {
+			lines = []string{}
+		}
+		return json.Marshal(lines)
+	case sentinels.ParseNumber:
+		if number := json.RawMessage(trimmed); json.Valid(number) && (trimmed[0] == '-' || trimmed[0] >= '0' && trimmed[0] <= '9') {
+			return number, nil
+		}
+		return nil, failure.New(abi.Output, "parse: the text is not a number: %s", beginning(text))
+	}
+	if err := strictjson.Check([]byte(trimmed), strictjson.Unlimited()); err != nil {
+		return nil, failure.New(abi.Output, "parse: the text is not JSON: %v: %s", err, beginning(text))
+	}
+	return bytes.Clone([]byte(trimmed)), nil
+}
+
+// outputText returns the text of an output: a string, or the "text" or "content" of an
+// object.
+func outputText(out json.RawMessage) (string, bool) {
+	var text string
+	if len(out) > 0 && out[0] == '"' && json.Unmarshal(out, &text) == nil {
+		return text, true
+	}
+	var fields struct{ Text, Content *string }
+	if json.Unmarshal(out, &fields) != nil {
+		return "", false
+	}
+	switch {
+	case fields.Text != nil:
+		return *fields.Text, true
+	case fields.Content != nil:
+		return *fields.Content, true
+	}
+	return "", false
+}
+
+// beginning returns the beginning of a text for an error.
+func beginning(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q ...", strings.ToValidUTF8(text[:most], ""))
+}

@@ -1,0 +1,198 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// Variables are the names of a definition: which its steps can set, and which its texts
+// refer to. It is immutable.
+type Variables struct {
+	set   map[string]bool
+	named map[string]bool
+	kept  map[string]bool // ids of steps whose output is kept for $id and $steps
+}
+
+// VariablesOf reads the names of a definition. A text of an inline definition counts for
+// the definitions around it, because its run sees their variables.
+func VariablesOf(d *Definition, types *TypeSet) *Variables {
+	v := &Variables{set: make(map[string]bool), named: make(map[string]bool), kept: make(map[string]bool)}
+	for name := range d.Inputs {
+		v.set[name] = true
+	}
+	for name := range d.Variables {
+		v.set[name] = true
+	}
+	var ids []string
+	eachStep(d.Steps, func(s *Step) {
+		for _, name := range setBy(s, types) {
+			v.set[name] = true
+		}
+		if s.ID != "" {
+			ids = append(ids, s.ID)
+		}
+	})
+	keys, anyStep := map[string]bool{}, false
+	eachText(d, func(text string) {
+		for _, m := range namePattern.FindAllStringSubmatch(text, -1) {
+			v.named[m[1]] = true
+			if m[1] == varSteps {
+				key, ok := stepKey(m[2])
+				keys[key], anyStep = true, anyStep || !ok
+			}
+		}
+	})
+	for _, id := range ids {
+		if anyStep || keys[id] || reference.IsName(id) && v.named[id] {
+			v.kept[id] = true
+		}
+	}
+	return v
+}
+
+// Set reports whether the definition has a variable: an input, an initial value, the
+// outputTo or another name that a step sets, or the id of a step that a text refers to.
+func (v *Variables) Set(name string) bool { return v.set[name] || v.kept[name] }
+
+// Named reports whether a text of the definition refers to a name.
+func (v *Variables) Named(name string) bool { return v.named[name] }
+
+// Kept reports whether the output of the step with an id is kept, because a text refers
+// to it by $id or $steps.
+func (v *Variables) Kept(id string) bool { return v.kept[id] }
+
+// KeptIDs returns the ids that Kept reports, sorted.
+func (v *Variables) KeptIDs() []string { return slices.Sorted(maps.Keys(v.kept)) }
+
+// varSteps is the reserved variable with the outputs of steps by id.
+const varSteps = "steps"
+
+// namePattern matches a name after a dollar, and what may be the first key after it.
+var namePattern = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)((?:\s*\??\.?\s*\[\s*(?:"[^"]*"|'[^']*')\s*\]|\s*\??\.\s*[A-Za-z_][A-Za-z0-9_]*)?)`)
+
+// stepKey returns the key in `["build-it"]` or ".build"; ok is false if there is none
+// that can be read without evaluating an expression.
+func stepKey(text string) (key string, ok bool) {
+	key = strings.Trim(text, " \t\n?.[]\"'")
+	return key, key != ""
+}
+
+// setBy returns the variables that a step sets: its outputTo and those that its marked
+// fields name.
+func setBy(s *Step, types *TypeSet) []string {
+	var names []string
+	if s.OutputTo != "" {
+		names = append(names, s.OutputTo)
+	}
+	spec, ok := types.Lookup(s.Type)
+	if !ok {
+		return names
+	}
+	properties, _ := spec.compiled.raw["properties"].(map[string]any)
+	for _, mark := range spec.Marks() {
+		raw, given := s.Fields[mark.Path]
+		switch {
+		case mark.Mark == markValues && given && raw[0] == '{':
+			strictjson.EachMember(raw, func(name, _ []byte) bool {
+				names = append(names, strictjson.Unquote(name))
+				return true
+			})
+		case mark.Mark == markVariable && given:
+			names = append(names, reference.Text(raw))
+		case mark.Mark == markVariable:
+			property, _ := properties[mark.Path].(map[string]any)
+			if name, ok := property["default"].(string); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// eachStep calls f for the steps of a list and those within them, in the order of the
+// text.
+func eachStep(steps []Step, f func(*Step)) {
+	for i := range steps {
+		f(&steps[i])
+		for _, field := range sortedBlocks(&steps[i]) {
+			eachStep(steps[i].Blocks[field], f)
+		}
+	}
+}
+
+// CommandsIn returns the commands that the steps of a definition name: those they call,
+// that of shell lines, and the entries of their lists of tools. Inline definitions are not
+// searched.
+func CommandsIn(d *Definition, types *TypeSet) []string {
+	names := map[string]bool{}
+	eachStep(d.Steps, func(s *Step) {
+		spec, ok := types.Lookup(s.Type)
+		if !ok {
+			return
+		}
+		for _, mark := range spec.Marks() {
+			raw := s.Fields[mark.Path]
+			switch {
+			case mark.Mark == markShell:
+				names[shellCommand] = true
+			case mark.Mark == markParams && s.Fields["command"] != nil:
+				names[reference.Text(s.Fields["command"])] = true
+			case mark.Mark == markTools:
+				eachString(raw, func(tool string) { names[tool] = true })
+			}
+		}
+		if command := s.Fields["command"]; command != nil && spec.Mark("command") == "" {
+			names[reference.Text(command)] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(names))
+}
+
+// sortedBlocks returns the fields of a step's nested lists: then before else, branches by
+// their number, and all others by name.
+func sortedBlocks(s *Step) []string {
+	fields := make([]string, 0, len(s.Blocks))
+	for field := range s.Blocks {
+		fields = append(fields, field)
+	}
+	slices.SortFunc(fields, func(a, b string) int {
+		if len(a) != len(b) && strings.Contains(a, ".") && strings.Contains(b, ".") {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return fields
+}
+
+// eachText calls f for every text of a definition that may contain references.
+func eachText(d *Definition, f func(text string)) {
+	f(d.Loop.Check)
+	eachString(d.Loop.Max, f)
+	eachStep(d.Steps, func(s *Step) {
+		f(s.Condition)
+		for _, raw := range s.Fields {
+			eachString(raw, f)
+		}
+	})
+}
+
+// eachString calls f for the strings of a JSON value.
+func eachString(raw json.RawMessage, f func(text string)) {
+	if len(raw) == 0 {
+		return
+	}
+	switch raw[0] {
+	case '{':
+		strictjson.EachMember(raw, func(_, value []byte) bool { eachString(value, f); return true })
+	case '[':
+		strictjson.EachItem(raw, func(value []byte) bool { eachString(value, f); return true })
+	case '"':
+		f(strictjson.Unquote(raw))
+	}
+}
