@@ -215,6 +215,9 @@ func (h *Host) Workspace() string { return h.opt.Workspace }
 // Trust returns what decides which files are obeyed.
 func (h *Host) Trust() *trust.Policy { return h.trust }
 
+// Logger returns the logger of the host, which removes secrets.
+func (h *Host) Logger() *slog.Logger { return h.opt.Logger }
+
 // State returns the folder that holds the store.
 func (h *Host) State() string { return h.state }
 

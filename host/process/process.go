@@ -66,10 +66,6 @@ func Open(ctx context.Context, opt Options) (*Process, error) {
 		opt.Host.Logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Process{version: opt.Version, log: opt.Host.Logger, feed: livefeed.New(livefeed.Options{MaxOutput: maxOutput, MaxBody: maxBody})}
-	p.sockets = livefeed.Handler(livefeed.HandlerOptions{
-		Feed: p.feed, Version: p.version, Logger: p.log,
-		AllowedOrigins: func(*http.Request) bool { return true }, // the API has checked the origin
-	})
 	p.handler = sync.OnceValues(p.openAPI)
 	if err := p.open(ctx, opt); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -79,8 +75,16 @@ func Open(ctx context.Context, opt Options) (*Process, error) {
 
 func (p *Process) open(ctx context.Context, opt Options) (err error) {
 	opt.Host.Observer = p.feed.Observer()
-	if p.host, err = host.Open(ctx, opt.Host); err != nil || opt.Private {
+	if p.host, err = host.Open(ctx, opt.Host); err != nil {
 		return err
+	}
+	p.log = p.host.Logger() // without secrets
+	p.sockets = livefeed.Handler(livefeed.HandlerOptions{
+		Feed: p.feed, Version: p.version, Logger: p.log,
+		AllowedOrigins: func(*http.Request) bool { return true }, // the API has checked the origin
+	})
+	if opt.Private {
+		return nil
 	}
 	p.socket, err = control.Listen(control.ServerOptions{
 		State: p.host.State(), Version: p.version, Logger: p.log,
@@ -120,7 +124,9 @@ func (p *Process) Close() error {
 		p.events()
 	}
 	p.following.Wait()
-	p.sockets.Close()
+	if p.sockets != nil {
+		p.sockets.Close()
+	}
 	var errs []error
 	if p.socket != nil {
 		errs = append(errs, p.socket.Close())

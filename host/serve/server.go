@@ -99,6 +99,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.host, err = host.Open(ctx, opt); err != nil {
 		return err
 	}
+	s.log = s.host.Logger() // without secrets
 	if s.folder, err = s.openFolder(); err != nil {
 		return err
 	}

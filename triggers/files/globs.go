@@ -17,9 +17,6 @@ const (
 	maxDepth    = 64  // folders below the root
 )
 
-// skippedFolders are never entered: tools write thousands of files in them.
-var skippedFolders = []string{".git", "node_modules", ".hg", ".svn"}
-
 // stateFolder contains the store, which changes with every step.
 const stateFolder = ".sentinel/state"
 
@@ -40,7 +37,7 @@ func isTemporary(base string) bool { return temporary.Match(base) }
 
 // isSkipped reports whether a folder is never entered.
 func isSkipped(dir string) bool {
-	return slices.Contains(skippedFolders, path.Base(dir)) || dir == stateFolder || strings.HasSuffix(dir, "/"+stateFolder)
+	return glob.IsSkipped(path.Base(dir)) || dir == stateFolder || strings.HasSuffix(dir, "/"+stateFolder)
 }
 
 // globs select files of a tree.
@@ -68,7 +65,7 @@ func newGlobs(include, ignore []string) (*globs, error) {
 	}
 	g := &globs{key: strings.Join(include, "\x00") + "\x01" + strings.Join(ignore, "\x00"), include: read(include), ignore: read(ignore)}
 	for i, p := range g.include {
-		for _, name := range skippedFolders {
+		for _, name := range glob.Skipped() {
 			if p.HasSegment(name) {
 				errs = append(errs, fmt.Errorf("pattern %q: folders named %q are never watched", include[i], name))
 			}

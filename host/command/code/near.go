@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // nearText describes the text of a file that is most similar to old: the same lines
@@ -123,7 +124,7 @@ func (w *workspace) similar(name string) []string {
 	var found []candidate
 	want := strings.ToLower(path.Base(rel))
 	opt := filewalk.Options{All: true, MaxEntries: 5000, Skip: func(name string, folder bool) bool {
-		return folder && (filewalk.IsToolFolder(path.Base(name)) || command.Secluded(name))
+		return folder && (glob.IsSkipped(path.Base(name)) || command.Secluded(name))
 	}}
 	_, _ = filewalk.Walk(context.Background(), w.Root(), opt, func(p string, d fs.DirEntry) error { // without the folder there is no suggestion
 		if d.IsDir() {

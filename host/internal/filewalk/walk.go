@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // Options select what a walk visits. The zero value visits all files of the root
@@ -17,7 +19,7 @@ type Options struct {
 	// Start is the folder to walk, relative to the root. It is walked even if it is
 	// ignored. Default: the root.
 	Start string
-	// All visits ignored files and the folders of [IsToolFolder] as well.
+	// All visits ignored files and the folders of [glob.Skipped] as well.
 	All bool
 	// Skip reports whether to leave out a file or a folder with all that is in it.
 	// Default: nothing is left out.
@@ -100,7 +102,7 @@ func (w *walk) list(dir folder) error {
 // visit visits an entry of a folder, and lists it if it is a folder.
 func (w *walk) visit(dir folder, entry fs.DirEntry) error {
 	name, isFolder := join(dir.path, entry.Name()), entry.IsDir()
-	if !w.All && (isFolder && IsToolFolder(entry.Name()) || dir.scope.ignores(name, entry.Name(), isFolder)) {
+	if !w.All && (isFolder && glob.IsSkipped(entry.Name()) || dir.scope.ignores(name, entry.Name(), isFolder)) {
 		return nil
 	}
 	if w.Skip != nil && w.Skip(name, isFolder) {
@@ -169,13 +171,6 @@ func (w *walk) scope(dir string, outer *scope) *scope {
 	s.count += len(s.rules)
 	return s
 }
-
-// toolFolders contain thousands of files that no user wrote.
-var toolFolders = []string{".git", ".hg", ".svn", "node_modules"}
-
-// IsToolFolder reports whether a walk leaves out folders of this name unless it
-// visits all.
-func IsToolFolder(name string) bool { return slices.Contains(toolFolders, name) }
 
 // Compare orders paths as a walk visits them: the entries of a folder follow it.
 func Compare(a, b string) int {
