@@ -4,9 +4,9 @@
 // # Conditions
 //
 // A condition is exactly one expression, and it must not change anything. $name
-// is a variable. A variable without a value is undefined, and so is any path
-// through it. A call on such a path is an exception, unless it is written with
-// "?.". A variable whose value is null has a value, so $name.x is an exception.
+// is a variable. A variable without a value is undefined. A path through undefined or
+// null is undefined at any depth, and so is a call on it, as if everything were written
+// with "?.". That holds for all values of an expression, also within its functions.
 // Any other name must be one of JavaScript's pure built-ins or declared by the
 // condition.
 //

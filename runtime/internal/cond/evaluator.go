@@ -65,11 +65,7 @@ func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *ab
 		unset = append(unset, name)
 	}
 	if p.class == fast && p.fits(given) {
-		c, err := p.program(unset)
-		if err != nil {
-			return Value{}, err
-		}
-		v, err := e.fast.eval(c, given)
+		v, err := e.fast.eval(p.program, given)
 		return v, addUnsetHint(err, unset)
 	}
 	if err := checkVars(given); err != nil {

@@ -2,21 +2,17 @@ package cond
 
 import (
 	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// plan is an analyzed source. For one of the fast path it has the programs.
+// plan is an analyzed source. For one of the fast path it has the program.
 type plan struct {
 	*analysis
-	source *source    // set for the fast path
-	err    *abi.Error // set for an invalid source
-
-	mu       sync.Mutex
-	programs map[string]*program // by the joined names without a value
+	program *program   // set for the fast path
+	err     *abi.Error // set for an invalid source
 }
 
 // newPlan classifies a source and parses it if it is one of the fast path. A
@@ -27,37 +23,17 @@ func newPlan(src string) *plan {
 	if err != nil {
 		return &plan{analysis: &analysis{class: invalid}, err: err}
 	}
-	p := &plan{analysis: s, programs: map[string]*program{}}
+	p := &plan{analysis: s}
 	if s.class == fast {
-		if p.source, p.err = parseSource(src); p.err != nil {
-			p.class = invalid
-			return p
+		var parsed *source
+		if parsed, p.err = parseSource(src); p.err == nil {
+			p.program, p.err = parsed.compile()
 		}
-		// Compiling reports the remaining mistakes, and caches the most common
-		// program.
-		if _, p.err = p.program(nil); p.err != nil {
+		if p.err != nil {
 			p.class = invalid
 		}
 	}
 	return p
-}
-
-func (p *plan) program(unset []string) (*program, *abi.Error) {
-	key := strings.Join(unset, ",")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.programs[key]; c != nil {
-		return c, nil
-	}
-	c, err := p.source.compile(unset)
-	if err != nil {
-		return nil, err
-	}
-	if len(p.programs) >= maxPrograms {
-		clear(p.programs)
-	}
-	p.programs[key] = c
-	return c, nil
 }
 
 // fits reports whether the fast path accepts these variables. In a source with

@@ -96,7 +96,7 @@ func (in *inspector) node(n any) bool {
 		return false
 	case *ast.DotExpression:
 		if id, ok := n.Left.(*ast.Identifier); ok && id.Name == "Math" && n.Identifier.Name == "random" {
-			in.fail(n.Identifier.Idx, "", "no Math.random: a condition must give the same answer when it is replayed")
+			in.fail(n.Identifier.Idx, "use $iteration, or a step of type shell that prints a random number", "no Math.random: a condition must give the same answer when it is replayed")
 		}
 		in.expression(n.Left)
 		return false

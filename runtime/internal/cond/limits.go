@@ -24,7 +24,6 @@ const (
 // Sizes of caches.
 const (
 	maxPlans         = 512  // plans of sources
-	maxPrograms      = 8    // programs of one source, for different sets of unset names
 	maxChildPrograms = 128  // programs of a child
 	maxChildUses     = 1000 // evaluations until a child is replaced
 	maxIdleVMs       = 8    // VMs of the fast path

@@ -25,7 +25,7 @@ var wordHints = map[string]string{
 	"is": "write === to compare", "eq": "write === to compare", "ne": "write !== to compare",
 	"contains": "write $text.includes('part')", "matches": "write /pattern/.test($text)",
 	"True": "write true", "False": "write false", "None": "write null", "nil": "write null",
-	"Date":  "a condition has no clock: it must give the same answer when it is replayed",
+	"Date":  "a condition has no clock, because it must give the same answer when it is replayed; use $NOW, a text in RFC 3339, or $ELAPSED_MS",
 	"eval":  "a condition cannot make code out of data",
 	"await": "a condition has no promises", "Promise": "a condition has no promises",
 	"Function": "a condition cannot make code out of data", "arguments": "name the parameters",

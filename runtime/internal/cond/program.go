@@ -73,41 +73,23 @@ func onlyList(prg *ast.Program, end int) *ast.ArrayLiteral {
 	return list
 }
 
-// compile compiles a parsed source. Variables in unset have no value: any path
-// through them is replaced by undefined. That cannot be done safely on the
-// text.
-func (t *source) compile(unset []string) (*program, *abi.Error) {
-	none := map[string]bool{}
-	for _, name := range unset {
-		none["$"+name] = true
+// compile compiles a parsed source, with optional paths: see makeOptional. That cannot be
+// done safely on the text.
+func (t *source) compile() (*program, *abi.Error) {
+	list := make([]string, len(t.names))
+	for i, name := range t.names {
+		list[i] = "$" + name
 	}
-	p := &program{}
-	var late []string // unset variables: parameters without an argument
-	for _, name := range t.names {
-		if none["$"+name] {
-			late = append(late, "$"+name)
-		} else {
-			p.params = append(p.params, name)
-		}
-	}
-	var head strings.Builder
-	for _, name := range p.params {
-		head.WriteString("$" + name + ",")
-	}
-	list := strings.TrimSuffix(head.String()+strings.Join(late, ","), ",")
-	prg, err := parse(t.src, "(function("+list+"){return (\n", "\n)})")
+	prg, err := parse(t.src, "(function("+strings.Join(list, ",")+"){return (\n", "\n)})")
 	if err != nil {
 		return nil, err
 	}
-	if len(none) > 0 {
-		prune(prg, none)
-	}
+	makeOptional(prg)
 	code, cerr := goja.CompileAST(prg, true)
 	if cerr != nil {
 		return nil, syntax(t.src, cerr)
 	}
-	p.code = code
-	return p, nil
+	return &program{code: code, params: t.names}, nil
 }
 
 // parse parses src between a line before and a line after it. Source maps are

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,7 +47,7 @@ func ServeChild() (handled bool) {
 
 // server is the child's side of the protocol.
 type server struct {
-	programs  *lru[string, *program] // by source and unset names
+	programs  *lru[string, *program] // by source
 	next      *jsVM                  // new VM, created while no request waits
 	base      uint64                 // bytes mapped before the first evaluation
 	maxGrowth uint64                 // bytes above base from which the child reports growth, 0 for never
@@ -75,7 +76,7 @@ func (s *server) answer(parts []string) []string {
 	case op == "check" && len(parts) == 2:
 		t, err := parseSource(parts[1])
 		if err == nil {
-			_, err = t.compile(nil)
+			_, err = t.compile()
 		}
 		if err != nil {
 			return s.failed(err)
@@ -100,24 +101,24 @@ func (s *server) answer(parts []string) []string {
 
 // eval evaluates one source on a new VM.
 func (s *server) eval(src, unset string, pairs []string) (Value, *abi.Error) {
-	key := unset + "\n" + src
-	p, ok := s.programs.get(key)
+	p, ok := s.programs.get(src)
 	if !ok {
 		t, err := parseSource(src)
 		if err != nil {
 			return Value{}, err
 		}
-		if p, err = t.compile(strings.Split(unset, ",")); err != nil {
+		if p, err = t.compile(); err != nil {
 			return Value{}, err
 		}
-		p = s.programs.add(key, p)
+		p = s.programs.add(src, p)
 	}
+	missing := strings.Split(unset, ",")
 	vars := make(map[string]json.RawMessage, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		vars[pairs[i]] = json.RawMessage(pairs[i+1])
 	}
 	for _, name := range p.params {
-		if _, ok := vars[name]; !ok {
+		if _, ok := vars[name]; !ok && !slices.Contains(missing, name) {
 			// The parent searches the text for "$name", which an escape
 			// sequence hides.
 			return Value{}, errAtPosition(position{1, 1}, "$%s must not be written with an escape sequence", name)

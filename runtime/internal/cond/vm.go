@@ -118,7 +118,12 @@ func (m *jsVM) run(p *program, value func(name string) json.RawMessage, depth in
 	var few [4]goja.Value
 	args := few[:0]
 	for _, name := range p.params {
-		arg, derr := decode(m.js, string(value(name)), depth)
+		text := value(name)
+		if len(text) == 0 {
+			args = append(args, goja.Undefined())
+			continue
+		}
+		arg, derr := decode(m.js, string(text), depth)
 		if derr != nil {
 			return Value{}, errf(abi.Internal, "variable %q: %v", name, derr)
 		}
