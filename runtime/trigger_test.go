@@ -207,7 +207,7 @@ func TestRestart(t *testing.T) {
 // people see, and never a no.
 func TestFilter(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})
-	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"test","filter":"$event.n.at(0) > 1"}`)
+	s.saveSteps(t, "a", `{"type":"call","command":"world/look"}`, `"concurrency":"parallel","trigger":{"type":"test","filter":"[...$event.n][0] > 1"}`)
 	data := func(text string) triggers.Firing {
 		return triggers.Firing{Event: &sentinels.Event{Name: "x", Data: []byte(text)}}
 	}

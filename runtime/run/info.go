@@ -50,6 +50,7 @@ type Info struct {
 	Retries   []RetryWait       `json:"retries,omitempty"`   // steps of an active run that wait for their next attempt
 	Snapshot  uint64            `json:"snapshot,omitempty"`  // number of the record that ended the last iteration
 	Live      bool              `json:"live"`                // a process executes it now
+	Warnings  []string          `json:"warnings,omitempty"`  // what is probably wrong with the definition, each once
 
 	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // crashes of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see Limits of package runtime

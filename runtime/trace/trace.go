@@ -15,17 +15,18 @@ import (
 
 // An Iteration is one iteration over the steps.
 type Iteration struct {
-	Number   int              `json:"number"`
-	Revision int              `json:"revision,omitempty"` // 0: the definition is not stored
-	Edit     int              `json:"edit,omitempty"`     // number of the run's own edit, made on that revision
-	Hash     string           `json:"hash"`
-	Start    time.Time        `json:"start"`
-	Duration time.Duration    `json:"-"` // 0 while it continues
-	Millis   float64          `json:"durationMs,omitempty"`
-	Event    *sentinels.Event `json:"event,omitempty"`
-	Done     bool             `json:"done"`            // it has ended
-	Check    string           `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
-	Steps    []*Step          `json:"steps"`
+	Number   int               `json:"number"`
+	Revision int               `json:"revision,omitempty"` // 0: the definition is not stored
+	Edit     int               `json:"edit,omitempty"`     // number of the run's own edit, made on that revision
+	Hash     string            `json:"hash"`
+	Start    time.Time         `json:"start"`
+	Duration time.Duration     `json:"-"` // 0 while it continues
+	Millis   float64           `json:"durationMs,omitempty"`
+	Event    *sentinels.Event  `json:"event,omitempty"`
+	Done     bool              `json:"done"`            // it has ended
+	Check    string            `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
+	Reads    map[string]string `json:"reads,omitempty"` // what that condition read: values as JSON, shortened, or undefined
+	Steps    []*Step           `json:"steps"`
 }
 
 // A Step is one step execution.
@@ -39,6 +40,7 @@ type Step struct {
 	Millis    float64            `json:"durationMs,omitempty"`
 	Skipped   string             `json:"skipped,omitempty"`
 	Condition string             `json:"condition,omitempty"` // value of its condition, as JSON, shortened
+	Reads     map[string]string  `json:"reads,omitempty"`     // what it read, as in Iteration
 	Error     *abi.Error         `json:"error,omitempty"`
 	Output    json.RawMessage    `json:"output,omitempty"`
 	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
@@ -66,19 +68,20 @@ type Attempt struct {
 
 // A Call is one host call.
 type Call struct {
-	Number   int              `json:"number"`
-	Function string           `json:"function"`
-	Label    string           `json:"label,omitempty"`
-	Start    time.Time        `json:"start"`
-	Duration time.Duration    `json:"-"`
-	Millis   float64          `json:"durationMs,omitempty"`
-	Ended    bool             `json:"ended"`
-	Error    *abi.Error       `json:"error,omitempty"`
-	Usage    *sentinels.Usage `json:"usage,omitempty"`
-	Child    sentinels.RunID  `json:"child,omitempty"`
-	Decided  string           `json:"decided,omitempty"` // after a crash: how
-	Request  json.RawMessage  `json:"request,omitempty"`
-	Result   json.RawMessage  `json:"result,omitempty"`
+	Number   int               `json:"number"`
+	Function string            `json:"function"`
+	Label    string            `json:"label,omitempty"`
+	Start    time.Time         `json:"start"`
+	Duration time.Duration     `json:"-"`
+	Millis   float64           `json:"durationMs,omitempty"`
+	Ended    bool              `json:"ended"`
+	Error    *abi.Error        `json:"error,omitempty"`
+	Usage    *sentinels.Usage  `json:"usage,omitempty"`
+	Child    sentinels.RunID   `json:"child,omitempty"`
+	Decided  string            `json:"decided,omitempty"` // after a crash: how
+	Reads    map[string]string `json:"reads,omitempty"`   // eval: what the expression read, as in Iteration
+	Request  json.RawMessage   `json:"request,omitempty"`
+	Result   json.RawMessage   `json:"result,omitempty"`
 }
 
 // State returns how the step stands, in a word: reused, skipped, failed, ok or running.

@@ -3,6 +3,8 @@ package inspect
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,7 +94,7 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 			b.Printf("  event %s", it.Event.Name)
 		}
 		if it.Check != "" {
-			b.Printf("  %s", p.Dim("loop check was "+output.Clip(it.Check, 60)))
+			b.Printf("  %s", p.Dim("loop check was "+output.Clip(it.Check, 60)+readsText(it.Reads)))
 		}
 		b.Add("\n")
 		for _, s := range it.Steps {
@@ -120,7 +122,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 		b.Printf(" by %s", s.Skipped)
 	}
 	if s.Condition != "" {
-		b.Printf("  %s", p.Dim("condition was "+output.Clip(s.Condition, 60)))
+		b.Printf("  %s", p.Dim("condition was "+output.Clip(s.Condition, 60)+readsText(s.Reads)))
 	}
 	if s.Ended && s.Skipped != "condition" {
 		b.Printf("  %s", output.Duration(output.Millis(s.Millis)))
@@ -182,6 +184,9 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 	if c.Child != "" {
 		b.Printf("  run %s", c.Child)
 	}
+	if len(c.Reads) > 0 {
+		b.Printf("  %s", p.Dim(readsText(c.Reads)[2:]))
+	}
 	if c.Decided != "" {
 		b.Printf("  %s", p.Warn("cut off by a crash, decided: "+output.Escape(c.Decided)))
 	}
@@ -217,4 +222,16 @@ func evaluated(result json.RawMessage) termtext.Text {
 		value = output.ClipJSON(v.Value, 60)
 	}
 	return termtext.Sprintf("%s is %t", value, v.Truthy)
+}
+
+// readsText returns what a condition read, as a part of a line; "" if it read nothing.
+func readsText(reads map[string]string) termtext.Text {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(reads)) {
+		parts = append(parts, name+" "+string(output.Clip(reads[name], 60)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; read " + output.Escape(strings.Join(parts, ", "))
 }

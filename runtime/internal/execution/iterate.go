@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,8 +84,9 @@ func (r *liveRun) nextIteration() (bool, error) {
 // An iterationEvent is what caused an iteration.
 type iterationEvent struct {
 	event *sentinels.Event
-	seq   uint64 // offset in the event log; 0 if the event started the run
-	check string // value of a while loop's condition, for display
+	seq   uint64            // offset in the event log; 0 if the event started the run
+	check string            // value of a while loop's condition, for display
+	reads map[string]string // and what it read
 }
 
 // nextDue reports whether the loop of next makes one more iteration, and waits until it
@@ -109,8 +111,8 @@ func (r *liveRun) nextDue(next definitionVersion) (iterationEvent, bool, error) 
 			return answers, false, nil
 		}
 	case sentinels.LoopWhile:
-		ok, value, err := r.check(loop.Check, "loop.check")
-		answers.check = value
+		ok, value, reads, err := r.check(loop.Check, "loop.check")
+		answers.check, answers.reads = value, reads
 		if err != nil || !ok {
 			return answers, false, err
 		}
@@ -256,7 +258,7 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 		return false, err
 	}
 	done := r.forkedSteps(fork)
-	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check}
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads}
 	// Recorded in every iteration that does not use the first revision, because
 	// recovery needs the definition and the records of older iterations are removed.
 	if body.Definition, err = r.recordDefinition(next); err != nil {
@@ -324,12 +326,13 @@ func (r *liveRun) runIteration() (done bool, err error) {
 // small.
 func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (done bool, err error) {
 	var check string
+	var reads map[string]string
 	if def.Loop.Type == sentinels.LoopUntil {
-		if done, check, err = r.check(def.Loop.Check, "loop.check"); err != nil {
+		if done, check, reads, err = r.check(def.Loop.Check, "loop.check"); err != nil {
 			return false, err
 		}
 	}
-	body := &journal.IterationEndBody{Iteration: r.Iteration(), Done: done, Check: check}
+	body := &journal.IterationEndBody{Iteration: r.Iteration(), Done: done, Check: check, Reads: reads}
 	r.mu.Lock()
 	variables, last := maps.Clone(r.folded.Scope.Variables), r.folded.Scope.Last
 	body.Order = slices.Clone(r.folded.Scope.Order)
@@ -366,15 +369,41 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 }
 
 // check evaluates a condition of the run itself, such as loop.check. A condition that
-// cannot be evaluated is an error of the run, not false. value is for display.
-func (r *liveRun) check(source, field string) (truth bool, value string, err error) {
-	v, err := r.ex.svc.Conditions.Eval(r.ctx, source, step.ConditionVars(r.Lookup(r.runScope(), nil)))
+// cannot be evaluated is an error of the run, not false. value and reads are for display.
+func (r *liveRun) check(source, field string) (truth bool, value string, reads map[string]string, err error) {
+	vars := step.ConditionVars(r.Lookup(r.runScope(), nil))
+	v, err := r.ex.svc.Conditions.Eval(r.ctx, source, vars)
 	if err != nil {
 		e := *failure.From(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message
-		return false, "", &e
+		return false, "", nil, &e
 	}
-	return v.Truthy, r.ex.svc.ConditionText(v), nil
+	reads = r.ex.svc.ReadsIn(source, vars)
+	r.warnUndefined(field, reads)
+	return v.Truthy, r.ex.svc.ConditionText(v), reads, nil
+}
+
+// warnUndefined warns once about a loop condition that reads nothing which has a value:
+// such a loop runs until a limit.
+func (r *liveRun) warnUndefined(field string, reads map[string]string) {
+	for _, text := range reads {
+		if text != "undefined" {
+			return
+		}
+	}
+	if len(reads) == 0 || r.Iteration() == 0 { // a while loop may begin with nothing
+		return
+	}
+	warning := field + ": nothing that it reads has a value: " + strings.Join(slices.Sorted(maps.Keys(reads)), ", ")
+	r.mu.Lock()
+	known := slices.Contains(r.info.Warnings, warning)
+	if !known {
+		r.info.Warnings = append(slices.Clip(r.info.Warnings), warning)
+	}
+	r.mu.Unlock()
+	if !known {
+		r.Report(run.Progress{Event: run.OnLog, Level: "warn", Message: warning, Iteration: r.Iteration()})
+	}
 }
 
 // countMax resolves loop.max.

@@ -32,7 +32,7 @@ func (t *Tracer) Add(rec *journal.Record) error {
 	case journal.IterationStart:
 		s := rec.IterationStart
 		t.Iterations = append(t.Iterations, trace.Iteration{
-			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Check: s.Check, Steps: []*trace.Step{},
+			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Check: s.Check, Reads: s.Reads, Steps: []*trace.Step{},
 		})
 		t.steps, t.attempts, t.calls = map[string]*trace.Step{}, map[string]*trace.Attempt{}, map[string]*trace.Call{}
 		return nil
@@ -41,7 +41,7 @@ func (t *Tracer) Add(rec *journal.Record) error {
 			it.Done, it.Duration = true, at.Sub(it.Start)
 			it.Millis = millis(it.Duration)
 			if check := rec.IterationEnd.Check; check != "" {
-				it.Check = check
+				it.Check, it.Reads = check, rec.IterationEnd.Reads
 			}
 		}
 		return nil
@@ -68,7 +68,7 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 		a := t.attempt(step, rec, at)
 		s := rec.StepStart
 		step.Type, step.Name, step.Address = s.Type, s.Name, s.Address
-		step.Condition = s.Condition
+		step.Condition, step.Reads = s.Condition, s.Reads
 		a.Module, a.Unknown, a.Unset = s.Module, s.Unknown, s.Unset
 		a.Fields, err = t.Load(s.Fields)
 	case journal.CallStart:
@@ -95,7 +95,7 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
 		step.Reused = s.Reused
 		if s.Condition != "" {
-			step.Condition = s.Condition
+			step.Condition, step.Reads = s.Condition, s.Reads
 		}
 		step.Millis, step.OutputTo = millis(step.Duration), s.OutputTo
 		if n := len(step.Attempts); n > 0 {
@@ -162,7 +162,7 @@ func (t *Tracer) callEnd(a *trace.Attempt, rec *journal.Record, at time.Time) er
 		}
 	}
 	c.Ended, c.Error, c.Usage, c.Decided, c.Duration = true, e.Error, e.Usage, e.Decided, at.Sub(c.Start)
-	c.Millis = millis(c.Duration)
+	c.Millis, c.Reads = millis(c.Duration), e.Reads
 	if e.Child != "" {
 		c.Child = e.Child
 	}

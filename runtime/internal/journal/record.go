@@ -166,16 +166,17 @@ type ForkedStep struct {
 
 // IterationStartBody is the start of an iteration.
 type IterationStartBody struct {
-	Iteration  int              `json:"n"`
-	Revision   int              `json:"rev,omitempty"`
-	Hash       string           `json:"hash"`
-	Definition Value            `json:"def,omitzero"` // set if it differs from the previous iteration's
-	RAGContext Value            `json:"rag,omitzero"`
-	Event      *sentinels.Event `json:"event,omitempty"` // the event that this iteration handles
-	EventSeq   uint64           `json:"es,omitempty"`    // offset of Event in the event log; 0: it started the run
-	Pattern    string           `json:"ep,omitempty"`    // of the loop, if EventSeq is set
-	Edit       int              `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
-	Check      string           `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
+	Iteration  int               `json:"n"`
+	Revision   int               `json:"rev,omitempty"`
+	Hash       string            `json:"hash"`
+	Definition Value             `json:"def,omitzero"` // set if it differs from the previous iteration's
+	RAGContext Value             `json:"rag,omitzero"`
+	Event      *sentinels.Event  `json:"event,omitempty"` // the event that this iteration handles
+	EventSeq   uint64            `json:"es,omitempty"`    // offset of Event in the event log; 0: it started the run
+	Pattern    string            `json:"ep,omitempty"`    // of the loop, if EventSeq is set
+	Edit       int               `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
+	Reads      map[string]string `json:"rd,omitempty"`    // for people: what that condition read, values shortened
+	Check      string            `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
 }
 
 // StepStartBody is the start of an attempt. A replay uses the values recorded
@@ -192,6 +193,7 @@ type StepStartBody struct {
 	Unknown   []string           `json:"unk,omitempty"`  // references that were left as written
 	Unset     []string           `json:"uns,omitempty"`  // references that were null, because the variable has no value yet
 	Condition string             `json:"cond,omitempty"` // for people: value of the step's condition, as JSON, shortened
+	Reads     map[string]string  `json:"rd,omitempty"`   // for people: what it read
 }
 
 // CallStartBody is the start of a host call that takes time or acts outside the
@@ -236,6 +238,7 @@ type CallEndBody struct {
 	Emitted  int64                      `json:"em,omitempty"`  // emit, command: bytes of names and data of the events that it emitted
 	Logs     int                        `json:"lg,omitempty"`  // number of log lines of the attempt so far
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
+	Reads    map[string]string          `json:"rd,omitempty"`  // eval: for people, what the expression read
 }
 
 // CheckpointBody is a checkpoint of an attempt. A replay of the attempt begins
@@ -264,7 +267,8 @@ type StepEndBody struct {
 	Value    Value      `json:"val,omitzero"` // of OutputTo, if it is not Output: the parsed text
 	Kept     string     `json:"id,omitempty"` // id of the step, if $steps has the output
 
-	Condition string `json:"cond,omitempty"` // of a step that its condition skipped, as in StepStartBody
+	Condition string            `json:"cond,omitempty"` // of a step that its condition skipped, as in StepStartBody
+	Reads     map[string]string `json:"rd,omitempty"`
 }
 
 // RetryBody is the end of a failed attempt that another attempt follows.
@@ -317,6 +321,7 @@ type IterationEndBody struct {
 	Done      bool                `json:"done,omitempty"`
 	Usage     sentinels.Usage     `json:"use"`
 	Check     string              `json:"check,omitempty"`     // for people: value of an until loop's condition, as JSON, shortened
+	Reads     map[string]string   `json:"rd,omitempty"`        // for people: what that condition read
 	Steps     int                 `json:"steps"`               // number of step executions of the iteration
 	Extension *run.LimitExtension `json:"extension,omitempty"` // sum of what resumes have added so far
 

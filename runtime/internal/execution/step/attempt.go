@@ -87,7 +87,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	body := &journal.StepStartBody{
 		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
 		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: notes.Unknown, Unset: notes.Unset,
-		Condition: a.condition,
+		Condition: a.condition, Reads: a.reads,
 	}
 	a.begun = true
 	ticket := a.write(true, a.n, &journal.Record{Kind: journal.StepStart, Time: body.ClockBase, StepStart: body})

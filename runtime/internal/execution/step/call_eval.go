@@ -19,12 +19,13 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 		return callEnd{err: e}, nil
 	}
 	outer := ConditionVars(a.run.Lookup(a.sc, a.retry))
-	v, err := a.svc.Conditions.Eval(ctx, req.Expression, func(name string) (json.RawMessage, bool) {
+	vars := func(name string) (json.RawMessage, bool) {
 		if v, ok := req.Vars[name]; ok {
 			return v, true
 		}
 		return outer(name)
-	})
+	}
+	v, err := a.svc.Conditions.Eval(ctx, req.Expression, vars)
 	if err != nil {
 		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)
@@ -40,8 +41,10 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 			Code: abi.BadFields, Permanent: true, Message: "the value is " + what + ", which JSON does not have", Hint: "use ?? null for a missing value",
 		}}, nil
 	}
-	return reply(struct {
+	end, err := reply(struct {
 		Value  json.RawMessage `json:"value,omitempty"`
 		Truthy bool            `json:"truthy"`
 	}{v.JSON, v.Truthy})
+	end.body.Reads = a.svc.ReadsIn(req.Expression, vars)
+	return end, err
 }

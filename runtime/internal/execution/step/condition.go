@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
@@ -31,4 +32,39 @@ func (s *Services) ConditionText(v cond.Value) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:maxConditionText], "") + "..."
+}
+
+// maxReads is the number of paths that are recorded of an expression.
+const maxReads = 16
+
+// pathPattern matches a variable with a path of names and indexes. An open bracket behind
+// it makes the last name a method.
+var pathPattern = lazyregexp.New(`\$([A-Za-z_]\w*)((?:\s*\??\.\s*[A-Za-z_]\w*|\s*(?:\?\.)?\[\d+\])*)(\s*(?:\?\.)?\()?`)
+
+// ReadsIn returns for display what an expression reads: paths of variables as written,
+// and their values as JSON, shortened; "undefined" without a value.
+func (s *Services) ReadsIn(source string, vars cond.Vars) map[string]string {
+	var reads map[string]string
+	for _, m := range pathPattern.FindAllStringSubmatch(source, -1) {
+		name, path := m[1], strings.Join(strings.Fields(m[2]), "")
+		if m[3] != "" { // a method
+			path = path[:max(0, strings.LastIndexByte(path, '.'))]
+			path = strings.TrimSuffix(path, "?")
+		}
+		key := "$" + name + path
+		if _, has := reads[key]; has || len(reads) == maxReads {
+			continue
+		}
+		text := "undefined"
+		if v, ok := vars(name); ok {
+			if part, ok := reference.Path(v, path); ok {
+				text = s.ConditionText(cond.Value{JSON: part})
+			}
+		}
+		if reads == nil {
+			reads = map[string]string{}
+		}
+		reads[key] = text
+	}
+	return reads
 }

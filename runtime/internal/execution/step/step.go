@@ -31,8 +31,9 @@ type stepExecution struct {
 	started   time.Time
 	keyOnce   sync.Once
 	keyText   string
-	condition string // value of the condition, for display
-	label     string // label of the first host call, for display
+	condition string            // value of the condition, for display
+	reads     map[string]string // and what it read
+	label     string            // label of the first host call, for display
 
 	value          json.RawMessage // of outputTo, if the step parses its output; nil otherwise
 	suspectCrashes int             // number of crashes counted against a suspected step; 0 for any other
@@ -181,13 +182,14 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 	}
 	a.retry = retryValue(a.n, failed)
 	if x.step.Condition != "" {
-		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, ConditionVars(x.run.Lookup(x.sc, a.retry)))
+		vars := ConditionVars(x.run.Lookup(x.sc, a.retry))
+		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, vars)
 		if err != nil {
 			e := *failure.From(err, abi.Plugin)
 			e.Field = "condition"
 			return false, &e
 		}
-		x.condition = x.svc.ConditionText(v)
+		x.condition, x.reads = x.svc.ConditionText(v), x.svc.ReadsIn(x.step.Condition, vars)
 		if !v.Truthy {
 			return true, nil
 		}
@@ -221,7 +223,7 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 	out = x.svc.Redact.JSON(out)
 	body := &journal.StepEndBody{Error: failed, Skipped: skipped}
 	if skipped == "condition" {
-		body.Condition = x.condition
+		body.Condition, body.Reads = x.condition, x.reads
 	}
 	if !x.begun {
 		body.Type, body.Name = string(x.step.Type), x.step.Name
