@@ -18,10 +18,14 @@ var (
 )
 
 // Push is splitter.push.
-func (s *splitter) Push(data []byte, emit func(string)) { s.push(data, emit) }
+func (s *splitter) Push(data []byte, emit func(string)) {
+	s.push(data, func(text string, _ bool) { emit(text) })
+}
 
 // Flush is splitter.flush.
-func (s *splitter) Flush(emit func(string)) { s.flush(emit) }
+func (s *splitter) Flush(emit func(string)) {
+	s.flush(func(text string, _ bool) { emit(text) })
+}
 
 // Append is spill.append.
 func (s *spill) Append(lines []stored) error { return s.append(lines) }

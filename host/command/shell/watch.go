@@ -212,6 +212,10 @@ func (c *collector) add(l stored, v verdict) bool {
 		return true
 	}
 	size := lineSize(line)
+	if most := c.size / 2; size > most { // one line, however long, leaves room for others
+		line.Text = cutJSON(l.text, (most-200)/2) + " [line cut]"
+		size = lineSize(line)
+	}
 	limit := c.size / 4
 	if c.paged {
 		limit = c.size
@@ -304,7 +308,7 @@ func jsonSize(s string) int {
 	n := len(s)
 	for i := range len(s) {
 		switch s[i] {
-		case '"', '\\', '\t':
+		case '"', '\\', '\t', '\n':
 			n++
 		case '<', '>', '&':
 			n += 5
