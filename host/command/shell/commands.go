@@ -52,7 +52,7 @@ type executeOut struct {
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
 	streams
 	Output     string `json:"output" jsonschema:"both streams in the order in which they were read, with a line end at the end; the beginning and the end if it is long"`
-	Lines      []Line `json:"lines,omitempty" jsonschema:"with rules: the lines they emit"`
+	Lines      []Line `json:"lines,omitempty" jsonschema:"with rules: the lines that no rule suppresses, the beginning and the end if there are many"`
 	Dropped    int    `json:"dropped" jsonschema:"lines that are not in output"`
 	ZeroBytes  int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
 	DurationMs int64  `json:"durationMs"`

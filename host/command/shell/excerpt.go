@@ -29,7 +29,7 @@ func (x *excerpt) add(l stored) {
 	x.last = l
 	piece := l.text
 	if jsonSize(piece) > x.size {
-		piece, x.cut = cutJSON(piece, x.size)+" [line cut]", true
+		piece, x.cut = cutJSON(piece, x.size)+lineCut, true
 	}
 	if !l.open {
 		piece += "\n"
@@ -133,6 +133,9 @@ func (e *execution) excerpts(from int, output, stdout, stderr *excerpt) error {
 		}
 	}
 }
+
+// lineCut ends a line that is not there in full.
+const lineCut = " [line cut]"
 
 // cutJSON returns the beginning of s that has at most size bytes in JSON.
 func cutJSON(s string, size int) string {

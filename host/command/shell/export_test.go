@@ -50,3 +50,12 @@ func Classify(s ruleset, text string) (class string, matched, emit bool) {
 	v := s.classify(text)
 	return v.class, v.matched, v.emit
 }
+
+// Summary is the text of a watch.
+type Summary = summary
+
+// Add is summary.add.
+func (s *summary) Add(text, class string) { s.add(text, class) }
+
+// Skip is summary.skip.
+func (s *summary) Skip(lines int) { s.skip(lines) }
