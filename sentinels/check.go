@@ -360,7 +360,7 @@ type result int
 
 const (
 	resultStep     result = iota // the output of a step: "text" is a string
-	resultShell                  // the output of a shell line: "output" and "stderr" are strings too
+	resultShell                  // the output of a shell line: "output", "stdout" and "stderr" are strings too
 	resultBoolText               // a string that is used as a boolean
 )
 
@@ -412,12 +412,12 @@ func (c *checker) truthiness(path, source string) {
 			c.warn(path, "write "+ref.Text+` === 'true', or declare the input with type "boolean"`,
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)
 		case field == "" && r == resultShell:
-			c.warn(path, "write "+ref.Text+".success, or "+ref.Text+".output.trim() === 'true'",
+			c.warn(path, "write "+ref.Text+".success, or "+ref.Text+".text === 'true'",
 				"%s is an object, the result of a shell line, and every object is true", ref.Text)
 		case field == "text":
 			c.warn(path, "write "+ref.Text+" === 'true', or "+ref.Text+" !== '' to accept any text",
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)
-		case (field == "output" || field == "stderr") && r == resultShell:
+		case (field == "output" || field == "stdout" || field == "stderr") && r == resultShell:
 			trimmed := strings.TrimSuffix(ref.Text, ".trim()") + ".trim()"
 			c.warn(path, "write "+trimmed+" === 'true', or "+trimmed+" !== '' to accept any text",
 				"%s is a text, and every text that is not empty is true, also 'false'", ref.Text)

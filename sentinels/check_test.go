@@ -141,6 +141,7 @@ func TestTextAsCondition(t *testing.T) {
 		"$tests.output":                               "$tests.output",
 		"$tests.output.trim().toLowerCase()":          "$tests.output.trim().toLowerCase()",
 		"$call.output && $call.success":               "$call.output",
+		"$tests.stdout":                               "$tests.stdout",
 		"$tests":                                      "$tests",
 		"!$call":                                      "$call",
 		"$flag":                                       "$flag",
@@ -214,7 +215,7 @@ func TestTextAsConditionWording(t *testing.T) {
 		`f.json:7:15: steps[2].check: $flag is a text, and every text that is not empty is true, also 'false'`,
 		"\twrite $flag === 'true', or declare the input with type \"boolean\"",
 		`f.json:7:43: steps[2].then[0].check: $tests is an object, the result of a shell line, and every object is true`,
-		"\twrite $tests.success, or $tests.output.trim() === 'true'",
+		"\twrite $tests.success, or $tests.text === 'true'",
 		`f.json:9:38: loop.check: $reply.text is a text, and every text that is not empty is true, also 'false'`,
 		"\twrite $reply.text === 'true', or $reply.text !== '' to accept any text",
 	}, "\n")

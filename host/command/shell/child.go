@@ -74,8 +74,8 @@ func (c *child) begin(timeout time.Duration) {
 // drain reads one stream to its end, even if its lines cannot be kept.
 func (c *child) drain(f *os.File, stream byte) {
 	var s splitter
-	var texts []string
-	emit := func(text string) { texts = append(texts, text) }
+	var lines []stored
+	emit := func(text string, open bool) { lines = append(lines, stored{stream: stream, text: text, open: open}) }
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := f.Read(buffer)
@@ -83,8 +83,8 @@ func (c *child) drain(f *os.File, stream byte) {
 		if err != nil {
 			s.flush(emit) // the end, or the deadline of a pipe that another process holds
 		}
-		c.e.write(stream, texts, s.zeros)
-		texts, s.zeros = texts[:0], 0
+		c.e.write(lines, s.zeros)
+		lines, s.zeros = lines[:0], 0
 		if err != nil {
 			return
 		}
@@ -146,10 +146,10 @@ func (c *child) report(how ending) {
 	}
 	if len(how.left) > 0 {
 		log.Warn("processes of an execution cannot be ended", "execution", c.e.id, "run", c.e.run, "pids", how.left)
-		c.e.write('h', []string{fmt.Sprintf("[processes that cannot be ended are left: %v]", how.left)}, 0)
+		c.e.note(fmt.Sprintf("[processes that cannot be ended are left: %v]", how.left))
 	}
 	if how.lost {
 		log.Warn("supervisor of an execution was killed: processes that left its session may be left", "execution", c.e.id, "run", c.e.run, "ended", how.killed)
-		c.e.write('h', []string{"[the supervisor of this execution was killed: processes that it started may be left]"}, 0)
+		c.e.note("[the supervisor of this execution was killed: processes that it started may be left]")
 	}
 }

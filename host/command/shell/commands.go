@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Commands returns the family over m.
@@ -46,14 +48,23 @@ type executeOut struct {
 	ExecutionID string `json:"executionId"`
 	Running     bool   `json:"running" jsonschema:"it still runs: watch it"`
 	Success     *bool  `json:"success,omitempty" jsonschema:"once ended: exit code 0"`
-	ExitCode    *int   `json:"exitCode,omitempty"`
+	ExitCode    *int   `json:"exitCode,omitempty" jsonschema:"once ended"`
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
-	Output      string `json:"output" jsonschema:"both streams in order, the beginning and the end if it is long"`
-	Lines       []Line `json:"lines,omitempty" jsonschema:"with rules: the lines they emit"`
-	Dropped     int    `json:"dropped" jsonschema:"lines that are not in output"`
-	Stderr      string `json:"stderr,omitempty" jsonschema:"after an exit code other than 0: the last lines of standard error, up to 10 and 2 KiB"`
-	ZeroBytes   int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
-	DurationMs  int64  `json:"durationMs"`
+	streams
+	Output     string `json:"output" jsonschema:"both streams in the order in which they were read, with a line end at the end; the beginning and the end if it is long"`
+	Lines      []Line `json:"lines,omitempty" jsonschema:"with rules: the lines that no rule suppresses, the beginning and the end if there are many"`
+	Dropped    int    `json:"dropped" jsonschema:"lines that are not in output"`
+	ZeroBytes  int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
+	DurationMs int64  `json:"durationMs"`
+}
+
+// streams is what a program wrote, once it has ended. A model gets only output, which
+// has the same text: it pays for every copy.
+type streams struct {
+	Stdout *string         `json:"stdout,omitempty" jsonschema:"standard output as it was written, the beginning and the end if it has more than 40 KiB; not for a model"`
+	Stderr *string         `json:"stderr,omitempty" jsonschema:"standard error, the beginning and the end if it has more than 32 KiB; not for a model"`
+	Text   *string         `json:"text,omitempty" jsonschema:"stdout without the last line end: what a reference to the whole result is in a text; not for a model"`
+	JSON   json.RawMessage `json:"json,omitempty" jsonschema:"stdout as a value, if it is JSON and complete; absent otherwise"`
 }
 
 // execute has two ends: with wait the program ends with its call, without it
@@ -84,16 +95,20 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 		ExecutionID: e.id, Success: &ok, ExitCode: r.ExitCode, Signal: r.Signal, DurationMs: r.EndedAt.Sub(r.StartedAt).Milliseconds(),
 	}
 	out.ZeroBytes = r.ZeroBytes
-	if out.Output, out.Dropped, err = e.output(r.First, outputSize); err != nil {
+	size := 1 // of an answer, in parts of its limit
+	if len(in.Rules) > 0 {
+		size = 2
+	}
+	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize / size}, excerpt{size: stderrSize / size}
+	if err := e.excerpts(r.First, &output, &stdout, &stderr); err != nil {
 		return executeOut{}, err
 	}
-	if !ok {
-		if out.Stderr, err = e.lastErrors(r.First); err != nil {
-			return executeOut{}, err
-		}
+	out.Output, out.Dropped = lineEnd(output.text()), output.dropped
+	if call.By != command.ByModel {
+		out.streams = newStreams(&stdout, &stderr)
 	}
 	if len(in.Rules) > 0 {
-		a, err := e.follow(ctx, r.First, "", nil, collector{size: outputSize})
+		a, err := e.follow(ctx, r.First, "", nil, collector{size: linesSize})
 		if err != nil {
 			return executeOut{}, err
 		}
@@ -120,8 +135,26 @@ func (in executeIn) argv() ([]string, error) {
 	return slices.Concat(shellArgv, withArguments(in.Command, in.Args)), nil
 }
 
-// outputSize bounds the output of one answer, as JSON, in bytes.
-const outputSize = 96 << 10
+// Bounds of the parts of one answer, as JSON, in bytes. With lines, those of the other
+// parts are halved. stdout counts up to three times, as text and json too; together
+// they are below the 256 KiB of sdk/ABI.md A8.
+const (
+	outputSize = 72 << 10
+	stdoutSize = 40 << 10
+	stderrSize = 32 << 10
+	linesSize  = 96 << 10
+)
+
+// newStreams reads standard output as text and as JSON.
+func newStreams(stdout, stderr *excerpt) streams {
+	out, problems := stdout.text(), stderr.text()
+	text := strings.TrimSuffix(out, "\n")
+	s := streams{Stdout: &out, Stderr: &problems, Text: &text}
+	if stdout.complete() && strictjson.Check([]byte(out), strictjson.Limits{}) == nil {
+		s.JSON = json.RawMessage(out)
+	}
+	return s
+}
 
 // runToEnd starts a program and returns when its whole tree has ended; the
 // program ends with ctx. Not reaching its own end is an error.
@@ -146,8 +179,9 @@ func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, erro
 		fail.Message = fmt.Sprintf("execute %q: did not end in time", commandLine(j.argv))
 	}
 	fail.Hint = "its output: code/shell/watch with executionId " + e.id
-	if text, _, err := e.output(c.result.First, 1<<10); err == nil && text != "" {
-		fail.Message += ", after writing:\n" + text
+	last := excerpt{size: 1 << 10}
+	if err := e.excerpts(c.result.First, &last, nil, nil); err == nil && last.text() != "" {
+		fail.Message += ", after writing:\n" + lineEnd(last.text())
 	}
 	return nil, Record{}, fail
 }
@@ -159,84 +193,7 @@ func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv 
 	if err != nil {
 		return 0, "", err
 	}
-	output, _, err = e.output(r.First, outputSize)
-	return *r.ExitCode, output, err
-}
-
-// Bounds of the standard error that stands beside an exit code.
-const (
-	errorLines = 10
-	errorBytes = 2 << 10
-)
-
-// lastErrors returns the last lines of standard error from a line on.
-func (e *execution) lastErrors(from int) (string, error) {
-	var tail []string
-	size := 0
-	for at := from; ; {
-		lines, _, _, _, err := e.look(at)
-		if err != nil {
-			return "", err
-		}
-		for _, l := range lines {
-			at = l.number + 1
-			if l.stream != 'e' {
-				continue
-			}
-			tail, size = append(tail, l.text), size+len(l.text)+1
-			for len(tail) > 1 && (len(tail) > errorLines || size > errorBytes) {
-				tail, size = tail[1:], size-len(tail[0])-1
-			}
-		}
-		if len(lines) < batch {
-			break
-		}
-	}
-	if len(tail) == 0 {
-		return "", nil
-	}
-	text := strings.Join(tail, "\n")
-	if len(text) > errorBytes { // one long line
-		text = strings.ToValidUTF8(text[len(text)-errorBytes:], "")
-	}
-	return text + "\n", nil
-}
-
-// output returns the lines from one on as text of at most size bytes in JSON:
-// a quarter from the beginning, the rest from the end.
-func (e *execution) output(from, size int) (text string, dropped int, err error) {
-	var head, tail []string
-	headSize, tailSize, at := 0, 0, from
-	var total int
-	for {
-		lines, _, v, _, err := e.look(at)
-		if err != nil {
-			return "", 0, err
-		}
-		for _, l := range lines {
-			n := jsonSize(l.text) + 2
-			at = l.number + 1
-			if len(tail) == 0 && headSize+n <= size/4 {
-				head, headSize = append(head, l.text), headSize+n
-				continue
-			}
-			tail, tailSize = append(tail, l.text), tailSize+n
-			for tailSize > size-size/4 && len(tail) > 1 {
-				tailSize -= jsonSize(tail[0]) + 2
-				tail = tail[1:]
-			}
-		}
-		total = v.next - from
-		if len(lines) < batch {
-			break
-		}
-	}
-	dropped = total - len(head) - len(tail)
-	if dropped > 0 {
-		head = append(head, fmt.Sprintf("[%d lines dropped]", dropped))
-	}
-	if all := slices.Concat(head, tail); len(all) > 0 {
-		text = strings.Join(all, "\n") + "\n"
-	}
-	return text, dropped, nil
+	x := excerpt{size: outputSize}
+	err = e.excerpts(r.First, &x, nil, nil)
+	return *r.ExitCode, lineEnd(x.text()), err
 }

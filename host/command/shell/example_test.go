@@ -46,5 +46,6 @@ func Example() {
 	_ = json.Unmarshal(answer, &out) // likewise
 	fmt.Println(out.Text, *out.ExitCode)
 	// Output:
+	// building
 	// error: no such file 1
 }

@@ -108,16 +108,18 @@ func (e *execution) announce() {
 	e.changed = make(chan struct{})
 }
 
-// write adds lines of one stream, and how many zero bytes were taken out of it. A
-// disk that refuses lines is reported once.
-func (e *execution) write(stream byte, texts []string, zeros int64) {
-	if len(texts) == 0 && zeros == 0 {
+// note adds a message of the host.
+func (e *execution) note(text string) { e.write([]stored{{stream: 'h', text: text}}, 0) }
+
+// write adds lines, and how many zero bytes were taken out of their stream. A disk that
+// refuses lines is reported once.
+func (e *execution) write(lines []stored, zeros int64) {
+	if len(lines) == 0 && zeros == 0 {
 		return
 	}
 	now := time.Now().UnixMilli()
-	lines := make([]stored, len(texts))
-	for i, t := range texts {
-		lines[i] = stored{stream: stream, ms: now, text: t}
+	for i := range lines {
+		lines[i].ms = now
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

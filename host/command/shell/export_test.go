@@ -18,10 +18,14 @@ var (
 )
 
 // Push is splitter.push.
-func (s *splitter) Push(data []byte, emit func(string)) { s.push(data, emit) }
+func (s *splitter) Push(data []byte, emit func(string)) {
+	s.push(data, func(text string, _ bool) { emit(text) })
+}
 
 // Flush is splitter.flush.
-func (s *splitter) Flush(emit func(string)) { s.flush(emit) }
+func (s *splitter) Flush(emit func(string)) {
+	s.flush(func(text string, _ bool) { emit(text) })
+}
 
 // Append is spill.append.
 func (s *spill) Append(lines []stored) error { return s.append(lines) }
@@ -46,3 +50,12 @@ func Classify(s ruleset, text string) (class string, matched, emit bool) {
 	v := s.classify(text)
 	return v.class, v.matched, v.emit
 }
+
+// Summary is the text of a watch.
+type Summary = summary
+
+// Add is summary.add.
+func (s *summary) Add(text, class string) { s.add(text, class) }
+
+// Skip is summary.skip.
+func (s *summary) Skip(lines int) { s.skip(lines) }

@@ -75,7 +75,7 @@ func (m *Manager) recoverOnce(ctx context.Context) error {
 
 // lose marks an execution whose end was not observed.
 func (e *execution) lose(ctx context.Context) {
-	e.write('h', []string{"[the host stopped while this ran: output may be missing, the exit code is not known]"}, 0)
+	e.note("[the host stopped while this ran: output may be missing, the exit code is not known]")
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rec.State, e.rec.EndedAt = Lost, time.Now()

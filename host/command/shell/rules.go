@@ -90,8 +90,8 @@ func badRule(field, problem string) error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("field %q: %s", field, problem)}
 }
 
-// classify judges one line. Without rules every line is info and emitted; a
-// line that no rule matches is verbose and not.
+// classify judges one line. Without rules every line is info; a line that no rule
+// matches is verbose. Only a rule with the action suppress leaves a line out.
 func (s ruleset) classify(text string) verdict {
 	if len(s) == 0 {
 		return verdict{classInfo, true, true}
@@ -101,5 +101,5 @@ func (s ruleset) classify(text string) verdict {
 			return verdict{r.class, true, r.emit}
 		}
 	}
-	return verdict{classVerbose, false, false}
+	return verdict{classVerbose, false, true}
 }

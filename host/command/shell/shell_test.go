@@ -60,15 +60,18 @@ type out struct {
 	ExitCode    *int
 	Signal      string
 	Output      string
+	Stdout      *string
 	Lines       []shell.Line
 	Text        string
+	JSON        json.RawMessage
 	Finished    bool
 	TimedOut    bool
 	Lost        bool
 	Dropped     int
-	Stderr      string
+	Stderr      *string
 	ZeroBytes   int64
 	Cursor      int
+	From        int
 }
 
 func (b *bench) call(ctx context.Context, name string, call command.Call, p params) (out, error) {
@@ -239,39 +242,66 @@ func TestBuildLoop(t *testing.T) {
 	if !got.Finished || *got.ExitCode != 2 || *got.Success {
 		t.Errorf("got %+v", got)
 	}
-	if diff := cmp.Diff([]string{"error a.ts: error TS2304: x", "warning warning TS1: y"}, texts(got.Lines)); diff != "" {
+	if diff := cmp.Diff([]string{"verbose start", "error a.ts: error TS2304: x", "warning warning TS1: y"}, texts(got.Lines)); diff != "" {
 		t.Error(diff)
 	}
-	if got.Text != "a.ts: error TS2304: x\nwarning TS1: y" || got.Lines[0].LineNumber != 2 || got.Lines[0].Stream != "stdout" || got.Lines[0].Timestamp == 0 {
+	if got.Text != "start\na.ts: error TS2304: x\nwarning TS1: y" || got.Lines[1].LineNumber != 2 || got.Lines[0].Stream != "stdout" || got.Lines[0].Timestamp == 0 {
 		t.Errorf("got %q, %+v", got.Text, got.Lines[0])
 	}
 }
 
-func TestWatchShowsTheEndWhenNothingMatched(t *testing.T) {
+// Specification: "only Suppress leaves lines out; unmatched lines are verbose."
+func TestOnlySuppressLeavesLinesOut(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	tests := []struct {
 		name, line string
 		want       []string
 	}{
 		{"nothing matched", "echo one; exit 1", []string{"verbose one"}},
-		{"only a warning, yet it failed", "echo 'warning TS1'; echo reason; exit 1", []string{"warning warning TS1", "verbose reason"}},
-		{"only a warning, and it worked", "echo 'warning TS1'; echo reason", []string{"warning warning TS1"}},
-		{"only the end", "for i in $(seq 50); do echo $i; done; exit 1", nil},
+		{"a warning, and it failed", "echo 'warning TS1'; echo reason; exit 1", []string{"warning warning TS1", "verbose reason"}},
+		{"a warning, and it worked", "echo 'warning TS1'; echo reason", []string{"warning warning TS1", "verbose reason"}},
+		{"an error, and its explanation", "echo noise; echo 'error TS2322: x'; echo \"  Type 'a' is not 'b'\"; exit 2", []string{"error error TS2322: x", "verbose   Type 'a' is not 'b'"}},
+		{"all suppressed", "echo noise; echo noise", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			id := b.do("code/shell/execute", params{"command": tt.line, "wait": false}).ExecutionID
-			got := texts(b.do("code/shell/watch", params{"executionId": id, "rules": tscRules}).Lines)
-			if tt.want == nil {
-				if len(got) != 40 || got[39] != "verbose 50" {
-					t.Errorf("got %d lines, %q", len(got), got)
-				}
-				return
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			got := b.do("code/shell/watch", params{"executionId": id, "rules": tscRules})
+			if diff := cmp.Diff(tt.want, texts(got.Lines)); diff != "" {
 				t.Error(diff)
 			}
+			if got.Dropped != 0 || strings.Count(got.Text, "\n")+1 < len(tt.want) {
+				t.Errorf("%d dropped, text %q", got.Dropped, got.Text)
+			}
 		})
+	}
+}
+
+// Specification: "The result holds all lines by cursor".
+func TestWatchResultHoldsAllLinesByCursor(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	const lines = 12_000
+	id := b.do("code/shell/execute", params{"command": fmt.Sprintf("for i in $(seq %d); do echo line $i; done", lines), "wait": false, "rules": tscRules}).ExecutionID
+	got := b.do("code/shell/watch", params{"executionId": id})
+	if !got.Finished || got.From != 0 || got.Cursor != lines || len(got.Lines)+got.Dropped != lines || got.Dropped == 0 {
+		t.Fatalf("from %d to %d, %d lines, %d dropped", got.From, got.Cursor, len(got.Lines), got.Dropped)
+	}
+	next := 0
+	for at := got.From; at < got.Cursor; {
+		page := b.do("code/shell/watch", params{"executionId": id, "cursor": at})
+		for _, l := range page.Lines {
+			if l.LineNumber != next || l.Text != fmt.Sprintf("line %d", next+1) || l.Classification != "verbose" {
+				t.Fatalf("line %d is %+v", next, l)
+			}
+			next++
+		}
+		if page.Dropped != 0 || page.Cursor <= at || page.From != at {
+			t.Fatalf("page from %d to %d, %d dropped", page.From, page.Cursor, page.Dropped)
+		}
+		at = page.Cursor
+	}
+	if next != lines {
+		t.Errorf("the pages have %d lines, want %d", next, lines)
 	}
 }
 
@@ -305,7 +335,7 @@ func TestWatchUntil(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { say("plain\nnote 1\nbad 1\nnote 2") })
-	if diff := cmp.Diff([]string{"success note 1", "error bad 1"}, watch("error")); diff != "" {
+	if diff := cmp.Diff([]string{"verbose plain", "success note 1", "error bad 1"}, watch("error")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"success note 2"}, watch("match")); diff != "" {
@@ -535,25 +565,6 @@ func TestCloseIsQuietTwice(t *testing.T) {
 	}
 	if _, err := reg.Call(t.Context(), call); abi.CodeOf(err) != abi.Cancelled {
 		t.Errorf("a start after Close: %v", err)
-	}
-}
-
-// TestLastLinesOfStandardError come with a bad exit code alone, and are bounded.
-func TestLastLinesOfStandardError(t *testing.T) {
-	b := newBench(t, shell.Options{})
-	got := b.do("code/shell/execute", params{"command": `echo out; for i in $(seq 3000); do echo "e$i" >&2; done; printf 'why\033[31m\000 red' >&2; exit 3`})
-	want := "e2992\ne2993\ne2994\ne2995\ne2996\ne2997\ne2998\ne2999\ne3000\nwhy red\n"
-	if got.Stderr != want || *got.ExitCode != 3 || got.ZeroBytes != 1 {
-		t.Errorf("exit code %d with %q, %d zero bytes, want %q", *got.ExitCode, got.Stderr, got.ZeroBytes, want)
-	}
-	if got := b.do("code/shell/execute", params{"command": `head -c 9000 /dev/zero | tr '\0' x >&2; exit 1`}); len(got.Stderr) != 2<<10+1 {
-		t.Errorf("a long line: %d bytes", len(got.Stderr))
-	}
-	if got := b.do("code/shell/execute", params{"command": "echo e >&2"}); got.Stderr != "" {
-		t.Errorf("without a failure: %q", got.Stderr)
-	}
-	if got := b.do("code/shell/execute", params{"command": "echo o; exit 1"}); got.Stderr != "" {
-		t.Errorf("without standard error: %q", got.Stderr)
 	}
 }
 

@@ -23,6 +23,7 @@ type stored struct {
 	stream byte  // 'o' stdout, 'e' stderr, 'h' a message of the host
 	ms     int64 // Unix time
 	text   string
+	open   bool // the stream has no line end behind it; see emitLine
 }
 
 // spill keeps the beginning and the end of an output on disk: the first half
@@ -282,10 +283,15 @@ func (s *spill) remove() error {
 	return errors.Join(problems...)
 }
 
-// appendLine writes a line as number, stream, time and text between tabs.
+// appendLine writes a line as number, stream, time and text between tabs. The letter
+// of the stream is a capital if the line is open.
 func appendLine(b []byte, l stored) []byte {
 	b = strconv.AppendInt(b, int64(l.number), 10)
-	b = append(b, '\t', l.stream, '\t')
+	stream := l.stream
+	if l.open {
+		stream -= 'a' - 'A'
+	}
+	b = append(b, '\t', stream, '\t')
 	b = strconv.AppendInt(b, l.ms, 10)
 	b = append(b, '\t')
 	b = append(b, l.text...)
@@ -303,5 +309,9 @@ func parseLine(line []byte) (stored, bool) {
 	if err != nil || err2 != nil || number < 0 {
 		return stored{}, false
 	}
-	return stored{number, parts[1][0], ms, string(parts[3])}, true
+	l := stored{number: number, stream: parts[1][0], ms: ms, text: string(parts[3])}
+	if l.stream >= 'A' && l.stream <= 'Z' {
+		l.stream, l.open = l.stream+'a'-'A', true
+	}
+	return l, true
 }

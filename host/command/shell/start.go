@@ -145,7 +145,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	again := e.rec.Starts > 0
 	e.mu.Unlock()
 	if again {
-		e.write('h', []string{"[started again: output of the start before may be missing here]"}, 0)
+		e.note("[started again: output of the start before may be missing here]")
 	}
 	if err := e.enter(ctx, j, cookie, set, rules); err != nil {
 		return nil, err

@@ -15,8 +15,12 @@ type splitter struct {
 	zeros int64 // zero bytes that came; they are taken out of the lines
 }
 
+// emitLine takes a line; open says that no line end follows it in the stream: it is
+// the beginning of a longer line, or the end of the stream.
+type emitLine func(text string, open bool)
+
 // push takes what was read and calls emit for every line that is complete.
-func (s *splitter) push(data []byte, emit func(text string)) {
+func (s *splitter) push(data []byte, emit emitLine) {
 	s.zeros += int64(bytes.Count(data, []byte{0}))
 	for len(data) > 0 {
 		i := bytes.IndexByte(data, '\n')
@@ -26,7 +30,7 @@ func (s *splitter) push(data []byte, emit func(text string)) {
 		}
 		s.rest = append(s.rest, data[:i]...)
 		s.long(emit)
-		emit(clean(s.rest))
+		emit(clean(s.rest), false)
 		s.rest = s.rest[:0]
 		data = data[i+1:]
 	}
@@ -34,21 +38,21 @@ func (s *splitter) push(data []byte, emit func(text string)) {
 }
 
 // long gives out what exceeds the length of a line.
-func (s *splitter) long(emit func(string)) {
+func (s *splitter) long(emit emitLine) {
 	for len(s.rest) > maxLine {
 		end := maxLine
 		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(s.rest[end]) {
 			end--
 		}
-		emit(clean(s.rest[:end]))
+		emit(clean(s.rest[:end]), true)
 		s.rest = append(s.rest[:0], s.rest[end:]...)
 	}
 }
 
 // flush gives out a last line that has no line feed.
-func (s *splitter) flush(emit func(string)) {
+func (s *splitter) flush(emit emitLine) {
 	if len(s.rest) > 0 {
-		emit(clean(s.rest))
+		emit(clean(s.rest), true)
 		s.rest = nil
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -30,13 +29,13 @@ type WatchRequest struct {
 	Cursor      *int   `json:"cursor,omitempty" jsonschema:"line number to read from, page by page; if not given, after the last watch of the run" minimum:"0"`
 }
 
-// WatchAnswer is the answer to a [WatchRequest]. With rules, Lines are those
-// that a rule emits; if none matched, or the program ended badly and none was
-// an error, the last lines of the output come with them, classified verbose.
+// WatchAnswer is the answer to a [WatchRequest]. Lines are all of the range that no rule
+// suppresses; if they exceed one answer, a watch with the cursor From reads them page by
+// page.
 type WatchAnswer struct {
 	ExecutionID string `json:"executionId"`
 	Lines       []Line `json:"lines"`
-	Text        string `json:"text" jsonschema:"the lines as a person reads them"`
+	Text        string `json:"text" jsonschema:"the lines as text, at most 32 KiB: all if they fit; else errors and three lines around each, then warnings and three lines around each, then the last 50, with [n lines left out] where lines are missing"`
 	Finished    bool   `json:"finished"`
 	Success     *bool  `json:"success,omitempty" jsonschema:"once finished: exit code 0"`
 	ExitCode    *int   `json:"exitCode,omitempty"`
@@ -44,7 +43,8 @@ type WatchAnswer struct {
 	TimedOut    bool   `json:"timedOut,omitempty"`
 	Lost        bool   `json:"lost,omitempty" jsonschema:"the host stopped while it ran; its exit code is not known"`
 	ZeroBytes   int64  `json:"zeroBytes,omitempty" jsonschema:"once finished: zero bytes that it wrote; lines are without them"`
-	Dropped     int    `json:"dropped" jsonschema:"lines of the range that are not there: not kept, or cut from this answer"`
+	Dropped     int    `json:"dropped" jsonschema:"lines of the range that are not in lines: not kept, or cut from this answer"`
+	From        int    `json:"from" jsonschema:"line number at which the range begins"`
 	Cursor      int    `json:"cursor" jsonschema:"line number that reads on"`
 }
 
@@ -103,7 +103,8 @@ func (m *Manager) watch(ctx context.Context, run sentinels.RunID, q WatchRequest
 // follow reads lines from one on into c until the condition holds or the
 // execution has ended. Without own rules it uses those of the execution, as
 // they are when a line is read.
-func (e *execution) follow(ctx context.Context, at int, until string, own ruleset, c collector) (WatchAnswer, error) {
+func (e *execution) follow(ctx context.Context, from int, until string, own ruleset, c collector) (WatchAnswer, error) {
+	at := from
 	for {
 		lines, set, now, changed, err := e.look(at)
 		if err != nil {
@@ -118,11 +119,14 @@ func (e *execution) follow(ctx context.Context, at int, until string, own rulese
 			if l.stream == 'h' {
 				v = verdict{classInfo, false, true}
 			}
+			if l.number > at {
+				c.skip(l.number - at)
+				at = l.number
+			}
 			if !c.add(l, v) {
 				stop = true // the page is full; this line opens the next
 				break
 			}
-			c.dropped += l.number - at
 			at = l.number + 1
 			if v.matched && (until == "error" && v.class == classError || until == "match" && v.emit) {
 				stop = true
@@ -131,12 +135,12 @@ func (e *execution) follow(ctx context.Context, at int, until string, own rulese
 		}
 		more := len(lines) == batch
 		if !stop && !more && at < now.next {
-			c.dropped += now.next - at // at the end, when the disk refused it
+			c.skip(now.next - at) // at the end, when the disk refused it
 			at = now.next
 		}
 		finished := now.State != Running && !stop && !more
 		if stop || finished {
-			return c.answer(e.id, at, finished, now.Record, len(set) > 0), nil
+			return c.answer(e.id, from, at, finished, now.Record), nil
 		}
 		if more {
 			continue
@@ -175,12 +179,9 @@ func (e *execution) deliver(ctx context.Context, from, to int) error {
 	return e.save(ctx)
 }
 
-// answerSize bounds the lines of one answer, as JSON; sdk/ABI.md A8 has 256 KiB.
-const answerSize = 200 << 10
-
-// restKept is how many lines without a match are kept for an answer that would
-// otherwise not describe the failure.
-const restKept = 40
+// answerSize bounds the lines of one answer, as JSON; with the text they are below the
+// 256 KiB of sdk/ABI.md A8.
+const answerSize = 160 << 10
 
 // collector gathers the lines of an answer: page by page, all until it is
 // full; else the first quarter and the newest rest.
@@ -190,28 +191,22 @@ type collector struct {
 	head, tail []Line
 	headSize   int
 	tailSize   int
-	rest       []Line // the newest lines that no rule matched
-	matched    bool   // a rule matched
-	errors     bool   // a line was classified as an error
-	dropped    int    // lines that are not on disk
-	cut        int    // lines that did not fit
+	text       summary
+	dropped    int // lines that are not on disk
+	cut        int // lines that did not fit
 }
 
 // add takes a line and reports false if the page is full.
 func (c *collector) add(l stored, v verdict) bool {
-	line := Line{Text: l.text, Classification: v.class, LineNumber: l.number, Stream: streamName(l.stream), Timestamp: l.ms}
 	if !v.emit {
-		if !v.matched {
-			if len(c.rest) == restKept {
-				c.rest = c.rest[1:]
-			}
-			c.rest = append(c.rest, line)
-		}
-		c.matched = c.matched || v.matched
-		c.errors = c.errors || v.class == classError
 		return true
 	}
+	line := Line{Text: l.text, Classification: v.class, LineNumber: l.number, Stream: streamName(l.stream), Timestamp: l.ms}
 	size := lineSize(line)
+	if most := c.size / 2; size > most { // one line, however long, leaves room for others
+		line.Text = cutJSON(l.text, most-200) + lineCut
+		size = lineSize(line)
+	}
 	limit := c.size / 4
 	if c.paged {
 		limit = c.size
@@ -231,61 +226,31 @@ func (c *collector) add(l stored, v verdict) bool {
 			c.cut++
 		}
 	}
-	c.matched = c.matched || v.matched
-	c.errors = c.errors || v.class == classError
+	c.text.add(l.text, v.class)
 	return true
 }
 
-// lineSize is what a line takes in an answer: once by itself, once in text.
-func lineSize(l Line) int { return 140 + 2*jsonSize(l.Text) }
+// skip counts lines that are not on disk.
+func (c *collector) skip(lines int) {
+	c.dropped += lines
+	c.text.skip(lines)
+}
+
+// lineSize is what a line takes in the lines of an answer.
+func lineSize(l Line) int { return 140 + jsonSize(l.Text) }
 
 // answer puts the collected lines in order and adds how the program ended.
-func (c *collector) answer(id string, at int, finished bool, r Record, rules bool) WatchAnswer {
-	a := WatchAnswer{ExecutionID: id, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut}
+func (c *collector) answer(id string, from, at int, finished bool, r Record) WatchAnswer {
+	a := WatchAnswer{ExecutionID: id, From: from, Cursor: at, Finished: finished, Dropped: c.dropped + c.cut, Text: c.text.String()}
 	if finished {
 		ok := r.ExitCode != nil && *r.ExitCode == 0 && !r.TimedOut
 		a.Success, a.ExitCode, a.Signal, a.TimedOut, a.Lost, a.ZeroBytes = &ok, r.ExitCode, r.Signal, r.TimedOut, r.State == Lost, r.ZeroBytes
-		if rules && (!c.matched || !ok && !c.errors) {
-			c.addRest()
-		}
 	}
 	a.Lines = slices.Concat(c.head, c.tail)
 	if a.Lines == nil {
 		a.Lines = []Line{}
 	}
-	var b strings.Builder
-	for i, l := range a.Lines {
-		if i == len(c.head) && a.Dropped > 0 {
-			fmt.Fprintf(&b, "[%d lines dropped]\n", a.Dropped)
-		}
-		b.WriteString(l.Text)
-		b.WriteByte('\n')
-	}
-	if len(c.tail) == 0 && a.Dropped > 0 {
-		fmt.Fprintf(&b, "[%d lines dropped]\n", a.Dropped)
-	}
-	a.Text = strings.TrimSuffix(b.String(), "\n")
 	return a
-}
-
-// addRest puts the newest unmatched lines where they belong, as far as there
-// is room.
-func (c *collector) addRest() {
-	for i := len(c.rest) - 1; i >= 0; i-- {
-		size := lineSize(c.rest[i])
-		if c.headSize+c.tailSize+size > c.size {
-			break
-		}
-		c.tail = append(c.tail, c.rest[i])
-		c.tailSize += size
-	}
-	all := slices.Concat(c.head, c.tail)
-	slices.SortStableFunc(all, func(a, b Line) int { return a.LineNumber - b.LineNumber })
-	if c.cut == 0 {
-		c.head, c.tail = all, nil
-		return
-	}
-	c.head, c.tail = all[:len(c.head)], all[len(c.head):]
 }
 
 // streamName writes out the letter that the spill file has.
@@ -304,7 +269,7 @@ func jsonSize(s string) int {
 	n := len(s)
 	for i := range len(s) {
 		switch s[i] {
-		case '"', '\\', '\t':
+		case '"', '\\', '\t', '\n':
 			n++
 		case '<', '>', '&':
 			n += 5

@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -247,7 +248,7 @@ func (a *attempt) contextText() string {
 		if i == 0 {
 			b.WriteString("# Variables\n")
 		}
-		text := reference.Text(vars[name])
+		text := contextValue(vars[name])
 		if len(text) > left {
 			text = strings.ToValidUTF8(text[:left], "") + "... (truncated)"
 		}
@@ -255,6 +256,21 @@ func (a *attempt) contextText() string {
 		b.WriteString("\n## " + name + "\n" + text + "\n")
 	}
 	return b.String()
+}
+
+// contextValue returns a variable as text for a model. Of the result of a shell line that
+// is the exit code and both streams: its text is standard output alone, and most programs
+// explain their failures on standard error.
+func contextValue(v json.RawMessage) string {
+	var shell struct {
+		ExitCode *int    `json:"exitCode"`
+		Output   *string `json:"output"`
+		Stderr   *string `json:"stderr"`
+	}
+	if json.Unmarshal(v, &shell) == nil && shell.ExitCode != nil && shell.Output != nil && shell.Stderr != nil {
+		return fmt.Sprintf("exit code %d\n%s", *shell.ExitCode, *shell.Output)
+	}
+	return reference.Text(v)
 }
 
 // rebuildConversation applies a recorded turn to the attempt's conversations.
