@@ -13,6 +13,8 @@
 //   - An error of a tool is returned to the model. It does not end the step, unless
 //     the run is being stopped.
 //
+// A turn that fails for a transient reason is made again: see retry.go.
+//
 // Ending early is a result with success false, not an error: the turns are paid for
 // and the tools have had effects, so that a loop around the step can continue from
 // there. A reply that does not match the schema after one correction is an error.

@@ -77,7 +77,7 @@ func (t *conversation) turn(messages []sdk.Message) error {
 	if turn.Conversation == "" {
 		turn.System, turn.Context = t.r.system, true
 	}
-	reply, err := t.c.LLM(turn)
+	reply, err := t.ask(turn)
 	if err != nil {
 		return err
 	}

@@ -228,7 +228,7 @@ func TestEnds(t *testing.T) {
 	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "finish", "text") != `[false,"length","cut of"]` {
 		t.Errorf("%s %v", out, fault)
 	}
-	h = sdktest.New(t).Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
+	h = sdktest.New(t).OnError("retry").Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
 	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
 		t.Errorf("%v", fault)
 	}

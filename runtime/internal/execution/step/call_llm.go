@@ -45,7 +45,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.Models == nil {
-		a.complete(c, callEnd{err: failure.New(abi.Unavailable, "this host provides no models")})
+		a.complete(c, callEnd{err: &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "this host provides no models"}})
 		return nil
 	}
 	added := ""

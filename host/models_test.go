@@ -1,0 +1,124 @@
+package host_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// refusal returns a modelServer.refuse that answers the given requests with an error.
+func refusal(status int, body string, requests ...int) func(int, http.ResponseWriter) bool {
+	return func(n int, w http.ResponseWriter) bool {
+		for _, refused := range requests {
+			if n == refused {
+				w.Header().Set("Retry-After-Ms", "20")
+				http.Error(w, body, status)
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// calls returns the host calls of the first step of a run, each as "function", or
+// "function code" if it failed, and the number of model calls that were reserved and
+// charged.
+func calls(t *testing.T, h *host.Host, id sentinels.RunID) (list []string, charged int64) {
+	t.Helper()
+	recorded, err := h.Runtime().Trace(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range recorded.Iterations[0].Steps[0].Attempts {
+		for _, c := range a.Calls {
+			text := c.Function
+			if c.Error != nil {
+				text += " " + string(c.Error.Code)
+			}
+			if c.Usage != nil {
+				charged += c.Usage.Calls
+			}
+			list = append(list, text)
+		}
+	}
+	return list, charged
+}
+
+// Specification: "a turn that fails for a transient reason is tried again inside the
+// step: three more tries ..., as parked journaled time; ... each
+// try is reserved and shown".
+func TestSpecTransientFailureOfAServer(t *testing.T) {
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+			s.refuse = refusal(status, `{"error":{"message":"overloaded"}}`, 1, 2)
+			h := open(t, host.Options{})
+			res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi","outputTo":"r"}]}`, t.TempDir())
+			if res.Status != sentinels.StatusCompleted || s.turns() != 3 || res.Usage.Calls != 3 {
+				t.Fatalf("%s with %v after %d requests, usage %+v", res.Status, res.Error, s.turns(), res.Usage)
+			}
+			list, charged := calls(t, h, res.Run)
+			if want := "sentinel_llm unavailable,sentinel_wait,sentinel_llm unavailable,sentinel_wait,sentinel_llm"; strings.Join(list, ",") != want || charged != 3 {
+				t.Errorf("calls %v, %d charged", list, charged)
+			}
+		})
+	}
+}
+
+// Specification: "each
+// try is reserved": a budget of two calls does not allow a third one.
+func TestSpecTriesAreReserved(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	s.refuse = refusal(503, "down", 1, 2, 3, 4)
+	h := open(t, host.Options{})
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"}],"budget":{"calls":2}}`, t.TempDir())
+	if res.Status != sentinels.StatusTimedOut || s.turns() != 2 {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+	}
+}
+
+// Specification: "not for quota, billing, authentication, context length, content
+// policy".
+func TestSpecPermanentFailureOfAServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		code   abi.Code
+	}{
+		"quota":          {429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`, abi.Denied},
+		"billing":        {400, `{"error":{"message":"Your credit balance is too low"}}`, abi.Denied},
+		"authentication": {401, `{"error":{"message":"wrong key"}}`, abi.Denied},
+		"context length": {400, `{"error":{"code":"context_length_exceeded","message":"maximum context length is 10 tokens"}}`, abi.Limit},
+		"content policy": {400, `{"error":{"code":"content_policy_violation","message":"rejected"}}`, abi.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+			s.refuse = refusal(tt.status, tt.body, 1)
+			res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi"}]}`, t.TempDir())
+			if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != tt.code || s.turns() != 1 {
+				t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+			}
+		})
+	}
+}
+
+// Specification: "with `onError: retry` the step's own limit replaces it".
+func TestSpecOnErrorRetryOfAModel(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	var refused atomic.Int64
+	s.refuse = func(_ int, w http.ResponseWriter) bool {
+		refused.Add(1)
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
+	res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi","onError":{"retry":{"maxRetries":1,"baseDelayMs":1}}}]}`, t.TempDir())
+	if res.Status != sentinels.StatusFailed || refused.Load() != 2 {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, refused.Load())
+	}
+}
