@@ -122,3 +122,16 @@ func TestSpecOnErrorRetryOfAModel(t *testing.T) {
 		t.Errorf("%s with %v after %d requests", res.Status, res.Error, refused.Load())
 	}
 }
+
+// Specification: "`maxTokens` has a sensible default": the limit is sent with each turn,
+// so that a quote holds.
+func TestSpecDefaultOfMaxTokens(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	h := open(t, host.Options{})
+	for fields, want := range map[string]int64{``: 8192, `,"maxTokens":300`: 300, `,"model":"openai/gpt-4o"`: 16384} {
+		run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"`+fields+`}]}`, t.TempDir())
+		if got := s.asked[len(s.asked)-1].MaxTokens; got != want {
+			t.Errorf("with %q: %d tokens, want %d", fields, got, want)
+		}
+	}
+}

@@ -7,9 +7,9 @@
 // when to stop:
 //
 //   - maxTurns is exact. The model is informed before its last turn. If it calls
-//     tools in the last turn, the step ends with finish "limit".
+//     tools in the last turn, the step ends with stopReason "limit".
 //   - The same call twice in a row gets its result and a warning. The third time
-//     ends the step with finish "repeated".
+//     ends the step with stopReason "repeated".
 //   - An error of a tool is returned to the model. It does not end the step, unless
 //     the run is being stopped.
 //

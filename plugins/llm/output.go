@@ -6,13 +6,13 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 // top-level fields of the result, so that a condition can read $findings.complete;
 // json has the whole reply. The step's own fields take precedence. success is false
 // if that of the reply is.
-func (t *conversation) output(finish, note string) sdk.Value {
+func (t *conversation) output(stopReason, note string) sdk.Value {
 	reply := t.reply.JSON
-	success := finish == "stop" || finish == finishTools
+	success := stopReason == "stop" || stopReason == stopTools
 	own := []sdk.Field{
 		sdk.F("text", sdk.String(t.reply.Text)),
 		sdk.F("success", sdk.Bool(success && reply.Get("success").BoolOr(true))),
-		sdk.F("finish", sdk.String(finish)),
+		sdk.F("stopReason", sdk.String(stopReason)),
 		sdk.F("note", sdk.Text(note)),
 		sdk.F("model", sdk.String(t.reply.Model)),
 		sdk.F("provider", sdk.String(t.reply.Provider)),

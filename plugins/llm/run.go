@@ -2,11 +2,11 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// Values of finish, besides those of a reply, stop and length.
+// Values of stopReason, besides those of a reply, stop and length.
 const (
-	finishTools    = "tools"    // calls are listed, not executed
-	finishLimit    = "limit"    // maxTurns reached
-	finishRepeated = "repeated" // the same calls three times in a row
+	stopTools    = "tools"    // calls are listed, not executed
+	stopLimit    = "limit"    // maxTurns reached
+	stopRepeated = "repeated" // the same calls three times in a row
 )
 
 // conversation is the state of one conversation with a model.
@@ -33,6 +33,9 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			return sdk.Value{}, err
 		}
 		if len(t.reply.ToolCalls) == 0 {
+			if t.reply.Finish == "length" && r.schema.Exists() {
+				return sdk.Value{}, lengthError(t.reply.Usage.OutputTokens)
+			}
 			problems := t.schemaProblems()
 			if len(problems) == 0 {
 				return t.output(t.reply.Finish, ""), nil
@@ -46,18 +49,18 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		}
 		if !r.useTools {
 			t.skip("not executed")
-			return t.output(finishTools, ""), nil
+			return t.output(stopTools, ""), nil
 		}
 		if t.turns >= r.maxTurns {
 			t.skip("not executed: maxTurns reached")
-			return t.output(finishLimit, "The model still wanted tools when maxTurns was reached."), nil
+			return t.output(stopLimit, "The model still wanted tools when maxTurns was reached."), nil
 		}
 		var name string
 		if next, name, err = t.useTools(); err != nil {
 			return sdk.Value{}, err
 		}
 		if name != "" {
-			return t.output(finishRepeated, "The model made the same call of "+name+" three times in a row."), nil
+			return t.output(stopRepeated, "The model made the same call of "+name+" three times in a row."), nil
 		}
 	}
 }

@@ -9,7 +9,7 @@ const fields = `{
     "system": {"type": "string", "description": "System prompt of the conversation. The context and the current variables are added to it."},
     "model": {"type": "string", "default": "auto", "description": "provider/name, or auto for the configured choice.", "examples": ["auto"]},
     "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness of the reply. Default: the model's own."},
-    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply. Default: the model's own."},
+    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply, with its thinking. A reply that is cut there has stopReason length, and is an error if there is a schema. A budget with fewer tokens left lowers it, to at least 256. Default: 8192; 16384 for a model whose own maximum is known."},
     "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands the model may call; patterns such as code/* are allowed. An empty list means none. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
     "parseToolCalls": {"type": "boolean", "description": "Execute the tools that the model calls and return their results to it. With false the calls are listed in the result and not executed. Default: true if tools are given."},
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},

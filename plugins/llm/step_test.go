@@ -59,7 +59,7 @@ func TestOneTurn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t).OK("sentinel_llm", reply("hello", ""))
 			out, fault := run(t, tt.fields, h)
-			const want = `{"text":"hello","success":true,"finish":"stop","model":"m1","provider":"fake","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25,"calls":1},"turns":1,"toolCalls":[]}`
+			const want = `{"text":"hello","success":true,"stopReason":"stop","model":"m1","provider":"fake","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25,"calls":1},"turns":1,"toolCalls":[]}`
 			if fault != nil || out.String() != want {
 				t.Errorf("got  %s %v\nwant %s", out, fault, want)
 			}
@@ -117,7 +117,7 @@ func TestToolLoop(t *testing.T) {
 		`{"name":"code/read","arguments":{"path":"a"},"success":true},` +
 		`{"name":"code/write","arguments":{},"success":false,"error":"not on the list"},` +
 		`{"name":"code/verify","arguments":{},"success":false}]]`
-	if got := get(out, "text", "success", "finish", "turns", "usage", "toolCalls"); got != want {
+	if got := get(out, "text", "success", "stopReason", "turns", "usage", "toolCalls"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -132,7 +132,7 @@ func TestMaxTurns(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if got := get(out, "success", "finish", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
+		if got := get(out, "success", "stopReason", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
 			t.Errorf("got %s", got)
 		}
 		if got := out.Get("toolCalls").At(2).String(); got != `{"name":"a","arguments":{"n":3},"success":false,"error":"not executed: maxTurns reached"}` {
@@ -150,8 +150,8 @@ func TestMaxTurns(t *testing.T) {
 			many.OK("sentinel_command", `1`)
 		}
 	}
-	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "finish") != `[25,"limit"]` {
-		t.Errorf("default of maxTurns: %s %v", get(out, "turns", "finish"), fault)
+	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "stopReason") != `[25,"limit"]` {
+		t.Errorf("default of maxTurns: %s %v", get(out, "turns", "stopReason"), fault)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestRepeatedCalls(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	if got := get(out, "success", "finish", "turns", "note"); got != `[false,"repeated",6,"The model made the same call of a three times in a row."]` {
+	if got := get(out, "success", "stopReason", "turns", "note"); got != `[false,"repeated",6,"The model made the same call of a three times in a row."]` {
 		t.Errorf("got %s", got)
 	}
 	for i, request := range h.Requests("sentinel_llm") {
@@ -176,7 +176,7 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 	// A repeated sequence of two calls is detected too.
 	h = sdktest.New(t).OK("sentinel_llm", toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`)).OK("sentinel_command", `1`, `2`, `3`, `4`)
-	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "finish", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
+	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "stopReason", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
 		t.Errorf("repeated sequence: %s %v", out, fault)
 	}
 }
@@ -186,7 +186,7 @@ func TestCallsNotExecuted(t *testing.T) {
 		h := sdktest.New(t).OK("sentinel_llm", toolCalls(`a {"n":1}`))
 		out, fault := run(t, fields, h)
 		want := `[true,"tools",[{"name":"a","arguments":{"n":1},"success":false,"error":"not executed"}]]`
-		if fault != nil || get(out, "success", "finish", "toolCalls") != want {
+		if fault != nil || get(out, "success", "stopReason", "toolCalls") != want {
 			t.Errorf("%s: %s %v", fields, out, fault)
 		}
 	}
@@ -223,12 +223,28 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func TestEnds(t *testing.T) {
-	h := sdktest.New(t).OK("sentinel_llm", strings.Replace(reply("cut of", ""), `"stop"`, `"length"`, 1))
-	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "finish", "text") != `[false,"length","cut of"]` {
-		t.Errorf("%s %v", out, fault)
+// Specification: "a reply cut at the cap has `stopReason: length` and is an error where a
+// schema is asked for".
+func TestSpecReplyCutAtTheCap(t *testing.T) {
+	cut := func(more string) string { return strings.Replace(reply("cut of", more), `"stop"`, `"length"`, 1) }
+	h := sdktest.New(t).OK("sentinel_llm", cut(""))
+	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "stopReason", "text") != `[false,"length","cut of"]` {
+		t.Errorf("without a schema: %s %v", out, fault)
 	}
-	h = sdktest.New(t).OnError("retry").Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
+	// Also if what there is of the reply is valid, such as the 12 of 1234: the model is
+	// not asked again.
+	for _, more := range []string{`,"problems":["the reply was cut off"]`, `,"json":12`} {
+		h = sdktest.New(t).OK("sentinel_llm", cut(more))
+		_, fault := run(t, `{"prompt":"x","schema":{"type":"integer"}}`, h)
+		if fault == nil || fault.Code != sdk.CodeLimit || fault.Message != "llm: the reply was cut at its limit of 2 tokens, so it does not match the schema" ||
+			!strings.Contains(fault.Hint, "maxTokens") {
+			t.Errorf("with a schema: %+v", fault)
+		}
+	}
+}
+
+func TestEnds(t *testing.T) {
+	h := sdktest.New(t).OnError("retry").Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
 	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
 		t.Errorf("%v", fault)
 	}
