@@ -8,6 +8,8 @@
 //
 //   - maxTurns is exact. The model is informed before its last turn. If it calls
 //     tools in the last turn, the step ends with stopReason "limit".
+//   - maxToolCalls is exact as well. Calls beyond it are answered with an error, so that
+//     the model can reply. If it calls tools again, the step ends with "limit".
 //   - The same call twice in a row gets its result and a warning. The third time
 //     ends the step with stopReason "repeated".
 //   - An error of a tool is returned to the model. It does not end the step, unless

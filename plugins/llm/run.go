@@ -5,7 +5,7 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 // Values of stopReason, besides those of a reply, stop and length.
 const (
 	stopTools    = "tools"    // calls are listed, not executed
-	stopLimit    = "limit"    // maxTurns reached
+	stopLimit    = "limit"    // maxTurns or maxToolCalls reached
 	stopRepeated = "repeated" // the same calls three times in a row
 )
 
@@ -16,6 +16,7 @@ type conversation struct {
 	turns     int64
 	usage     sdk.Usage
 	calls     []sdk.Value // tool calls for the result
+	executed  int64       // number of the tool calls that were executed
 	repeats   repeats
 	reply     sdk.Reply // the last one
 	corrected bool      // the model was asked to correct its reply
@@ -54,6 +55,10 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if t.turns >= r.maxTurns {
 			t.skip("not executed: maxTurns reached")
 			return t.output(stopLimit, "The model still wanted tools when maxTurns was reached."), nil
+		}
+		if t.callsLeft() == 0 {
+			t.skip("not executed: maxToolCalls reached")
+			return t.output(stopLimit, "The model still wanted tools when maxToolCalls was reached."), nil
 		}
 		var name string
 		if next, name, err = t.useTools(); err != nil {

@@ -13,7 +13,8 @@ const fields = `{
     "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands the model may call; patterns such as code/* are allowed. An empty list means none. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
     "parseToolCalls": {"type": "boolean", "description": "Execute the tools that the model calls and return their results to it. With false the calls are listed in the result and not executed. Default: true if tools are given."},
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
-    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."}
+    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
+    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."}
   },
   "additionalProperties": false
 }`
@@ -48,6 +49,7 @@ type request struct {
 	useTools bool
 	schema   sdk.Value
 	maxTurns int64
+	maxCalls int64 // of tools; 0 for no limit
 }
 
 // proceed is the default prompt; providers require a message.
@@ -80,6 +82,7 @@ func read(c *sdk.Context) (r request, err error) {
 		check(sdk.BadField("temperature", "want a number, got "+r.temp.Kind().String()))
 	}
 	r.tokens, r.maxTurns = number("maxTokens", 0), number("maxTurns", defaultTurns)
+	r.maxCalls = number("maxToolCalls", 0)
 	if r.schema = c.Field("schema"); !r.schema.Given() {
 		r.schema = sdk.Value{}
 	}

@@ -181,6 +181,39 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
+// Specification: "`maxToolCalls` caps a step."
+func TestSpecMaxToolCalls(t *testing.T) {
+	const fields = `{"prompt":"x","tools":["a"],"maxToolCalls":3}`
+	start := func() *sdktest.Host {
+		return sdktest.New(t).
+			OK("sentinel_llm", toolCalls(`a {"n":1}`), toolCalls(`a {"n":2}`, `a {"n":3}`, `a {"n":4}`)).
+			OK("sentinel_command", `1`, `2`, `3`)
+	}
+	h := start().OK("sentinel_llm", reply("done", ""))
+	out, fault := run(t, fields, h)
+	if fault != nil || get(out, "text", "success", "stopReason", "turns") != `["done",true,"stop",3]` {
+		t.Fatalf("%s %v", out, fault)
+	}
+	if got := out.Get("toolCalls").At(3).String(); got != `{"name":"a","arguments":{"n":4},"success":false,"error":"not executed: maxToolCalls reached"}` {
+		t.Errorf("the fourth call: %s", got)
+	}
+	// The model has an answer to each call, and knows that it has to reply.
+	want := `[{"role":"tool","content":"2","toolCallId":"t0","name":"a"},{"role":"tool","content":"3","toolCallId":"t1","name":"a"},` +
+		`{"role":"tool","content":"Error (limit): not executed, because no tool call is left\n\n[Note: no tool call is left. Answer now, without tools.]","toolCallId":"t2","name":"a","isError":true}]`
+	if got := h.Calls()[5].Value().Get("append").String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	h = start().OK("sentinel_llm", toolCalls(`a {"n":5}`))
+	out, fault = run(t, fields, h)
+	if fault != nil || get(out, "success", "stopReason", "note") != `[false,"limit","The model still wanted tools when maxToolCalls was reached."]` || out.Get("toolCalls").Len() != 5 {
+		t.Errorf("%s %v", out, fault)
+	}
+	if _, fault := run(t, `{"prompt":"x","maxToolCalls":0}`, sdktest.New(t)); fault == nil || fault.Field != "maxToolCalls" {
+		t.Errorf("maxToolCalls 0: %v", fault)
+	}
+}
+
 func TestCallsNotExecuted(t *testing.T) {
 	for _, fields := range []string{`{"prompt":"x"}`, `{"prompt":"x","tools":["a"],"parseToolCalls":false}`} {
 		h := sdktest.New(t).OK("sentinel_llm", toolCalls(`a {"n":1}`))
