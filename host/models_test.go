@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -134,4 +136,37 @@ func TestSpecDefaultOfMaxTokens(t *testing.T) {
 			t.Errorf("with %q: %d tokens, want %d", fields, got, want)
 		}
 	}
+}
+
+// Specification: "A reply that is a JSON array is one (`$r[0]`, `each: "$r"`, `.length`)."
+func TestSpecArrayOfAModel(t *testing.T) {
+	newModelServer(t, func(chatRequest) answer { return answer{text: `[{"name":"a"},{"name":"b"}]`} })
+	res := run(t, open(t, host.Options{}), `{"name":"m","steps":[
+		{"type":"llm","prompt":"hi","outputTo":"r"},
+		{"type":"loop","each":"$r","as":"one","steps":[{"type":"shell","command":"printf '%s %s %s %s' \"$one.name\" \"$r[0].name\" \"$r.length\"","outputTo":"said"}]},
+		{"type":"condition","check":"$r.length === 2 && $r[0].name === 'a' && $r.some(x => x.name === 'b')","then":[{"type":"shell","command":"echo yes","outputTo":"checked"}]}
+	]}`, t.TempDir())
+	if res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s with %v", res.Status, res.Error)
+	}
+	if got := variable(t, res, "said"); !strings.Contains(got, "b a 2") {
+		t.Errorf("$said is %s", got)
+	}
+	if got := variable(t, res, "checked"); !strings.Contains(got, "yes") {
+		t.Errorf("$checked is %s", got)
+	}
+}
+
+// variable returns a variable of a result as JSON.
+func variable(t *testing.T, res runtime.Result, name string) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(res.Variables[name], &v); err != nil {
+		t.Fatalf("$%s: %v: %s", name, err, res.Variables[name])
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -81,9 +81,26 @@ func TestJSONReply(t *testing.T) {
 	if got := get(out, "complete", "text", "turns", "success", "json"); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	h = sdktest.New(t).OK("sentinel_llm", reply("[1]", `,"json":[1]`))
-	if out, _ := run(t, `{"prompt":"hi"}`, h); get(out, "json", "success") != `[[1],true]` {
-		t.Errorf("list: %s", out)
+}
+
+// Specification: "A reply that is a JSON array is one (`$r[0]`, `each: "$r"`, `.length`)."
+func TestSpecReplyIsArray(t *testing.T) {
+	const want = `[1,{"a":2}]`
+	for _, tt := range []struct{ fields, text string }{
+		{`{"prompt":"hi"}`, want},
+		{`{"prompt":"hi"}`, "\n " + want + " \n"},
+		{`{"prompt":"hi"}`, "```json\n" + want + "\n```"},
+		{`{"prompt":"hi","schema":{"type":"array"}}`, "Here you are:\n```json\n" + want + "\n```"},
+	} {
+		h := sdktest.New(t).OK("sentinel_llm", reply(tt.text, `,"json":`+want))
+		if out, fault := run(t, tt.fields, h); fault != nil || out.String() != want {
+			t.Errorf("%q: %s %v", tt.text, out, fault)
+		}
+	}
+	// An array within prose is not the reply.
+	h := sdktest.New(t).OK("sentinel_llm", reply("See:\n```json\n[1]\n```", `,"json":[1]`))
+	if out, fault := run(t, `{"prompt":"hi"}`, h); fault != nil || get(out, "json", "success") != `[[1],true]` {
+		t.Errorf("within prose: %s %v", out, fault)
 	}
 }
 
