@@ -157,6 +157,21 @@ func TestSpecArrayOfAModel(t *testing.T) {
 	}
 }
 
+// Specification: "`model` may be a list tried in order".
+func TestSpecListOfModelsOfServers(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	s.refuse = refusal(http.StatusUnauthorized, `{"error":{"message":"no access to this model"}}`, 1)
+	h := open(t, host.Options{})
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi","model":["anthropic/claude-sonnet-5-5","openai/first","openai/second"],"outputTo":"r"}]}`, t.TempDir())
+	if res.Status != sentinels.StatusCompleted || s.turns() != 2 || !strings.Contains(variable(t, res, "r"), `"model":"second"`) {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+	}
+	list, _ := calls(t, h, res.Run)
+	if want := "sentinel_llm not_found,sentinel_llm denied,sentinel_llm"; strings.Join(list, ",") != want {
+		t.Errorf("calls %v, want %s", list, want)
+	}
+}
+
 // variable returns a variable of a result as JSON.
 func variable(t *testing.T, res runtime.Result, name string) string {
 	t.Helper()

@@ -22,30 +22,64 @@ func (t *conversation) ask(turn sdk.Turn) (sdk.Reply, error) {
 		waits = nil
 	}
 	for n := 1; ; n++ {
-		reply, err := t.c.LLM(turn)
-		if err == nil {
+		reply, failed := t.askModels(turn)
+		if failed == nil {
 			return reply, nil
 		}
-		e := sdk.AsError(err)
-		if !transient(e) {
-			return sdk.Reply{}, err
+		if !transient(failed) {
+			return sdk.Reply{}, failed
 		}
 		if n > len(waits) {
 			if n == 1 {
-				return sdk.Reply{}, err
+				return sdk.Reply{}, failed
 			}
-			return sdk.Reply{}, sdk.Wrap("the turn failed "+strconv.Itoa(n)+" times, the last time", err)
+			return sdk.Reply{}, sdk.Wrap("the turn failed "+strconv.Itoa(n)+" times, the last time", failed)
 		}
 		delay := waits[n-1]
-		if e.RetryAfterMs > 0 {
-			delay = e.RetryAfterMs
+		if failed.RetryAfterMs > 0 {
+			delay = failed.RetryAfterMs
 		}
 		t.c.Warn("the turn failed (" + strconv.Itoa(n) + " of " + strconv.Itoa(len(waits)+1) + " times) and is made again in " +
-			seconds(delay) + ": " + e.Message)
+			seconds(delay) + ": " + failed.Message)
 		if err := t.c.Sleep(delay); err != nil {
 			return sdk.Reply{}, err
 		}
 	}
+}
+
+// askModels makes a turn with the models of the step in order until one answers. It
+// begins with the one that answered last; after a wait that is the first one again.
+// The error is transient if that of a model is.
+func (t *conversation) askModels(turn sdk.Turn) (sdk.Reply, *sdk.Error) {
+	var failed *sdk.Error
+	all := ""
+	models := t.r.models
+	for i := t.model; i < len(models); i++ {
+		turn.Model = models[i]
+		reply, err := t.c.LLM(turn)
+		if err == nil {
+			t.model = i
+			return reply, nil
+		}
+		e := sdk.AsError(err)
+		if len(models) == 1 || e.Code == sdk.CodeCancelled {
+			return sdk.Reply{}, e
+		}
+		if i+1 < len(models) {
+			t.c.Warn("model " + sdk.Quote(models[i]) + " did not answer, the next one is " + sdk.Quote(models[i+1]) + ": " + e.Message)
+		}
+		if all += e.Message; i+1 < len(models) {
+			all += "; "
+		}
+		// Of transient errors the one that asks for the shortest wait counts.
+		if failed == nil || transient(e) && (!transient(failed) || e.RetryAfterMs < failed.RetryAfterMs) {
+			failed = e
+		}
+	}
+	t.model = 0
+	e := *failed
+	e.Message = "no model of the list answered: " + all
+	return sdk.Reply{}, &e
 }
 
 // transient reports whether a turn that failed may succeed if it is made again. The

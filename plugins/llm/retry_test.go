@@ -92,3 +92,51 @@ func TestSpecOnErrorRetryReplacesTheTries(t *testing.T) {
 		t.Errorf("with skip: %s %v", out, fault)
 	}
 }
+
+// Specification: "`model` may be a list tried in order".
+func TestSpecListOfModels(t *testing.T) {
+	const fields = `{"prompt":"hi","model":["a/1","b/2"],"tools":["x"]}`
+	missing := &sdk.Error{Code: sdk.CodeNotFound, Permanent: true, Message: "a is not configured"}
+	asked := func(h *sdktest.Host) (models string) {
+		for _, c := range h.Calls() {
+			switch c.Function {
+			case "sentinel_llm":
+				models += c.Value().Get("model").StringOr("-") + " "
+			case "sentinel_wait":
+				models += c.Value().Get("durationMs").String() + " "
+			}
+		}
+		return models
+	}
+	for _, tt := range []struct {
+		name  string
+		host  *sdktest.Host
+		asked string
+		error string
+	}{
+		{"the first answers", sdktest.New(t).OK("sentinel_llm", reply("done", "")), "a/1 ", ""},
+		{"the second answers", sdktest.New(t).Fail("sentinel_llm", missing).OK("sentinel_llm", reply("done", "")), "a/1 b/2 ", ""},
+		{"the one that answered is kept", sdktest.New(t).Fail("sentinel_llm", busy(0)).OK("sentinel_llm", toolCalls("x {}"), reply("done", "")).
+			OK("sentinel_command", "1"), "a/1 b/2 b/2 ", ""},
+		{"all are tried before a wait", sdktest.New(t).Fail("sentinel_llm", busy(0)).Fail("sentinel_llm", missing).
+			OK("sentinel_llm", reply("done", "")).OK("sentinel_wait", `{"timedOut":false}`), "a/1 b/2 2000 a/1 ", ""},
+		{"none can answer", sdktest.New(t).Fail("sentinel_llm", missing).Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeDenied, Permanent: true, Message: "no credit"}),
+			"a/1 b/2 ", "no model of the list answered: a is not configured; no credit"},
+		{"the run ends", sdktest.New(t).Fail("sentinel_llm", sdk.Fail(sdk.CodeCancelled, "stopped")), "a/1 ", "stopped"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, fault := run(t, fields, tt.host)
+			if tt.error == "" && (fault != nil || get(out, "text") != `["done"]`) || tt.error != "" && (fault == nil || fault.Message != tt.error) {
+				t.Errorf("%s %v", out, fault)
+			}
+			if got := asked(tt.host); got != tt.asked {
+				t.Errorf("asked %q, want %q", got, tt.asked)
+			}
+		})
+	}
+	for _, model := range []string{`[]`, `["a",1]`} {
+		if _, fault := run(t, `{"prompt":"x","model":`+model+`}`, sdktest.New(t)); fault == nil || fault.Field != "model" {
+			t.Errorf("model %s: %v", model, fault)
+		}
+	}
+}

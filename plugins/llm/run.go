@@ -16,6 +16,7 @@ type conversation struct {
 	turns     int64
 	usage     sdk.Usage
 	calls     []sdk.Value // tool calls for the result
+	model     int         // index of the model that answered last
 	executed  int64       // number of the tool calls that were executed
 	repeats   repeats
 	reply     sdk.Reply // the last one
@@ -76,7 +77,6 @@ func (t *conversation) turn(messages []sdk.Message) error {
 	turn := sdk.Turn{
 		Conversation: t.reply.Conversation,
 		Append:       messages,
-		Model:        t.r.model,
 		Temperature:  t.r.temp,
 		MaxTokens:    t.r.tokens,
 		Tools:        t.r.tools,
