@@ -40,7 +40,7 @@ func (h *Host) openModels() (*models, error) {
 		choice = file.Default
 	}
 	live, err := llm.Open(llm.Config{
-		Default: choice, Auto: file.Auto, Providers: file.Providers, Models: file.Known,
+		Default: choice, Auto: file.Auto, Capacity: file.Capacity, Providers: file.Providers, Models: file.Known,
 		Env: h.opt.Getenv, Redact: h.redactor,
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})
