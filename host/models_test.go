@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -169,6 +170,37 @@ func TestSpecListOfModelsOfServers(t *testing.T) {
 	list, _ := calls(t, h, res.Run)
 	if want := "sentinel_llm not_found,sentinel_llm denied,sentinel_llm"; strings.Join(list, ",") != want {
 		t.Errorf("calls %v, want %s", list, want)
+	}
+}
+
+// Specification: "if the worst case exceeds what is left, the call goes out with a lower
+// cap while at least 256 tokens remain, and says so."
+func TestSpecLowerLimitOfAReply(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	h := open(t, host.Options{})
+	for step, field := range map[string]string{
+		`{"type":"llm","prompt":"hi","outputTo":"r"}`:                              "note",
+		`{"command":"ai/generate","params":{"prompt":"hi"},"outputTo":"r"}`:        "text",
+		`{"type":"llm","prompt":"hi","outputTo":"r","model":"openai/gpt-4o-mini"}`: "note",
+	} {
+		res := run(t, h, `{"name":"m","steps":[`+step+`],"budget":{"tokens":600}}`, t.TempDir())
+		limit := s.asked[len(s.asked)-1].MaxTokens
+		if res.Status != sentinels.StatusCompleted || limit < 256 || limit > 600 {
+			t.Errorf("%s: %s with %v, %d tokens", step, res.Status, res.Error, limit)
+		}
+		if note := fmt.Sprintf("The budget left %d tokens for the reply.", limit); field == "note" && !strings.Contains(variable(t, res, "r"), note) {
+			t.Errorf("%s: $r is %s", step, variable(t, res, "r"))
+		}
+		log, err := os.ReadFile(h.RunLog(res.Run))
+		if line := fmt.Sprintf("the budget leaves %d tokens for the reply of model openai/", limit); err != nil || !strings.Contains(string(log), line) {
+			t.Errorf("%s: the log has no %q: %v\n%s", step, line, err, log)
+		}
+	}
+	before := s.turns()
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"}],"budget":{"tokens":250}}`, t.TempDir())
+	if res.Status != sentinels.StatusTimedOut || s.turns() != before || res.Error == nil || !strings.Contains(res.Error.Message, "takes at least") ||
+		!strings.Contains(res.Error.Hint, "raise budget.tokens") {
+		t.Errorf("with 250 tokens: %s with %+v after %d requests", res.Status, res.Error, s.turns()-before)
 	}
 }
 

@@ -1,6 +1,10 @@
 package llm
 
-import "github.com/sentinel-runtime/sentinel/sdk"
+import (
+	"strconv"
+
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
 
 // output returns the step's result. A reply that is a JSON array is the result itself,
 // so that it can be counted, indexed and repeated over; what else there is to know of
@@ -14,6 +18,9 @@ func (t *conversation) output(stopReason, note string) sdk.Value {
 	reply := t.reply.JSON
 	if stopReason == "stop" && t.isList() {
 		return reply
+	}
+	if n := t.reply.MaxTokens; n > 0 && note == "" {
+		note = "The budget left " + strconv.FormatInt(n, 10) + " tokens for the reply."
 	}
 	success := stopReason == "stop" || stopReason == stopTools
 	own := []sdk.Field{

@@ -36,7 +36,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		}
 		if len(t.reply.ToolCalls) == 0 {
 			if t.reply.Finish == "length" && r.schema.Exists() {
-				return sdk.Value{}, lengthError(t.reply.Usage.OutputTokens)
+				return sdk.Value{}, lengthError(t.reply)
 			}
 			problems := t.schemaProblems()
 			if len(problems) == 0 {

@@ -29,10 +29,13 @@ func correction(problems []string) string {
 
 // lengthError is the error of a reply that was cut at its limit of tokens. The model is
 // not asked to correct it, because the same limit applies to the correction.
-func lengthError(tokens int64) error {
-	e := sdk.Fail(sdk.CodeLimit, "llm: the reply was cut at its limit of "+strconv.FormatInt(tokens, 10)+
+func lengthError(r sdk.Reply) error {
+	e := sdk.Fail(sdk.CodeLimit, "llm: the reply was cut at its limit of "+strconv.FormatInt(r.Usage.OutputTokens, 10)+
 		" tokens, so it does not match the schema")
 	e.Hint = "raise maxTokens of the step, or ask for a shorter reply"
+	if r.MaxTokens > 0 {
+		e.Hint = "raise the budget of the run, which left no more tokens for the reply"
+	}
 	return e
 }
 

@@ -293,6 +293,18 @@ func TestSpecReplyCutAtTheCap(t *testing.T) {
 	}
 }
 
+// Specification: "the call goes out with a lower cap ..., and says so."
+func TestSpecNoteOfALoweredLimit(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_llm", reply("short", `,"maxTokens":300`))
+	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "note") != `[true,"The budget left 300 tokens for the reply."]` {
+		t.Errorf("%s %v", out, fault)
+	}
+	h = sdktest.New(t).OK("sentinel_llm", strings.Replace(reply("cut", `,"maxTokens":300`), `"stop"`, `"length"`, 1))
+	if _, fault := run(t, `{"prompt":"x","schema":{"type":"object"}}`, h); fault == nil || !strings.Contains(fault.Hint, "budget") {
+		t.Errorf("%+v", fault)
+	}
+}
+
 func TestEnds(t *testing.T) {
 	h := sdktest.New(t).OnError("retry").Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
 	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
