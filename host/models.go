@@ -40,7 +40,7 @@ func (h *Host) openModels() (*models, error) {
 		choice = file.Default
 	}
 	live, err := llm.Open(llm.Config{
-		Default: choice, Auto: file.Auto, Providers: file.Providers, Models: file.Known,
+		Default: choice, Auto: file.Auto, Capacity: file.Capacity, Providers: file.Providers, Models: file.Known,
 		Env: h.opt.Getenv, Redact: h.redactor,
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})
@@ -67,7 +67,7 @@ func (m *models) close() error {
 // Quote says what a turn may cost at worst.
 func (m *models) Quote(ctx context.Context, turn sentinels.Turn) (runtime.ModelQuote, error) {
 	q, err := m.source.Quote(ctx, turn)
-	return runtime.ModelQuote{Provider: q.Provider, Model: q.Model, Worst: q.Worst, Priced: q.Priced}, err
+	return runtime.ModelQuote{Provider: q.Provider, Model: q.Model, Worst: q.Worst, OutputUSD: q.OutputUSD, Priced: q.Priced}, err
 }
 
 // Turn makes a turn.

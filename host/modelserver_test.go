@@ -15,11 +15,14 @@ type modelServer struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []chatRequest
+	// refuse, if set, may answer the n-th request, from 1, itself and then returns true.
+	refuse func(n int, w http.ResponseWriter) bool
 }
 
 type chatRequest struct {
-	Model    string `json:"model"`
-	Messages []struct {
+	Model     string `json:"model"`
+	MaxTokens int64  `json:"max_tokens"`
+	Messages  []struct {
 		Role       string          `json:"role"`
 		Content    json.RawMessage `json:"content"`
 		ToolCallID string          `json:"tool_call_id"`
@@ -80,7 +83,11 @@ func newModelServer(t *testing.T, script func(r chatRequest) answer) *modelServe
 		}
 		s.mu.Lock()
 		s.asked = append(s.asked, r)
+		n := len(s.asked)
 		s.mu.Unlock()
+		if s.refuse != nil && s.refuse(n, w) {
+			return
+		}
 		stream(w, script(r))
 	}))
 	t.Cleanup(s.Close)

@@ -24,6 +24,8 @@ type scriptedHost struct {
 	// Recalled selects the response by the length of the conversation instead of the
 	// number of turns.
 	Recalled bool `json:"recalled"`
+	// Output is the quoted limit of a reply in tokens. Default 100.
+	Output int64 `json:"output"`
 	// Unpriced models have no known price.
 	Unpriced bool `json:"unpriced"`
 
@@ -163,13 +165,21 @@ func (s *scriptedHost) Call(ctx context.Context, c runtime.CommandCall) (json.Ra
 }
 
 func (s *scriptedHost) Quote(context.Context, sentinels.Turn) (runtime.ModelQuote, error) {
-	return runtime.ModelQuote{Provider: "fake", Model: "prompter", Priced: !s.Unpriced,
-		Worst: sentinels.Usage{InputTokens: 100, OutputTokens: 100, CostUSD: 0.02}}, nil
+	output := int64(100)
+	if s.Output > 0 {
+		output = s.Output
+	}
+	return runtime.ModelQuote{Provider: "fake", Model: "prompter", Priced: !s.Unpriced, OutputUSD: 0.0001,
+		Worst: sentinels.Usage{InputTokens: 100, OutputTokens: output, CostUSD: 0.01 + 0.0001*float64(output)}}, nil
 }
 
 func (s *scriptedHost) Turn(ctx context.Context, t sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	last := t.Messages[len(t.Messages)-1]
-	s.note("turn %d %s %q", len(t.Messages), last.Role, last.Content)
+	limit := ""
+	if t.MaxTokens > 0 {
+		limit = fmt.Sprintf(" to %s with at most %d tokens", t.Model, t.MaxTokens)
+	}
+	s.note("turn %d %s %q%s", len(t.Messages), last.Role, last.Content, limit)
 	answer := response{Text: "ok"}
 	switch n := len(s.Model); {
 	case n > 0 && s.Recalled:

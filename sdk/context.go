@@ -38,6 +38,7 @@ type StepInfo struct {
 	Name    string // likewise
 	Address string // position in the definition: "3.then.0"
 	Path    string // position in the run: "1#7.steps.0"
+	OnError string // what the host does after an error of the step: "skip", "retry", or empty for "fail"
 }
 
 // RunInfo identifies the run of the step.
@@ -65,6 +66,7 @@ func newContext(in Value, caller Caller) *Context {
 			Name:    step.Get("name").StringOr(""),
 			Address: step.Get("address").StringOr(""),
 			Path:    step.Get("path").StringOr(""),
+			OnError: step.Get("onError").StringOr(""),
 		},
 		Run: RunInfo{
 			ID:        run.Get("id").StringOr(""),

@@ -35,6 +35,7 @@ type Reply struct {
 	Problems     []string
 	ToolCalls    []ToolCall
 	Finish       string // stop, tools, length
+	MaxTokens    int64  // limit of the reply, if the run's budget lowered it; else 0
 	Usage        Usage
 	Provider     string
 	Model        string
@@ -102,6 +103,7 @@ func replyFrom(v Value) Reply {
 		Text:         v.Get("text").StringOr(""),
 		JSON:         v.Get("json"),
 		Finish:       v.Get("finish").StringOr("stop"),
+		MaxTokens:    v.Get("maxTokens").IntOr(0),
 		Usage:        UsageFrom(v.Get("usage")),
 		Provider:     v.Get("provider").StringOr(""),
 		Model:        v.Get("model").StringOr(""),

@@ -28,6 +28,7 @@ type Config struct {
 type Models struct {
 	Default   string         `json:"default" doc:"model of a step that names none or auto, provider/name"`
 	Auto      []string       `json:"auto" doc:"candidates for auto, best first"`
+	Capacity  llm.Capacity   `json:"capacity" doc:"models by capacity, for steps whose model is tiny, small, medium, large or sota"`
 	Providers []llm.Provider `json:"providers" doc:"added to those of the environment"`
 	Known     []llm.Model    `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`
 

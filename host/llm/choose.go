@@ -34,6 +34,9 @@ func (m *Models) choose(ctx context.Context, turn sentinels.Turn) (chosen, error
 	if isAuto(ref) {
 		return m.auto(ctx, turn)
 	}
+	if refs, ok := m.config.Capacity.of(ref); ok {
+		return m.byCapacity(ctx, ref, refs, turn)
+	}
 	c, err := m.named(ref)
 	c.Why = by + c.Why
 	if err == nil && c.Model == "" {
@@ -72,6 +75,15 @@ func (m *Models) named(ref string) (chosen, error) {
 			knows = p
 		}
 	}
+	if p := m.family(ref); knows == nil && p != nil && !m.inTable(ref) {
+		if p.ready {
+			return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and its family gives its provider"}, p}, nil
+		}
+		// A server of the user may serve it: a gateway.
+		if !slices.ContainsFunc(m.all, func(p *provider) bool { return p.ready && p.server }) {
+			knows = p
+		}
+	}
 	if knows != nil {
 		return chosen{}, &abi.Error{
 			Code: abi.NotFound, Permanent: true,
@@ -95,14 +107,28 @@ func (m *Models) named(ref string) (chosen, error) {
 
 // auto takes the first candidate that fits the turn.
 func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) {
+	refs := m.candidates()
+	if len(refs) == 0 {
+		return chosen{}, &abi.Error{
+			Code: abi.NotFound, Permanent: true,
+			Message: "model \"auto\": no model is configured",
+			Hint:    "set OLLAMA_HOST or OPENAI_BASE_URL for a local server, or OPENAI_API_KEY or ANTHROPIC_API_KEY; or replay a recorded run with --replay FILE",
+		}
+	}
+	return m.firstFit(ctx, "auto", refs, turn)
+}
+
+// firstFit takes the first of the references, of which there is at least one, that is
+// configured and fits the turn. name is what the turn says.
+func (m *Models) firstFit(ctx context.Context, name string, refs []string, turn sentinels.Turn) (chosen, error) {
 	var passed []string
-	for _, ref := range m.candidates() {
+	for _, ref := range refs {
 		c, err := m.named(ref)
 		if err != nil {
 			passed = append(passed, err.Error())
 			continue
 		}
-		why := "auto: " + c.provider.about()
+		why := name + ": " + c.provider.about()
 		if c.Model == "" {
 			var note string
 			// A server that does not answer ends the search: see the package's
@@ -122,17 +148,10 @@ func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) 
 		c.Why = why
 		return c, nil
 	}
-	if len(passed) > 0 {
-		return chosen{}, &abi.Error{
-			Code: abi.NotFound, Permanent: true,
-			Message: "model \"auto\": no candidate fits: " + strings.Join(passed, "; "),
-			Hint:    "name a model with --model provider/name",
-		}
-	}
 	return chosen{}, &abi.Error{
 		Code: abi.NotFound, Permanent: true,
-		Message: "model \"auto\": no model is configured",
-		Hint:    "set OLLAMA_HOST or OPENAI_BASE_URL for a local server, or OPENAI_API_KEY or ANTHROPIC_API_KEY; or replay a recorded run with --replay FILE",
+		Message: fmt.Sprintf("model %q: no candidate fits: %s", name, strings.Join(passed, "; ")),
+		Hint:    "name a model with --model provider/name",
 	}
 }
 

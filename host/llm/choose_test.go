@@ -102,6 +102,67 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// Specification: "`model` may be ... a capacity name mapped in configuration; names route
+// by family."
+func TestSpecCapacityAndFamily(t *testing.T) {
+	ollama := lister(t, "qwen3:8b")
+	both := []string{"OPENAI_API_KEY", key, "ANTHROPIC_API_KEY", key}
+	capacity := llm.Capacity{
+		Tiny: []string{"ollama/qwen3:0.6b"}, Small: []string{"gpt-5-mini"}, Medium: []string{"openai"},
+		Large: []string{"anthropic/claude-opus-5-5", "openai/gpt-5"}, SOTA: []string{"gpt-4o", "anthropic/claude-opus-5-5"},
+	}
+	mistral := []llm.Provider{{Name: "mistral", BaseURL: "https://llm.example/v1", KeyEnv: "OPENAI_API_KEY"}}
+	for _, tt := range []struct {
+		model  string
+		env    []string
+		config llm.Config
+		long   bool
+		want   string // provider/model, or words of the error not_found
+	}{
+		{"tiny", both, llm.Config{Capacity: capacity}, false, "ollama/qwen3:0.6b"},
+		{"small", both, llm.Config{Capacity: capacity}, false, "openai/gpt-5-mini"},
+		{"medium", both, llm.Config{Capacity: capacity}, false, "openai/gpt-6-sol"},
+		{"large", both, llm.Config{Capacity: capacity}, false, "anthropic/claude-opus-5-5"},
+		{"large", both[:2], llm.Config{Capacity: capacity}, false, "openai/gpt-5"},
+		{"sota", both, llm.Config{Capacity: capacity}, true, "anthropic/claude-opus-5-5"}, // the window of gpt-4o is too small
+		{"", both, llm.Config{Capacity: capacity, Default: "small"}, false, "openai/gpt-5-mini"},
+		{"large", both, llm.Config{}, false, `model "large": no model is configured for this capacity set models.capacity.large`},
+		{"large", nil, llm.Config{Capacity: capacity}, false, `model "large": no candidate fits`},
+
+		{"claude-next-9", both, llm.Config{}, false, "anthropic/claude-next-9"},
+		{"gpt-99-nano", both, llm.Config{}, false, "openai/gpt-99-nano"},
+		{"o4", both, llm.Config{}, false, "openai/o4"},
+		{"o4-large", both, llm.Config{}, false, "openai/o4-large"},
+		{"o4x", both, llm.Config{}, false, "not in the table of models"},
+		{"mistral-large", both, llm.Config{Providers: mistral}, false, "mistral/mistral-large"},
+		{"claude-next-9", both[:2], llm.Config{}, false, "set ANTHROPIC_API_KEY"},
+		{"gpt-99-nano", append([]string{"OLLAMA_HOST", ollama.URL}, both...), llm.Config{}, false, "openai/gpt-99-nano"},
+		{"gpt-99-nano", []string{"OLLAMA_HOST", ollama.URL}, llm.Config{}, false, "ollama/gpt-99-nano"}, // a gateway may serve it
+	} {
+		t.Run(tt.model, func(t *testing.T) {
+			tt.config.Env = env(tt.env...)
+			turn := ask("x")
+			turn.Model = tt.model
+			if tt.long {
+				turn.System = strings.Repeat("word ", 120_000)
+			}
+			got, err := open(t, tt.config).Choose(t.Context(), turn)
+			if err != nil {
+				if e := asError(t, err); e.Code != abi.NotFound || !e.Permanent || !strings.Contains(e.Message+" "+e.Hint, tt.want) {
+					t.Errorf("got %+v, want %s", e, tt.want)
+				}
+				return
+			}
+			if got.Provider+"/"+got.Model != tt.want || got.Why == "" {
+				t.Errorf("got %+v, want %s", got, tt.want)
+			}
+		})
+	}
+	if _, err := llm.Open(llm.Config{Env: env(), Capacity: llm.Capacity{Large: []string{"nobodys/x"}}}); err == nil || !strings.Contains(err.Error(), `unknown provider "nobodys"`) {
+		t.Errorf("an unknown provider in a capacity: %v", err)
+	}
+}
+
 func TestAServerThatIsDownIsNotReplacedByAHostedOne(t *testing.T) {
 	down := newFake(t, status(200, ""))
 	down.Close()

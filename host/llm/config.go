@@ -19,6 +19,9 @@ type Config struct {
 	// Auto lists the candidates for "auto", best first, as "provider/name" or
 	// just "provider". Default: local servers, then hosted providers by key.
 	Auto []string
+	// Capacity maps tiny, small, medium, large and sota to models. Default none: such
+	// a name is then an error.
+	Capacity Capacity
 	// Providers are added to those of the environment. One with the name of a
 	// known provider (openai, anthropic, ollama) takes what it leaves out from
 	// there. Default none.

@@ -27,9 +27,11 @@
 //
 // # Choosing
 //
-// A turn's model is "provider/name", a bare name, or "auto". Bare names are
-// looked up in the table of models; one the table does not have is asked of the
-// local server. "auto" takes the first candidate that fits the turn: those of
+// A turn's model is "provider/name", a bare name, a capacity, or "auto". Bare names
+// are looked up in the table of models. One the table does not have goes to the
+// provider of its family (claude-, gpt-, or the name of a configured provider), else
+// to the local server. A capacity (tiny, small, medium, large, sota) is what the
+// configuration says. "auto" takes the first candidate that fits the turn: those of
 // the configuration if it lists any, else a local server (OLLAMA_HOST,
 // OPENAI_BASE_URL, providers marked local), else a hosted provider with a key.
 // A local server that is configured but does not answer is an error. Going on

@@ -24,8 +24,12 @@ const longestRetryAfter = 24 * time.Hour
 // model's context window.
 var tooLong = lazyregexp.New(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
 
-// broke matches refusals that are about money rather than rate.
+// broke matches refusals that are about money or a quota rather than rate.
 var broke = lazyregexp.New(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
+
+// policy matches refusals of what a request or its answer says, which the same words
+// would meet again.
+var policy = lazyregexp.New(`(?i)content[ _-]?(policy|filter|management)|policy[ _]violation|safety system|moderation`)
 
 // fault names an error of a provider in the one list of codes. It is the only
 // place where statuses and network errors are mapped.
@@ -99,9 +103,12 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 		return fixed(abi.Denied, "the account behind "+keyName(c.provider)+" has no credit left")
 	case f.Status == 429:
 		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
+	case f.Status < 500 && policy.MatchString(about):
+		return fixed(abi.Denied, "the provider's content policy refuses the request; change its words")
 	case f.Status == 401 || f.Status == 403:
 		return fixed(abi.Denied, "check "+keyName(c.provider))
-	case (f.Status == 400 || f.Status == 413 || f.Status == 422) && tooLong.MatchString(about), f.Status == 413:
+	// Some servers, llama.cpp among them, report it as an error of their own.
+	case (f.Status == 400 || f.Status == 413 || f.Status == 422 || f.Status == 500) && tooLong.MatchString(about), f.Status == 413:
 		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())
 		return fixed(abi.Limit, "send less, or choose a model with a larger context window")
 	case f.Status == 404:
@@ -128,6 +135,8 @@ func eventFault(who string, f *wire.Failure) error {
 	// An error here may have come after half the answer; overload and faults of
 	// the server, the usual ones, are worth another attempt.
 	switch {
+	case broke.MatchString(about), policy.MatchString(about):
+		out.Code, out.Permanent = abi.Denied, true
 	case tooLong.MatchString(about):
 		out.Code, out.Permanent = abi.Limit, true
 		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,7 +77,7 @@ func Open(config Config) (*Models, error) {
 			_ = m.redact.Register(p.BaseURL)
 		}
 	}
-	for _, ref := range append(slices.Clone(config.Auto), config.Default) {
+	for _, ref := range config.refs() {
 		name, _, slash := strings.Cut(ref, "/")
 		if slash && m.provider(name) == nil && !m.inTable(ref) {
 			return nil, fmt.Errorf("model %q: unknown provider %q: want one of %s", ref, name, strings.Join(m.names(), ", "))

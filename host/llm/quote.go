@@ -14,7 +14,9 @@ type Quote struct {
 	Provider string
 	Model    string
 	Worst    sentinels.Usage
-	Priced   bool
+	// OutputUSD is the price of one output token, part of Worst.CostUSD.
+	OutputUSD float64
+	Priced    bool
 }
 
 // safety is what an estimate of input may be short by.
@@ -42,6 +44,9 @@ func (m *Models) Quote(ctx context.Context, turn sentinels.Turn) (Quote, error) 
 	}}
 	if priced {
 		q.Worst.CostUSD = row.cost(worst)
+		input := worst
+		input.Output = 0
+		q.OutputUSD = (q.Worst.CostUSD - row.cost(input)) / float64(worst.Output)
 	}
 	return q, nil
 }

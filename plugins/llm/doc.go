@@ -7,11 +7,15 @@
 // when to stop:
 //
 //   - maxTurns is exact. The model is informed before its last turn. If it calls
-//     tools in the last turn, the step ends with finish "limit".
+//     tools in the last turn, the step ends with stopReason "limit".
+//   - maxToolCalls is exact as well. Calls beyond it are answered with an error, so that
+//     the model can reply. If it calls tools again, the step ends with "limit".
 //   - The same call twice in a row gets its result and a warning. The third time
-//     ends the step with finish "repeated".
+//     ends the step with stopReason "repeated".
 //   - An error of a tool is returned to the model. It does not end the step, unless
 //     the run is being stopped.
+//
+// A turn that fails for a transient reason is made again: see retry.go.
 //
 // Ending early is a result with success false, not an error: the turns are paid for
 // and the tools have had effects, so that a loop around the step can continue from

@@ -2,11 +2,11 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// Values of finish, besides those of a reply, stop and length.
+// Values of stopReason, besides those of a reply, stop and length.
 const (
-	finishTools    = "tools"    // calls are listed, not executed
-	finishLimit    = "limit"    // maxTurns reached
-	finishRepeated = "repeated" // the same calls three times in a row
+	stopTools    = "tools"    // calls are listed, not executed
+	stopLimit    = "limit"    // maxTurns or maxToolCalls reached
+	stopRepeated = "repeated" // the same calls three times in a row
 )
 
 // conversation is the state of one conversation with a model.
@@ -16,6 +16,8 @@ type conversation struct {
 	turns     int64
 	usage     sdk.Usage
 	calls     []sdk.Value // tool calls for the result
+	model     int         // index of the model that answered last
+	executed  int64       // number of the tool calls that were executed
 	repeats   repeats
 	reply     sdk.Reply // the last one
 	corrected bool      // the model was asked to correct its reply
@@ -33,6 +35,9 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			return sdk.Value{}, err
 		}
 		if len(t.reply.ToolCalls) == 0 {
+			if t.reply.Finish == "length" && r.schema.Exists() {
+				return sdk.Value{}, lengthError(t.reply)
+			}
 			problems := t.schemaProblems()
 			if len(problems) == 0 {
 				return t.output(t.reply.Finish, ""), nil
@@ -46,18 +51,22 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		}
 		if !r.useTools {
 			t.skip("not executed")
-			return t.output(finishTools, ""), nil
+			return t.output(stopTools, ""), nil
 		}
 		if t.turns >= r.maxTurns {
 			t.skip("not executed: maxTurns reached")
-			return t.output(finishLimit, "The model still wanted tools when maxTurns was reached."), nil
+			return t.output(stopLimit, "The model still wanted tools when maxTurns was reached."), nil
+		}
+		if t.callsLeft() == 0 {
+			t.skip("not executed: maxToolCalls reached")
+			return t.output(stopLimit, "The model still wanted tools when maxToolCalls was reached."), nil
 		}
 		var name string
 		if next, name, err = t.useTools(); err != nil {
 			return sdk.Value{}, err
 		}
 		if name != "" {
-			return t.output(finishRepeated, "The model made the same call of "+name+" three times in a row."), nil
+			return t.output(stopRepeated, "The model made the same call of "+name+" three times in a row."), nil
 		}
 	}
 }
@@ -68,7 +77,6 @@ func (t *conversation) turn(messages []sdk.Message) error {
 	turn := sdk.Turn{
 		Conversation: t.reply.Conversation,
 		Append:       messages,
-		Model:        t.r.model,
 		Temperature:  t.r.temp,
 		MaxTokens:    t.r.tokens,
 		Tools:        t.r.tools,
@@ -77,7 +85,7 @@ func (t *conversation) turn(messages []sdk.Message) error {
 	if turn.Conversation == "" {
 		turn.System, turn.Context = t.r.system, true
 	}
-	reply, err := t.c.LLM(turn)
+	reply, err := t.ask(turn)
 	if err != nil {
 		return err
 	}

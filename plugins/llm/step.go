@@ -7,13 +7,14 @@ const fields = `{
   "properties": {
     "prompt": {"type": "string", "description": "Prompt for the model; may contain $references. Without it the model is asked to continue from the accumulated context."},
     "system": {"type": "string", "description": "System prompt of the conversation. The context and the current variables are added to it."},
-    "model": {"type": "string", "default": "auto", "description": "provider/name, or auto for the configured choice.", "examples": ["auto"]},
+    "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; or a name alone, whose family gives the provider; or tiny, small, medium, large or sota for a model of that capacity, as configured; or auto for the configured choice. A list is tried in order until one answers.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
     "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness of the reply. Default: the model's own."},
-    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply. Default: the model's own."},
+    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply, with its thinking. A reply that is cut there has stopReason length, and is an error if there is a schema. A budget with fewer tokens left lowers it, to at least 256. Default: 8192; 16384 for a model whose own maximum is known."},
     "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands the model may call; patterns such as code/* are allowed. An empty list means none. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
     "parseToolCalls": {"type": "boolean", "description": "Execute the tools that the model calls and return their results to it. With false the calls are listed in the result and not executed. Default: true if tools are given."},
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
-    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."}
+    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
+    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."}
   },
   "additionalProperties": false
 }`
@@ -41,13 +42,14 @@ func Step() sdk.Step {
 type request struct {
 	prompt   string
 	system   string
-	model    string
+	models   []string // tried in order; at least one
 	temp     sdk.Value
 	tokens   int64
 	tools    []string // nil for none
 	useTools bool
 	schema   sdk.Value
 	maxTurns int64
+	maxCalls int64 // of tools; 0 for no limit
 }
 
 // proceed is the default prompt; providers require a message.
@@ -70,7 +72,17 @@ func read(c *sdk.Context) (r request, err error) {
 		check(e)
 		return n
 	}
-	r.prompt, r.system, r.model = text("prompt"), text("system"), text("model")
+	r.prompt, r.system = text("prompt"), text("system")
+	if c.Field("model").Kind() == sdk.KindList {
+		var e error
+		r.models, _, e = c.StringsField("model")
+		check(e)
+	} else {
+		r.models = []string{text("model")}
+	}
+	if len(r.models) == 0 {
+		check(sdk.BadField("model", "want at least one model"))
+	}
 	if r.prompt == "" {
 		r.prompt = proceed
 	}
@@ -80,6 +92,7 @@ func read(c *sdk.Context) (r request, err error) {
 		check(sdk.BadField("temperature", "want a number, got "+r.temp.Kind().String()))
 	}
 	r.tokens, r.maxTurns = number("maxTokens", 0), number("maxTurns", defaultTurns)
+	r.maxCalls = number("maxToolCalls", 0)
 	if r.schema = c.Field("schema"); !r.schema.Given() {
 		r.schema = sdk.Value{}
 	}

@@ -59,7 +59,7 @@ func TestOneTurn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t).OK("sentinel_llm", reply("hello", ""))
 			out, fault := run(t, tt.fields, h)
-			const want = `{"text":"hello","success":true,"finish":"stop","model":"m1","provider":"fake","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25,"calls":1},"turns":1,"toolCalls":[]}`
+			const want = `{"text":"hello","success":true,"stopReason":"stop","model":"m1","provider":"fake","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.25,"calls":1},"turns":1,"toolCalls":[]}`
 			if fault != nil || out.String() != want {
 				t.Errorf("got  %s %v\nwant %s", out, fault, want)
 			}
@@ -81,9 +81,26 @@ func TestJSONReply(t *testing.T) {
 	if got := get(out, "complete", "text", "turns", "success", "json"); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	h = sdktest.New(t).OK("sentinel_llm", reply("[1]", `,"json":[1]`))
-	if out, _ := run(t, `{"prompt":"hi"}`, h); get(out, "json", "success") != `[[1],true]` {
-		t.Errorf("list: %s", out)
+}
+
+// Specification: "A reply that is a JSON array is one (`$r[0]`, `each: "$r"`, `.length`)."
+func TestSpecReplyIsArray(t *testing.T) {
+	const want = `[1,{"a":2}]`
+	for _, tt := range []struct{ fields, text string }{
+		{`{"prompt":"hi"}`, want},
+		{`{"prompt":"hi"}`, "\n " + want + " \n"},
+		{`{"prompt":"hi"}`, "```json\n" + want + "\n```"},
+		{`{"prompt":"hi","schema":{"type":"array"}}`, "Here you are:\n```json\n" + want + "\n```"},
+	} {
+		h := sdktest.New(t).OK("sentinel_llm", reply(tt.text, `,"json":`+want))
+		if out, fault := run(t, tt.fields, h); fault != nil || out.String() != want {
+			t.Errorf("%q: %s %v", tt.text, out, fault)
+		}
+	}
+	// An array within prose is not the reply.
+	h := sdktest.New(t).OK("sentinel_llm", reply("See:\n```json\n[1]\n```", `,"json":[1]`))
+	if out, fault := run(t, `{"prompt":"hi"}`, h); fault != nil || get(out, "json", "success") != `[[1],true]` {
+		t.Errorf("within prose: %s %v", out, fault)
 	}
 }
 
@@ -117,7 +134,7 @@ func TestToolLoop(t *testing.T) {
 		`{"name":"code/read","arguments":{"path":"a"},"success":true},` +
 		`{"name":"code/write","arguments":{},"success":false,"error":"not on the list"},` +
 		`{"name":"code/verify","arguments":{},"success":false}]]`
-	if got := get(out, "text", "success", "finish", "turns", "usage", "toolCalls"); got != want {
+	if got := get(out, "text", "success", "stopReason", "turns", "usage", "toolCalls"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -132,7 +149,7 @@ func TestMaxTurns(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if got := get(out, "success", "finish", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
+		if got := get(out, "success", "stopReason", "turns", "note"); got != `[false,"limit",3,"The model still wanted tools when maxTurns was reached."]` {
 			t.Errorf("got %s", got)
 		}
 		if got := out.Get("toolCalls").At(2).String(); got != `{"name":"a","arguments":{"n":3},"success":false,"error":"not executed: maxTurns reached"}` {
@@ -150,8 +167,8 @@ func TestMaxTurns(t *testing.T) {
 			many.OK("sentinel_command", `1`)
 		}
 	}
-	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "finish") != `[25,"limit"]` {
-		t.Errorf("default of maxTurns: %s %v", get(out, "turns", "finish"), fault)
+	if out, fault := run(t, `{"prompt":"x","tools":["a"]}`, many); fault != nil || get(out, "turns", "stopReason") != `[25,"limit"]` {
+		t.Errorf("default of maxTurns: %s %v", get(out, "turns", "stopReason"), fault)
 	}
 }
 
@@ -165,7 +182,7 @@ func TestRepeatedCalls(t *testing.T) {
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	if got := get(out, "success", "finish", "turns", "note"); got != `[false,"repeated",6,"The model made the same call of a three times in a row."]` {
+	if got := get(out, "success", "stopReason", "turns", "note"); got != `[false,"repeated",6,"The model made the same call of a three times in a row."]` {
 		t.Errorf("got %s", got)
 	}
 	for i, request := range h.Requests("sentinel_llm") {
@@ -176,8 +193,41 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 	// A repeated sequence of two calls is detected too.
 	h = sdktest.New(t).OK("sentinel_llm", toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`), toolCalls(`a {}`, `b {}`)).OK("sentinel_command", `1`, `2`, `3`, `4`)
-	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "finish", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
+	if out, fault := run(t, `{"prompt":"x","tools":["a","b"]}`, h); fault != nil || get(out, "stopReason", "turns") != `["repeated",3]` || out.Get("toolCalls").Len() != 6 {
 		t.Errorf("repeated sequence: %s %v", out, fault)
+	}
+}
+
+// Specification: "`maxToolCalls` caps a step."
+func TestSpecMaxToolCalls(t *testing.T) {
+	const fields = `{"prompt":"x","tools":["a"],"maxToolCalls":3}`
+	start := func() *sdktest.Host {
+		return sdktest.New(t).
+			OK("sentinel_llm", toolCalls(`a {"n":1}`), toolCalls(`a {"n":2}`, `a {"n":3}`, `a {"n":4}`)).
+			OK("sentinel_command", `1`, `2`, `3`)
+	}
+	h := start().OK("sentinel_llm", reply("done", ""))
+	out, fault := run(t, fields, h)
+	if fault != nil || get(out, "text", "success", "stopReason", "turns") != `["done",true,"stop",3]` {
+		t.Fatalf("%s %v", out, fault)
+	}
+	if got := out.Get("toolCalls").At(3).String(); got != `{"name":"a","arguments":{"n":4},"success":false,"error":"not executed: maxToolCalls reached"}` {
+		t.Errorf("the fourth call: %s", got)
+	}
+	// The model has an answer to each call, and knows that it has to reply.
+	want := `[{"role":"tool","content":"2","toolCallId":"t0","name":"a"},{"role":"tool","content":"3","toolCallId":"t1","name":"a"},` +
+		`{"role":"tool","content":"Error (limit): not executed, because no tool call is left\n\n[Note: no tool call is left. Answer now, without tools.]","toolCallId":"t2","name":"a","isError":true}]`
+	if got := h.Calls()[5].Value().Get("append").String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+
+	h = start().OK("sentinel_llm", toolCalls(`a {"n":5}`))
+	out, fault = run(t, fields, h)
+	if fault != nil || get(out, "success", "stopReason", "note") != `[false,"limit","The model still wanted tools when maxToolCalls was reached."]` || out.Get("toolCalls").Len() != 5 {
+		t.Errorf("%s %v", out, fault)
+	}
+	if _, fault := run(t, `{"prompt":"x","maxToolCalls":0}`, sdktest.New(t)); fault == nil || fault.Field != "maxToolCalls" {
+		t.Errorf("maxToolCalls 0: %v", fault)
 	}
 }
 
@@ -186,7 +236,7 @@ func TestCallsNotExecuted(t *testing.T) {
 		h := sdktest.New(t).OK("sentinel_llm", toolCalls(`a {"n":1}`))
 		out, fault := run(t, fields, h)
 		want := `[true,"tools",[{"name":"a","arguments":{"n":1},"success":false,"error":"not executed"}]]`
-		if fault != nil || get(out, "success", "finish", "toolCalls") != want {
+		if fault != nil || get(out, "success", "stopReason", "toolCalls") != want {
 			t.Errorf("%s: %s %v", fields, out, fault)
 		}
 	}
@@ -223,12 +273,40 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-func TestEnds(t *testing.T) {
-	h := sdktest.New(t).OK("sentinel_llm", strings.Replace(reply("cut of", ""), `"stop"`, `"length"`, 1))
-	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "finish", "text") != `[false,"length","cut of"]` {
+// Specification: "a reply cut at the cap has `stopReason: length` and is an error where a
+// schema is asked for".
+func TestSpecReplyCutAtTheCap(t *testing.T) {
+	cut := func(more string) string { return strings.Replace(reply("cut of", more), `"stop"`, `"length"`, 1) }
+	h := sdktest.New(t).OK("sentinel_llm", cut(""))
+	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "stopReason", "text") != `[false,"length","cut of"]` {
+		t.Errorf("without a schema: %s %v", out, fault)
+	}
+	// Also if what there is of the reply is valid, such as the 12 of 1234: the model is
+	// not asked again.
+	for _, more := range []string{`,"problems":["the reply was cut off"]`, `,"json":12`} {
+		h = sdktest.New(t).OK("sentinel_llm", cut(more))
+		_, fault := run(t, `{"prompt":"x","schema":{"type":"integer"}}`, h)
+		if fault == nil || fault.Code != sdk.CodeLimit || fault.Message != "llm: the reply was cut at its limit of 2 tokens, so it does not match the schema" ||
+			!strings.Contains(fault.Hint, "maxTokens") {
+			t.Errorf("with a schema: %+v", fault)
+		}
+	}
+}
+
+// Specification: "the call goes out with a lower cap ..., and says so."
+func TestSpecNoteOfALoweredLimit(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_llm", reply("short", `,"maxTokens":300`))
+	if out, fault := run(t, `{"prompt":"x"}`, h); fault != nil || get(out, "success", "note") != `[true,"The budget left 300 tokens for the reply."]` {
 		t.Errorf("%s %v", out, fault)
 	}
-	h = sdktest.New(t).Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
+	h = sdktest.New(t).OK("sentinel_llm", strings.Replace(reply("cut", `,"maxTokens":300`), `"stop"`, `"length"`, 1))
+	if _, fault := run(t, `{"prompt":"x","schema":{"type":"object"}}`, h); fault == nil || !strings.Contains(fault.Hint, "budget") {
+		t.Errorf("%+v", fault)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	h := sdktest.New(t).OnError("retry").Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeUnavailable, Message: "429", RetryAfterMs: 800})
 	if _, fault := run(t, `{"prompt":"x"}`, h); fault == nil || fault.RetryAfterMs != 800 {
 		t.Errorf("%v", fault)
 	}

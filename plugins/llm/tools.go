@@ -33,6 +33,13 @@ func (t *conversation) useTools() (next []sdk.Message, repeated string, err erro
 			}
 			return nil, call.Name, nil
 		}
+		if t.callsLeft() == 0 {
+			t.addCall(call, false, "not executed: maxToolCalls reached")
+			next = append(next, sdk.Message{Role: "tool", ToolCallID: call.ID, Name: call.Name, IsError: true,
+				Content: "Error (limit): not executed, because no tool call is left"})
+			continue
+		}
+		t.executed++
 		message, err := t.use(call, limit)
 		if err != nil {
 			return nil, "", err
@@ -42,10 +49,20 @@ func (t *conversation) useTools() (next []sdk.Message, repeated string, err erro
 		}
 		next = append(next, message)
 	}
-	if t.turns+1 == t.r.maxTurns {
+	if t.callsLeft() == 0 {
+		next[len(next)-1].Content += "\n\n[Note: no tool call is left. Answer now, without tools.]"
+	} else if t.turns+1 == t.r.maxTurns {
 		next[len(next)-1].Content += "\n\n[Note: one reply is left. Answer now, without tools.]"
 	}
 	return next, "", nil
+}
+
+// callsLeft returns how many tool calls the step may still execute; -1 for any number.
+func (t *conversation) callsLeft() int64 {
+	if t.r.maxCalls == 0 {
+		return -1
+	}
+	return t.r.maxCalls - t.executed
 }
 
 // use executes one call. An error of the call is returned to the model, except

@@ -114,10 +114,11 @@ type Models interface {
 
 // ModelQuote is the maximum usage of one turn.
 type ModelQuote struct {
-	Provider string
-	Model    string
-	Worst    sentinels.Usage
-	Priced   bool
+	Provider  string
+	Model     string
+	Worst     sentinels.Usage
+	OutputUSD float64 // price of one output token, part of Worst.CostUSD
+	Priced    bool
 }
 
 // Executions are the shell executions that commands started for a run.

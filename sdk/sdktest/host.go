@@ -30,7 +30,7 @@ type Host struct {
 	script *Script
 	calls  []Call
 	logs   []Line
-	input  Input // state, attempt and retry
+	input  Input // state, attempt, retry and onError
 }
 
 // New returns a host without answers.
@@ -91,6 +91,12 @@ func (h *Host) Retry(attempt int64, e *sdk.Error, category string) *Host {
 		sdk.F("error", sdk.ErrorValue(e)),
 		sdk.F("category", sdk.String(category)),
 	).String())
+	return h
+}
+
+// OnError sets what the definition says about errors of the step: "skip" or "retry".
+func (h *Host) OnError(action string) *Host {
+	h.input.Step.OnError = action
 	return h
 }
 

@@ -24,6 +24,7 @@ type Step struct {
 	Name    string          `json:"name,omitempty"`
 	Address string          `json:"address,omitempty"` // default "0"
 	Path    string          `json:"path,omitempty"`    // default "0"
+	OnError string          `json:"onError,omitempty"` // default "", which means fail
 	Fields  json.RawMessage `json:"fields,omitempty"`  // default {}
 }
 

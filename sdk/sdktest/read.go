@@ -37,7 +37,7 @@ func caseKeys(c sdk.Value) error {
 	if err := known(c, "", "name", "step", "run", "attempt", "retry", "state", "calls", "output", "error", "problems", "logs"); err != nil {
 		return err
 	}
-	if err := known(c.Get("step"), "step.", "type", "id", "name", "address", "path", "fields"); err != nil {
+	if err := known(c.Get("step"), "step.", "type", "id", "name", "address", "path", "onError", "fields"); err != nil {
 		return err
 	}
 	if err := known(c.Get("run"), "run.", "id", "sentinel", "iteration", "workspace", "key"); err != nil {

@@ -16,7 +16,7 @@ import (
 func Run(t T, p sdk.Plugin, step, fields string, h *Host) (sdk.Value, *sdk.Error) {
 	t.Helper()
 	in, target := h.input, Native(p)
-	in.Step = Step{Type: step, Fields: json.RawMessage(fields)}
+	in.Step.Type, in.Step.Fields = step, json.RawMessage(fields)
 	out, err := Execute(context.Background(), target, in, h.script)
 	if err != nil {
 		t.Fatalf("%v", err)

@@ -125,7 +125,7 @@ func (a verbs) probeModel(context.Context) (string, error) {
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
 	// Opening one reads settings and variables, no more.
-	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
+	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func TestGenerate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"text":"hi","finish":"stop","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.5,"calls":1},"model":"m","provider":"p"}`
+	want := `{"text":"hi","stopReason":"stop","usage":{"inputTokens":10,"outputTokens":2,"costUsd":0.5,"calls":1},"model":"m","provider":"p"}`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -65,9 +65,13 @@ func TestGenerateJSON(t *testing.T) {
 	if err != nil || !strings.Contains(got, `"json":{"a":1}`) || string(s.asked.Schema) != `{"type":"object"}` {
 		t.Errorf("got %s, %v; asked with schema %s", got, err, s.asked.Schema)
 	}
-	s.reply = sentinels.Reply{Text: "{\"a\":", Finish: "length"}
-	if got, err := call(t, s, "ai/generate", params); abi.CodeOf(err) != abi.Output || !abi.As(err).Permanent {
-		t.Errorf("cut off: %s, %v", got, err)
+	// Specification: "a reply cut at the cap ... is an error where a schema is asked for",
+	// also if the part is JSON by itself.
+	for _, part := range []sentinels.Reply{{Text: "{\"a\":", Finish: "length"}, {Text: "12", JSON: json.RawMessage("12"), Finish: "length"}} {
+		s.reply = part
+		if got, err := call(t, s, "ai/generate", params); abi.CodeOf(err) != abi.Output || !abi.As(err).Permanent {
+			t.Errorf("cut off: %s, %v", got, err)
+		}
 	}
 }
 

@@ -15,19 +15,19 @@ type generateIn struct {
 	Context     json.RawMessage `json:"context,omitempty" jsonschema:"material for the answer, such as $ragContext; of an object with a text field that text is used"`
 	Model       string          `json:"model,omitempty" jsonschema:"provider/name, or auto for the configured one"`
 	Temperature *float64        `json:"temperature,omitempty" jsonschema:"0 for the most likely words, higher for more variety; the model's own if not given" minimum:"0" maximum:"2"`
-	MaxTokens   int64           `json:"maxTokens,omitempty" jsonschema:"how long the answer may be; the model's own limit if not given" minimum:"1"`
+	MaxTokens   int64           `json:"maxTokens,omitempty" jsonschema:"how long the answer may be, with the model's thinking; 8192 if not given, 16384 for a model whose own maximum is known" minimum:"1"`
 	Schema      json.RawMessage `json:"schema,omitempty" jsonschema:"JSON Schema the answer must have"`
 }
 
 type generateOut struct {
-	Text   string          `json:"text"`
-	JSON   json.RawMessage `json:"json,omitempty" jsonschema:"the answer read as JSON, if it is that"`
-	Finish string          `json:"finish" jsonschema:"stop, or length if the answer was cut off"`
+	Text       string          `json:"text"`
+	JSON       json.RawMessage `json:"json,omitempty" jsonschema:"the answer read as JSON, if it is that"`
+	StopReason string          `json:"stopReason" jsonschema:"stop, or length if the answer was cut off"`
 	spent
 }
 
 // generate makes exactly one turn, without tools and without a conversation:
-// what needs more is an llm step. The finish is part of the result because a
+// what needs more is an llm step. The stop reason is part of the result because a
 // text that was cut off looks like one that was not.
 func (f family) generate(ctx context.Context, call *command.Call, in generateIn) (generateOut, error) {
 	if in.Prompt == "" {
@@ -48,7 +48,7 @@ func (f family) generate(ctx context.Context, call *command.Call, in generateIn)
 	if err != nil {
 		return generateOut{}, err
 	}
-	if schema != nil && len(reply.JSON) == 0 {
+	if schema != nil && (len(reply.JSON) == 0 || reply.Finish == "length") {
 		return generateOut{}, notJSON("generate", reply)
 	}
 	return generateOut{reply.Text, reply.JSON, reply.Finish, spentOn(reply)}, nil

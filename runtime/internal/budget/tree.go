@@ -75,11 +75,28 @@ func (t *Tree) Close(run sentinels.RunID) {
 	delete(t.more, run)
 }
 
+// MinReply is the smallest limit of a reply, in tokens, that a reservation is lowered
+// to. A shorter reply is rarely of use.
+const MinReply = 256
+
 // A Reservation is the worst case of a model call.
 type Reservation struct {
-	Model  string // provider/model, for errors
-	Worst  sentinels.Usage
-	Priced bool // Worst.CostUSD is known
+	Model     string // provider/model, for errors
+	Worst     sentinels.Usage
+	OutputUSD float64 // price of one output token, part of Worst.CostUSD
+	Priced    bool    // Worst.CostUSD is known
+}
+
+// withOutput returns the worst case with another limit of the reply.
+func (r Reservation) withOutput(tokens int64) Reservation {
+	r.Worst.CostUSD -= float64(r.Worst.OutputTokens-tokens) * r.OutputUSD
+	r.Worst.OutputTokens = tokens
+	return r
+}
+
+// least returns the smallest worst case that the reservation may be lowered to.
+func (r Reservation) least() Reservation {
+	return r.withOutput(min(r.Worst.OutputTokens, MinReply))
 }
 
 // A Limit is a budget that a reservation would exceed.
@@ -87,28 +104,48 @@ type Limit struct {
 	Run  sentinels.RunID // whose budget it is: the run itself or one above
 	Name string          // such as budget.tokens
 	Text string          // for people
+	Hint string          // likewise
 }
 
-// Reserve reserves the worst case of a call in the accounts of a run and all above
-// it, or in none: then it returns the limit that would be exceeded. The error is
-// denied for a model without a known price in a tree with a cost budget.
-func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (*Limit, error) {
+// Reserve reserves the worst case of a call in the accounts of a run and all above it,
+// and returns what it has reserved. If the budgets have less left, that is a worst case
+// with a lower limit of the reply, but of at least [MinReply] tokens. If not even that
+// is left, it reserves nothing and returns the limit that would be exceeded. The error
+// is denied for a model without a known price in a tree with a cost budget.
+func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (granted sentinels.Usage, limit *Limit, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for acc := t.of(run); acc != nil; acc = acc.above {
 		if acc.budget.CostUSD > 0 && !r.Priced {
-			return nil, &abi.Error{
+			return sentinels.Usage{}, nil, &abi.Error{
 				Code: abi.Denied, Permanent: true,
 				Message: fmt.Sprintf("the run has a cost budget, and the price of model %s is not known", r.Model),
 				Hint:    "configure the model's price, or use a budget of tokens or calls",
 			}
 		}
-		if limit := acc.exceeds(r.Worst); limit != nil {
-			return limit, nil
+		if limit := acc.exceeds(r.least().Worst); limit != nil {
+			return sentinels.Usage{}, limit, nil
 		}
+		r = r.withOutput(acc.output(r))
 	}
 	t.each(run, func(acc *account) { acc.reserved.Add(r.Worst) })
-	return nil, nil
+	return r.Worst, nil, nil
+}
+
+// output returns the limit of the reply that the account has left for a call, whose
+// least worst case it can pay.
+func (a *account) output(r Reservation) int64 {
+	used := a.spent
+	used.Add(a.reserved)
+	tokens := r.Worst.OutputTokens
+	if b := a.budget.Tokens; b > 0 {
+		tokens = min(tokens, b+a.extension.Tokens-used.InputTokens-used.OutputTokens-r.Worst.InputTokens)
+	}
+	if b := a.budget.CostUSD; b > 0 && r.OutputUSD > 0 {
+		left := b + a.extension.CostUSD - used.CostUSD - r.withOutput(0).Worst.CostUSD
+		tokens = min(tokens, int64(left/r.OutputUSD))
+	}
+	return max(tokens, r.least().Worst.OutputTokens)
 }
 
 // each calls do for the accounts of a run and all above it. The caller holds mu.
@@ -118,21 +155,31 @@ func (t *Tree) each(run sentinels.RunID, do func(*account)) {
 	}
 }
 
-func (a *account) exceeds(worst sentinels.Usage) *Limit {
-	after := a.spent
-	after.Add(a.reserved)
-	after.Add(worst)
+// exceeds returns the limit that a call would exceed.
+func (a *account) exceeds(least sentinels.Usage) *Limit {
+	used := a.spent
+	used.Add(a.reserved)
+	after := used
+	after.Add(least)
 	tokens := after.InputTokens + after.OutputTokens
 	more := a.extension
+	limit := func(name, text, hint string) *Limit {
+		if a.reserved.Calls > 0 {
+			text += fmt.Sprintf(", with the %d that are under way", a.reserved.Calls)
+		}
+		return &Limit{a.run, name, name + " reached: " + text, hint}
+	}
 	switch b := a.budget; {
 	case b.Calls > 0 && after.Calls > b.Calls+more.Calls:
-		return &Limit{a.run, "budget.calls", fmt.Sprintf("budget.calls reached: %d model calls were made", a.spent.Calls)}
+		return limit("budget.calls", fmt.Sprintf("%d of %d model calls were made", used.Calls, b.Calls+more.Calls), "raise budget.calls")
 	case b.Tokens > 0 && tokens > b.Tokens+more.Tokens:
-		return &Limit{a.run, "budget.tokens", fmt.Sprintf("budget.tokens reached: %d tokens are spent and the next call may take %d of the %d",
-			a.spent.InputTokens+a.spent.OutputTokens, worst.InputTokens+worst.OutputTokens, b.Tokens+more.Tokens)}
+		return limit("budget.tokens", fmt.Sprintf("the next call takes at least %d tokens, %d of them input, and %d of %d are used",
+			least.InputTokens+least.OutputTokens, least.InputTokens, used.InputTokens+used.OutputTokens, b.Tokens+more.Tokens),
+			"raise budget.tokens, or send less: a shorter prompt, fewer tools")
 	case b.CostUSD > 0 && after.CostUSD > b.CostUSD+more.CostUSD:
-		return &Limit{a.run, "budget.costUsd", fmt.Sprintf("budget.costUsd reached: $%.4f are spent and the next call may cost $%.4f of the $%.4f",
-			a.spent.CostUSD, worst.CostUSD, b.CostUSD+more.CostUSD)}
+		return limit("budget.costUsd", fmt.Sprintf("the next call costs at least $%.4f, for %d tokens of input and a reply of %d, and $%.4f of $%.4f are used",
+			least.CostUSD, least.InputTokens, least.OutputTokens, used.CostUSD, b.CostUSD+more.CostUSD),
+			"raise budget.costUsd, choose a cheaper model, or send less: a shorter prompt, fewer tools")
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -24,11 +25,11 @@ func (r *liveRun) openBudget(def *sentinels.Definition) {
 
 // Reserve implements [step.Budget]. The limit may be that of a run above, which then
 // pauses or ends in place of this one.
-func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
+func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) (granted sentinels.Usage, err error) {
 	for {
-		exceeded, err := r.budget.Reserve(r.id, budget.Reservation{Model: q.Provider + "/" + q.Model, Worst: q.Worst, Priced: q.Priced})
+		granted, exceeded, err := r.budget.Reserve(r.id, budget.Reservation{Model: q.Provider + "/" + q.Model, Worst: q.Worst, OutputUSD: q.OutputUSD, Priced: q.Priced})
 		if err != nil || exceeded == nil {
-			return err
+			return granted, err
 		}
 		owner := r
 		if exceeded.Run != r.id {
@@ -37,19 +38,19 @@ func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) error {
 			}
 		}
 		// The run whose limit it is pauses or ends.
-		if err := owner.atLimit(ctx, &step.LimitError{Limit: exceeded.Name, Text: exceeded.Text}); err != nil {
+		if err := owner.atLimit(ctx, &step.LimitError{Limit: exceeded.Name, Text: exceeded.Text, Hint: exceeded.Hint}); err != nil {
 			if !errors.As(err, new(*step.LimitError)) {
-				return err
+				return granted, err
 			}
 			owner.cancel(err)
 			if owner != r { // this also cancels its descendants, of which r is one
 				<-ctx.Done()
-				return context.Cause(ctx)
+				return granted, context.Cause(ctx)
 			}
-			return err
+			return granted, err
 		}
 		if err := r.WaitWhilePaused(ctx); err != nil {
-			return err
+			return granted, err
 		}
 	}
 }
@@ -70,17 +71,22 @@ func (ex *Executor) Turn(ctx context.Context, id sentinels.RunID, turn sentinels
 		return sentinels.Reply{}, err
 	}
 	quote.Worst.Calls = 1
-	if err := r.Reserve(ctx, quote); err != nil {
+	granted, err := r.Reserve(ctx, quote)
+	if err != nil {
 		return sentinels.Reply{}, err
+	}
+	if granted.OutputTokens < quote.Worst.OutputTokens {
+		turn.Model, turn.MaxTokens = quote.Provider+"/"+quote.Model, granted.OutputTokens
+		r.Report(run.Progress{Event: run.OnLog, Level: "warn", Iteration: r.Iteration(), Message: step.LoweredText(quote, granted.OutputTokens)})
 	}
 	reply, err := ex.svc.Models.Turn(ctx, turn, delta)
 	step.MakeReadable(&reply)
 	spent := step.TurnUsage(reply.Usage)
 	r.Write(step.Commit{Lazy: true}, &journal.Record{Kind: journal.Signal, Signal: &journal.SignalBody{Type: "usage", Usage: &spent}})
 	if err != nil && ctx.Err() != nil {
-		spent = quote.Worst
+		spent = granted
 	}
-	r.budget.Settle(r.id, quote.Worst, spent)
+	r.budget.Settle(r.id, granted, spent)
 	return reply, err
 }
 

@@ -129,7 +129,7 @@ func (r *liveRun) finish(err error) {
 		end.Error = failure.New(abi.Cancelled, "run was stopped")
 	case errors.As(err, &limit):
 		end.Status, end.Limit = sentinels.StatusTimedOut, limit.Limit
-		end.Error = failure.New(abi.Limit, "%s", limit.Text)
+		end.Error = &abi.Error{Code: abi.Limit, Message: limit.Text, Hint: limit.Hint}
 		if limit.Limit == "timeoutMs" {
 			end.Error.Code = abi.Timeout
 		}

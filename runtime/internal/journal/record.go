@@ -215,6 +215,7 @@ type CallStartBody struct {
 	Branches []map[string]json.RawMessage `json:"bv,omitempty"`
 	Child    sentinels.RunID              `json:"child,omitempty"`
 	Reserved *sentinels.Usage             `json:"worst,omitempty"` // llm: reservation until the end is known
+	Lowered  bool                         `json:"low,omitempty"`   // llm: the budget lowered the limit of the reply to that of Reserved; Label is the model
 }
 
 // CallEndBody is the end of a host call. A call that touches nothing outside

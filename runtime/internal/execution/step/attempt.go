@@ -539,6 +539,7 @@ func (a *attempt) input() ([]byte, error) {
 		Name    string             `json:"name,omitempty"`
 		Address string             `json:"address"`
 		Path    string             `json:"path"`
+		OnError string             `json:"onError,omitempty"`
 		Fields  json.RawMessage    `json:"fields"`
 	}
 	type runInput struct {
@@ -547,6 +548,10 @@ func (a *attempt) input() ([]byte, error) {
 		Iteration int             `json:"iteration"`
 		Workspace string          `json:"workspace"`
 		Key       string          `json:"key"`
+	}
+	onError := string(a.step.OnError.Action)
+	if a.step.OnError.Action == sentinels.ActionFail {
+		onError = ""
 	}
 	return json.Marshal(struct {
 		ABI     int             `json:"abi"`
@@ -557,7 +562,7 @@ func (a *attempt) input() ([]byte, error) {
 		State   json.RawMessage `json:"state,omitempty"`
 	}{
 		ABI:  abi.Version,
-		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, a.fields},
+		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, onError, a.fields},
 		Run:  runInput{a.run.ID(), a.run.Start().Sentinel, a.run.Iteration(), a.run.Start().Workspace, a.key()},
 
 		Attempt: a.n, Retry: a.retry, State: a.state,

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -47,7 +48,7 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	if a.svc.Models == nil {
-		a.complete(c, callEnd{err: failure.New(abi.Unavailable, "this host provides no models")})
+		a.complete(c, callEnd{err: &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "this host provides no models"}})
 		return nil
 	}
 	added := ""
@@ -69,14 +70,18 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	quote.Worst.Calls = 1
-	if err := a.run.Reserve(ctx, quote); err != nil {
+	granted, err := a.run.Reserve(ctx, quote)
+	if err != nil {
 		if e := abi.As(err); e != nil {
 			a.complete(c, callEnd{err: e})
 			return nil
 		}
 		return err
 	}
-	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Reserved: &quote.Worst}
+	body := journal.CallStartBody{Effect: true, Safe: true, Label: quote.Provider + "/" + quote.Model, Reserved: &granted}
+	if body.Lowered = granted.OutputTokens < quote.Worst.OutputTokens; body.Lowered {
+		a.log("warn", LoweredText(quote, granted.OutputTokens))
+	}
 	if added != "" {
 		text, _ := json.Marshal(added)
 		if body.Added, err = a.svc.Values.Redacted(text); err != nil {
@@ -100,6 +105,12 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		return callEnd{err: e}, nil
 	}
 	worst := *c.start.Reserved
+	lowered := int64(0)
+	if c.start.Lowered {
+		// The model is that of the quote: another one may have another price.
+		lowered = worst.OutputTokens
+		req.Model, req.MaxTokens = c.start.Label, lowered
+	}
 	if c.reservationSpent {
 		a.run.ReserveAgain(worst)
 	}
@@ -144,8 +155,9 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	a.mu.Unlock()
 	end, err = reply(struct {
 		Conversation string `json:"conversation"`
+		MaxTokens    int64  `json:"maxTokens,omitempty"`
 		sentinels.Reply
-	}{conv.id, r})
+	}{conv.id, lowered, r})
 	end.body.Usage = &spent
 	return end, err
 }
@@ -294,6 +306,11 @@ func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
 	a.conversations[conv.id] = conv
 	return nil
+}
+
+// LoweredText says that a budget lowered the limit of a reply.
+func LoweredText(quote external.ModelQuote, tokens int64) string {
+	return fmt.Sprintf("the budget leaves %d tokens for the reply of model %s/%s, which may otherwise have %d", tokens, quote.Provider, quote.Model, quote.Worst.OutputTokens)
 }
 
 // TurnUsage returns the usage of one turn, which may have failed.

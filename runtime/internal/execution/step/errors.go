@@ -21,6 +21,7 @@ var (
 type LimitError struct {
 	Limit string // the limit's name as in the definition: maxIterations, timeoutMs, budget.costUsd
 	Text  string
+	Hint  string // what to do about it, may be empty
 }
 
 func (e *LimitError) Error() string { return e.Text }

@@ -134,9 +134,10 @@ type Schedule interface {
 
 // Budget is the run's part of the budget of its tree.
 type Budget interface {
-	// Reserve reserves the worst case of a model call. At a limit it returns the error
-	// that ends the run, or pauses the run until a resume extends the limit.
-	Reserve(ctx context.Context, quote external.ModelQuote) error
+	// Reserve reserves the worst case of a model call and returns what it has reserved,
+	// which may be for a shorter reply. At a limit it returns the error that ends the
+	// run, or pauses the run until a resume extends the limit.
+	Reserve(ctx context.Context, quote external.ModelQuote) (sentinels.Usage, error)
 	ReserveAgain(worst sentinels.Usage)
 	Settle(worst, spent sentinels.Usage)
 	Charge(spent sentinels.Usage)

@@ -1,0 +1,219 @@
+package host_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// refusal returns a modelServer.refuse that answers the given requests with an error.
+func refusal(status int, body string, requests ...int) func(int, http.ResponseWriter) bool {
+	return func(n int, w http.ResponseWriter) bool {
+		for _, refused := range requests {
+			if n == refused {
+				w.Header().Set("Retry-After-Ms", "20")
+				http.Error(w, body, status)
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// calls returns the host calls of the first step of a run, each as "function", or
+// "function code" if it failed, and the number of model calls that were reserved and
+// charged.
+func calls(t *testing.T, h *host.Host, id sentinels.RunID) (list []string, charged int64) {
+	t.Helper()
+	recorded, err := h.Runtime().Trace(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range recorded.Iterations[0].Steps[0].Attempts {
+		for _, c := range a.Calls {
+			text := c.Function
+			if c.Error != nil {
+				text += " " + string(c.Error.Code)
+			}
+			if c.Usage != nil {
+				charged += c.Usage.Calls
+			}
+			list = append(list, text)
+		}
+	}
+	return list, charged
+}
+
+// Specification: "a turn that fails for a transient reason is tried again inside the
+// step: three more tries ..., as parked journaled time; ... each
+// try is reserved and shown".
+func TestSpecTransientFailureOfAServer(t *testing.T) {
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+			s.refuse = refusal(status, `{"error":{"message":"overloaded"}}`, 1, 2)
+			h := open(t, host.Options{})
+			res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi","outputTo":"r"}]}`, t.TempDir())
+			if res.Status != sentinels.StatusCompleted || s.turns() != 3 || res.Usage.Calls != 3 {
+				t.Fatalf("%s with %v after %d requests, usage %+v", res.Status, res.Error, s.turns(), res.Usage)
+			}
+			list, charged := calls(t, h, res.Run)
+			if want := "sentinel_llm unavailable,sentinel_wait,sentinel_llm unavailable,sentinel_wait,sentinel_llm"; strings.Join(list, ",") != want || charged != 3 {
+				t.Errorf("calls %v, %d charged", list, charged)
+			}
+		})
+	}
+}
+
+// Specification: "each
+// try is reserved": a budget of two calls does not allow a third one.
+func TestSpecTriesAreReserved(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	s.refuse = refusal(503, "down", 1, 2, 3, 4)
+	h := open(t, host.Options{})
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"}],"budget":{"calls":2}}`, t.TempDir())
+	if res.Status != sentinels.StatusTimedOut || s.turns() != 2 {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+	}
+}
+
+// Specification: "not for quota, billing, authentication, context length, content
+// policy".
+func TestSpecPermanentFailureOfAServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		code   abi.Code
+	}{
+		"quota":          {429, `{"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}`, abi.Denied},
+		"billing":        {400, `{"error":{"message":"Your credit balance is too low"}}`, abi.Denied},
+		"authentication": {401, `{"error":{"message":"wrong key"}}`, abi.Denied},
+		"context length": {400, `{"error":{"code":"context_length_exceeded","message":"maximum context length is 10 tokens"}}`, abi.Limit},
+		"content policy": {400, `{"error":{"code":"content_policy_violation","message":"rejected"}}`, abi.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+			s.refuse = refusal(tt.status, tt.body, 1)
+			res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi"}]}`, t.TempDir())
+			if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != tt.code || s.turns() != 1 {
+				t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+			}
+		})
+	}
+}
+
+// Specification: "with `onError: retry` the step's own limit replaces it".
+func TestSpecOnErrorRetryOfAModel(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	var refused atomic.Int64
+	s.refuse = func(_ int, w http.ResponseWriter) bool {
+		refused.Add(1)
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return true
+	}
+	res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi","onError":{"retry":{"maxRetries":1,"baseDelayMs":1}}}]}`, t.TempDir())
+	if res.Status != sentinels.StatusFailed || refused.Load() != 2 {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, refused.Load())
+	}
+}
+
+// Specification: "`maxTokens` has a sensible default": the limit is sent with each turn,
+// so that a quote holds.
+func TestSpecDefaultOfMaxTokens(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	h := open(t, host.Options{})
+	for fields, want := range map[string]int64{``: 8192, `,"maxTokens":300`: 300, `,"model":"openai/gpt-4o"`: 16384} {
+		run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"`+fields+`}]}`, t.TempDir())
+		if got := s.asked[len(s.asked)-1].MaxTokens; got != want {
+			t.Errorf("with %q: %d tokens, want %d", fields, got, want)
+		}
+	}
+}
+
+// Specification: "A reply that is a JSON array is one (`$r[0]`, `each: "$r"`, `.length`)."
+func TestSpecArrayOfAModel(t *testing.T) {
+	newModelServer(t, func(chatRequest) answer { return answer{text: `[{"name":"a"},{"name":"b"}]`} })
+	res := run(t, open(t, host.Options{}), `{"name":"m","steps":[
+		{"type":"llm","prompt":"hi","outputTo":"r"},
+		{"type":"loop","each":"$r","as":"one","steps":[{"type":"shell","command":"printf '%s %s %s %s' \"$one.name\" \"$r[0].name\" \"$r.length\"","outputTo":"said"}]},
+		{"type":"condition","check":"$r.length === 2 && $r[0].name === 'a' && $r.some(x => x.name === 'b')","then":[{"type":"shell","command":"echo yes","outputTo":"checked"}]}
+	]}`, t.TempDir())
+	if res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s with %v", res.Status, res.Error)
+	}
+	if got := variable(t, res, "said"); !strings.Contains(got, "b a 2") {
+		t.Errorf("$said is %s", got)
+	}
+	if got := variable(t, res, "checked"); !strings.Contains(got, "yes") {
+		t.Errorf("$checked is %s", got)
+	}
+}
+
+// Specification: "`model` may be a list tried in order".
+func TestSpecListOfModelsOfServers(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	s.refuse = refusal(http.StatusUnauthorized, `{"error":{"message":"no access to this model"}}`, 1)
+	h := open(t, host.Options{})
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi","model":["anthropic/claude-sonnet-5-5","openai/first","openai/second"],"outputTo":"r"}]}`, t.TempDir())
+	if res.Status != sentinels.StatusCompleted || s.turns() != 2 || !strings.Contains(variable(t, res, "r"), `"model":"second"`) {
+		t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
+	}
+	list, _ := calls(t, h, res.Run)
+	if want := "sentinel_llm not_found,sentinel_llm denied,sentinel_llm"; strings.Join(list, ",") != want {
+		t.Errorf("calls %v, want %s", list, want)
+	}
+}
+
+// Specification: "if the worst case exceeds what is left, the call goes out with a lower
+// cap while at least 256 tokens remain, and says so."
+func TestSpecLowerLimitOfAReply(t *testing.T) {
+	s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	h := open(t, host.Options{})
+	for step, field := range map[string]string{
+		`{"type":"llm","prompt":"hi","outputTo":"r"}`:                              "note",
+		`{"command":"ai/generate","params":{"prompt":"hi"},"outputTo":"r"}`:        "text",
+		`{"type":"llm","prompt":"hi","outputTo":"r","model":"openai/gpt-4o-mini"}`: "note",
+	} {
+		res := run(t, h, `{"name":"m","steps":[`+step+`],"budget":{"tokens":600}}`, t.TempDir())
+		limit := s.asked[len(s.asked)-1].MaxTokens
+		if res.Status != sentinels.StatusCompleted || limit < 256 || limit > 600 {
+			t.Errorf("%s: %s with %v, %d tokens", step, res.Status, res.Error, limit)
+		}
+		if note := fmt.Sprintf("The budget left %d tokens for the reply.", limit); field == "note" && !strings.Contains(variable(t, res, "r"), note) {
+			t.Errorf("%s: $r is %s", step, variable(t, res, "r"))
+		}
+		log, err := os.ReadFile(h.RunLog(res.Run))
+		if line := fmt.Sprintf("the budget leaves %d tokens for the reply of model openai/", limit); err != nil || !strings.Contains(string(log), line) {
+			t.Errorf("%s: the log has no %q: %v\n%s", step, line, err, log)
+		}
+	}
+	before := s.turns()
+	res := run(t, h, `{"name":"m","steps":[{"type":"llm","prompt":"hi"}],"budget":{"tokens":250}}`, t.TempDir())
+	if res.Status != sentinels.StatusTimedOut || s.turns() != before || res.Error == nil || !strings.Contains(res.Error.Message, "takes at least") ||
+		!strings.Contains(res.Error.Hint, "raise budget.tokens") {
+		t.Errorf("with 250 tokens: %s with %+v after %d requests", res.Status, res.Error, s.turns()-before)
+	}
+}
+
+// variable returns a variable of a result as JSON.
+func variable(t *testing.T, res runtime.Result, name string) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(res.Variables[name], &v); err != nil {
+		t.Fatalf("$%s: %v: %s", name, err, res.Variables[name])
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
