@@ -31,7 +31,7 @@ func TestManifest(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{
 		"command": "command", "prompt": "llm", "approvers": "approve", "event": "emit", "executionId": "watch",
 		"definition": "sentinel", "check": "condition", "steps": "loop", "branches": "parallel",
-		"argv": "shell", "durationMs": "wait",
+		"argv": "shell", "cmd": "shell", "durationMs": "wait",
 	}, infer); diff != "" {
 		t.Errorf("inferred types (-want +got):\n%s", diff)
 	}
