@@ -32,7 +32,10 @@ func (s *Store) Edit(ctx context.Context, id sentinels.ID, opt revision.SaveOpti
 		}
 		def, err := s.Decoded(head)
 		if err != nil {
-			return revision.Stored{}, err
+			// A step type is gone: its steps can still be edited, as they are written.
+			if def = sentinels.Lenient(head.Definition, s.opt.DecodeOptions(string(id))); def == nil {
+				return revision.Stored{}, err
+			}
 		}
 		next, err := s.Apply(def, fn)
 		if err != nil {
@@ -58,9 +61,41 @@ func (s *Store) Apply(def *sentinels.Definition, fn EditFunc) (*sentinels.Defini
 		return nil, &abi.Error{Code: abi.BadFields, Field: "id", Message: fmt.Sprintf("edit definition %q: the edit gives it the id %q", def.ID, next.ID),
 			Hint: "an id stays; save a new definition under the other one"}
 	}
-	checked, problems := s.opt.Decode(sentinels.Encode(next), string(def.ID))
-	if len(problems) > 0 {
-		return nil, problems
+	return checked(s.admit(sentinels.Encode(next), string(def.ID), func() []byte { return sentinels.Encode(def) }))
+}
+
+// checked returns problems as an error.
+func checked(def *sentinels.Definition, problems sentinels.Problems) (*sentinels.Definition, error) {
+	return def, problems.Err()
+}
+
+// DecodeEdit decodes a definition that takes the place of the stored one with its id. It
+// is refused for the errors that the stored one does not have.
+func (s *Store) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return s.admit(src, file, nil)
+}
+
+// admit decodes the text of an edit, and refuses it for the errors that the text before
+// does not have. before is called only if there are errors; nil is the stored definition.
+func (s *Store) admit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.opt.Inspect(src, file)
+	errs := problems.Errors()
+	if len(errs) == 0 || def == nil {
+		return def, errs
 	}
-	return checked, nil
+	var old []byte
+	if before != nil {
+		old = before()
+	} else if head, err := s.Get(def.ID); err == nil {
+		old = head.Definition
+	}
+	if old == nil {
+		return nil, errs
+	}
+	_, known := s.opt.Inspect(old, file)
+	if added, _ := errs.Added(known.Errors()); len(added) > 0 {
+		return nil, added
+	}
+	// What the format does not know any more is stored as it is written.
+	return sentinels.Lenient(src, s.opt.DecodeOptions(file)), nil
 }
