@@ -79,10 +79,14 @@ func (d *decoder) step(n *node) Step {
 	if !d.expect(n, '{', "a step") {
 		return s
 	}
-	spec := d.stepType(n, &s)
 	before := len(d.problems)
+	spec := d.stepType(n, &s)
 	if spec != nil && d.broken != nil {
+		guessed := len(d.problems) > before
 		defer func() { // the steps nested in this one mark themselves
+			if guessed { // another type may not need what this one does
+				d.problems = slices.DeleteFunc(d.problems, func(p Problem) bool { return p.Kind == KindMissing && p.Path == n.Path() })
+			}
 			if d.ownProblem(n, spec, d.problems[before:]) {
 				d.broken[n.Start] = true
 			}

@@ -23,6 +23,7 @@ func lines(problems sentinels.Problems) []string {
 func TestUnknownTypeReport(t *testing.T) {
 	const text = `{"name": "n", "steps": [
   {"type": "conditon", "check": "($a", "then": [{"type": "shell", "comand": "ls"}]},
+  {"type": "shel"},
   {"type": "teleport", "to": 1, "then": [{"type": "nope"}], "branches": [[{"type": "shell", "outputto": "x", "command": "ls"}]]},
   {"type": "shell", "command": "ls", "onEror": "skip"}
 ]}`
@@ -32,15 +33,16 @@ func TestUnknownTypeReport(t *testing.T) {
 		`2:33: steps[0].check: unbalanced parentheses`,
 		`2:49: steps[0].then[0]: needs "command" or "argv"`,
 		`2:67: steps[0].then[0].comand: unknown key "comand"`,
-		`3:12: steps[1].type: unknown step type "teleport"`,
-		`3:51: steps[1].then[0].type: unknown step type "nope"`,
-		`3:93: steps[1].branches[0][0].outputto: unknown key "outputto"`,
-		`4:38: steps[2].onEror: unknown key "onEror"`,
+		`3:12: steps[1].type: unknown step type "shel"`,
+		`4:12: steps[2].type: unknown step type "teleport"`,
+		`4:51: steps[2].then[0].type: unknown step type "nope"`,
+		`4:93: steps[2].branches[0][0].outputto: unknown key "outputto"`,
+		`5:38: steps[3].onEror: unknown key "onEror"`,
 	}
 	if diff := cmp.Diff(want, lines(r.Problems)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for path, broken := range map[string]bool{"steps[0]": true, "steps[0].then[0]": true, "steps[2]": true} {
+	for path, broken := range map[string]bool{"steps[0]": true, "steps[0].then[0]": true, "steps[1]": true, "steps[3]": true} {
 		if r.BrokenStep(path) != broken {
 			t.Errorf("BrokenStep(%s) = %v", path, !broken)
 		}
