@@ -194,6 +194,22 @@ func (a *App) ValidateWith(ctx context.Context, s *Session, src *Source, variabl
 	return nil
 }
 
+// ShowWarnings shows the warnings of a definition that is going to be stored, and reports
+// whether it is valid. One that is not may still be stored: the engine accepts an edit that
+// adds no errors, and otherwise reports those that it adds.
+func (a *App) ShowWarnings(ctx context.Context, s *Session, src *Source) (valid bool, err error) {
+	out, err := a.Validation(ctx, s, src)
+	switch {
+	case err != nil:
+		return false, err
+	case out.Valid:
+		a.ShowProblems(out.Problems)
+	case !utf8.Valid(src.Text):
+		return false, out.Problems
+	}
+	return out.Valid, nil
+}
+
 // definedIn starts a problem of a definition that was sent as text.
 var definedIn = regexp.MustCompile(`(?m)^definition:`)
 

@@ -60,7 +60,8 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	if err := a.ValidateWith(ctx, s, src); err != nil {
+	shown, err := a.ShowWarnings(ctx, s, src)
+	if err != nil {
 		return err
 	}
 	params["definition"] = string(src.Text)
@@ -69,6 +70,7 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 	if err := s.Call(ctx, "sentinel/update", params, &out); err != nil {
 		return app.NameFile(app.Invalid(err), src)
 	}
+	out.shown = shown
 	return a.showEdit(ctx, s, out)
 }
 
