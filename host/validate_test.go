@@ -3,14 +3,12 @@ package host_test
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host"
-	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -211,7 +209,7 @@ func TestValidatePrices(t *testing.T) {
 	}
 	h = open(t, environment())
 	_, got = validated(t, h, `{"name": "n", "steps": [{"prompt": "p"}]}`, nil)
-	if len(got) != 1 || !strings.HasPrefix(got[0], `warning steps[0]: no model is configured, and the step names none | set OLLAMA_HOST`) {
+	if len(got) != 1 || !strings.HasPrefix(got[0], `warning steps[0].model: no model is configured, and the step names none | set OLLAMA_HOST`) {
 		t.Errorf("without any model: %q", got)
 	}
 }
@@ -262,12 +260,7 @@ func TestAbsentRefusedAtStart(t *testing.T) {
 // TestValidateStrictHTTP: "--strict makes warnings errors", here over HTTP.
 func TestValidateStrictHTTP(t *testing.T) {
 	h := open(t, environment())
-	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serve(t, h)
 	for body, want := range map[string]bool{
 		`{"definition": {"name": "n", "tools": ["no/tool"], "steps": []}}`:                 true,
 		`{"definition": {"name": "n", "tools": ["no/tool"], "steps": []}, "strict": true}`: false,

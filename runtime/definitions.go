@@ -88,6 +88,12 @@ func (rt *Runtime) DecodeEdit(src []byte, file string) (*sentinels.Definition, s
 	return rt.definitions.DecodeEdit(src, file)
 }
 
+// InspectEdit returns all problems of [Runtime.DecodeEdit]. Errors that the stored
+// definition has too are warnings.
+func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return rt.definitions.InspectEdit(src, file)
+}
+
 // absent returns an error if something that a definition needs is known, but not here.
 func (rt *Runtime) absent(def *sentinels.Definition) error {
 	var found sentinels.Problems

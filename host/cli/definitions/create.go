@@ -88,15 +88,14 @@ func (a verbs) create(ctx context.Context, src *app.Source, revision int) (err e
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	shown, err := a.ShowWarnings(ctx, s, src)
-	if err != nil {
+	if err := a.ValidateEdit(ctx, s, src); err != nil {
 		return err
 	}
 	params := map[string]any{"definition": string(src.Text)}
 	if revision >= 0 {
 		params["revision"] = revision
 	}
-	return app.NameFile(a.keep(ctx, s, params, shown), src)
+	return app.NameFile(a.keep(ctx, s, params, true), src)
 }
 
 // definitionFile reads a definition that must be a file: FILE, a name in the

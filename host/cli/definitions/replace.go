@@ -60,8 +60,7 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	shown, err := a.ShowWarnings(ctx, s, src)
-	if err != nil {
+	if err := a.ValidateEdit(ctx, s, src); err != nil {
 		return err
 	}
 	params["definition"] = string(src.Text)
@@ -70,7 +69,7 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 	if err := s.Call(ctx, "sentinel/update", params, &out); err != nil {
 		return app.NameFile(app.Invalid(err), src)
 	}
-	out.shown = shown
+	out.shown = true
 	return a.showEdit(ctx, s, out)
 }
 

@@ -75,15 +75,15 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(def)}, nil
 }
 
-// remaining returns the problems of a definition that was stored in spite of them. None
-// was added by the edit, or it would have been refused.
+// remaining returns the problems of a definition that was stored in spite of them, as
+// warnings: an edit that adds an error is refused.
 func (f family) remaining(def *sentinels.Definition) sentinels.Problems {
-	_, problems := f.rt.Inspect(sentinels.Encode(def), "")
+	_, problems := f.rt.InspectEdit(sentinels.Encode(def), "")
 	for i := range problems {
 		p := &problems[i]
 		p.Line, p.Column = 0, 0 // the caller does not see this text
-		if !p.IsWarning() {
-			p.Kind, p.Message = sentinels.KindWarning, p.Message+" (not by this edit: the revision before has it too)"
+		if !p.IsWarning() {     // of a run, whose definition is not the stored one
+			p.Kind = sentinels.KindWarning
 		}
 	}
 	return problems

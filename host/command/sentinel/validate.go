@@ -14,6 +14,7 @@ type validateIn struct {
 	File       string          `json:"file,omitempty" jsonschema:"file that holds the definition, below the workspace or absolute"`
 	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the definition itself; as a string, problems have its lines"`
 	Variables  []string        `json:"variables,omitempty" jsonschema:"variables that a start would set"`
+	Edit       bool            `json:"edit,omitempty" jsonschema:"check it as an edit: errors that the stored sentinel with its id has too are warnings"`
 	Strict     bool            `json:"strict,omitempty" jsonschema:"a definition with warnings is not valid"`
 }
 
@@ -32,7 +33,11 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	if err != nil {
 		return validated{}, err
 	}
-	def, problems := f.rt.Inspect(src, file)
+	inspect := f.rt.Inspect
+	if in.Edit {
+		inspect = f.rt.InspectEdit
+	}
+	def, problems := inspect(src, file)
 	out := validated{Valid: len(problems.Errors()) == 0}
 	if out.Valid {
 		out.SentinelID = def.ID

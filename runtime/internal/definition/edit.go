@@ -75,13 +75,28 @@ func (s *Store) DecodeEdit(src []byte, file string) (*sentinels.Definition, sent
 	return s.admit(src, file, nil)
 }
 
-// admit decodes the text of an edit, and refuses it for the errors that the text before
-// does not have. before is called only if there are errors; nil is the stored definition.
+// InspectEdit returns all problems of DecodeEdit. Errors that the stored definition has too
+// are warnings.
+func (s *Store) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return s.inspectEdit(src, file, nil)
+}
+
+// admit decodes the text of an edit, and refuses it for the errors that it adds.
 func (s *Store) admit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.inspectEdit(src, file, before)
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, errs
+	}
+	return def, nil
+}
+
+// inspectEdit finds the problems of an edit. before returns the text that is edited, and is
+// called only if there are errors; nil is the stored definition.
+func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
 	def, problems := s.opt.Inspect(src, file)
 	errs := problems.Errors()
 	if len(errs) == 0 || def == nil {
-		return def, errs
+		return def, problems
 	}
 	var old []byte
 	if before != nil {
@@ -90,12 +105,16 @@ func (s *Store) admit(src []byte, file string, before func() []byte) (*sentinels
 		old = head.Definition
 	}
 	if old == nil {
-		return nil, errs
+		return def, problems
 	}
 	_, known := s.opt.Inspect(old, file)
-	if added, _ := errs.Added(known.Errors()); len(added) > 0 {
-		return nil, added
+	added, older := errs.Added(known.Errors())
+	for i := range older {
+		older[i].Kind, older[i].Message = sentinels.KindWarning, older[i].Message+" (not by this edit: the definition before has it too)"
 	}
-	// What the format does not know any more is stored as it is written.
-	return sentinels.Lenient(src, s.opt.DecodeOptions(file)), nil
+	if len(added) == 0 {
+		// What the format does not know any more is stored as it is written.
+		def = sentinels.Lenient(src, s.opt.DecodeOptions(file))
+	}
+	return def, problems.Warnings().Merge(added).Merge(older)
 }
