@@ -14,7 +14,7 @@ import (
 // those that were recorded.
 func (h *Host) checks() runtime.Checks {
 	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored}
-	if h.models.live != nil {
+	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check
 	}
 	return c

@@ -45,7 +45,7 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 		}
 		sources = append(sources, src)
 	}
-	s, err := a.Scratch(ctx)
+	s, broken, err := a.ScratchAnyway(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,6 +77,9 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 	}
 	if err := a.showChecked(results); err != nil {
 		return err
+	}
+	if broken != nil { // the problems of definitions are shown all the same
+		return broken
 	}
 	if bad > 0 {
 		return app.ExitError(app.ExitInvalid)
