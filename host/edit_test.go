@@ -74,7 +74,7 @@ const abc = `{"id":"abc","name":"abc","steps":[
 	{"id":"first","type":"command","command":"code/tree"},
 	{"type":"command","command":"code/shell/execute","params":{"command":"make","timeoutMs":5000}},
 	{"type":"condition","check":"true","then":[{"type":"wait","durationMs":1}]},
-	{"type":"llm","prompt":"p","model":"m"}]}`
+	{"type":"llm","prompt":"p","model":"ollama/m"}]}`
 
 // The lines that the specification has for steps do what it says, and all else
 // about a place is a clear error.
@@ -92,7 +92,7 @@ func TestStepCommands(t *testing.T) {
 		`0 {"type":"command","id":"first","command":"code/tree"}`,
 		`1 {"type":"command","command":"code/shell/execute","params":{"command":"cargo test"}}`,
 		`2 {"type":"command","command":"code/verify","outputTo":"result"}`,
-		`3 {"type":"llm","model":"m","prompt":"p"}`,
+		`3 {"type":"llm","model":"ollama/m","prompt":"p"}`,
 	}
 	if got := stepTexts(t, h, "abc"); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("steps are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -102,7 +102,7 @@ func TestStepCommands(t *testing.T) {
 	must(t, h, "sentinel/step/add", `{"sentinelId":"abc","address":"0.then.0","step":{"type":"wait","durationMs":2}}`, &out)
 	must(t, h, "sentinel/step/add", `{"sentinelId":"abc","index":4,"step":{"type":"emit","event":"e"},"revision":7}`, &out)
 	if got := stepTexts(t, h, "abc"); len(got) != 6 || got[1] != `0.then.0 {"type":"wait","durationMs":2}` ||
-		got[4] != `3 {"type":"llm","model":"m","prompt":"q","outputTo":"o"}` || got[5] != `4 {"type":"emit","event":"e"}` {
+		got[4] != `3 {"type":"llm","model":"ollama/m","prompt":"q","outputTo":"o"}` || got[5] != `4 {"type":"emit","event":"e"}` {
 		t.Errorf("steps are\n%s", strings.Join(got, "\n"))
 	}
 	for _, c := range []struct {

@@ -150,6 +150,7 @@ func (h *Host) open(ctx context.Context) error {
 		Grants:          h.grants,
 		CheckPermission: checkPermission,
 		Commands:        (*commandBridge)(h),
+		Checks:          h.checks(),
 		Models:          h.models,
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),

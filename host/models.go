@@ -20,6 +20,7 @@ type models struct {
 		Quote(ctx context.Context, turn sentinels.Turn) (llm.Quote, error)
 		Turn(ctx context.Context, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error)
 	}
+	live     *llm.Models // nil with a cassette
 	player   *cassette.Player
 	recorder *cassette.Recorder
 }
@@ -48,13 +49,13 @@ func (h *Host) openModels() (*models, error) {
 		return nil, fmt.Errorf("open models: %w", err)
 	}
 	if h.opt.Record == "" {
-		return &models{source: live}, nil
+		return &models{source: live, live: live}, nil
 	}
 	rec, err := cassette.Record(h.opt.Record, live, cassette.RecordOptions{Workspace: h.opt.Workspace, Redact: h.redactor, Append: h.opt.Append})
 	if err != nil {
 		return nil, err
 	}
-	return &models{source: rec, recorder: rec}, nil
+	return &models{source: rec, live: live, recorder: rec}, nil
 }
 
 func (m *models) close() error {

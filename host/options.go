@@ -41,6 +41,9 @@ type Options struct {
 	// Settings are what was loaded already; then Config and Set do not count.
 	// Default: they are loaded from Config, the environment and Set.
 	Settings *config.Loaded
+	// AnyModel accepts every name of a model in definitions: the configuration, which
+	// names providers, cannot be read. Default false.
+	AnyModel bool
 	// Set overrides settings by their key, as flags do; see package config.
 	Set map[string]string
 	// Record is a cassette file to write. Default none.

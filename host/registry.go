@@ -44,7 +44,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup}),
 		plugin.Commands(plugin.Options{
 			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
 			Keep: h.shut(),

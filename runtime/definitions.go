@@ -2,9 +2,12 @@ package runtime
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -30,7 +33,7 @@ const AnyRevision = revision.Any
 // after the parts of the engine.
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
-		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Decode: rt.Decode, DecodeOptions: rt.decodeOptions,
+		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
 		Writable: rt.writable, Await: rt.await, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error { return rt.dispatch.Refresh(ctx, id) },
 	})
@@ -44,18 +47,83 @@ func (rt *Runtime) openDefinitions() {
 	}
 }
 
-// Decode reads a definition against the step types that are live, with
-// conditions and cron expressions checked and plugins asked about their steps,
-// and reports every problem.
+// Decode reads a definition against the step types that are live, with conditions,
+// triggers and all that [Options.Checks] knows checked, and plugins asked about their
+// steps. It reports every error. What is known but absent here is none: it is one when a
+// run is started.
 func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := sentinels.Decode(src, rt.decodeOptions(file))
-	if len(problems) > 0 {
-		return def, problems
+	return rt.definitions.Decode(src, file)
+}
+
+// Inspect reports every problem of a definition, also of kind [sentinels.KindAbsent],
+// sorted by position. If there are errors, the definition is what could be read of it,
+// nil for a text that is not JSON; it is neither for storing nor for execution.
+func (rt *Runtime) Inspect(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	opt := rt.decodeOptions(file)
+	report := sentinels.Inspect(src, opt)
+	if report.Definition == nil {
+		return nil, report.Problems
 	}
-	if problems = rt.plugins.Validate(rt.ctx, def, rt.opt.Commands); len(problems) > 0 {
-		return nil, problems.Locate(file, src, rt.Types())
+	var found sentinels.Problems
+	report.Definition.Walk(opt.Types, func(prefix string, d *sentinels.Definition) {
+		own := rt.plugins.Validate(rt.ctx, d, rt.opt.Commands, func(path string) bool { return report.BrokenStep(prefix + path) })
+		if rt.opt.Checks != nil {
+			own = append(own, rt.opt.Checks.Definition(d, opt.Types)...)
+		}
+		for _, p := range own {
+			p.Path = prefix + p.Path
+			found = append(found, p)
+		}
+	})
+	if len(found) == 0 {
+		return report.Definition, report.Problems
 	}
-	return def, nil
+	return report.Definition, report.Problems.Merge(found.Locate(file, src, opt.Types))
+}
+
+// DecodeEdit decodes a definition that takes the place of the stored one with its id. It
+// is refused for the errors that the stored one does not have; a definition that became
+// invalid because the host changed can still be edited.
+func (rt *Runtime) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return rt.definitions.DecodeEdit(src, file)
+}
+
+// InspectEdit returns all problems of [Runtime.DecodeEdit]. Errors that the stored
+// definition has too are warnings.
+func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return rt.definitions.InspectEdit(src, file)
+}
+
+// absent returns an error if something that a definition needs is known, but not here.
+func (rt *Runtime) absent(def *sentinels.Definition) error {
+	var found sentinels.Problems
+	types := rt.Types()
+	def.Walk(types, func(prefix string, d *sentinels.Definition) {
+		d.EachStep(func(path string, s *sentinels.Step) {
+			if _, live := types.Lookup(s.Type); live {
+				return
+			}
+			if message, hint := rt.deniedType(s.Type); message != "" {
+				found = append(found, sentinels.Problem{Path: prefix + path + ".type", Kind: sentinels.KindAbsent, Message: message, Hint: hint})
+			}
+		})
+		if rt.opt.Checks != nil {
+			for _, p := range rt.opt.Checks.Absent(d, types) {
+				p.Path = prefix + p.Path
+				found = append(found, p)
+			}
+		}
+	})
+	if len(found) == 0 {
+		return nil
+	}
+	e := &abi.Error{Code: abi.NotFound, Permanent: true, Field: found[0].Path, Hint: found[0].Hint}
+	texts := make([]string, len(found))
+	for i, p := range found {
+		texts[i] = p.String()
+	}
+	e.Message = fmt.Sprintf("start %q: %s", def.ID, strings.Join(texts, "; "))
+	return e
 }
 
 // decodeOptions are those of the step types that are live now and of the
@@ -72,7 +140,11 @@ func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 
 // DecodeOptions are what [Runtime.Decode] reads with, for callers that rewrite
 // the text of a definition. They are valid for the step types that are live now.
-func (rt *Runtime) DecodeOptions(file string) sentinels.DecodeOptions { return rt.decodeOptions(file) }
+func (rt *Runtime) DecodeOptions(file string) sentinels.DecodeOptions {
+	opt := rt.decodeOptions(file)
+	opt.AllowAbsent = true
+	return opt
+}
 
 // Save is [Runtime.SaveWith] for callers that give only the revision the edit was
 // made on.

@@ -6,6 +6,7 @@ import "github.com/sentinel-runtime/sentinel/runtime/external"
 type (
 	Commands             = external.Commands
 	CommandInfo          = external.CommandInfo
+	Checks               = external.Checks
 	CommandCall          = external.CommandCall
 	Models               = external.Models
 	ModelQuote           = external.ModelQuote

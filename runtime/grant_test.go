@@ -239,9 +239,17 @@ func TestLostGrant(t *testing.T) {
 	if info.State != plugin.Waiting || info.Grant != nil || info.Problem == "" {
 		t.Errorf("it is %+v", info)
 	}
-	_, problems := rt.Decode([]byte(src), "r.json")
-	if len(problems) != 1 || !strings.Contains(problems[0].Message, `step type "reach" is provided by plugin "reach", which waits for approval`) || problems[0].Hint != "sentinel plugin allow reach" {
+	def, problems := rt.Inspect([]byte(src), "r.json")
+	if len(problems) != 1 || problems[0].Kind != sentinels.KindAbsent || problems[0].Line != 1 || !strings.Contains(problems[0].Message, `step type "reach" is provided by plugin "reach", which waits for approval`) || problems[0].Hint != "sentinel plugin allow reach" {
 		t.Errorf("problems %v", problems)
+	}
+	// "What is known but absent here is a warning, and a refusal at start."
+	_, err = rt.Start(t.Context(), def, runtime.StartOptions{})
+	if abi.CodeOf(err) != abi.NotFound || !strings.Contains(err.Error(), `start "r": steps[0].type: step type "reach" is provided by plugin "reach"`) {
+		t.Errorf("started: %v", err)
+	}
+	if _, err := rt.Save(t.Context(), def, runtime.AnyRevision); err != nil {
+		t.Errorf("save: %v", err)
 	}
 	if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "go"}); err != nil {
 		t.Fatal(err)
@@ -378,7 +386,7 @@ func TestWaiting(t *testing.T) {
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, problems := rt.Decode([]byte(`{"name":"r","steps":[{"type":"a"}]}`), ""); len(problems) != 1 {
+	if _, problems := rt.Inspect([]byte(`{"name":"r","steps":[{"type":"a"}]}`), ""); len(problems) != 1 {
 		t.Errorf("denied, its type is known: %v", problems)
 	}
 	if err := rt.UnloadPlugin(t.Context(), "a.wasm"); err != nil {

@@ -107,6 +107,7 @@ func (rt *Runtime) openExecutor(calendar *clock.Calendar) {
 	opt := &rt.opt
 	redactor := redact.Redactor(opt.Redact)
 	rt.exec = execution.New(execution.Options{
+		Absent: rt.absent,
 		Services: &step.Services{
 			Limits:   &opt.Limits,
 			Commands: opt.Commands, Models: opt.Models, Executions: opt.Executions, HTTP: opt.HTTP, Folders: opt.Folders,

@@ -44,6 +44,9 @@ type Options struct {
 	Contexts   Contexts
 	HTTP       HTTP
 	Folders    Folders
+	// Checks know what definitions can name beside step types. Default nil: commands,
+	// tools, models and stored sentinels are not checked before a step uses them.
+	Checks Checks
 	// Child is the command of the processes that evaluate slow conditions and
 	// compile plugins that are not trusted. Default: this program again, if its main or
 	// TestMain began with [ServeChild]; else what needs a child is refused.

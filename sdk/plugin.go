@@ -25,7 +25,7 @@ type Step struct {
 	// instance, only needs to copy it.
 	Fields string
 
-	Infer    []string          // a step without a type that has one of these fields is of this type
+	Infer    []string          // a step without a type that has one of these fields or aliases is of this type
 	Aliases  map[string]string // accepted field name -> name in Fields
 	ReadOnly bool              // changes nothing outside the run
 

@@ -40,7 +40,7 @@ type checker struct {
 
 // collect records the variables that the steps set.
 func (c *checker) collect(steps []Step) {
-	eachStep(steps, func(s *Step) {
+	eachStep(steps, "", func(_ string, s *Step) {
 		if s.OutputTo != "" && s.Parse == "" {
 			c.setResult(s.OutputTo, c.resultOf(s))
 		}

@@ -14,9 +14,14 @@ import (
 type DecodeOptions struct {
 	File  string   // file name in problems
 	Types *TypeSet // known step types; nil accepts every type, does not check fields and does not infer a missing type
-	// UnknownType explains why a step type is not in Types, and what to do about
-	// it. Default, also for an empty message: "unknown step type".
+	// UnknownType explains why a step type that is known is not in Types, and what to do
+	// about it: a problem of [KindAbsent]. Default, also for an empty message: "unknown
+	// step type".
 	UnknownType func(t StepType) (message, hint string)
+	// AllowAbsent accepts steps of the types that UnknownType explains. Their own fields
+	// stay as written. Such a definition can be stored, and executed when the type is
+	// there and it is decoded again.
+	AllowAbsent bool
 	// Triggers are the known kinds of triggers. Default nil: every type is accepted,
 	// and all other keys of a trigger are its Options.
 	Triggers []TriggerKind
@@ -34,15 +39,56 @@ const maxDefinitions = 8
 // trailing commas. It reports every problem, and returns a definition only if
 // there is none.
 func Decode(src []byte, opt DecodeOptions) (*Definition, Problems) {
+	r := Inspect(src, opt)
+	if len(r.Problems) > 0 {
+		return nil, r.Problems
+	}
+	return r.Definition, nil
+}
+
+// A Report is what [Inspect] finds.
+type Report struct {
+	// Definition is the definition as far as it could be read, so that further checks can
+	// look for other problems; nil if the text is not JSON. A step whose type is misspelt
+	// has the type that was probably meant. It is not for storing if there are problems.
+	Definition *Definition
+	Problems   Problems
+
+	root   *node
+	types  *TypeSet
+	broken map[int]bool
+}
+
+// Inspect is [Decode] for callers that look for all problems of a text.
+func Inspect(src []byte, opt DecodeOptions) Report {
 	d, root := newDecoder(src, opt)
-	var def Definition
+	d.broken = make(map[int]bool)
+	r := Report{root: root, types: opt.Types, broken: d.broken}
 	if root != nil {
-		def = d.definition(root)
+		def := d.definition(root)
+		r.Definition = &def
 	}
-	if problems := d.finish(); len(problems) > 0 {
-		return nil, problems
+	r.Problems = d.finish()
+	return r
+}
+
+// BrokenStep reports whether the step at a path has problems in its own fields, so that
+// its plugin cannot be asked about them.
+func (r *Report) BrokenStep(path string) bool {
+	return len(r.broken) > 0 && r.broken[r.root.Find(path, r.types.otherNames).Start]
+}
+
+// Lenient returns the definition of a text that was stored, with step types and fields of
+// steps that are not known any more as they are written; nil if it is not JSON. An edit
+// can be made on it, but it cannot be executed.
+func Lenient(src []byte, opt DecodeOptions) *Definition {
+	d, root := newDecoder(src, opt)
+	if root == nil {
+		return nil
 	}
-	return &def, nil
+	d.lenient = true
+	def := d.definition(root)
+	return &def
 }
 
 // DecodeStep reads a single step, for the command step/add. It cannot find the
@@ -83,6 +129,8 @@ type decodeState struct {
 	opt      DecodeOptions
 	src      *source
 	problems Problems
+	broken   map[int]bool // offsets of the steps with problems in their own fields; nil if not wanted
+	lenient  bool         // keep what is not known as it is written
 }
 
 // newDecoder parses text and returns a decoder for it. The node is nil if the

@@ -80,7 +80,19 @@ func (d *decoder) step(n *node) Step {
 	if !d.expect(n, '{', "a step") {
 		return s
 	}
+	before := len(d.problems)
 	spec := d.stepType(n, &s)
+	if spec != nil && d.broken != nil {
+		guessed := len(d.problems) > before
+		defer func() { // the steps nested in this one mark themselves
+			if guessed { // another type may not need what this one does
+				d.problems = slices.DeleteFunc(d.problems, func(p Problem) bool { return p.Kind == KindMissing && p.Path == n.Path() })
+			}
+			if d.ownProblem(n, spec, d.problems[before:]) {
+				d.broken[n.Start] = true
+			}
+		}()
+	}
 	known, _ := format.step.names()
 	var fields *fieldSet
 	if spec != nil {
@@ -108,6 +120,8 @@ func (d *decoder) step(n *node) Step {
 			common.decode(d, m.Value, &s)
 		case fields == nil || fields.open:
 			own.Members = append(own.Members, m)
+		case d.lenient:
+			own.Members = append(own.Members, m)
 		default:
 			d.unknownKey(m, known)
 		}
@@ -116,8 +130,28 @@ func (d *decoder) step(n *node) Step {
 	return s
 }
 
+// ownProblem reports whether one of the problems concerns the step at n itself, not a
+// step nested in it.
+func (d *decoder) ownProblem(n *node, spec *TypeSpec, problems Problems) bool {
+	at := n.Path()
+	return slices.ContainsFunc(problems, func(p Problem) bool {
+		if p.Kind == KindAbsent {
+			return false
+		}
+		rest := strings.TrimPrefix(strings.TrimPrefix(p.Path, at), ".")
+		field := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"))]
+		switch spec.Mark(spec.stored(field)) {
+		case markSteps, markBranches, markDefinition:
+			return rest == field // of the list as such
+		}
+		return true
+	})
+}
+
 // stepType sets the type of the step and returns its spec, nil if the fields cannot
-// be checked because the type is unknown or no types were given.
+// be checked because the type is unknown or no types were given. For a misspelt type it
+// is the spec that was probably meant, so that other mistakes in the step are reported
+// in the same report.
 func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	at := n.Member("type")
 	if at == nil {
@@ -149,12 +183,44 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	}
 	if d.opt.UnknownType != nil {
 		if message, hint := d.opt.UnknownType(s.Type); message != "" {
-			d.add(at, KindUnknown, hint, "%s", message)
+			if !d.opt.AllowAbsent {
+				d.add(at, KindAbsent, hint, "%s", message)
+			}
 			return nil
 		}
 	}
 	d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
+	if d.lenient {
+		return nil
+	}
+	if near := Suggest(text, d.opt.Types.names()); len(near) > 0 {
+		s.Type = StepType(near[0])
+		spec, _ := d.opt.Types.Lookup(s.Type)
+		return spec
+	}
+	d.unknownBlocks(n)
 	return nil
+}
+
+// unknownBlocks reports the problems of the steps in the fields of a step whose type is
+// unknown, which are those in which any type has steps.
+func (d *decoder) unknownBlocks(n *node) {
+	for _, m := range n.Members {
+		mark := ""
+		for i := range d.opt.Types.specs {
+			spec := &d.opt.Types.specs[i]
+			if found := spec.Mark(spec.stored(m.Name)); found == markSteps || found == markBranches {
+				mark = found
+			}
+		}
+		switch {
+		case mark == "" || m.Value.Kind != '[':
+		case mark == markSteps:
+			d.steps(m.Value)
+		default:
+			d.branches(new(Step), m)
+		}
+	}
 }
 
 // infer returns the first type for which the step has an inference field.
@@ -165,7 +231,7 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	for i := range d.opt.Types.specs {
 		spec := &d.opt.Types.specs[i]
 		for _, m := range n.Members {
-			if slices.Contains(spec.Infer, spec.stored(m.Name)) {
+			if slices.Contains(spec.Infer, m.Name) || slices.Contains(spec.Infer, spec.stored(m.Name)) {
 				return spec
 			}
 		}

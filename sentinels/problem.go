@@ -21,8 +21,8 @@ type Problem struct {
 // Kind classifies problems for programs; Message is for users.
 type Kind string
 
-// The kinds of problems. A definition with a problem of any kind but [KindWarning] is
-// refused.
+// The kinds of problems. A definition with a problem of any kind but [KindWarning] and
+// [KindAbsent] is refused.
 const (
 	KindSyntax     Kind = "syntax"     // not JSON, also: invalid UTF-8, a byte order mark, trailing data
 	KindLimit      Kind = "limit"      // larger or nested deeper than a definition may be
@@ -34,7 +34,50 @@ const (
 	KindExpression Kind = "expression" // a condition that cannot be parsed
 	KindBound      Kind = "bound"      // an unbounded loop
 	KindWarning    Kind = "warning"    // valid, but probably a mistake; only from [Check]
+	KindAbsent     Kind = "absent"     // known, but not available on this host: a warning, until a run is started
 )
+
+// IsWarning reports whether a definition with the problem can be stored.
+func (p Problem) IsWarning() bool { return p.Kind == KindWarning || p.Kind == KindAbsent }
+
+// Errors returns the problems that are no warnings, and Warnings those that are.
+func (ps Problems) Errors() Problems   { return ps.only(func(p Problem) bool { return !p.IsWarning() }) }
+func (ps Problems) Warnings() Problems { return ps.only(Problem.IsWarning) }
+
+func (ps Problems) only(keep func(Problem) bool) (out Problems) {
+	for _, p := range ps {
+		if keep(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Added returns the problems that before does not have. Two problems are the same if they
+// have the same kind, message and field, wherever the step is: an edit may move it. Each
+// problem of before accounts for one.
+func (ps Problems) Added(before Problems) (added, older Problems) {
+	type key struct {
+		kind           Kind
+		message, field string
+	}
+	of := func(p Problem) key {
+		return key{p.Kind, p.Message, p.Path[strings.LastIndexByte(p.Path, '.')+1:]}
+	}
+	known := make(map[key]int, len(before))
+	for _, p := range before {
+		known[of(p)]++
+	}
+	for _, p := range ps {
+		if known[of(p)] == 0 {
+			added = append(added, p)
+			continue
+		}
+		known[of(p)]--
+		older = append(older, p)
+	}
+	return added, older
+}
 
 // String returns "file:line:col: path: message", without the parts that are not known
 // and without the hint.
@@ -102,6 +145,13 @@ func (ps Problems) Locate(file string, src []byte, types *TypeSet) Problems {
 		out[i].File = file
 		out[i].Line, out[i].Column = text.Position(text.Root.Find(out[i].Path, types.otherNames).Start)
 	}
+	out.sort()
+	return out
+}
+
+// Merge returns the problems of both lists, sorted by position.
+func (ps Problems) Merge(more Problems) Problems {
+	out := slices.Concat(ps, more)
 	out.sort()
 	return out
 }

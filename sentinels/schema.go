@@ -98,7 +98,7 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 func inferenceFields(spec *TypeSpec) []string {
 	names := slices.Clone(spec.Infer)
 	for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
-		if slices.Contains(spec.Infer, spec.Aliases[alias]) {
+		if slices.Contains(spec.Infer, spec.Aliases[alias]) && !slices.Contains(names, alias) {
 			names = append(names, alias)
 		}
 	}

@@ -33,7 +33,7 @@ type TypeSpec struct {
 	Type    StepType
 	Summary string
 	Fields  json.RawMessage   // JSON Schema of type object, with x-sentinel marks
-	Infer   []string          // a step without type that has one of these fields is of this type
+	Infer   []string          // a step without type that has one of these fields or aliases is of this type
 	Aliases map[string]string // accepted name -> stored name
 	Plugin  string            // name of the plugin that provides it
 	Digest  string            // and its digest
@@ -276,7 +276,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		f.shapes[name] = shapes.Of(properties[name])
 	}
 	for _, name := range spec.Infer {
-		if !f.has(name) {
+		if _, alias := spec.Aliases[name]; !f.has(name) && !alias {
 			return nil, fmt.Errorf("infer: unknown field %q", name)
 		}
 	}

@@ -30,7 +30,7 @@ func VariablesOf(d *Definition, types *TypeSet) *Variables {
 		v.set[name] = true
 	}
 	var ids []string
-	eachStep(d.Steps, func(s *Step) {
+	d.EachStep(func(_ string, s *Step) {
 		for _, name := range setBy(s, types) {
 			v.set[name] = true
 		}
@@ -115,23 +115,12 @@ func setBy(s *Step, types *TypeSet) []string {
 	return names
 }
 
-// eachStep calls f for the steps of a list and those within them, in the order of the
-// text.
-func eachStep(steps []Step, f func(*Step)) {
-	for i := range steps {
-		f(&steps[i])
-		for _, field := range sortedBlocks(&steps[i]) {
-			eachStep(steps[i].Blocks[field], f)
-		}
-	}
-}
-
 // CommandsIn returns the commands that the steps of a definition name: those they call,
 // that of shell lines, and the entries of their lists of tools. Inline definitions are not
 // searched.
 func CommandsIn(d *Definition, types *TypeSet) []string {
 	names := map[string]bool{}
-	eachStep(d.Steps, func(s *Step) {
+	d.EachStep(func(_ string, s *Step) {
 		spec, ok := types.Lookup(s.Type)
 		if !ok {
 			return
@@ -154,27 +143,11 @@ func CommandsIn(d *Definition, types *TypeSet) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// sortedBlocks returns the fields of a step's nested lists: then before else, branches by
-// their number, and all others by name.
-func sortedBlocks(s *Step) []string {
-	fields := make([]string, 0, len(s.Blocks))
-	for field := range s.Blocks {
-		fields = append(fields, field)
-	}
-	slices.SortFunc(fields, func(a, b string) int {
-		if len(a) != len(b) && strings.Contains(a, ".") && strings.Contains(b, ".") {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
-	return fields
-}
-
 // eachText calls f for every text of a definition that may contain references.
 func eachText(d *Definition, f func(text string)) {
 	f(d.Loop.Check)
 	eachString(d.Loop.Max, f)
-	eachStep(d.Steps, func(s *Step) {
+	d.EachStep(func(_ string, s *Step) {
 		f(s.Condition)
 		for _, raw := range s.Fields {
 			eachString(raw, f)
@@ -195,4 +168,20 @@ func eachString(raw json.RawMessage, f func(text string)) {
 	case '"':
 		f(strictjson.Unquote(raw))
 	}
+}
+
+// sortedBlocks returns the fields of a step's nested lists: then before else, branches by
+// their number, and all others by name.
+func sortedBlocks(s *Step) []string {
+	fields := make([]string, 0, len(s.Blocks))
+	for field := range s.Blocks {
+		fields = append(fields, field)
+	}
+	slices.SortFunc(fields, func(a, b string) int {
+		if len(a) != len(b) && strings.Contains(a, ".") && strings.Contains(b, ".") {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return fields
 }

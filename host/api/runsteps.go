@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -81,21 +82,57 @@ func (a *API) runSteps(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, out)
 }
 
-// runStep picks one execution out of an iteration.
+// runStep picks one execution out of an iteration: by its path, or the last one of the
+// step with an address or id.
 func (a *API) runStep(w http.ResponseWriter, r *http.Request) error {
 	out, err := a.iteration(r)
 	if err != nil {
 		return err
 	}
 	path := r.PathValue("path")
-	for _, s := range out.Steps {
-		if s.Path == path {
-			s.Run, s.Iteration, s.Revision = out.Run, out.Iteration, out.Revision
-			return writeJSON(w, http.StatusOK, s)
+	found := slices.IndexFunc(out.Steps, func(s stepState) bool { return s.Path == path })
+	if found < 0 {
+		address, err := a.stepAddress(r, out.Run, path)
+		if err != nil {
+			return err
 		}
+		for i, s := range out.Steps {
+			if s.Address == address {
+				found = i
+			}
+		}
+	}
+	if found >= 0 {
+		s := out.Steps[found]
+		s.Run, s.Iteration, s.Revision = out.Run, out.Iteration, out.Revision
+		return writeJSON(w, http.StatusOK, s)
 	}
 	return &abi.Error{Code: abi.NotFound, Field: "path", Message: fmt.Sprintf("iteration %d of run %q has no step execution %q", out.Iteration, out.Run, path),
 		Hint: fmt.Sprintf("GET /v1/runs/%s/steps?iteration=%d lists them", out.Run, out.Iteration)}
+}
+
+// stepAddress returns the address of the step of a run that has an id, or else the name
+// itself. A run whose definition cannot be read any more has no ids.
+func (a *API) stepAddress(r *http.Request, run, name string) (string, error) {
+	text, err := a.call(r, "sentinel/step/list", map[string]string{"sentinelId": run})
+	if abi.CodeOf(err) == abi.NotFound {
+		return name, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var list struct {
+		Steps []struct{ Address, ID string } `json:"steps"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return "", fmt.Errorf("list steps of %q: %w", run, err)
+	}
+	for _, s := range list.Steps {
+		if s.ID == name {
+			return s.Address, nil
+		}
+	}
+	return name, nil
 }
 
 // iteration reads the iteration that a request asks for out of the trace.

@@ -18,13 +18,14 @@ var pathValues = map[string]func(string) bool{
 	"sentinel": func(s string) bool { return sentinels.ID(s).Valid() },
 	"run":      func(s string) bool { return sentinels.ID(s).Valid() }, // a UUID is one; whether it is a run is for the store to say
 	"name":     lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,127}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,127}){0,4}$`).MatchString,
-	"address":  func(s string) bool { return len(s) <= 256 && stepAddress.MatchString(s) || sentinels.ID(s).Valid() }, // or a step's id
-	"path":     func(s string) bool { return len(s) <= 512 && stepPath.MatchString(s) },
+	"address":  func(s string) bool { return len(s) <= 256 && stepAddress.MatchString(s) || stepID.MatchString(s) },
+	"path":     func(s string) bool { return len(s) <= 512 && stepPath.MatchString(s) || stepID.MatchString(s) },
 	"revision": lazyregexp.New(`^[1-9][0-9]{0,8}$`).MatchString,
 	"trigger":  lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_#-]{0,63}$`).MatchString,
 }
 
 var (
+	stepID      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`) // as FORMAT.md F3 has it
 	stepAddress = lazyregexp.New(`^[0-9]{1,6}(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6})+)*$`)
 	stepPath    = lazyregexp.New(`^[0-9]{1,6}(#[0-9]{1,9})?(\.[A-Za-z][A-Za-z0-9_]{0,63}(\.[0-9]{1,6}(#[0-9]{1,9})?)+)*$`)
 )

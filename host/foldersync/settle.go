@@ -124,7 +124,7 @@ func (r *Syncer) read(f *file) reading {
 		one.context = true
 		return one
 	}
-	one.def, one.problems = r.opt.Definitions.Decode(src, f.shown)
+	one.def, one.problems = r.opt.Definitions.DecodeEdit(src, f.shown)
 	if len(one.problems) == 0 && !one.def.ID.Valid() {
 		one.problems = sentinels.Problems{f.problem(sentinels.KindValue, fmt.Sprintf("id %q is no slug", one.def.ID), "")}
 	}

@@ -55,9 +55,9 @@ type counted struct {
 	full    atomic.Bool // the disk is
 }
 
-func (c *counted) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+func (c *counted) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 	c.decodes.Add(1)
-	return c.Runtime.Decode(src, file)
+	return c.Runtime.DecodeEdit(src, file)
 }
 
 func (c *counted) SaveWith(ctx context.Context, def *sentinels.Definition, opt runtime.SaveOptions) (runtime.Stored, error) {

@@ -98,8 +98,10 @@ func (r *Syncer) writeFile(f *file, s runtime.Stored) error {
 	// The definition as the store has it, not as the editor handed it over: what is
 	// in the file must have the hash that the mark says.
 	def, err := r.opt.Definitions.Decoded(s)
-	if err != nil {
-		return err
+	if err != nil { // a step type is not live, which does not change how the step is written
+		if def = sentinels.Lenient(s.Definition, r.opt.Definitions.DecodeOptions("")); def == nil {
+			return err
+		}
 	}
 	text, err := r.opt.Rewrite(src, def)
 	if err != nil {

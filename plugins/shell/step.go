@@ -24,14 +24,14 @@ const fields = `{
 // execute is the host command that executes programs.
 const execute = "code/shell/execute"
 
-// Step returns the step type. A step without a type is of this type if it has argv;
-// with command it is of type command.
+// Step returns the step type. A step without a type is of this type if it has argv or
+// the alias cmd; with command it is of type command.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "shell",
 		Summary:  "Executes a shell command line or a program; an exit code other than 0 is an error.",
 		Fields:   fields,
-		Infer:    []string{"argv"},
+		Infer:    []string{"argv", "cmd"},
 		Aliases:  map[string]string{"cmd": "command", "workingDir": "cwd"},
 		Run:      run,
 		Validate: check,

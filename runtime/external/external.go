@@ -29,6 +29,19 @@ type Commands interface {
 	Call(ctx context.Context, call CommandCall) (json.RawMessage, error)
 }
 
+// Checks find the problems of definitions that depend on what the host has: commands and
+// their parameters, tools, models, stored sentinels. Nested definitions are given on their
+// own, and paths are those of the stored form.
+//
+// The methods are safe for concurrent use and make no requests.
+type Checks interface {
+	// Definition returns all problems. The definition may have others: a step may lack
+	// fields or have a type that is not in types.
+	Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
+	// Absent returns those of kind [sentinels.KindAbsent]. It is called at every start.
+	Absent(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
+}
+
 // CommandInfo describes a command to the engine.
 type CommandInfo struct {
 	Name       string

@@ -89,8 +89,8 @@ func checkStep(t T, typ string, step sdk.Value) {
 		}
 	}
 	for _, field := range step.Get("infer").Items() {
-		if !has(field.StringOr("")) {
-			t.Errorf("step type %q: infer %s is not a field", typ, field)
+		if name := field.StringOr(""); !has(name) && !aliases.Get(name).Given() {
+			t.Errorf("step type %q: infer %s is neither a field nor an alias", typ, field)
 		}
 	}
 }

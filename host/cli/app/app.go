@@ -131,7 +131,7 @@ func Block(text string) termtext.Text { return termtext.Block(text, "  ") }
 func (a *App) ShowProblems(list sentinels.Problems) {
 	for _, p := range list {
 		text := output.Escape(p.String())
-		if p.Kind == sentinels.KindWarning {
+		if p.IsWarning() {
 			text = a.Paint.Warn("warning: ") + text
 		}
 		a.PrintErr("%s\n", text)

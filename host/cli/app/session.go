@@ -246,11 +246,44 @@ func (a *App) open(ctx context.Context, opt host.Options) (*Session, error) {
 // Scratch opens an engine on a temporary store, for verbs that must not change the
 // project.
 func (a *App) Scratch(ctx context.Context) (*Session, error) {
+	return a.scratch(ctx, a.HostOptions())
+}
+
+// ScratchAnyway is Scratch for a verb that has work to do also if the configuration is
+// invalid: then it opens the engine with the defaults, and returns why in config.
+func (a *App) ScratchAnyway(ctx context.Context) (s *Session, config, err error) {
+	s, config = a.Scratch(ctx)
+	if config == nil {
+		return s, nil, nil
+	}
+	opt := a.HostOptions()
+	if opt.Settings, err = defaultSettings(opt.Set); err != nil {
+		return nil, nil, config
+	}
+	opt.AnyModel = true
+	if s, err = a.scratch(ctx, opt); err != nil {
+		return nil, nil, config // it was not the configuration
+	}
+	return s, config, nil
+}
+
+// defaultSettings are those without a file and an environment, and with the flags unless
+// they are invalid.
+func defaultSettings(flags map[string]string) (*config.Loaded, error) {
+	opt := config.Options{File: filepath.Join(os.TempDir(), "no-such-folder", "config.json"), Getenv: func(string) string { return "" }, Flags: flags}
+	l, err := config.Load(opt)
+	if err != nil {
+		opt.Flags = nil
+		l, err = config.Load(opt)
+	}
+	return l, err
+}
+
+func (a *App) scratch(ctx context.Context, opt host.Options) (*Session, error) {
 	temp, err := os.MkdirTemp("", "sentinel-scratch-")
 	if err != nil {
 		return nil, err
 	}
-	opt := a.HostOptions()
 	opt.State = temp
 	// The cache of the project is used, but not created.
 	if dir := a.CacheDir(); IsDir(dir) {

@@ -162,15 +162,21 @@ type validated struct {
 
 // Validation has the engine of a session validate the definition of src. variables are
 // names that a start sets.
-func (a *App) Validation(ctx context.Context, s *Session, src *Source, variables ...string) (out validated, err error) {
+func (a *App) Validation(ctx context.Context, s *Session, src *Source, variables ...string) (validated, error) {
+	params := map[string]any{}
+	if len(variables) > 0 {
+		params["variables"] = variables
+	}
+	return a.validation(ctx, s, src, params)
+}
+
+// validation calls sentinel/validate for src with further parameters.
+func (a *App) validation(ctx context.Context, s *Session, src *Source, params map[string]any) (out validated, err error) {
 	if !utf8.Valid(src.Text) { // it would not arrive as it is
 		_, problems := DecodeAnyStep(src)
 		return validated{Problems: problems}, nil
 	}
-	params := map[string]any{"definition": string(src.Text)}
-	if len(variables) > 0 {
-		params["variables"] = variables
-	}
+	params["definition"] = string(src.Text)
 	if err := s.Call(ctx, "sentinel/validate", params, &out); err != nil {
 		return out, err
 	}
@@ -184,6 +190,17 @@ func (a *App) Validation(ctx context.Context, s *Session, src *Source, variables
 // warnings.
 func (a *App) ValidateWith(ctx context.Context, s *Session, src *Source, variables ...string) error {
 	out, err := a.Validation(ctx, s, src, variables...)
+	return a.show(out, err)
+}
+
+// ValidateEdit is ValidateWith for a definition that is going to be stored: errors that the
+// stored one has too do not prevent that.
+func (a *App) ValidateEdit(ctx context.Context, s *Session, src *Source) error {
+	out, err := a.validation(ctx, s, src, map[string]any{"edit": true})
+	return a.show(out, err)
+}
+
+func (a *App) show(out validated, err error) error {
 	if err != nil {
 		return err
 	}

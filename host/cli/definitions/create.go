@@ -13,11 +13,12 @@ import (
 
 // saved is the result of sentinel/create for each sentinel.
 type saved struct {
-	SentinelID sentinels.ID `json:"sentinelId"`
-	Name       string       `json:"name"`
-	Revision   int          `json:"revision"`
-	Hash       string       `json:"hash"`
-	Warning    string       `json:"warning,omitempty"`
+	SentinelID sentinels.ID       `json:"sentinelId"`
+	Name       string             `json:"name"`
+	Revision   int                `json:"revision"`
+	Hash       string             `json:"hash"`
+	Warning    string             `json:"warning,omitempty"`
+	Problems   sentinels.Problems `json:"problems,omitempty"`
 }
 
 // createCommand takes what the specification has: a file, or a name with steps and
@@ -87,14 +88,14 @@ func (a verbs) create(ctx context.Context, src *app.Source, revision int) (err e
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	if err := a.ValidateWith(ctx, s, src); err != nil {
+	if err := a.ValidateEdit(ctx, s, src); err != nil {
 		return err
 	}
 	params := map[string]any{"definition": string(src.Text)}
 	if revision >= 0 {
 		params["revision"] = revision
 	}
-	return app.NameFile(a.keep(ctx, s, params), src)
+	return app.NameFile(a.keep(ctx, s, params, true), src)
 }
 
 // definitionFile reads a definition that must be a file: FILE, a name in the
@@ -115,15 +116,18 @@ func (a verbs) store(ctx context.Context, params map[string]any) (err error) {
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	return a.keep(ctx, s, params)
+	return a.keep(ctx, s, params, false)
 }
 
 // keep stores a sentinel and prints its revision; the same text again is
-// the same revision.
-func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any) error {
+// the same revision. shown is whether its problems have been shown.
+func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any, shown bool) error {
 	var out saved
 	if err := s.Call(ctx, "sentinel/create", params, &out); err != nil {
 		return app.Invalid(err)
+	}
+	if !shown {
+		a.ShowProblems(out.Problems)
 	}
 	if out.Warning != "" {
 		a.Warn(out.Warning)

@@ -24,6 +24,9 @@ type edited struct {
 	Address    string          `json:"address,omitempty"`
 	Note       string          `json:"note,omitempty"`
 	Warning    string          `json:"warning,omitempty"`
+
+	Problems sentinels.Problems `json:"problems,omitempty"`
+	shown    bool               // the problems have been shown
 }
 
 // maxDiff is how many lines of a difference are shown after an edit. Who made
@@ -55,6 +58,9 @@ func (a verbs) editing(ctx context.Context, target, command string, params map[s
 func (a verbs) showEdit(ctx context.Context, s *app.Session, e edited) error {
 	if e.Warning != "" { // in every form, since it is on standard error
 		a.Warn(e.Warning)
+	}
+	if !e.shown {
+		a.ShowProblems(e.Problems)
 	}
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(e)

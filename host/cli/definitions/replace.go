@@ -60,7 +60,7 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	if err := a.ValidateWith(ctx, s, src); err != nil {
+	if err := a.ValidateEdit(ctx, s, src); err != nil {
 		return err
 	}
 	params["definition"] = string(src.Text)
@@ -69,6 +69,7 @@ func (a verbs) update(ctx context.Context, id string, src *app.Source, params ma
 	if err := s.Call(ctx, "sentinel/update", params, &out); err != nil {
 		return app.NameFile(app.Invalid(err), src)
 	}
+	out.shown = true
 	return a.showEdit(ctx, s, out)
 }
 

@@ -13,11 +13,14 @@ import (
 // validateCommand checks against the step types that are live here, those of
 // --plugins too.
 func (a verbs) validateCommand() *cobra.Command {
-	return &cobra.Command{
+	var strict bool
+	c := &cobra.Command{
 		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
 		Args: app.RangeArgs(1, -1, "FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args, strict) },
 	}
+	c.Flags().BoolVar(&strict, "strict", false, "a definition with warnings is not valid")
+	return c
 }
 
 // checked is the result of validate for one file with -o json.
@@ -30,7 +33,7 @@ type checked struct {
 
 // validate checks every file before it returns the exit code. It needs
 // no store and makes none.
-func (a verbs) validate(ctx context.Context, files []string) (err error) {
+func (a verbs) validate(ctx context.Context, files []string, strict bool) (err error) {
 	var sources []*app.Source
 	for _, file := range files {
 		src, err := a.ReadSource(file)
@@ -42,7 +45,7 @@ func (a verbs) validate(ctx context.Context, files []string) (err error) {
 		}
 		sources = append(sources, src)
 	}
-	s, err := a.Scratch(ctx)
+	s, broken, err := a.ScratchAnyway(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,6 +56,9 @@ func (a verbs) validate(ctx context.Context, files []string) (err error) {
 		v, err := a.Validation(ctx, s, src)
 		if err != nil {
 			return err
+		}
+		if strict && len(v.Problems) > 0 {
+			v.Valid = false
 		}
 		if !v.Valid {
 			bad++
@@ -71,6 +77,9 @@ func (a verbs) validate(ctx context.Context, files []string) (err error) {
 	}
 	if err := a.showChecked(results); err != nil {
 		return err
+	}
+	if broken != nil { // the problems of definitions are shown all the same
+		return broken
 	}
 	if bad > 0 {
 		return app.ExitError(app.ExitInvalid)

@@ -22,6 +22,9 @@ type Options struct {
 	// Definitions is called before a definition is edited and after, so that its
 	// file and the store say the same. Default nil: definitions live in no files.
 	Definitions Definitions
+	// Lookup returns a command, for the aliases of its parameters. Default: commands have
+	// none.
+	Lookup func(name string) (command.Command, bool)
 	// Trust decides which files are obeyed. Default: those that are the user's or
 	// root's alone, with the folders above.
 	Trust *trust.Policy

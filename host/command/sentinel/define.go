@@ -32,6 +32,8 @@ type saved struct {
 	Revision   int          `json:"revision"`
 	Hash       string       `json:"hash"`
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
+	// Problems are those that did not prevent the edit.
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (saved, error) {
@@ -43,7 +45,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if in.Revision != nil {
 		expect = *in.Revision
 	}
-	def, problems := f.rt.Decode(src, file)
+	def, problems := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}
@@ -70,7 +72,21 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s)}, nil
+	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(def)}, nil
+}
+
+// remaining returns the problems of a definition that was stored in spite of them, as
+// warnings: an edit that adds an error is refused.
+func (f family) remaining(def *sentinels.Definition) sentinels.Problems {
+	_, problems := f.rt.InspectEdit(sentinels.Encode(def), "")
+	for i := range problems {
+		p := &problems[i]
+		p.Line, p.Column = 0, 0 // the caller does not see this text
+		if !p.IsWarning() {     // of a run, whose definition is not the stored one
+			p.Kind = sentinels.KindWarning
+		}
+	}
+	return problems
 }
 
 // source returns the text of the definition that the parameters name.

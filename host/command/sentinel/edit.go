@@ -150,6 +150,8 @@ type edited struct {
 	Address    string          `json:"address,omitempty" jsonschema:"the step that was touched, as it is addressed now"`
 	Note       string          `json:"note,omitempty" jsonschema:"what the edit does not do"`
 	Warning    string          `json:"warning,omitempty" jsonschema:"what did not work beside the edit itself"`
+	// Problems are those that did not prevent the edit.
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
 // An editor makes another definition of one; it may be called more than once.
@@ -187,15 +189,12 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if err != nil {
 		return edited{}, problemsOf(err)
 	}
-	def, err := f.rt.Decoded(s)
-	if err != nil {
-		return edited{}, err
-	}
+	def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
 	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps)}
 	if s.Revision == before.Revision {
 		out.Note = "the sentinel was like that already"
 	}
-	out.Warning = f.writeBack(ctx, s)
+	out.Warning, out.Problems = f.writeBack(ctx, s), f.remaining(def)
 	return out, nil
 }
 
@@ -211,6 +210,7 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 		return edited{}, problemsOf(err)
 	}
 	out := edited{SentinelID: t.id, Run: t.run, Name: e.Definition.Name, Revision: e.Revision, Edit: e.Edit, Hash: e.Hash, Steps: len(e.Definition.Steps)}
+	out.Problems = f.remaining(e.Definition)
 	// What a person may have expected and does not happen.
 	switch {
 	case e.Definition.Loop.Type == sentinels.LoopOnce:

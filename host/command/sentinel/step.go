@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -117,14 +118,26 @@ func (f family) step(raw json.RawMessage, name string) (*sentinels.Step, error) 
 // step/update means by params is, for a step that calls a command, that
 // command's parameters.
 func (f family) patched(old *sentinels.Step, params json.RawMessage) (*sentinels.Step, error) {
+	bad := func(err error) error {
+		return &abi.Error{Code: abi.BadFields, Field: "params", Message: fmt.Sprintf("update step: params: %v", err)}
+	}
 	patch := unquoted(params)
 	if _, err := strictjson.Members(patch, strictjson.Limits{}); err != nil {
-		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: fmt.Sprintf("update step: params: %v", err)}
+		return nil, bad(err)
 	}
 	name := "params"           // of the parameter, in front of the paths in the step
 	if old.Type == "command" { // its other fields are changed by step
 		name = ""
+		var err error
+		if old, patch, err = f.storedParams(old, patch); err != nil {
+			return nil, bad(err)
+		}
 		patch = append(append([]byte(`{"params":`), patch...), '}')
+	} else {
+		var err error
+		if patch, err = sentinels.StoredNames(patch, old.Type, f.rt.Types()); err != nil {
+			return nil, bad(err)
+		}
 	}
 	text, err := old.MarshalJSON()
 	if err != nil {
@@ -134,6 +147,51 @@ func (f family) patched(old *sentinels.Step, params json.RawMessage) (*sentinels
 		return nil, &abi.Error{Code: abi.BadFields, Field: "params", Message: fmt.Sprintf("update step: %v", err)}
 	}
 	return f.step(text, name)
+}
+
+// storedParams returns the step and the patch of its parameters with the names of the
+// command's parameters in place of aliases, so that the two can be merged.
+func (f family) storedParams(old *sentinels.Step, patch json.RawMessage) (*sentinels.Step, json.RawMessage, error) {
+	var name string
+	if f.opt.Lookup == nil || json.Unmarshal(old.Fields["command"], &name) != nil {
+		return old, patch, nil
+	}
+	cmd, ok := f.opt.Lookup(name)
+	if !ok || len(cmd.Aliases) == 0 {
+		return old, patch, nil
+	}
+	patch, err := storedNames(patch, cmd.Aliases)
+	if err != nil || old.Fields["params"] == nil {
+		return old, patch, err
+	}
+	params, err := storedNames(old.Fields["params"], cmd.Aliases)
+	if err != nil {
+		return old, patch, err
+	}
+	step := *old
+	step.Fields = maps.Clone(old.Fields)
+	step.Fields["params"] = params
+	return &step, patch, nil
+}
+
+// storedNames replaces the names in an object that are aliases.
+func storedNames(object json.RawMessage, aliases map[string]string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if strictjson.Decode(object, &members, strictjson.Limits{}) != nil {
+		return object, nil // not an object: its check says so
+	}
+	for alias, name := range aliases {
+		value, given := members[alias]
+		if !given {
+			continue
+		}
+		if _, both := members[name]; both {
+			return nil, fmt.Errorf("%q and %q are the same parameter; remove one", alias, name)
+		}
+		delete(members, alias)
+		members[name] = value
+	}
+	return json.Marshal(members)
 }
 
 // unquoted takes JSON out of a string, which is how models and shells hand over
@@ -212,8 +270,15 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// resolve returns the address of a step that is named by its address or its id.
+// problemPath turns the path of a step in problems, steps[3].then[0], into its address.
+var problemPath = strings.NewReplacer("[", ".", "]", "")
+
+// resolve returns the address of a step that is named by its address, by its path in
+// problems, or by its id.
 func resolve(d *sentinels.Definition, name string) (string, error) {
+	if path, ok := strings.CutPrefix(name, "steps["); ok {
+		name = problemPath.Replace(path)
+	}
 	// An id may begin with a digit, but is never digits alone.
 	if name[0] >= '0' && name[0] <= '9' {
 		if _, err := strconv.Atoi(strings.Split(name, ".")[0]); err == nil {

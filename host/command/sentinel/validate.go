@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -15,6 +14,8 @@ type validateIn struct {
 	File       string          `json:"file,omitempty" jsonschema:"file that holds the definition, below the workspace or absolute"`
 	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the definition itself; as a string, problems have its lines"`
 	Variables  []string        `json:"variables,omitempty" jsonschema:"variables that a start would set"`
+	Edit       bool            `json:"edit,omitempty" jsonschema:"check it as an edit: errors that the stored sentinel with its id has too are warnings"`
+	Strict     bool            `json:"strict,omitempty" jsonschema:"a definition with warnings is not valid"`
 }
 
 type validated struct {
@@ -23,7 +24,7 @@ type validated struct {
 	Problems   sentinels.Problems `json:"problems" jsonschema:"everything that is wrong, and warnings of a definition that is valid"`
 }
 
-// validate checks a definition against the step types of this process.
+// validate checks a definition against all that this process knows.
 func (f family) validate(_ context.Context, call *command.Call, in validateIn) (validated, error) {
 	if (in.Definition == nil) == (in.File == "") {
 		return validated{}, &abi.Error{Code: abi.BadFields, Message: "validate: give either definition or file"}
@@ -32,14 +33,23 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	if err != nil {
 		return validated{}, err
 	}
-	def, problems := f.rt.Decode(src, file)
-	if len(problems) > 0 {
-		return validated{Problems: problems}, nil
+	inspect := f.rt.Inspect
+	if in.Edit {
+		inspect = f.rt.InspectEdit
 	}
-	types := f.rt.Types()
-	found := sentinels.Check(def, types, in.Variables...).Locate(file, src, types)
-	valid := !slices.ContainsFunc(found, func(p sentinels.Problem) bool { return p.Kind != sentinels.KindWarning })
-	return validated{Valid: valid, SentinelID: def.ID, Problems: append(sentinels.Problems{}, found...)}, nil
+	def, problems := inspect(src, file)
+	out := validated{Valid: len(problems.Errors()) == 0}
+	if out.Valid {
+		out.SentinelID = def.ID
+		types := f.rt.Types()
+		problems = problems.Merge(sentinels.Check(def, types, in.Variables...).Locate(file, src, types))
+		out.Valid = len(problems.Errors()) == 0
+	}
+	out.Problems = append(sentinels.Problems{}, problems...)
+	if in.Strict && len(problems) > 0 {
+		out.Valid = false
+	}
+	return out, nil
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string

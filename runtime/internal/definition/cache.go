@@ -103,9 +103,13 @@ func (s *Store) Decoded(r revision.Stored) (*sentinels.Definition, error) {
 	return def, err
 }
 
-// Decode reads a definition from outside and reports every problem.
+// Decode reads a definition from outside and reports every error.
 func (s *Store) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	return s.opt.Decode(src, file)
+	def, problems := s.opt.Inspect(src, file)
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, errs
+	}
+	return def, nil
 }
 
 // DecodeOptions returns those of the step types that are live now.

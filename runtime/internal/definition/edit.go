@@ -32,7 +32,10 @@ func (s *Store) Edit(ctx context.Context, id sentinels.ID, opt revision.SaveOpti
 		}
 		def, err := s.Decoded(head)
 		if err != nil {
-			return revision.Stored{}, err
+			// A step type is gone: its steps can still be edited, as they are written.
+			if def = sentinels.Lenient(head.Definition, s.opt.DecodeOptions(string(id))); def == nil {
+				return revision.Stored{}, err
+			}
 		}
 		next, err := s.Apply(def, fn)
 		if err != nil {
@@ -58,9 +61,75 @@ func (s *Store) Apply(def *sentinels.Definition, fn EditFunc) (*sentinels.Defini
 		return nil, &abi.Error{Code: abi.BadFields, Field: "id", Message: fmt.Sprintf("edit definition %q: the edit gives it the id %q", def.ID, next.ID),
 			Hint: "an id stays; save a new definition under the other one"}
 	}
-	checked, problems := s.opt.Decode(sentinels.Encode(next), string(def.ID))
-	if len(problems) > 0 {
-		return nil, problems
+	return checked(s.admit(sentinels.Encode(next), string(def.ID), func() []byte { return sentinels.Encode(def) }))
+}
+
+// checked returns problems as an error.
+func checked(def *sentinels.Definition, problems sentinels.Problems) (*sentinels.Definition, error) {
+	return def, problems.Err()
+}
+
+// DecodeEdit decodes a definition that takes the place of the stored one with its id. It
+// is refused for the errors that the stored one does not have.
+func (s *Store) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return s.admit(src, file, nil)
+}
+
+// InspectEdit returns all problems of DecodeEdit. Errors that the stored definition has too
+// are warnings.
+func (s *Store) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return s.inspectEdit(src, file, nil)
+}
+
+// admit decodes the text of an edit, and refuses it for the errors that it adds.
+func (s *Store) admit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.inspectEdit(src, file, before)
+	if errs := problems.Errors(); len(errs) > 0 {
+		return nil, errs
 	}
-	return checked, nil
+	return def, nil
+}
+
+// inspect adds the references that can never have a value to the problems of a text. They
+// are no error of a definition that is started: the start may set variables.
+func (s *Store) inspect(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.opt.Inspect(src, file)
+	if def == nil || len(problems.Errors()) > 0 {
+		return def, problems
+	}
+	types := s.opt.DecodeOptions(file).Types
+	references := sentinels.Check(def, types).Errors()
+	if len(references) == 0 {
+		return def, problems
+	}
+	return def, problems.Merge(references.Locate(file, src, types))
+}
+
+// inspectEdit finds the problems of an edit. before returns the text that is edited, and is
+// called only if there are errors; nil is the stored definition.
+func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.inspect(src, file)
+	errs := problems.Errors()
+	if len(errs) == 0 || def == nil {
+		return def, problems
+	}
+	var old []byte
+	if before != nil {
+		old = before()
+	} else if head, err := s.Get(def.ID); err == nil {
+		old = head.Definition
+	}
+	if old == nil {
+		return def, problems
+	}
+	_, known := s.inspect(old, file)
+	added, older := errs.Added(known.Errors())
+	for i := range older {
+		older[i].Kind, older[i].Message = sentinels.KindWarning, older[i].Message+" (not by this edit: the definition before has it too)"
+	}
+	if len(added) == 0 {
+		// What the format does not know any more is stored as it is written.
+		def = sentinels.Lenient(src, s.opt.DecodeOptions(file))
+	}
+	return def, problems.Warnings().Merge(added).Merge(older)
 }

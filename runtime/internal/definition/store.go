@@ -22,8 +22,9 @@ const Bucket = "definitions"
 type Options struct {
 	Store Tables
 	Keep  int // revisions of each definition that are kept
-	// Decode reads a definition from outside and reports every problem.
-	Decode func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	// Inspect reads a definition from outside and reports every problem, warnings too. The
+	// definition is what could be read of it, nil if that is nothing.
+	Inspect func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
 	// DecodeOptions are those of the step types that are live now.
 	DecodeOptions func(file string) sentinels.DecodeOptions
 	// Writable returns why the engine accepts nothing new, nil if it does.

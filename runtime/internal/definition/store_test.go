@@ -55,8 +55,9 @@ func open(t testing.TB, opt definition.Options) *definition.Store {
 	}
 	opt.Await = func(ctx context.Context, ticket *store.Ticket) error { return ticket.Wait(ctx) }
 	opt.DecodeOptions = decodeOptions
-	opt.Decode = func(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-		return sentinels.Decode(src, decodeOptions(file))
+	opt.Inspect = func(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+		r := sentinels.Inspect(src, decodeOptions(file))
+		return r.Definition, r.Problems
 	}
 	return definition.New(opt)
 }

@@ -53,6 +53,10 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 	if err != nil {
 		return definitionVersion{}, nil, fmt.Errorf("edit run %s: %w", id, err)
 	}
+	// The next iteration executes it, so every step type has to be live.
+	if _, _, err := ex.opt.Definitions.DecodeStored(canonical, def.ID); err != nil {
+		return definitionVersion{}, nil, err
+	}
 	if len(canonical) > sentinels.MaxBytes {
 		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Health      Health
 	Triggers    Triggers
 	Contexts    external.Contexts
+	// Absent returns an error if something that a definition needs is known, but not here.
+	Absent func(*sentinels.Definition) error
 	// OnInterrupt decides about calls in doubt where nothing else does.
 	OnInterrupt sentinels.Interrupt
 	// Unclean reports that the last process ended without closing the store.

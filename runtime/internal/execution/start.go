@@ -81,6 +81,9 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 			return "", err
 		}
 	}
+	if err := ex.opt.Absent(def); err != nil {
+		return "", err
+	}
 	begin, err := ex.runStart(def, opt)
 	if err != nil {
 		return "", err

@@ -13,9 +13,11 @@ import (
 
 // Validate returns the problems that plugins find in the fields of their steps, and
 // the commands that steps name and their plugins may not call. A plugin can say what a
-// schema cannot, such as that one of two fields is needed. commands may be nil.
-func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands external.Commands) sentinels.Problems {
-	v := validation{commands: commands, table: s.Use()}
+// schema cannot, such as that one of two fields is needed. commands may be nil. A plugin
+// is not asked about the steps at the paths for which broken is true: their fields do not
+// match its schema.
+func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands external.Commands, broken func(path string) bool) sentinels.Problems {
+	v := validation{commands: commands, table: s.Use(), broken: broken}
 	defer s.Done(v.table)
 	v.steps(ctx, "steps", def.Steps)
 	return v.problems
@@ -25,6 +27,7 @@ func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands 
 type validation struct {
 	commands external.Commands
 	table    *Table
+	broken   func(path string) bool
 	problems sentinels.Problems
 }
 
@@ -36,17 +39,8 @@ func (v *validation) steps(ctx context.Context, path string, steps []sentinels.S
 			continue // decoding has reported it
 		}
 		v.checkGrant(mod, at, step)
-		_, marks := mod.Fields(step.Type)
-		fields, err := guestFields(step, marks)
-		if err == nil {
-			found, failed := mod.Validate(ctx, string(step.Type), fields)
-			for _, p := range found {
-				v.problems = append(v.problems, sentinels.Problem{Path: joinPath(at, p.Field), Kind: "plugin", Message: p.Message, Hint: p.Hint})
-			}
-			err = failed
-		}
-		if err != nil {
-			v.problems = append(v.problems, sentinels.Problem{Path: at, Kind: "plugin", Message: fmt.Sprintf("plugin of step type %q: %v", step.Type, err)})
+		if !v.broken(at) {
+			v.ask(ctx, mod, at, step)
 		}
 		names := make([]string, 0, len(step.Blocks))
 		for name := range step.Blocks {
@@ -56,6 +50,22 @@ func (v *validation) steps(ctx context.Context, path string, steps []sentinels.S
 		for _, name := range names {
 			v.steps(ctx, joinPath(at, blockPath(name)), step.Blocks[name])
 		}
+	}
+}
+
+// ask adds the problems that the plugin of a step finds.
+func (v *validation) ask(ctx context.Context, mod *Module, at string, step *sentinels.Step) {
+	_, marks := mod.Fields(step.Type)
+	fields, err := guestFields(step, marks)
+	if err == nil {
+		found, failed := mod.Validate(ctx, string(step.Type), fields)
+		for _, p := range found {
+			v.problems = append(v.problems, sentinels.Problem{Path: joinPath(at, p.Field), Kind: "plugin", Message: p.Message, Hint: p.Hint})
+		}
+		err = failed
+	}
+	if err != nil {
+		v.problems = append(v.problems, sentinels.Problem{Path: at, Kind: "plugin", Message: fmt.Sprintf("plugin of step type %q: %v", step.Type, err)})
 	}
 }
 

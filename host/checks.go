@@ -1,0 +1,49 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/validation"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// checks are what this host knows of the names in definitions. With a cassette, models are
+// those that were recorded.
+func (h *Host) checks() runtime.Checks {
+	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored}
+	if h.models.live != nil && !h.opt.AnyModel {
+		c.Model = h.models.live.Check
+	}
+	return c
+}
+
+// stored reports whether a sentinel is in the store or has a file in the project's folder,
+// and returns similar ids if it is neither.
+func (h *Host) stored(id sentinels.ID) (near []string, ok bool) {
+	if h.rt == nil {
+		return nil, true // the store is being opened
+	}
+	if _, err := h.rt.Definition(id); err == nil {
+		return nil, true
+	}
+	for _, ext := range []string{".json", ".jsonc"} {
+		if !id.Valid() {
+			break // its file would be elsewhere
+		}
+		if _, err := os.Stat(filepath.Join(h.dir, "sentinels", string(id)+ext)); err == nil {
+			return nil, true
+		}
+	}
+	all, err := h.rt.Definitions()
+	if err != nil {
+		return nil, true // what cannot be read is reported elsewhere
+	}
+	ids := make([]string, len(all))
+	for i, s := range all {
+		ids[i] = string(s.ID)
+	}
+	return sentinels.Suggest(string(id), ids), false
+}

@@ -1,0 +1,237 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// CheckParams returns the problems of the parameters with which a step calls a command.
+// Their paths begin in the parameters. A text for which deferred is true has its value
+// only when the step is executed, so it is accepted as any value; in parameters that the
+// command gets as they are written it is a text.
+func (r *Registry) CheckParams(name string, params json.RawMessage, deferred func(text string) bool) sentinels.Problems {
+	e := r.find(name)
+	if e == nil {
+		return nil
+	}
+	value, err := decodeParams(params)
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil // the schema of the step type reports it
+	}
+	c := paramCheck{e: e, deferred: deferred, written: map[string]string{}}
+	for alias, stored := range e.Aliases {
+		v, given := object[alias]
+		if !given {
+			continue
+		}
+		if _, both := object[stored]; both {
+			c.add(alias, sentinels.KindDuplicate, "remove one of them", "%q and %q are the same parameter", alias, stored)
+			continue
+		}
+		delete(object, alias)
+		object[stored] = v
+		c.written[stored] = alias
+	}
+	c.params = coercer{root: e.shape}.coerce(e.shape, object, 0)
+	if err := e.schema.Validate(c.params); err != nil {
+		if invalid, ok := err.(*jsonschema.ValidationError); ok {
+			c.found = append(c.found, c.collect(invalid)...)
+		}
+	}
+	slices.SortStableFunc(c.found, func(a, b sentinels.Problem) int { return strings.Compare(a.Path, b.Path) })
+	return c.found
+}
+
+// A paramCheck collects the problems of the parameters of one step.
+type paramCheck struct {
+	e        *entry
+	params   any
+	deferred func(string) bool
+	written  map[string]string // aliases that the step uses, by parameter
+	found    sentinels.Problems
+}
+
+func (c *paramCheck) add(path string, kind sentinels.Kind, hint, format string, args ...any) {
+	c.found = append(c.found, sentinels.Problem{Path: path, Kind: kind, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// path writes a location with the names that the step uses.
+func (c *paramCheck) path(location []string) string {
+	if len(location) > 0 && c.written[location[0]] != "" {
+		location = append([]string{c.written[location[0]]}, location[1:]...)
+	}
+	return fieldPath(location)
+}
+
+// at returns the value at a location, and whether it is known only at run time.
+func (c *paramCheck) at(location []string) (value any, later bool) {
+	value = c.params
+	for _, part := range location {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[part]
+		case []any:
+			if i, err := strconv.Atoi(part); err == nil && i < len(v) {
+				value = v[i]
+			}
+		}
+	}
+	text, ok := value.(string)
+	return value, ok && len(location) > 0 && !slices.Contains(c.e.Raw, location[0]) && c.deferred(text)
+}
+
+// collect returns the problems below an error of the schema, none if all values in
+// question are known only at run time.
+func (c *paramCheck) collect(v *jsonschema.ValidationError) (out sentinels.Problems) {
+	value, later := c.at(v.InstanceLocation)
+	if later {
+		return nil
+	}
+	path := c.path(v.InstanceLocation)
+	one := func(kind sentinels.Kind, hint, format string, args ...any) sentinels.Problems {
+		return sentinels.Problems{{Path: path, Kind: kind, Hint: hint, Message: fmt.Sprintf(format, args...)}}
+	}
+	switch k := v.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		for i, cause := range v.Causes {
+			found := c.collect(cause)
+			if len(found) == 0 {
+				return nil
+			}
+			if i == 0 || len(found) < len(out) {
+				out = found
+			}
+		}
+		if len(v.Causes) > 0 {
+			return out
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			out = append(out, one(sentinels.KindMissing, c.takes(), "command %q needs the parameter %q", c.e.Name, fieldPath(append(slices.Clone(v.InstanceLocation), name)))...)
+		}
+		return out
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			p := sentinels.Problem{Path: c.path(append(slices.Clone(v.InstanceLocation), name)), Kind: sentinels.KindUnknown,
+				Message: fmt.Sprintf("command %q has no parameter %q", c.e.Name, name)}
+			if len(v.InstanceLocation) == 0 {
+				p.Hint = c.near(name)
+			}
+			out = append(out, p)
+		}
+		return out
+	case *kind.Type:
+		return one(sentinels.KindType, "", "is %s, want %s", typeName(value), typeNames(k.Want))
+	case *kind.Enum:
+		return one(sentinels.KindUnknown, enumHint(value, k.Want), "unknown value %s", list([]any{value}))
+	}
+	if len(v.Causes) == 0 {
+		return one(sentinels.KindValue, "", "%s", reason(v))
+	}
+	for _, cause := range v.Causes {
+		out = append(out, c.collect(cause)...)
+	}
+	return out
+}
+
+// near suggests a parameter for an unknown one, or lists all.
+func (c *paramCheck) near(unknown string) string {
+	if near := sentinels.Suggest(unknown, slices.Concat(c.e.properties, slices.Sorted(maps.Keys(c.e.Aliases)))); len(near) > 0 {
+		return fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return c.takes()
+}
+
+// takes lists the parameters.
+func (c *paramCheck) takes() string {
+	if len(c.e.properties) == 0 {
+		return "it takes no parameters"
+	}
+	return "it takes " + strings.Join(c.e.properties, ", ")
+}
+
+// enumHint suggests a value for an unknown one, or lists all.
+func enumHint(value any, want []any) string {
+	var words []string
+	for _, w := range want {
+		if s, ok := w.(string); ok {
+			words = append(words, s)
+		}
+	}
+	if text, ok := value.(string); ok {
+		if near := sentinels.Suggest(text, words); len(near) > 0 {
+			return fmt.Sprintf("did you mean %q?", near[0])
+		}
+	}
+	return "one of " + list(want)
+}
+
+// typeName returns the JSON type of a value with its article.
+func typeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}
+
+// typeNames returns the names of JSON types as typeName does.
+func typeNames(types []string) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		switch t {
+		case "null":
+			names[i] = t
+		case "integer":
+			names[i] = "a whole number"
+		case "array", "object":
+			names[i] = "an " + t
+		default:
+			names[i] = "a " + t
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// Nearest returns a similar name for that of a command which does not exist, "" for none.
+func (r *Registry) Nearest(name string) string {
+	var names []string
+	for _, c := range r.List() {
+		names = append(names, c.Name)
+	}
+	return nearestCommand(name, names)
+}
+
+// Like returns the names of the commands in the family of a name, or else the families
+// that exist.
+func (r *Registry) Like(name string) (commands, families []string) {
+	own, _, _ := strings.Cut(name, "/")
+	for _, c := range r.List() {
+		family, _, ok := strings.Cut(c.Name, "/")
+		switch {
+		case ok && family == own:
+			commands = append(commands, c.Name)
+		case ok && !slices.Contains(families, family):
+			families = append(families, family)
+		}
+	}
+	return commands, families
+}

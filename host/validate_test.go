@@ -1,0 +1,274 @@
+package host_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// environment is a host with the given variables only.
+func environment(pairs ...string) host.Options {
+	env := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		env[pairs[i]] = pairs[i+1]
+	}
+	return host.Options{Getenv: func(name string) string { return env[name] }, Environ: func() []string { return nil }}
+}
+
+// validated calls sentinel/validate and returns each problem with its hint on one line,
+// warnings marked.
+func validated(t *testing.T, h *host.Host, definition string, params map[string]any) (valid bool, lines []string) {
+	t.Helper()
+	all := map[string]any{"definition": definition}
+	for name, value := range params {
+		all[name] = value
+	}
+	in, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := h.Call(t.Context(), "sentinel/validate", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		Valid    bool
+		Problems sentinels.Problems
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range out.Problems {
+		if p.Line == 0 || p.Column == 0 {
+			t.Errorf("without a place: %v", p)
+		}
+		p.File, p.Line, p.Column = "", 0, 0
+		line := p.String()
+		if p.IsWarning() {
+			line = "warning " + line
+		}
+		if p.Hint != "" {
+			line += " | " + p.Hint
+		}
+		lines = append(lines, line)
+	}
+	return out.Valid, lines
+}
+
+// TestValidatePlaces: "Messages have places", also in a text with aliases and comments.
+func TestValidatePlaces(t *testing.T) {
+	h := open(t, environment())
+	_, problems := h.Runtime().Inspect([]byte(`{"name": "n", // a comment
+  "pipeline": [
+    {"command": "code/reed"},
+    {"if": "true", "then": [{"command": "code/git", "params": {"operation": "x"}}]},
+    {"type": "sentinel", "pipeline": {"steps": [{"type": "shell"}]}}
+  ]}`), "n.json")
+	var got []string
+	for _, p := range problems {
+		got = append(got, strings.SplitAfterN(p.String(), ": ", 3)[0]+p.Path)
+	}
+	want := []string{"n.json:3:17: steps[0].command", "n.json:4:77: steps[1].then[0].params.operation", "n.json:5:49: steps[2].definition.steps[0].command"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestValidateKnows: "validate knows what the binary knows".
+func TestValidateKnows(t *testing.T) {
+	h := open(t, environment("OPENAI_API_KEY", "sk-test-0123456789abcdef"))
+	if _, err := h.Call(t.Context(), "sentinel/create", json.RawMessage(`{"name": "child", "steps": [{"cmd": "true"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	const llm = `{"type": "llm", "prompt": "p", "model": "ollama/x"`
+	for _, c := range []struct {
+		says string // the sentence of the specification
+		step string
+		want []string
+	}{
+		{"commands", `{"command": "code/reed"}`, []string{`steps[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
+		{"commands", `{"command": "code/zzzzzzzz"}`, []string{`steps[0].command: unknown command "code/zzzzzzzz" | known: code/diff, code/edit, …`}},
+		{"commands", `{"command": "xxxx/yyyyyyyy"}`, []string{"steps[0].command: unknown command \"xxxx/yyyyyyyy\" | commands begin with ai/, code/, …"}},
+		{"commands", `{"command": "$which"}`, []string{`warning steps[0].command: $which is never set | declare it under "inputs", or write "$$" for a dollar`}},
+		{`"command": "ls -la" asks "did you mean type shell?"`, `{"command": "ls -la"}`, []string{`steps[0].command: unknown command "ls -la" | did you mean type "shell"?`}},
+		{`"command": "ls -la" asks "did you mean type shell?"`, `{"command": "make"}`, []string{`steps[0].command: unknown command "make" | did you mean type "shell"?`}},
+		{`{"cmd": "ls"} is a shell step`, `{"cmd": "ls"}`, nil},
+		{"parameters", `{"command": "code/read"}`, []string{`steps[0]: command "code/read" needs the parameter "path" | it takes limit, numbered, …`}},
+		{"parameters", `{"command": "code/read", "params": {"pth": "a", "path": "b"}}`, []string{`steps[0].params.pth: command "code/read" has no parameter "pth" | did you mean "path"?`}},
+		{"type ... where no reference stands", `{"command": "code/git", "params": {"operation": "log", "limit": "many"}}`, []string{`steps[0].params.limit: is a string, want a whole number`}},
+		{"type ... where no reference stands", `{"command": "code/git", "params": {"operation": "log", "limit": "$iteration"}}`, nil},
+		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "statsu"}}`, []string{`steps[0].params.operation: unknown value "statsu" | did you mean "status"?`}},
+		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "$event.x"}}`, nil},
+		{"parameters", `{"command": "code/shell/execute", "params": {"command": "ls", "env": {"A": ["x"]}}}`, []string{`steps[0].params.env.A: is an array, want a string`}},
+		{"tools", `{"type": "llm", "prompt": "p", "model": "ollama/x", "tools": ["code/raed", "code/*", "cod/*", "*"]}`, []string{
+			`steps[0].tools[0]: unknown tool "code/raed" | did you mean "code/read"?`,
+			`steps[0].tools[2]: no command is in "cod/*" | did you mean "code/*"?`}},
+		{"models", `{"type": "llm", "prompt": "p", "model": "openia/gpt"}`, []string{`steps[0].model: unknown provider "openia" | did you mean "openai/gpt"?`}},
+		{"models", `{"type": "llm", "prompt": "p", "model": "$event.model"}`, nil},
+		{"models", `{"type": "llm", "prompt": "p", "model": "best"}`, []string{`steps[0].model: unknown model "best" | write provider/name with one of the providers ollama, openai, anthropic`}},
+		{"models", `{"type": "llm", "prompt": "p", "model": "openai/gpt-6-soll"}`, []string{`warning steps[0].model: the table of models does not have "openai/gpt-6-soll" | did you mean "openai/gpt-6-sol"?`}},
+		{"a model without a key ... is a warning", `{"type": "llm", "prompt": "p", "model": "anthropic/claude-sonnet-5-5"}`, []string{`warning steps[0].model: model "anthropic/claude-sonnet-5-5": provider "anthropic" is not configured | set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL`}},
+		{"step types", `{"type": "conditon", "check": "true", "then": [{"command": "code/reed"}]}`, []string{
+			`steps[0].type: unknown step type "conditon" | did you mean "condition"?`,
+			`steps[0].then[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
+		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
+			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait`,
+			`steps[1].command: want command or argv`,
+			`steps[2].command: unknown command "nope/x" | commands begin with ai/, code/, …`}},
+		{"$refs", `{"definition": {"$ref": "child"}}`, nil},
+		{"a $ref not yet stored ... is a warning", `{"definition": {"$ref": "chidl"}}`, []string{`warning steps[0].definition.$ref: no sentinel "chidl" is stored here | did you mean "child"? Else a run can start when it is stored: sentinel create FILE`}},
+		{"problems of nested definitions", `{"definition": {"steps": [{"command": "code/reed"}, {"type": "shell"}, ` + llm + `, "tools": ["x/*"]}]}}`, []string{
+			`steps[0].definition.steps[0].command: unknown command "code/reed" | did you mean "code/read"?`,
+			`steps[0].definition.steps[1].command: want command or argv`,
+			`steps[0].definition.steps[2].tools[0]: no command is in "x/*" | commands begin with ai/, code/, …`}},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			valid, got := validated(t, h, `{"name": "n", "steps": [`+c.step+`]}`, nil)
+			for i := range min(len(got), len(c.want)) {
+				if prefix, cut := strings.CutSuffix(c.want[i], "…"); cut && strings.HasPrefix(got[i], prefix) {
+					got[i] = c.want[i]
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.step, diff)
+			}
+			wantValid := true
+			for _, line := range c.want {
+				wantValid = wantValid && strings.HasPrefix(line, "warning ")
+			}
+			if valid != wantValid {
+				t.Errorf("valid: %v", valid)
+			}
+		})
+	}
+}
+
+// TestValidateOutputs: "fields of known outputs" and "A field that an output with a closed
+// schema cannot have (exit_code) is an error of validate".
+func TestValidateOutputs(t *testing.T) {
+	h := open(t, environment("OLLAMA_HOST", "127.0.0.1:1"))
+	const shell = `{"type": "shell", "command": "make", "outputTo": "r"}, `
+	for _, c := range []struct{ steps, at, field string }{
+		{shell + `{"if": "$r.exit_code === 0", "then": []}`, "steps[1].check: $r.exit_code", "exit_code"},
+		{shell + `{"if": "$r?.exitcode", "then": []}`, "steps[1].check: $r?.exitcode", "exitcode"},
+		{shell + `{"prompt": "why $r.outptu?"}`, "steps[1].prompt: $r.outptu", "outptu"},
+		{shell + `{"cmd": "echo $r.outptu"}`, "steps[1].command: $r.outptu", "outptu"},
+		{shell + `{"cmd": "true", "condition": "!$r.sucess"}`, "steps[1].condition: $r.sucess", "sucess"},
+		{shell + `{"event": "e", "data": {"a": ["$r.code"]}}`, "steps[1].data: $r.code", "code"},
+		{`{"command": "code/git", "params": {"operation": "status"}, "outputTo": "r"}, {"prompt": "$r.brunch"}`, "steps[1].prompt: $r.brunch", "brunch"},
+		{`{"type": "shell", "command": "a", "outputTo": "r", "onError": "skip"}, {"prompt": "$r.skipped $r.exit"}`, "steps[1].prompt: $r.exit", "exit"},
+		// What may have any field, or has it.
+		{shell + `{"prompt": "$r.exitCode, $r.output and $$r.x"}`, "", ""},
+		{shell + `{"if": "$r.output.trim() === '$r.nope' && $r.output.length", "then": []}`, "", ""},
+		{shell + `{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
+		{`{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
+		{`{"command": "data/read", "params": {"collection": "c", "id": "x"}, "outputTo": "r"}, {"prompt": "$r.document.data.mine"}`, "", ""},
+	} {
+		_, got := validated(t, h, `{"name": "n", "steps": [`+c.steps+`]}`, nil)
+		switch {
+		case c.at == "" && len(got) > 0:
+			t.Errorf("%s: %q", c.steps, got)
+		case c.at != "" && (len(got) != 1 || !strings.Contains(got[0], c.at+`: $r has no field "`+c.field+`"; it has `) || !strings.Contains(got[0], ", ")):
+			t.Errorf("%s: %q", c.steps, got)
+		}
+	}
+	_, got := validated(t, h, `{"name": "n", "steps": [{"cmd": "make", "outputTo": "b"}], "loop": {"type": "until", "check": "$b.exit_code === 0"}, "safety": {"maxIterations": 2}}`, nil)
+	if len(got) != 1 || !strings.Contains(got[0], "loop.check: $b.exit_code: $b has no field") || !strings.Contains(got[0], `did you mean "$b.exitCode"?`) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestValidateHighlights: the tools of a definition are "never a filter", so an unknown one
+// is a warning.
+func TestValidateHighlights(t *testing.T) {
+	h := open(t, environment())
+	valid, got := validated(t, h, `{"name": "n", "tools": ["code/read", "code/raed"], "steps": []}`, nil)
+	if !valid || len(got) != 1 || got[0] != `warning tools[1]: unknown tool "code/raed" | did you mean "code/read"?` {
+		t.Errorf("%v %q", valid, got)
+	}
+}
+
+// TestValidatePrices: "models and prices (what is known but absent here is a warning)".
+func TestValidatePrices(t *testing.T) {
+	h := open(t, environment("OPENAI_BASE_URL", "https://gateway.example.com/v1"))
+	_, got := validated(t, h, `{"name": "n", "budget": {"costUsd": 1}, "steps": [{"prompt": "p", "model": "openai/mine"}, {"prompt": "p", "model": "openai/gpt-6-sol"}]}`, nil)
+	if len(got) != 1 || !strings.HasPrefix(got[0], `warning steps[0].model: the price of model "openai/mine" is not known, so budget.costUsd refuses its calls | `) {
+		t.Errorf("%q", got)
+	}
+	_, got = validated(t, h, `{"name": "n", "steps": [{"prompt": "p", "model": "openai/mine"}]}`, nil)
+	if len(got) > 0 {
+		t.Errorf("without costUsd: %q", got)
+	}
+	h = open(t, environment())
+	_, got = validated(t, h, `{"name": "n", "steps": [{"prompt": "p"}]}`, nil)
+	if len(got) != 1 || !strings.HasPrefix(got[0], `warning steps[0].model: no model is configured, and the step names none | set OLLAMA_HOST`) {
+		t.Errorf("without any model: %q", got)
+	}
+}
+
+// TestValidateStrict: "--strict makes warnings errors", here the parameter of the command.
+func TestValidateStrict(t *testing.T) {
+	h := open(t, environment())
+	const text = `{"name": "n", "steps": [{"definition": {"$ref": "later"}}]}`
+	if valid, got := validated(t, h, text, nil); !valid || len(got) != 1 {
+		t.Errorf("%v %q", valid, got)
+	}
+	if valid, got := validated(t, h, text, map[string]any{"strict": true}); valid || len(got) != 1 {
+		t.Errorf("strict: %v %q", valid, got)
+	}
+	if valid, _ := validated(t, h, `{"name": "n", "steps": []}`, map[string]any{"strict": true}); !valid {
+		t.Error("a definition without warnings is not valid")
+	}
+}
+
+// TestAbsentRefusedAtStart: "What is known but absent here (a plugin not loaded, a model
+// without a key, a $ref not yet stored) is a warning, and a refusal at start."
+func TestAbsentRefusedAtStart(t *testing.T) {
+	h := open(t, environment())
+	for step, want := range map[string]string{
+		`{"definition": {"$ref": "later"}}`:                                                        `start "n": steps[0].definition.$ref: no sentinel "later" is stored here`,
+		`{"prompt": "p", "model": "openai/gpt-6-sol"}`:                                             `start "n": steps[0].model: model "openai/gpt-6-sol": provider "openai" is not configured`,
+		`{"definition": {"steps": [{"if": "true", "then": [{"definition": {"$ref": "later"}}]}]}}`: `start "n": steps[0].definition.steps[0].then[0].definition.$ref: no sentinel "later" is stored here`,
+	} {
+		def, problems := h.Runtime().Decode([]byte(`{"name": "n", "steps": [`+step+`]}`), "n.json")
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", step, problems)
+			continue
+		}
+		if _, err := h.Runtime().Save(t.Context(), def, runtime.AnyRevision); err != nil {
+			t.Errorf("%s: save: %v", step, err)
+		}
+		_, err := h.Call(t.Context(), "sentinel/start", json.RawMessage(`{"sentinelId": "n"}`))
+		if abi.CodeOf(err) != abi.NotFound || err.Error() != want {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+	if _, err := h.Call(t.Context(), "sentinel/create", json.RawMessage(`{"name": "later", "steps": []}`)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, h, `{"name": "n", "steps": [{"definition": {"$ref": "later"}}]}`, "")
+}
+
+// TestValidateStrictHTTP: "--strict makes warnings errors", here over HTTP.
+func TestValidateStrictHTTP(t *testing.T) {
+	h := open(t, environment())
+	srv := serve(t, h)
+	for body, want := range map[string]bool{
+		`{"definition": {"name": "n", "tools": ["no/tool"], "steps": []}}`:                 true,
+		`{"definition": {"name": "n", "tools": ["no/tool"], "steps": []}, "strict": true}`: false,
+	} {
+		var out struct{ Valid bool }
+		caller(t, srv, http.StatusOK)("POST", "/v1/commands/sentinel/validate", body, &out)
+		if out.Valid != want {
+			t.Errorf("%s: valid %v", body, out.Valid)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// Package validation checks definitions against what a host has: commands and their
+// parameters, tools, models, stored sentinels, and the fields of outputs that are known.
+package validation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// A Checker finds the problems of definitions. It makes no requests.
+//
+// # Concurrency
+//
+// Safe for concurrent use if its functions are.
+type Checker struct {
+	// Commands returns the registry, nil while the host is being opened: then commands and
+	// tools are not checked.
+	Commands func() *command.Registry
+	// Model returns what is wrong with the name of a model, and whether its price is known.
+	// Default nil: any name is accepted.
+	Model func(ref string) (problem *sentinels.Problem, priced bool)
+	// Stored reports whether a sentinel is stored, and similar ids if it is not.
+	Stored func(id sentinels.ID) (near []string, ok bool)
+}
+
+// modelStep is the step type with a field for the name of a model.
+const modelStep = "llm"
+
+// Definition returns all problems of d, without those of definitions nested in it.
+func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
+	v := &check{Checker: c, types: types, definition: d, commands: c.Commands()}
+	if v.commands != nil {
+		v.highlights(d.Tools)
+	}
+	d.EachStep(func(path string, s *sentinels.Step) {
+		v.absent(path, s)
+		if v.commands == nil {
+			return
+		}
+		spec, ok := types.Lookup(s.Type)
+		if !ok {
+			return
+		}
+		for _, mark := range spec.Marks() {
+			switch mark.Mark {
+			case abi.MarkParams:
+				v.call(path, mark.Path, s)
+			case abi.MarkTools:
+				v.tools(path+"."+mark.Path, s.Fields[mark.Path], sentinels.KindUnknown)
+			}
+		}
+	})
+	if v.commands != nil {
+		v.outputs()
+	}
+	return v.found
+}
+
+// Absent returns the problems of kind [sentinels.KindAbsent].
+func (c Checker) Absent(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
+	v := &check{Checker: c, types: types, definition: d}
+	d.EachStep(v.absent)
+	return slices.DeleteFunc(v.found, func(p sentinels.Problem) bool { return p.Kind != sentinels.KindAbsent })
+}
+
+// A check collects the problems of one definition.
+type check struct {
+	Checker
+	types      *sentinels.TypeSet
+	definition *sentinels.Definition
+	commands   *command.Registry
+	found      sentinels.Problems
+}
+
+func (v *check) add(path string, kind sentinels.Kind, hint, format string, args ...any) {
+	v.found = append(v.found, sentinels.Problem{Path: path, Kind: kind, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// absent checks what may be missing on this host although it exists: models and stored
+// sentinels.
+func (v *check) absent(path string, s *sentinels.Step) {
+	if s.Type == modelStep && v.Model != nil {
+		v.models(path+".model", s.Fields["model"])
+	}
+	spec, ok := v.types.Lookup(s.Type)
+	if !ok || v.Stored == nil {
+		return
+	}
+	for _, mark := range spec.Marks() {
+		if mark.Mark != abi.MarkDefinition {
+			continue
+		}
+		id := sentinels.RefOf(s.Fields[mark.Path])
+		if id == "" || id == v.definition.ID {
+			continue
+		}
+		if near, stored := v.Stored(id); !stored {
+			hint := "a run can start when it is stored: sentinel create FILE"
+			if len(near) > 0 {
+				hint = fmt.Sprintf("did you mean %q? Else %s", near[0], hint)
+			}
+			v.add(path+"."+mark.Path+".$ref", sentinels.KindAbsent, hint, "no sentinel %q is stored here", id)
+		}
+	}
+}
+
+// models checks the name of a model, or of each in a list.
+func (v *check) models(path string, raw json.RawMessage) {
+	refs := []string{""}
+	if len(raw) > 0 {
+		var one string
+		if json.Unmarshal(raw, &one) == nil {
+			refs[0] = one
+		} else if json.Unmarshal(raw, &refs) != nil {
+			return // the schema reports it
+		}
+	}
+	for _, ref := range refs {
+		if reference.Contains(ref) {
+			continue
+		}
+		problem, priced := v.Model(ref)
+		if problem != nil {
+			v.add(path, problem.Kind, problem.Hint, "%s", problem.Message)
+		} else if !priced && v.definition.Budget.CostUSD > 0 {
+			v.add(path, sentinels.KindWarning, "add it to models.known in the configuration with its price per million tokens, or limit tokens in place of costUsd",
+				"the price of model %q is not known, so budget.costUsd refuses its calls", ref)
+		}
+	}
+}
+
+// call checks the command of a step and the parameters in field.
+func (v *check) call(path, field string, s *sentinels.Step) {
+	var name string
+	if json.Unmarshal(s.Fields["command"], &name) != nil || name == "" || reference.Contains(name) {
+		return
+	}
+	if _, ok := v.commands.Lookup(name); !ok {
+		v.add(path+".command", sentinels.KindUnknown, v.commandHint(name), "unknown command %q", name)
+		return
+	}
+	for _, p := range v.commands.CheckParams(name, s.Fields[field], reference.Contains) {
+		switch {
+		case p.Path == "" && s.Fields[field] == nil:
+			p.Path = path
+		case p.Path == "":
+			p.Path = path + "." + field
+		default:
+			p.Path = path + "." + field + "." + p.Path
+		}
+		v.found = append(v.found, p)
+	}
+}
+
+// commandHint says what was probably meant by the name of a command that does not exist.
+func (v *check) commandHint(name string) string {
+	near := v.commands.Nearest(name)
+	switch {
+	case strings.ContainsAny(name, " \t|&;<>$()=") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
+		return `did you mean type "shell"?`
+	case near != "":
+		return fmt.Sprintf("did you mean %q?", near)
+	case !strings.Contains(name, "/"): // as the name of a program
+		return `did you mean type "shell"?`
+	}
+	return v.known(name)
+}
+
+// known lists the commands in the family of a name, or the families.
+func (v *check) known(name string) string {
+	commands, families := v.commands.Like(name)
+	if len(commands) > 0 {
+		return "known: " + strings.Join(commands, ", ")
+	}
+	return "commands begin with " + strings.Join(families, "/, ") + "/; `sentinel exec --list` lists them"
+}
+
+// tools checks the names and patterns in an allow-list.
+func (v *check) tools(path string, raw json.RawMessage, kind sentinels.Kind) {
+	var names []string
+	if json.Unmarshal(raw, &names) != nil {
+		return // the schema reports it
+	}
+	for i, name := range names {
+		if !reference.Contains(name) {
+			v.tool(fmt.Sprintf("%s[%d]", path, i), name, kind)
+		}
+	}
+}
+
+// highlights checks the definition's own list, which restricts nothing.
+func (v *check) highlights(names []string) {
+	for i, name := range names {
+		v.tool(fmt.Sprintf("tools[%d]", i), name, sentinels.KindWarning)
+	}
+}
+
+func (v *check) tool(path, name string, kind sentinels.Kind) {
+	if name == "*" {
+		return
+	}
+	if family, pattern := strings.CutSuffix(name, "/*"); pattern {
+		commands, families := v.commands.Like(family)
+		if !slices.ContainsFunc(commands, func(c string) bool { return strings.HasPrefix(c, family+"/") }) {
+			hint := v.known(family)
+			if near := sentinels.Suggest(family, families); len(near) > 0 {
+				hint = fmt.Sprintf("did you mean %q?", near[0]+"/*")
+			}
+			v.add(path, kind, hint, "no command is in %q", name)
+		}
+		return
+	}
+	if _, ok := v.commands.Lookup(name); !ok {
+		hint := v.known(name)
+		if near := v.commands.Nearest(name); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		v.add(path, kind, hint, "unknown tool %q", name)
+	}
+}

@@ -1,0 +1,62 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// EachStep calls f for every step with its path, such as "steps[3].then[0]", a step
+// before those nested in it. Steps of inline definitions are not included.
+func (d *Definition) EachStep(f func(path string, s *Step)) { eachStep(d.Steps, "steps", f) }
+
+func eachStep(steps []Step, list string, f func(path string, s *Step)) {
+	for i := range steps {
+		s, at := &steps[i], list+"["+strconv.Itoa(i)+"]"
+		f(at, s)
+		for _, field := range sortedBlocks(s) {
+			name, index, branch := strings.Cut(field, ".")
+			inner := at + "." + name
+			if branch {
+				inner += "[" + index + "]"
+			}
+			eachStep(s.Blocks[field], inner, f)
+		}
+	}
+}
+
+// Walk calls f for the definition and for every inline definition in its steps. prefix
+// is the path of the definition with a dot behind it, "" for d itself.
+func (d *Definition) Walk(types *TypeSet, f func(prefix string, d *Definition)) { d.walk(types, "", f) }
+
+func (d *Definition) walk(types *TypeSet, prefix string, f func(prefix string, d *Definition)) {
+	f(prefix, d)
+	d.EachStep(func(path string, s *Step) {
+		spec, ok := types.Lookup(s.Type)
+		if !ok {
+			return
+		}
+		for _, mark := range spec.Marks() {
+			raw := s.Fields[mark.Path]
+			if mark.Mark != markDefinition || len(raw) == 0 || RefOf(raw) != "" {
+				continue
+			}
+			// What is wrong with its format was reported when d was decoded.
+			if inner := Lenient(raw, DecodeOptions{Types: types}); inner != nil {
+				inner.walk(types, prefix+path+"."+mark.Path+".", f)
+			}
+		}
+	})
+}
+
+// RefOf returns the id in {"$ref": id}, "" for any other value of a field that holds a
+// definition.
+func RefOf(raw json.RawMessage) ID {
+	var ref struct {
+		ID ID `json:"$ref"`
+	}
+	if json.Unmarshal(raw, &ref) != nil {
+		return ""
+	}
+	return ref.ID
+}
