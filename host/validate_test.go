@@ -272,3 +272,40 @@ func TestValidateStrictHTTP(t *testing.T) {
 		}
 	}
 }
+
+// TestValidateTriggers: "options of triggers": each has its place, and all are listed.
+func TestValidateTriggers(t *testing.T) {
+	h := open(t, environment())
+	for trigger, want := range map[string][]string{
+		`{"type": "file", "paths": ["a"], "settelMs": 5}`: {`2:35: trigger.settelMs: a trigger of type "file" has no option "settelMs" | did you mean "settleMs"? known: paths, `},
+		`{"type": "file", "paths": ["a"], "zzzz": 5}`:     {`2:35: trigger.zzzz: a trigger of type "file" has no option "zzzz" | known: paths, `},
+		`{"type": "schedule", "cron": "x", "tz": "UTC", "jitterMs": "5"}`: {
+			`2:2: trigger: cron expression "x": 1 fields`,
+			`2:36: trigger.tz: a trigger of type "schedule" has no option "tz" | known: cronExpression, schedule, cron, timeZone, `,
+			`2:61: trigger.jitterMs: cannot be a string`},
+		`{"type": "event", "evnt": "a:b"}`: {
+			`2:2: trigger: a trigger of type "event" needs "event"`,
+			`2:20: trigger.evnt: a trigger of type "event" has no option "evnt" | did you mean "event"? known: event, filter, `},
+		`{"type": "manual", "debounceMs": "1"}`: {`2:35: trigger.debounceMs: cannot be a string`},
+		`{"type": "fiel"}`:                      {`2:11: trigger.type: unknown value "fiel" | did you mean "file"?`},
+	} {
+		_, problems := h.Runtime().Inspect([]byte("{\"name\": \"n\", \"steps\": [], \"trigger\":\n "+trigger+"}"), "")
+		var got []string
+		for _, p := range problems {
+			line := p.String()
+			if p.Hint != "" {
+				line += " | " + p.Hint
+			}
+			got = append(got, line)
+		}
+		if len(got) != len(want) {
+			t.Errorf("%s: %q", trigger, got)
+			continue
+		}
+		for i := range want {
+			if !strings.HasPrefix(got[i], want[i]) {
+				t.Errorf("%s: %q, want %q", trigger, got[i], want[i])
+			}
+		}
+	}
+}

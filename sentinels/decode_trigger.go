@@ -2,7 +2,10 @@ package sentinels
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -70,12 +73,73 @@ func (d *decoder) trigger(n *node) Trigger {
 	if _, ok := seen[string(kind.Field)]; kind.Field != "" && !ok {
 		d.add(n, KindMissing, "", "a trigger of type %q needs %q", kind.Name, kind.Field)
 	}
-	if len(d.problems) == before && d.opt.CheckTrigger != nil {
-		if err := d.opt.CheckTrigger(t); err != nil {
-			d.add(n, KindValue, "", "%s", err)
-		}
+	if kind.Name != "" && d.opt.CheckTrigger != nil {
+		d.triggerProblems(n, kind, d.opt.CheckTrigger(t), len(d.problems) == before)
 	}
 	return t
+}
+
+// triggerProblems reports what the package of a kind finds. An error about one option has
+// its place; the others only if nothing else is wrong with the trigger, since what is
+// missing or invalid would be reported twice.
+func (d *decoder) triggerProblems(n *node, kind TriggerKind, err error, others bool) {
+	if err == nil {
+		return
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			d.triggerProblems(n, kind, one, others)
+		}
+		return
+	}
+	var option *OptionError
+	if !errors.As(err, &option) {
+		if others {
+			d.add(n, KindValue, "", "%s", err)
+		}
+		return
+	}
+	at, offset, path := n, n.Start, n.Path()
+	name, _, _ := strings.Cut(option.Option, ".")
+	for _, m := range n.Members {
+		if m.Name == name {
+			at, offset, path = m.Value, m.Start, m.Value.Path()
+		}
+	}
+	if option.Known == nil {
+		d.add(at, KindType, "", "%s", option.Problem)
+		return
+	}
+	known := []string{}
+	if f := format.trigger.find(string(kind.Field)); f != nil {
+		known = append(append(known, f.name), f.aliases...)
+	}
+	known = append(known, option.Known...)
+	hint := "known: " + strings.Join(known, ", ")
+	if near := Suggest(option.Option, known); len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "? " + hint
+	}
+	d.addAt(offset, path, KindUnknown, hint, fmt.Sprintf("a trigger of type %q has no option %q", kind.Name, option.Option))
+}
+
+// An OptionError is the problem of one option of a trigger.
+type OptionError struct {
+	Trigger string   // its type
+	Option  string   // the key, with a path below it if there is one
+	Known   []string // the options that the type has, if it has none of that name
+	Problem string   // otherwise, what is wrong with the value
+}
+
+// Error returns the problem with the trigger and the option.
+func (e *OptionError) Error() string {
+	if e.Known == nil {
+		return fmt.Sprintf("trigger %q: option %q %s", e.Trigger, e.Option, e.Problem)
+	}
+	hint := "want one of " + strings.Join(e.Known, ", ")
+	if near := Suggest(e.Option, e.Known); len(near) > 0 {
+		return fmt.Sprintf("trigger %q: unknown option %q, did you mean %q? %s", e.Trigger, e.Option, near[0], hint)
+	}
+	return fmt.Sprintf("trigger %q: unknown option %q: %s", e.Trigger, e.Option, hint)
 }
 
 // triggerType reads the type and returns its kind, an empty one if any type is

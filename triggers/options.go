@@ -1,10 +1,10 @@
 package triggers
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -62,37 +62,29 @@ func ReadCommon(t sentinels.Trigger) (Common, error) {
 	return c, nil
 }
 
-// ReadOptions decodes the options of t into the struct that into points at, by
-// its json tags. A key that neither the struct nor [Common] has is an error.
+// ReadOptions decodes the options of t into the struct that into points at, by its json
+// tags. A key that neither the struct nor [Common] has is an error, and so is a value of
+// another type; the result joins all of them, each a [*sentinels.OptionError] if it is
+// about one key.
 func ReadOptions(t sentinels.Trigger, into any) error {
 	if len(t.Options) == 0 {
 		return nil
 	}
+	var problems []error
+	known := slices.Concat(keysOf(reflect.ValueOf(into).Elem().Interface()), keysOf(Common{}))
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(t.Options, &members); err != nil {
+		return optionError(t.Type, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(known, name) {
+			problems = append(problems, &sentinels.OptionError{Trigger: t.Type, Option: name, Known: known})
+		}
+	}
 	if err := json.Unmarshal(t.Options, into); err != nil {
-		return optionError(t.Type, err)
+		problems = append(problems, optionError(t.Type, err))
 	}
-	known := slices.Concat(keysOf(Common{}), keysOf(reflect.ValueOf(into).Elem().Interface()))
-	d := json.NewDecoder(bytes.NewReader(t.Options))
-	if _, err := d.Token(); err != nil {
-		return optionError(t.Type, err)
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return optionError(t.Type, err)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return optionError(t.Type, err)
-		}
-		if name, _ := key.(string); !slices.Contains(known, name) {
-			if near := sentinels.Suggest(name, known); len(near) > 0 {
-				return fmt.Errorf("trigger %q: unknown option %q, did you mean %q?", t.Type, name, near[0])
-			}
-			return fmt.Errorf("trigger %q: unknown option %q: want one of %s", t.Type, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // keysOf returns the JSON keys of a struct.
@@ -109,7 +101,7 @@ func keysOf(v any) []string {
 
 func optionError(kind string, err error) error {
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return fmt.Errorf("trigger %q: option %q cannot be a %s", kind, wrong.Field, wrong.Value)
+		return &sentinels.OptionError{Trigger: kind, Option: wrong.Field, Problem: "cannot be a " + wrong.Value}
 	}
 	return fmt.Errorf("trigger %q: options: %w", kind, err)
 }

@@ -1,6 +1,7 @@
 package triggers
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -46,8 +47,6 @@ func (s Set) Check(t sentinels.Trigger) error {
 	if !ok {
 		return fmt.Errorf("this host has no triggers of type %q", t.Type)
 	}
-	if _, err := ReadCommon(t); err != nil {
-		return err
-	}
-	return k.Check(t)
+	_, err := ReadCommon(t)
+	return errors.Join(err, k.Check(t))
 }

@@ -79,10 +79,10 @@ func (o options) jitter() time.Duration { return time.Duration(o.JitterMs) * tim
 
 // read reads a trigger and returns all its problems in one error.
 func read(t sentinels.Trigger, since time.Time) (o options, p plan, err error) {
-	if err := triggers.ReadOptions(t, &o); err != nil {
-		return o, nil, err
-	}
 	var problems []error
+	if err := triggers.ReadOptions(t, &o); err != nil {
+		problems = append(problems, err)
+	}
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf(`trigger "schedule": `+format, args...))
 	}

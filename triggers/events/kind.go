@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -25,10 +26,12 @@ func (Kind) Describe() triggers.Description {
 // Check reports problems of the pattern and the options of t. An event trigger
 // has only the common options.
 func (Kind) Check(t sentinels.Trigger) error {
+	problems := triggers.ReadOptions(t, &struct{}{})
 	if !sentinels.ValidPattern(t.Event) {
-		return fmt.Errorf("trigger \"event\": invalid event pattern %q: want names separated by colons, where * is one name and a final ** the rest", t.Event)
+		invalid := fmt.Errorf("trigger \"event\": invalid event pattern %q: want names separated by colons, where * is one name and a final ** the rest", t.Event)
+		problems = errors.Join(invalid, problems)
 	}
-	return triggers.ReadOptions(t, &struct{}{})
+	return problems
 }
 
 // Arm prepares a trigger. It reads the event log from behind the newest event
