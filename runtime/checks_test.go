@@ -53,10 +53,10 @@ func TestEditAddsErrors(t *testing.T) {
 	if _, problems := rt.Decode([]byte(oneBad), "d.json"); len(problems) != 1 || problems[0].String() != "d.json:1:65: steps[0].name: is bad" {
 		t.Errorf("new: %v", problems)
 	}
-	if _, problems := rt.DecodeEdit([]byte(oneBad), "d.json"); len(problems) > 0 {
+	if _, problems, older := rt.DecodeEdit([]byte(oneBad), "d.json"); len(problems) > 0 || len(older) != 1 {
 		t.Errorf("the stored text again: %v", problems)
 	}
-	if _, problems := rt.DecodeEdit([]byte(twoBad), "d.json"); len(problems) != 1 || !strings.HasPrefix(problems[0].Path, "steps[2]") {
+	if _, problems, _ := rt.DecodeEdit([]byte(twoBad), "d.json"); len(problems) != 1 || !strings.HasPrefix(problems[0].Path, "steps[2]") {
 		t.Errorf("one more: %v", problems)
 	}
 	add := func(name string) error {

@@ -83,8 +83,9 @@ func (rt *Runtime) Inspect(src []byte, file string) (*sentinels.Definition, sent
 
 // DecodeEdit decodes a definition that takes the place of the stored one with its id. It
 // is refused for the errors that the stored one does not have; a definition that became
-// invalid because the host changed can still be edited.
-func (rt *Runtime) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+// invalid because the host changed can still be edited. Errors that both have are older,
+// as warnings.
+func (rt *Runtime) DecodeEdit(src []byte, file string) (def *sentinels.Definition, problems, older sentinels.Problems) {
 	return rt.definitions.DecodeEdit(src, file)
 }
 

@@ -109,8 +109,8 @@ func TestDroppedIntoServe(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(string(out), "sentinel plugin allow "+name) {
-				t.Errorf("it asks for something without a hint what to do: %v\n%s", err, out)
+			if !strings.Contains(string(out), "sentinel plugin allow "+name) {
+				t.Errorf("it asks for something without a hint what to do:\n%s", out)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ type State string
 
 // The states of a file.
 const (
-	Live      State = "live"      // its content is in use
+	Live      State = "live"      // its content is in use; problems are those that the stored definition had before
 	Invalid   State = "invalid"   // it has problems; its last valid content stays live, if there was one
 	Compiling State = "compiling" // a plugin that is being compiled; the version before it stays live, if there was one
 	Waiting   State = "waiting"   // a plugin that the operator has to allow; the version before it stays live, if there was one

@@ -15,7 +15,7 @@ import (
 
 // Definitions are the stored sentinels. [*runtime.Runtime] is one.
 type Definitions interface {
-	DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	DecodeEdit(src []byte, file string) (def *sentinels.Definition, problems, older sentinels.Problems)
 	DecodeOptions(file string) sentinels.DecodeOptions
 	Decoded(s runtime.Stored) (*sentinels.Definition, error)
 	SaveWith(ctx context.Context, def *sentinels.Definition, opt runtime.SaveOptions) (runtime.Stored, error)

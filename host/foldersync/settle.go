@@ -32,6 +32,7 @@ type reading struct {
 	src      []byte
 	def      *sentinels.Definition
 	problems sentinels.Problems
+	older    sentinels.Problems // errors that the stored definition has too, for example a step type without its plugin
 	gone     bool
 	distrust bool // it was not read
 	context  bool // a list of context sources, nothing to run
@@ -124,7 +125,7 @@ func (r *Syncer) read(f *file) reading {
 		one.context = true
 		return one
 	}
-	one.def, one.problems = r.opt.Definitions.DecodeEdit(src, f.shown)
+	one.def, one.problems, one.older = r.opt.Definitions.DecodeEdit(src, f.shown)
 	if len(one.problems) == 0 && !one.def.ID.Valid() {
 		one.problems = sentinels.Problems{f.problem(sentinels.KindValue, fmt.Sprintf("id %q is no slug", one.def.ID), "")}
 	}
@@ -248,7 +249,10 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		f.failing = true
 		return
 	}
-	f.state, f.problems, f.lost, f.failing = Live, nil, false, false
+	if len(one.older) > 0 && len(f.problems) == 0 {
+		r.opt.Logger.Warn("definition of a file has problems; it cannot be executed as it is", "file", f.shown, "problem", one.older[0].String(), "problems", len(one.older))
+	}
+	f.state, f.problems, f.lost, f.failing = Live, one.older, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
 }
 

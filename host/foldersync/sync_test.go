@@ -55,7 +55,7 @@ type counted struct {
 	full    atomic.Bool // the disk is
 }
 
-func (c *counted) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+func (c *counted) DecodeEdit(src []byte, file string) (def *sentinels.Definition, problems, older sentinels.Problems) {
 	c.decodes.Add(1)
 	return c.Runtime.DecodeEdit(src, file)
 }
@@ -206,6 +206,15 @@ func (s *fixture) invalid(name, words string) {
 	s.eventually(name+" has the problem "+words, func() bool {
 		i := s.info(name)
 		return i.State == foldersync.Invalid && strings.Contains(i.Problems.Error(), words)
+	})
+}
+
+// liveWith waits until a file is live with a problem that the stored definition had before.
+func (s *fixture) liveWith(name, words string) {
+	s.t.Helper()
+	s.eventually(name+" is live with the problem "+words, func() bool {
+		i := s.info(name)
+		return i.State == foldersync.Live && strings.Contains(i.Problems.Error(), words)
 	})
 }
 

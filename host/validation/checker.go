@@ -122,18 +122,28 @@ func (v *check) models(path string, raw json.RawMessage) {
 			return // the schema reports it
 		}
 	}
+	var absent sentinels.Problems
 	for _, ref := range refs {
 		if reference.Contains(ref) {
 			continue
 		}
 		problem, priced := v.Model(ref)
-		if problem != nil {
+		if problem != nil && problem.Kind == sentinels.KindAbsent {
+			problem.Path = path
+			absent = append(absent, *problem)
+		} else if problem != nil {
 			v.add(path, problem.Kind, problem.Hint, "%s", problem.Message)
 		} else if !priced && v.definition.Budget.CostUSD > 0 {
 			v.add(path, sentinels.KindWarning, "add it to models.known in the configuration with its price per million tokens, or limit tokens in place of costUsd",
 				"the price of model %q is not known, so budget.costUsd refuses its calls", ref)
 		}
 	}
+	if len(absent) < len(refs) { // another model of the list answers
+		for i := range absent {
+			absent[i].Kind = sentinels.KindWarning
+		}
+	}
+	v.found = append(v.found, absent...)
 }
 
 // call checks the command of a step and the parameters in field.

@@ -36,8 +36,8 @@ func TestConfig(t *testing.T) {
 		{Args: []string{"config", "show", "serve.listen"}, Files: good, Stdout: []string{`"127.0.0.1:9000"` + "\n"}},
 		{Args: []string{"config", "show", "serve.listen", "--origin"}, Stdout: []string{`"127.0.0.1:8080"` + "\n"}},
 		{Args: []string{"config", "show", "secrets", "-o", "jsonl"}, Files: good, Stdout: []string{`{"KEY":{"file":"/absent"},"TOKEN":{"env":"USER"}}` + "\n"}},
-		{Args: []string{"config", "show"}, Files: good, Stdout: []string{"\nserve.listen           \"127.0.0.1:9000\"                                   address of the API; empty for the socket"}},
-		{Args: []string{"config", "show", "--origin"}, Files: good, Stdout: []string{"models.default         \"anthropic/x\"", "DIR/sentinel/config.json:2  model of a step", "DIR/sentinel/config.json:1  address of the API", "\nmodels.auto            null                                               default "}},
+		{Args: []string{"config", "show"}, Files: good, Stdout: []string{"\nserve.listen            \"127.0.0.1:9000\"                                   address of the API; empty for the socket"}},
+		{Args: []string{"config", "show", "--origin"}, Files: good, Stdout: []string{"models.default          \"anthropic/x\"", "DIR/sentinel/config.json:2  model of a step", "DIR/sentinel/config.json:1  address of the API", "\nmodels.auto             null                                               default "}},
 		{Args: []string{"config", "show", "--origin", "--trust", "mine", "-o", "json"}, Stdout: []string{"[\n  {\n    \"key\": \"models.default\",\n    \"value\": \"auto\",\n    \"origin\": \"default\",\n", "\"DIR/mine\"\n    ],\n    \"origin\": \"--trust\","}},
 		{Args: []string{"config", "show", "-o", "jsonl"}, Files: good, Stdout: []string{`{"key":"models.default","value":"anthropic/x","origin":"DIR/sentinel/config.json:2",`, "\n" + `{"key":"serve.listen","value":"127.0.0.1:9000","origin":`}},
 		{Args: []string{"config", "show", "serve.lisen"}, Code: 5, Stderr: []string{`there is no setting "serve.lisen"`, "hint: `sentinel config show` lists them\n"}},
@@ -219,11 +219,10 @@ func TestCompletion(t *testing.T) {
 // Every setting that is shown can be set: its key is in the schema.
 func TestSettingsAreInTheSchema(t *testing.T) {
 	e, dir := &clitest.Engine{}, t.TempDir()
-	var schema struct {
-		Properties map[string]struct {
-			Properties map[string]any `json:"properties"`
-		} `json:"properties"`
+	type node struct {
+		Properties map[string]*node `json:"properties"`
 	}
+	var schema node
 	var settings []struct {
 		Key string `json:"key"`
 	}
@@ -234,9 +233,12 @@ func TestSettingsAreInTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range settings {
-		group, key, nested := strings.Cut(s.Key, ".")
-		if g, ok := schema.Properties[group]; !ok || nested && g.Properties[key] == nil {
-			t.Errorf("setting %q is not in the schema", s.Key)
+		at := &schema
+		for part := range strings.SplitSeq(s.Key, ".") {
+			if at = at.Properties[part]; at == nil {
+				t.Errorf("setting %q is not in the schema", s.Key)
+				break
+			}
 		}
 	}
 	if len(settings) < 50 {

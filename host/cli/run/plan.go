@@ -49,7 +49,7 @@ type planStep struct {
 // planCommand is a command that a step names, or that its model may call.
 type planCommand struct {
 	Name   string `json:"name"`
-	Access string `json:"access"` // reads, changes, or "unknown" for one that does not exist
+	Access string `json:"access"` // reads or changes
 	By     string `json:"by"`     // step or model
 }
 
@@ -182,25 +182,18 @@ func compareFields(x, y string) int {
 func (b *planner) commands(s *sentinels.Step) []planCommand {
 	var out []planCommand
 	var name string
-	if json.Unmarshal(s.Fields["command"], &name) == nil && strings.Contains(name, "/") && !strings.ContainsAny(name, " $") {
-		out = append(out, b.command(name, "step"))
+	if json.Unmarshal(s.Fields["command"], &name) == nil {
+		if c, ok := b.registry.Lookup(name); ok {
+			out = append(out, planCommand{name, access(c.ReadOnly), "step"})
+		}
 	}
 	var tools []string
 	if json.Unmarshal(s.Fields["tools"], &tools) == nil && len(tools) > 0 {
 		for _, c := range b.registry.Offer(tools) {
-			out = append(out, b.command(c.Name, "model"))
+			out = append(out, planCommand{c.Name, access(c.ReadOnly), "model"})
 		}
 	}
 	return out
-}
-
-// command looks up a command. A definition may name one that only another host has.
-func (b *planner) command(name, by string) planCommand {
-	c, ok := b.registry.Lookup(name)
-	if !ok {
-		return planCommand{name, "unknown", by}
-	}
-	return planCommand{name, access(c.ReadOnly), by}
 }
 
 // loopText describes a loop.
@@ -300,11 +293,8 @@ func (a verbs) planTree(b *output.Page, steps []planStep, indent string) {
 		b.Add("\n")
 		for _, c := range s.Commands {
 			text := output.Escape(c.Access)
-			switch c.Access {
-			case "changes":
+			if c.Access == "changes" {
 				text = paint.Warn(text)
-			case "unknown":
-				text = paint.Bad("does not exist")
 			}
 			who := ""
 			if c.By == "model" {

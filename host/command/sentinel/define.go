@@ -45,7 +45,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if in.Revision != nil {
 		expect = *in.Revision
 	}
-	def, problems := f.rt.DecodeEdit(src, file)
+	def, problems, _ := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}

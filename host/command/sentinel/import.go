@@ -151,7 +151,7 @@ func (f family) incomingOne(s bundledSentinel, file string, index int, names map
 	if s.SentinelID != "" {
 		file = fmt.Sprintf("%s: %s", file, s.SentinelID)
 	}
-	def, problems := f.rt.DecodeEdit(s.Definition, file)
+	def, problems, _ := f.rt.DecodeEdit(s.Definition, file)
 	if len(problems) > 0 {
 		return runtime.Incoming{}, problems
 	}

@@ -55,7 +55,7 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 	if err != nil {
 		return saved{}, err
 	}
-	def, problems := f.rt.DecodeEdit(src, file)
+	def, problems, _ := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
 		return saved{}, refused(problems)
 	}

@@ -31,7 +31,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 		return edited{}, err
 	}
 	// Read as it was given, so that problems are placed in the caller's own text.
-	def, problems := f.rt.DecodeEdit(src, file)
+	def, problems, _ := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
 		return edited{}, createIn{File: in.File, Definition: in.Definition}.refused(problems)
 	}

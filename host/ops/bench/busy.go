@@ -34,7 +34,7 @@ func (b *bench) busy(over int) (s *busy, err error) {
 		if i > 0 {
 			steps += ","
 		}
-		steps += fmt.Sprintf(`{"type":"command","command":"code/write","params":{"path":"busy/$input.file","content":"step %d of $iteration"},"outputTo":"v%d"}`, i, i%5)
+		steps += fmt.Sprintf(`{"type":"command","command":"code/write","params":{"path":"busy/$inputs.file","content":"step %d of $iteration"},"outputTo":"v%d"}`, i, i%5)
 	}
 	text := `{"name":"busy","inputs":{"file":{"type":"string"}},"steps":[` + steps + `],"loop":{"type":"continuous"},"safety":{"maxIterations":1000000}}`
 	if err := put(root, "busy", text); err != nil {

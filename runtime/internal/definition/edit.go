@@ -61,33 +61,31 @@ func (s *Store) Apply(def *sentinels.Definition, fn EditFunc) (*sentinels.Defini
 		return nil, &abi.Error{Code: abi.BadFields, Field: "id", Message: fmt.Sprintf("edit definition %q: the edit gives it the id %q", def.ID, next.ID),
 			Hint: "an id stays; save a new definition under the other one"}
 	}
-	return checked(s.admit(sentinels.Encode(next), string(def.ID), func() []byte { return sentinels.Encode(def) }))
-}
-
-// checked returns problems as an error.
-func checked(def *sentinels.Definition, problems sentinels.Problems) (*sentinels.Definition, error) {
-	return def, problems.Err()
+	edited, problems, _ := s.admit(sentinels.Encode(next), string(def.ID), func() []byte { return sentinels.Encode(def) })
+	return edited, problems.Err()
 }
 
 // DecodeEdit decodes a definition that takes the place of the stored one with its id. It
-// is refused for the errors that the stored one does not have.
-func (s *Store) DecodeEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+// is refused for the errors that the stored one does not have; older are those that it
+// has too.
+func (s *Store) DecodeEdit(src []byte, file string) (def *sentinels.Definition, problems, older sentinels.Problems) {
 	return s.admit(src, file, nil)
 }
 
 // InspectEdit returns all problems of DecodeEdit. Errors that the stored definition has too
 // are warnings.
 func (s *Store) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	return s.inspectEdit(src, file, nil)
+	def, problems, older := s.inspectEdit(src, file, nil)
+	return def, problems.Merge(older)
 }
 
 // admit decodes the text of an edit, and refuses it for the errors that it adds.
-func (s *Store) admit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := s.inspectEdit(src, file, before)
+func (s *Store) admit(src []byte, file string, before func() []byte) (def *sentinels.Definition, problems, older sentinels.Problems) {
+	def, problems, older = s.inspectEdit(src, file, before)
 	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, errs
+		return nil, errs, older
 	}
-	return def, nil
+	return def, nil, older
 }
 
 // inspect adds the references that can never have a value to the problems of a text. They
@@ -105,13 +103,14 @@ func (s *Store) inspect(src []byte, file string) (*sentinels.Definition, sentine
 	return def, problems.Merge(references.Locate(file, src, types))
 }
 
-// inspectEdit finds the problems of an edit. before returns the text that is edited, and is
-// called only if there are errors; nil is the stored definition.
-func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := s.inspect(src, file)
+// inspectEdit finds the problems of an edit, and as warnings those that the text before it
+// has too. before returns that text, and is called only if there are errors; nil is the
+// stored definition.
+func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (def *sentinels.Definition, problems, older sentinels.Problems) {
+	def, problems = s.inspect(src, file)
 	errs := problems.Errors()
 	if len(errs) == 0 || def == nil {
-		return def, problems
+		return def, problems, nil
 	}
 	var old []byte
 	if before != nil {
@@ -120,7 +119,7 @@ func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (*sen
 		old = head.Definition
 	}
 	if old == nil {
-		return def, problems
+		return def, problems, nil
 	}
 	_, known := s.inspect(old, file)
 	added, older := errs.Added(known.Errors())
@@ -131,5 +130,5 @@ func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (*sen
 		// What the format does not know any more is stored as it is written.
 		def = sentinels.Lenient(src, s.opt.DecodeOptions(file))
 	}
-	return def, problems.Warnings().Merge(added).Merge(older)
+	return def, problems.Warnings().Merge(added), older
 }

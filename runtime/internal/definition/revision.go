@@ -108,7 +108,7 @@ func (s *Store) Rollback(ctx context.Context, id sentinels.ID, n int, opt revisi
 		return revision.Stored{}, deletedError(old)
 	}
 	// Step types may have been removed since, or need other fields.
-	def, problems := s.DecodeEdit(old.Definition, fmt.Sprintf("%s@%d", id, n))
+	def, problems, _ := s.DecodeEdit(old.Definition, fmt.Sprintf("%s@%d", id, n))
 	if len(problems) > 0 {
 		return revision.Stored{}, problems
 	}
