@@ -18,6 +18,12 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 	return rt.exec.Await(ctx, id)
 }
 
+// WaitFrom is [Runtime.Wait] for a step of the run from. Waiting for that run itself, for a
+// run above it, or in a circle is the error conflict.
+func (rt *Runtime) WaitFrom(ctx context.Context, from, id sentinels.RunID) (Result, error) {
+	return rt.exec.AwaitFrom(ctx, from, id)
+}
+
 // Status returns the summary of a run, or not_found.
 func (rt *Runtime) Status(id sentinels.RunID) (RunInfo, error) {
 	return rt.exec.Status(id)

@@ -49,6 +49,12 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
+	return Joined(run, name, result)
+}
+
+// Joined returns the output of a step that waited for a run with the given result, and an
+// error if the run did not complete. name is that of the sentinel, "" if it is not known.
+func Joined(run, name string, result sdk.Value) (sdk.Value, error) {
 	if err := failure(run, name, result); err != nil {
 		return sdk.Value{}, err
 	}
@@ -103,5 +109,9 @@ func failure(run, name string, result sdk.Value) error {
 	if own := sdk.ErrorFrom(result.Get("error")); own != nil {
 		e = own
 	}
-	return sdk.Wrap("sentinel "+sdk.Quote(name)+" run "+run, e)
+	of := "run " + run
+	if name != "" {
+		of = "sentinel " + sdk.Quote(name) + " " + of
+	}
+	return sdk.Wrap(of, e)
 }

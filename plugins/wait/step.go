@@ -1,13 +1,17 @@
-// Package wait implements the step type that waits for a time or an event.
+// Package wait implements the step type that waits for a time, the end of a run or an event.
 package wait
 
-import "github.com/sentinel-runtime/sentinel/sdk"
+import (
+	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
 
 const fields = `{
   "type": "object",
   "properties": {
     "durationMs": {"type": "integer", "minimum": 0, "description": "Duration in milliseconds of calendar time; it continues while the host is down."},
     "until": {"type": "string", "description": "A time in RFC 3339. A time in the past ends the wait at once.", "examples": ["2026-01-31T08:00:00Z"]},
+    "run": {"type": "string", "description": "The run to wait for, such as one that a sentinel step with await false started. The result is that of the run, as the sentinel step returns it; a run that fails is an error.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for. * matches one segment, a final ** the rest. The step's timeoutMs ends the wait with an error."}
   },
   "additionalProperties": false
@@ -17,7 +21,7 @@ const fields = `{
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "wait",
-		Summary:  "Waits for a duration, a time or an event.",
+		Summary:  "Waits for a duration, a time, the end of a run or an event.",
 		Fields:   fields,
 		Infer:    []string{"durationMs"},
 		ReadOnly: true,
@@ -28,18 +32,18 @@ func Step() sdk.Step {
 
 func check(fields sdk.Value) []sdk.Problem {
 	given := 0
-	for _, name := range [...]string{"durationMs", "until", "event"} {
+	for _, name := range [...]string{"durationMs", "until", "event", "run"} {
 		if fields.Get(name).Given() {
 			given++
 		}
 	}
 	if given != 1 {
-		return []sdk.Problem{{Field: "durationMs", Message: "want exactly one of durationMs, until and event"}}
+		return []sdk.Problem{{Field: "durationMs", Message: "want exactly one of durationMs, until, event and run"}}
 	}
 	return nil
 }
 
-// run returns {reason}, and the event if there is one.
+// run returns {reason}, and the event or the result of the run if there is one.
 func run(c *sdk.Context) (sdk.Value, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return sdk.Value{}, err
@@ -57,6 +61,21 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			return sdk.Value{}, err
 		}
 		return reason("until"), c.WaitUntil(at)
+	}
+	if c.Field("run").Given() {
+		id, err := c.StringField("run")
+		if err != nil {
+			return sdk.Value{}, err
+		}
+		if id == "" {
+			return sdk.Value{}, sdk.BadField("run", "empty: what it names did not start, or its variable is not set")
+		}
+		result, err := c.WaitRun(id)
+		if err != nil {
+			return sdk.Value{}, err
+		}
+		result, err = sentinel.Joined(id, "", result)
+		return result.With("reason", sdk.String("run")), err
 	}
 	pattern, err := c.StringField("event")
 	if err != nil {

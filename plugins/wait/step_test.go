@@ -16,6 +16,8 @@ func TestWait(t *testing.T) {
 		{`{"durationMs":"20"}`, `{"durationMs":20}`, `{"timedOut":false}`, `{"reason":"duration"}`},
 		{`{"until":"2030-01-01T00:00:00Z"}`, `{"until":"2030-01-01T00:00:00Z"}`, `{"timedOut":false}`, `{"reason":"until"}`},
 		{`{"event":"a:*"}`, `{"event":"a:*"}`, `{"timedOut":false,"event":{"type":"a:b"}}`, `{"reason":"event","event":{"type":"a:b"}}`},
+		{`{"run":"r1"}`, `{"run":"r1"}`, `{"timedOut":false,"result":{"status":"completed","iterations":1,"output":2,"variables":{"x":3}}}`,
+			`{"success":true,"status":"completed","run":"r1","iterations":1,"output":2,"variables":{"x":3},"x":3,"reason":"run"}`},
 	} {
 		h := sdktest.New(t).OK("sentinel_wait", tt.answer)
 		out, fault := sdktest.Run(t, sdktest.Only(wait.Step()), "wait", tt.fields, h)
@@ -35,8 +37,17 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestRunFails: a run that did not complete is the error of the step.
+func TestRunFails(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_wait", `{"timedOut":false,"result":{"status":"failed","error":{"code":"denied","message":"no"}}}`)
+	_, fault := sdktest.Run(t, sdktest.Only(wait.Step()), "wait", `{"run":"r1"}`, h)
+	if fault == nil || fault.Code != sdk.CodeDenied || fault.Message != "run r1: no" {
+		t.Errorf("%v", fault)
+	}
+}
+
 func TestRefuses(t *testing.T) {
-	for _, fields := range []string{`{}`, `{"durationMs":1,"event":"a"}`, `{"durationMs":-1}`, `{"durationMs":"soon"}`} {
+	for _, fields := range []string{`{}`, `{"run":""}`, `{"run":"r","event":"a"}`, `{"durationMs":1,"event":"a"}`, `{"durationMs":-1}`, `{"durationMs":"soon"}`} {
 		if _, fault := sdktest.Run(t, sdktest.Only(wait.Step()), "wait", fields, sdktest.New(t)); fault == nil || fault.Code != sdk.CodeBadFields {
 			t.Errorf("%s: %v", fields, fault)
 		}

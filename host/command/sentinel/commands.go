@@ -60,6 +60,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
+		command.New("sentinel/await", "Wait for the end of a run, or of the newest run of a sentinel, and show how it ended.", read, f.await),
 		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
 		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
 		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),

@@ -70,15 +70,6 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 	return id, err
 }
 
-// AwaitRun implements [step.Children].
-func (r *liveRun) AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error) {
-	res, err := r.ex.await(ctx, id)
-	if err == nil && res.detached {
-		err = step.ErrShutdown
-	}
-	return res.Result, err
-}
-
 // StopRun implements [step.Children].
 func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
 

@@ -97,6 +97,8 @@ type Executor struct {
 	draining bool                         // Drain was called: no step starts any more
 	readOnly bool                         // the runtime is read-only: the clocks of all runs are held
 
+	waits waitGraph // steps that wait for runs
+
 	// takeoverMu is held for reading while a run is taken over, and for writing while a
 	// record is appended to the journal of a run that no process executes.
 	takeoverMu sync.RWMutex

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -158,16 +159,35 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 // errDue is the cause of the context's end when a wait times out.
 var errDue = errors.New("wait is due")
 
-// awaitChild waits for a child run. If the step is cancelled meanwhile, the child is
-// stopped, because nothing else would stop it.
+// awaitChild waits for a run. If the attempt is cancelled meanwhile and has started the
+// run, that is stopped, because nothing else would stop it.
 func (a *attempt) awaitChild(ctx context.Context, id sentinels.RunID) (*childResult, error) {
 	res, err := a.run.AwaitRun(ctx, id)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrShutdown) && !errors.Is(cause, errDue) {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrShutdown) && !errors.Is(cause, errDue) && a.started(id) {
 			a.run.StopRun(id, cause)
 		}
 		return nil, err
 	}
 	child := forParent(res)
 	return &child, nil
+}
+
+// started reports whether the attempt has started a run.
+func (a *attempt) started(id sentinels.RunID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.calls {
+		if c.function != abi.FuncSpawn {
+			continue
+		}
+		select {
+		case <-c.done:
+			if bytes.Contains(c.result, []byte(`"`+string(id)+`"`)) {
+				return true
+			}
+		default:
+		}
+	}
+	return false
 }
