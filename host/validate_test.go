@@ -82,6 +82,23 @@ func TestValidatePlaces(t *testing.T) {
 	}
 }
 
+// TestValidateNamedChild: "A named one sees its inputs only; validate says so where its
+// text names a parent's variable."
+func TestValidateNamedChild(t *testing.T) {
+	h := open(t, environment())
+	must(t, h, "sentinel/create", map[string]any{"definition": `{"id":"reader","inputs":{"file":{"default":"x"}},"steps":[
+		{"argv":["cat","$file","$listing","$own","$elsewhere"]},{"values":{"own":1}},{"definition":{"$ref":"around"}}]}`}, nil)
+	_, got := validated(t, h, `{"id":"around","inputs":{"file":{}},"steps":[{"cmd":"ls","outputTo":"listing"},{"definition":{"$ref":"reader"}}]}`, nil)
+	want := []string{`warning steps[1].definition.$ref: sentinel "reader" refers to $listing, which is set here; a named sentinel sees only its inputs | declare the input "listing" in "reader", give it with "inputs": {"listing": "$listing"}, and write $inputs.listing there`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Written inline it sees them.
+	if _, got := validated(t, h, `{"id":"around","steps":[{"cmd":"ls","outputTo":"listing"},{"definition":{"steps":[{"argv":["cat","$listing"]}]}}]}`, nil); got != nil {
+		t.Errorf("inline: %v", got)
+	}
+}
+
 // TestValidateKnows: "validate knows what the binary knows".
 func TestValidateKnows(t *testing.T) {
 	h := open(t, environment("OPENAI_API_KEY", "sk-test-0123456789abcdef"))
