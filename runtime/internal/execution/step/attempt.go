@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -189,6 +190,13 @@ func (a *attempt) definitionValue(raw json.RawMessage, lookup reference.Lookup) 
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(out, &keys) != nil || keys == nil {
 		return nil, notes, fmt.Errorf("%s is not a definition: want a JSON object, or a text with one", raw)
+	}
+	for _, part := range []string{"json", "text"} { // it is the output of a model or a command
+		if given := keys[part]; given != nil && string(given) != "null" {
+			path := strings.Trim(string(raw), `"`)
+			return nil, notes, fmt.Errorf("%s is not a definition: it is an output with the fields %s; did you mean %s.%s?",
+				path, strings.Join(slices.Sorted(maps.Keys(keys)), ", "), path, part)
+		}
 	}
 	for _, key := range []string{"$ref", "name", "id", "uniqueId"} {
 		if keys[key] != nil {
