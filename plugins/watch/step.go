@@ -35,6 +35,7 @@ func Step() sdk.Step {
 		Type:     "watch",
 		Summary:  "Waits for the output of a running process, or for an event.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"executionId"},
 		ReadOnly: true,
 		Run:      run,

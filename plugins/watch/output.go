@@ -1,0 +1,14 @@
+package watch
+
+const output = `{
+  "type": "object",
+  "properties": {
+    "executionId": {"type": "string", "description": "The execution that was watched."},
+    "lines": {"type": "array", "description": "The lines that no rule suppresses, [{text, classification, lineNumber, stream, timestamp}]; at most those that one result can hold."},
+    "text": {"type": "string", "description": "The lines as text of at most 32 KB: errors first, then warnings with the lines around them, then the last lines."},
+    "finished": {"type": "boolean", "description": "Whether the execution has ended."},
+    "exitCode": {"type": "integer", "description": "Its exit code, once it has ended."},
+    "success": {"type": "boolean", "description": "Whether the exit code is 0."},
+    "event": {"type": "object", "description": "Of a watch for an event: {name, id, source, time, data}."}
+  }
+}`
