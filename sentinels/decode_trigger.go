@@ -32,8 +32,8 @@ type TriggerOption struct {
 	Required bool
 }
 
-// has reports whether the kind has an option with the same meaning.
-func (k TriggerKind) has(o TriggerOption) bool {
+// Has reports whether the kind has an option with the same meaning.
+func (k TriggerKind) Has(o TriggerOption) bool {
 	return slices.ContainsFunc(k.Options, func(own TriggerOption) bool { return own.Name == o.Name && own.Doc == o.Doc })
 }
 

@@ -119,7 +119,7 @@ func triggerSchema(kinds []TriggerKind) map[string]any {
 		kind["description"] = "The kind of trigger, which says when it fires. " + strings.Join(fires, " ")
 		s["unevaluatedProperties"] = false
 		for _, o := range kinds[0].Options {
-			if !slices.ContainsFunc(kinds, func(k TriggerKind) bool { return !k.has(o) }) { // every kind has it
+			if !slices.ContainsFunc(kinds, func(k TriggerKind) bool { return !k.Has(o) }) { // every kind has it
 				s["properties"].(map[string]any)[o.Name] = o.schema()
 			}
 		}

@@ -25,6 +25,6 @@ func Commands(a *app.App, root *cobra.Command) []*cobra.Command {
 	v := verbs{a}
 	return slices.Concat(
 		app.InGroup(app.GroupWrite, v.schemaCommand()),
-		
+		app.InGroup(app.GroupMore, v.helpCommand(root)),
 	)
 }
