@@ -90,10 +90,10 @@ func (d *decoder) requireLimit(n *node, out *fileDefinition) {
 	// A limit that is given but invalid has been reported already.
 	for _, f := range format.definition {
 		outer, name, limit := strings.Cut(f.into, ".")
-		if limit && n.Member(f.name) != nil {
+		if own := n.Member(f.name); limit && own != nil && own.Kind != 'n' {
 			return
 		}
-		if in := n.Member(outer); limit && in != nil && (in.Kind != '{' || in.Member(name) != nil) {
+		if in := n.Member(outer); limit && in != nil && in.Kind != 'n' && (in.Kind != '{' || in.Member(name) != nil) {
 			return
 		}
 	}

@@ -103,7 +103,15 @@ func init() {
 		// Keys of recipes and editors.
 		extraField("$schema"), extraField("displayName"), extraField(recipeTemplate), extraField("strategy"), extraField("layout"), extraField("locked"),
 		// Run statistics of an exported entity, which the store computes.
-		droppedField("lastRunAt"), droppedField("runCount"), droppedField("averageDurationMs"),
+		statisticField("lastRunAt"), statisticField("runCount"), statisticField("averageDurationMs"),
+		// Keys of entities of other programs.
+		entityField("createdAt", ""), entityField("updatedAt", ""), entityField("executions", ""), entityField("executionCount", ""), entityField("lastSuccess", ""),
+		entityField("status", ""), entityField("activeHandle", ""), entityField("parentPersonaId", ""), entityField("isTemplate", ""), entityField("parentId", ""),
+		entityField("escalationRules", `give another sentinel a trigger on the event "sentinel:ID:failed"`),
+	}
+	for i := range format.definition { // entities of other programs have null for what is not set
+		f := &format.definition[i]
+		f.nullable = f.missing == "" && !f.anyValue
 	}
 
 	// Limits in a file are at least 1: in a Safety, 0 means no limit, while an author

@@ -33,7 +33,7 @@ type saved struct {
 	Hash       string       `json:"hash"`
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
 	// Problems are those that did not prevent the edit.
-	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (saved, error) {
@@ -49,7 +49,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}
-	return f.save(ctx, call, def, expect)
+	return f.save(ctx, call, def, expect, givenText{src, file})
 }
 
 // refused is the error for problems of the definition that the parameters name.
@@ -63,8 +63,14 @@ func (in createIn) refused(problems sentinels.Problems) error {
 	return refusedParam("", nil, problems)
 }
 
+// A givenText is what a definition was read from.
+type givenText struct {
+	src  []byte
+	file string
+}
+
 // save stores a definition as a new revision and writes it back to its file.
-func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int) (saved, error) {
+func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText) (saved, error) {
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
@@ -72,17 +78,19 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(def)}, nil
+	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as
 // warnings: an edit that adds an error is refused.
-func (f family) remaining(def *sentinels.Definition) sentinels.Problems {
-	_, problems := f.rt.InspectEdit(sentinels.Encode(def), "")
+func (f family) remaining(from givenText) sentinels.Problems {
+	_, problems := f.rt.InspectEdit(from.src, from.file)
 	for i := range problems {
 		p := &problems[i]
-		p.Line, p.Column = 0, 0 // the caller does not see this text
-		if !p.IsWarning() {     // of a run, whose definition is not the stored one
+		if from.file == "" {
+			p.Line, p.Column = 0, 0 // the caller does not see this text
+		}
+		if !p.IsWarning() { // of a run, whose definition is not the stored one
 			p.Kind = sentinels.KindWarning
 		}
 	}
