@@ -113,3 +113,50 @@ func TestEntityHasStatistics(t *testing.T) {
 		t.Errorf("data/update of a sentinel: %v", err)
 	}
 }
+
+// Another definition is not lost to a second author of the same name: create refuses it
+// with the difference. An equal one is no change.
+func TestCreateDoesNotReplace(t *testing.T) {
+	h := open(t, host.Options{})
+	const first = `{"name": "build", "steps": [{"type": "wait", "durationMs": 1}]}`
+	const second = `{"name": "build", "steps": [{"type": "wait", "durationMs": 2}]}`
+	revision := func(params string) int {
+		t.Helper()
+		var out struct{ Revision int }
+		must(t, h, "sentinel/create", params, &out)
+		return out.Revision
+	}
+	for range 2 {
+		if n := revision(`{"definition": ` + first + `}`); n != 1 {
+			t.Errorf("the revision is %d", n)
+		}
+	}
+	err := call(t, h, "sentinel/create", `{"definition": `+second+`}`, nil)
+	e := abi.As(err)
+	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(e.Message, `"build": another definition is stored, at revision 1`) || !strings.Contains(e.Message, "-      \"durationMs\": 1\n+      \"durationMs\": 2") ||
+		!strings.Contains(e.Hint, "--replace") || !strings.Contains(e.Hint, "If-Match") {
+		t.Errorf("create of another definition: %v, hint %q", err, e.Hint)
+	}
+	if err := call(t, h, "sentinel/create", `{"definition": `+second+`, "revision": 2}`, nil); abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("create on another revision: %v", err)
+	}
+	if n := revision(`{"definition": ` + second + `, "revision": 1}`); n != 2 {
+		t.Errorf("create on the revision: revision %d", n)
+	}
+	if n := revision(`{"definition": ` + first + `, "replace": true}`); n != 3 {
+		t.Errorf("create with replace: revision %d", n)
+	}
+	must(t, h, "sentinel/delete", `{"sentinelId": "build"}`, nil)
+	if n := revision(`{"definition": ` + second + `}`); n != 5 {
+		t.Errorf("create of a deleted one: revision %d", n)
+	}
+	// A long difference is cut.
+	var steps []string
+	for i := range 100 {
+		steps = append(steps, fmt.Sprintf(`{"type": "wait", "durationMs": %d}`, 1000+i))
+	}
+	err = call(t, h, "sentinel/create", `{"definition": {"name": "build", "steps": [`+strings.Join(steps, ",")+`]}}`, nil)
+	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), " lines left out]") || len(err.Error()) > 4000 {
+		t.Errorf("create of a long definition: %v", err)
+	}
+}
