@@ -226,7 +226,7 @@ func (f *failures) RecentFailures(_ context.Context, workspace string, _ sentine
 type recipes Host
 
 // RecipeSources reads a recipe file: a list of sources, or an object with
-// "sources".
+// "sources", "ragSources" or "ragTemplate".
 func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error) {
 	notFound := &abi.Error{Code: abi.NotFound, Message: "no recipe " + name}
 	if string(sentinels.Slug(name)) != name {
@@ -250,5 +250,9 @@ func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error
 	if err := strictjson.DecodeOpen(raw, &file, strictjson.Limits{}); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "recipe " + name + ": " + err.Error()}
 	}
-	return append(file.Sources, file.RAGSources...), nil
+	list = append(file.Sources, file.RAGSources...)
+	if list == nil {
+		list, _ = sentinels.TemplateSources(raw) // a recipe that is also a sentinel
+	}
+	return list, nil
 }

@@ -220,6 +220,6 @@ func init() {
 // Keys that have a meaning beyond their own field.
 const (
 	recipeSteps    = "pipeline"    // a file with this name of "steps" is a recipe
-	recipeTemplate = "ragTemplate" // a file with it is its own recipe
+	recipeTemplate = "ragTemplate" // names the context sources of a file without others
 	stepOutput     = "outputTo"
 )
