@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,8 +85,8 @@ func TestDecodeRecipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := decode(t, string(src))
-	if d.ID != "pair-review" || d.Recipe != "pair-review" || d.Loop.Type != sentinels.LoopOnce {
-		t.Errorf("id %q, recipe %q, loop %q", d.ID, d.Recipe, d.Loop.Type)
+	if d.ID != "pair-review" || d.Recipe != "" || !slices.Equal(d.RAGSources, []string{"chat"}) || d.Loop.Type != sentinels.LoopOnce {
+		t.Errorf("id %q, recipe %q, sources %q, loop %q", d.ID, d.Recipe, d.RAGSources, d.Loop.Type)
 	}
 	if got := d.Steps[2].Condition; got != "$decision.shouldRespond === true" {
 		t.Errorf("condition %q", got)
