@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/definitions"
+	"github.com/sentinel-runtime/sentinel/host/cli/help"
 	"github.com/sentinel-runtime/sentinel/host/cli/inspect"
 	"github.com/sentinel-runtime/sentinel/host/cli/operations"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
@@ -69,6 +70,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	root.AddCommand(inspect.Commands(a)...)
 	root.AddCommand(plugins.Commands(a)...)
 	root.AddCommand(operations.Commands(a, root)...)
+	root.AddCommand(help.Commands(a, root)...)
 	root.SetHelpCommandGroupID(app.GroupMore)
 	return root
 }

@@ -17,12 +17,27 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const outputSchema = `{
+  "type": "object",
+  "properties": {
+    "run": {"type": "string", "description": "Id of the child run."},
+    "sentinel": {"type": "string", "description": "With await false: its sentinel."},
+    "success": {"type": "boolean", "description": "False if the output of the run has success false. A run that did not complete is an error."},
+    "status": {"type": "string", "description": "completed"},
+    "iterations": {"type": "integer", "description": "Iterations of the run."},
+    "output": {"description": "Output of its last step."},
+    "variables": {"type": "object", "description": "Its variables; each is also a field of the output under its own name, unless another field has that name."},
+    "error": {"type": "object", "description": "{code, message}"}
+  }
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "sentinel",
 		Summary: "Starts another sentinel and waits for its result, unless await is false.",
 		Fields:  fields,
+		Output:  outputSchema,
 		Infer:   []string{"definition"},
 		Aliases: map[string]string{"pipeline": "definition"},
 		Run:     run,

@@ -42,6 +42,7 @@ func Step() sdk.Step {
 		Type:     "watch",
 		Summary:  "Waits for the output of a running process, new lines of a file, the end of a child run, or an event.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"executionId"},
 		ReadOnly: true,
 		Run:      run,
