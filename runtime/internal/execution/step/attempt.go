@@ -442,11 +442,20 @@ func (a *attempt) waitLimit(limit time.Duration) time.Duration {
 	return 0
 }
 
-// isWait reports whether calls of a host function are not subject to the default time
-// limit.
-func isWait(function string) bool { return function == abi.FuncWait || function == abi.FuncBlock }
+// isWait reports whether a call is not subject to the default time limit: a wait, nested
+// steps, or a watch with a limit of its own.
+func (c *call) isWait() bool {
+	switch c.function {
+	case abi.FuncWait, abi.FuncBlock:
+		return true
+	case abi.FuncWatch:
+		req, e := watchOf(c)
+		return e == nil && req.TimeoutMs > 0
+	}
+	return false
+}
 
-// hasOpenWait reports whether the attempt's open call is one of [isWait].
+// hasOpenWait reports whether the attempt's open call is one of [call.isWait].
 func (a *attempt) hasOpenWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -454,7 +463,7 @@ func (a *attempt) hasOpenWait() bool {
 		select {
 		case <-c.done:
 		default:
-			return isWait(c.function)
+			return c.isWait()
 		}
 	}
 	return false
