@@ -33,8 +33,9 @@ toolchains: ## install the compilers of all SDKs, from Debian and npm
 examples: build ## build and test every example plugin
 	@for dir in examples/steps/*/plugin.json; do echo "== $${dir%/plugin.json}" && $(BIN) plugin test "$${dir%/plugin.json}" || exit 1; done
 
-schema: build ## regenerate sentinels/schema.json
+schema: build ## regenerate sentinels/schema.json and llms.txt
 	$(BIN) schema > sentinels/schema.json
+	$(BIN) help --all > llms.txt
 
 commands: ## regenerate host/COMMANDS.md
 	$(GO) test ./host -run TestCommandsPage -update

@@ -11,7 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// waiter is started with the id of nobody: the run that it waits for comes with an event.
+// waiter waits for the run whose id comes with an event.
 const waiter = `{"id":"waiter","inputs":{"n":{"type":"string"}},"steps":[
 	{"type":"wait","event":"$inputs.n","outputTo":"go"},
 	{"command":"sentinel/await","params":{"run":"$go.event.data.run"},"outputTo":"other"}]}`

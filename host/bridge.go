@@ -158,6 +158,38 @@ func (e *executions) Watch(ctx context.Context, run sentinels.RunID, request jso
 	return e.shells.Watch(ctx, run, request)
 }
 
+func (e *executions) FileStart(_ context.Context, w runtime.FileWatch) (string, error) {
+	own, err := e.fileWatch(w)
+	if err != nil {
+		return "", err
+	}
+	return e.shells.FileStart(own)
+}
+
+func (e *executions) WatchFile(ctx context.Context, w runtime.FileWatch) (json.RawMessage, error) {
+	own, err := e.fileWatch(w)
+	if err != nil {
+		return nil, err
+	}
+	return e.shells.WatchFile(ctx, own)
+}
+
+// fileWatch returns a watch with the rules of code/read for its run.
+func (e *executions) fileWatch(w runtime.FileWatch) (shell.FileWatch, error) {
+	own := shell.FileWatch{Workspace: w.Workspace, Request: w.Request, Position: w.Position, Due: w.Due}
+	if w.Within == nil {
+		return own, nil
+	}
+	if read, _ := e.registry.Lookup("code/read"); !command.Allowed(w.Within, read) {
+		return own, &abi.Error{
+			Code: abi.Denied, Permanent: true, Message: "watch file: a model wrote the definition, and its tools do not include code/read",
+			Hint: "name code/read in the tools of the step that starts it",
+		}
+	}
+	own.MayRead = (*Host)(e).secretFiles().MayRead
+	return own, nil
+}
+
 func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
 	return e.shells.EndRun(ctx, run)
 }

@@ -13,11 +13,27 @@ import (
 // checks are what this host knows of the names in definitions. With a cassette, models are
 // those that were recorded.
 func (h *Host) checks() runtime.Checks {
-	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored}
+	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Child: h.child}
 	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check
 	}
 	return c
+}
+
+// child returns the definition of a stored sentinel, nil if there is none that is valid.
+func (h *Host) child(id sentinels.ID) *sentinels.Definition {
+	if h.rt == nil {
+		return nil // the store is being opened
+	}
+	stored, err := h.rt.Definition(id)
+	if err != nil {
+		return nil
+	}
+	def, err := h.rt.Decoded(stored)
+	if err != nil {
+		return nil
+	}
+	return def
 }
 
 // stored reports whether a sentinel is in the store or has a file in the project's folder,

@@ -29,6 +29,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
@@ -203,6 +204,15 @@ func (h *Host) Runtime() *runtime.Runtime { return h.rt }
 
 // Commands returns every command there is.
 func (h *Host) Commands() *command.Registry { return h.registry }
+
+// Schema returns the JSON Schema of definitions that this host accepts.
+func (h *Host) Schema() json.RawMessage {
+	outputs := map[string]json.RawMessage{}
+	for _, c := range h.registry.List() {
+		outputs[c.Name] = c.Output
+	}
+	return sentinels.Schema(h.rt.Types(), h.rt.DecodeOptions("").Triggers, outputs)
+}
 
 // Dir returns the .sentinel folder, State the folder of the store.
 func (h *Host) Dir() string { return h.dir }

@@ -82,6 +82,23 @@ func TestValidatePlaces(t *testing.T) {
 	}
 }
 
+// TestValidateNamedChild: "A named one sees its inputs only; validate says so where its
+// text names a parent's variable."
+func TestValidateNamedChild(t *testing.T) {
+	h := open(t, environment())
+	must(t, h, "sentinel/create", map[string]any{"definition": `{"id":"reader","inputs":{"file":{"default":"x"}},"steps":[
+		{"argv":["cat","$file","$listing","$own","$elsewhere"]},{"values":{"own":1}},{"definition":{"$ref":"around"}}]}`}, nil)
+	_, got := validated(t, h, `{"id":"around","inputs":{"file":{}},"steps":[{"cmd":"ls","outputTo":"listing"},{"definition":{"$ref":"reader"}}]}`, nil)
+	want := []string{`warning steps[1].definition.$ref: sentinel "reader" refers to $listing, which is set here; a named sentinel sees only its inputs | declare the input "listing" in "reader", give it with "inputs": {"listing": "$listing"}, and write $inputs.listing there`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Written inline it sees them.
+	if _, got := validated(t, h, `{"id":"around","steps":[{"cmd":"ls","outputTo":"listing"},{"definition":{"steps":[{"argv":["cat","$listing"]}]}}]}`, nil); got != nil {
+		t.Errorf("inline: %v", got)
+	}
+}
+
 // TestValidateKnows: "validate knows what the binary knows".
 func TestValidateKnows(t *testing.T) {
 	h := open(t, environment("OPENAI_API_KEY", "sk-test-0123456789abcdef"))
@@ -116,8 +133,8 @@ func TestValidateKnows(t *testing.T) {
 		{"models", `{"type": "llm", "prompt": "p", "model": "best"}`, []string{`steps[0].model: unknown model "best" | write provider/name with one of the providers ollama, openai, anthropic`}},
 		{"models", `{"type": "llm", "prompt": "p", "model": "openai/gpt-6-soll"}`, []string{`warning steps[0].model: the table of models does not have "openai/gpt-6-soll" | did you mean "openai/gpt-6-sol"?`}},
 		{"a model without a key ... is a warning", `{"type": "llm", "prompt": "p", "model": "anthropic/claude-sonnet-5-5"}`, []string{`warning steps[0].model: model "anthropic/claude-sonnet-5-5": provider "anthropic" is not configured | set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL`}},
-		{"step types", `{"type": "conditon", "check": "true", "then": [{"command": "code/reed"}]}`, []string{
-			`steps[0].type: unknown step type "conditon" | did you mean "condition"?`,
+		{"step types", `{"type": "condtion", "check": "true", "then": [{"command": "code/reed"}]}`, []string{
+			`steps[0].type: unknown step type "condtion" | did you mean "condition"?`,
 			`steps[0].then[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
 			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set`,
@@ -161,7 +178,7 @@ func TestValidateOutputs(t *testing.T) {
 		{shell + `{"if": "$r?.exitcode", "then": []}`, "steps[1].check: $r?.exitcode", "exitcode"},
 		{shell + `{"prompt": "why $r.outptu?"}`, "steps[1].prompt: $r.outptu", "outptu"},
 		{shell + `{"cmd": "echo $r.outptu"}`, "steps[1].command: $r.outptu", "outptu"},
-		{shell + `{"cmd": "true", "condition": "!$r.sucess"}`, "steps[1].condition: $r.sucess", "sucess"},
+		{shell + `{"cmd": "true", "condition": "!$r.succes"}`, "steps[1].condition: $r.succes", "succes"},
 		{shell + `{"event": "e", "data": {"a": ["$r.code"]}}`, "steps[1].data: $r.code", "code"},
 		{`{"command": "code/git", "params": {"operation": "status"}, "outputTo": "r"}, {"prompt": "$r.brunch"}`, "steps[1].prompt: $r.brunch", "brunch"},
 		{`{"type": "shell", "command": "a", "outputTo": "r", "onError": "skip"}, {"prompt": "$r.skipped $r.exit"}`, "steps[1].prompt: $r.exit", "exit"},

@@ -12,6 +12,7 @@ type (
 	ModelQuote           = external.ModelQuote
 	Executions           = external.Executions
 	InterruptedExecution = external.InterruptedExecution
+	FileWatch            = external.FileWatch
 	Contexts             = external.Contexts
 	ContextRequest       = external.ContextRequest
 	HTTP                 = external.HTTP

@@ -173,6 +173,13 @@ func (w *fakeHost) Watch(ctx context.Context, _ sentinels.RunID, _ json.RawMessa
 	return nil, context.Cause(ctx)
 }
 
+func (w *fakeHost) FileStart(context.Context, runtime.FileWatch) (string, error) { return "", nil }
+
+func (w *fakeHost) WatchFile(ctx context.Context, _ runtime.FileWatch) (json.RawMessage, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
 func (w *fakeHost) EndRun(context.Context, sentinels.RunID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,6 +40,9 @@ func (s Step) appendManifest(dst []byte) []byte {
 	dst = appendString(append(dst, `{"type":`...), s.Type)
 	dst = appendString(append(dst, `,"summary":`...), s.Summary)
 	dst = append(append(dst, `,"fields":`...), s.Fields...)
+	if s.Output != "" {
+		dst = append(append(dst, `,"output":`...), s.Output...)
+	}
 	if len(s.Infer) > 0 {
 		dst = Strings(s.Infer).AppendJSON(append(dst, `,"infer":`...))
 	}

@@ -24,6 +24,10 @@ type Step struct {
 	// It is a string so that describing a plugin, which happens on every new
 	// instance, only needs to copy it.
 	Fields string
+	// Output is the JSON Schema of the step's output, for users and for checks of
+	// references to it: with additionalProperties false, a reference to another field is
+	// an error of the definition. Default: not described.
+	Output string
 
 	Infer    []string          // a step without a type that has one of these fields or aliases is of this type
 	Aliases  map[string]string // accepted field name -> name in Fields

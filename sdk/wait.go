@@ -32,8 +32,11 @@ func (c *Context) WaitEvent(pattern string, timeoutMs int64) (event Value, err e
 
 // WaitRun waits until a run has ended and returns its result, clause A6.11 of
 // ABI.md. A run that failed is a result.
-func (c *Context) WaitRun(run string) (result Value, err error) {
-	answer, err := c.wait(Object(F("run", String(run))), 0)
+func (c *Context) WaitRun(run string) (result Value, err error) { return c.WaitRunFor(run, 0) }
+
+// WaitRunFor is [Context.WaitRun] with a time limit, as in [Context.WaitEvent].
+func (c *Context) WaitRunFor(run string, timeoutMs int64) (result Value, err error) {
+	answer, err := c.wait(Object(F("run", String(run))), timeoutMs)
 	return answer.Get("result"), err
 }
 

@@ -384,23 +384,6 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-func TestTemplate(t *testing.T) {
-	src, err := sentinels.Template(`My "first" one`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := decode(t, string(src))
-	if d.ID != "my-first-one" || d.Name != `My "first" one` {
-		t.Errorf("id %q, name %q", d.ID, d.Name)
-	}
-	if warnings := sentinels.Check(d, types(t)); len(warnings) > 0 {
-		t.Errorf("the template has warnings:\n%v", warnings)
-	}
-	if _, err := sentinels.Template(" "); err == nil {
-		t.Error("an empty name is taken")
-	}
-}
-
 func TestMatchEvent(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, name string

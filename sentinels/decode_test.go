@@ -40,13 +40,15 @@ func types(t testing.TB) *sentinels.TypeSet {
 
 // kinds are the usual kinds of triggers, as the host describes them.
 func kinds() []sentinels.TriggerKind {
+	common := []sentinels.TriggerOption{{Name: "filter", Type: "string", Doc: "which"}, {Name: "debounceMs", Type: "integer", Doc: "how long"}}
+	with := func(own ...sentinels.TriggerOption) []sentinels.TriggerOption { return append(own, common...) }
 	return []sentinels.TriggerKind{
-		{Name: "immediate", Fires: "at once"},
-		{Name: "manual", Fires: "never"},
-		{Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times"},
-		{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events"},
-		{Name: "file", Fires: "when files change"},
-		{Name: "webhook", Fires: "on requests"},
+		{Name: "immediate", Fires: "at once", Options: common},
+		{Name: "manual", Fires: "never", Options: common},
+		{Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times", Options: with(sentinels.TriggerOption{Name: "timeZone", Type: "string", Doc: "where"})},
+		{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events", Options: common},
+		{Name: "file", Fires: "when files change", Options: with(sentinels.TriggerOption{Name: "paths", Type: "array", Doc: "globs", Required: true})},
+		{Name: "webhook", Fires: "on requests", Options: with(sentinels.TriggerOption{Name: "event", Type: "string", Doc: "its name", Enum: []string{"x"}})},
 	}
 }
 

@@ -17,6 +17,41 @@ type TriggerKind struct {
 	Aliases []string     // other names that a file may use; stored as Name
 	Field   TriggerField // the key that its triggers must have; "" for none
 	Fires   string       // when it fires, in a few words, for the schema
+
+	Options []TriggerOption // in the order of their documentation
+	Event   string          // what $event is in its runs
+}
+
+// A TriggerOption describes an option of a kind of trigger, for the schema and for help.
+type TriggerOption struct {
+	Name     string
+	Type     string   // string, boolean, integer or array, which has strings
+	Doc      string   // meaning and range
+	Default  string   // "" for none
+	Enum     []string // the values, or those of the items; nil for any
+	Required bool
+}
+
+// Has reports whether the kind has an option with the same meaning.
+func (k TriggerKind) Has(o TriggerOption) bool {
+	return slices.ContainsFunc(k.Options, func(own TriggerOption) bool { return own.Name == o.Name && own.Doc == o.Doc })
+}
+
+// schema returns the JSON Schema of the option.
+func (o TriggerOption) schema() map[string]any {
+	s := map[string]any{"type": o.Type, "description": o.Doc + "."}
+	if o.Default != "" {
+		s["description"] = o.Doc + ". Default: " + o.Default + "."
+	}
+	value := s
+	if o.Type == "array" {
+		value = map[string]any{"type": "string"}
+		s["items"] = value
+	}
+	if o.Enum != nil {
+		value["enum"] = o.Enum
+	}
+	return s
 }
 
 // TriggerField is a key of a trigger that the format itself reads. All other keys

@@ -102,7 +102,7 @@ var rowKinds = []TriggerKind{{Name: "manual"}, {Name: "immediate"}, {Name: strin
 func accepts(t *testing.T, types *TypeSet, text string) bool {
 	t.Helper()
 	c := jsonschema.NewCompiler()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema(types, nil)))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema(types, nil, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

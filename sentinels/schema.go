@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -15,10 +16,11 @@ func stepsSchema() map[string]any { return refSchema("steps") }
 var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
-// fields of the given step types merged in and the given kinds of triggers named,
-// so that an editor can complete them. Decode is stricter: it also checks
-// references, limits and expressions.
-func Schema(types *TypeSet, triggers []TriggerKind) json.RawMessage {
+// fields of the given step types and the options of the given kinds of triggers merged in,
+// so that an editor can complete them. The keyword x-outputs has the shapes of outputs, of
+// step types and of the given commands, by their schemas. Decode is stricter: it also
+// checks references, limits and expressions.
+func Schema(types *TypeSet, triggers []TriggerKind, commands map[string]json.RawMessage) json.RawMessage {
 	root := format.definition.objectSchema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Sentinel definition"
@@ -31,11 +33,66 @@ func Schema(types *TypeSet, triggers []TriggerKind) json.RawMessage {
 	}
 	defs["step"] = stepSchema(types, defs)
 	root["$defs"] = defs
-	raw, err := json.MarshalIndent(root, "", "  ")
-	if err != nil {
+	if outputs := outputShapes(types, commands); len(outputs) > 0 {
+		root["x-outputs"] = outputs
+	}
+	return append(appendLines(nil, root, 3), '\n')
+}
+
+// outputShapes returns the shapes of outputs by step type and by command.
+func outputShapes(types *TypeSet, commands map[string]json.RawMessage) map[string]any {
+	outputs := map[string]any{}
+	if types != nil {
+		for i := range types.specs {
+			if text := Shape(types.specs[i].Output, 2); text != "" {
+				outputs[string(types.specs[i].Type)] = text
+			}
+		}
+	}
+	first := map[string]string{} // commands by shape: several return the same
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		text := Shape(commands[name], 1)
+		if before, again := first[text]; again {
+			outputs[name] = "that of " + before
+		} else if text != "" {
+			first[text], outputs[name] = name, text
+		}
+	}
+	return outputs
+}
+
+// appendLines encodes a value. Members and items down to the given depth are on lines of
+// their own, so that changes can be read, and all others are compact, because the readers
+// are programs and models.
+func appendLines(dst []byte, v any, depth int) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		if depth > 0 && len(v) > 0 {
+			open := byte('{')
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				dst = append(dst, open, '\n')
+				dst = append(appendLines(dst, name, 0), ':')
+				dst, open = appendLines(dst, v[name], depth-1), ','
+			}
+			return append(dst, "\n}"...)
+		}
+	case []any:
+		if depth > 0 && len(v) > 0 {
+			open := byte('[')
+			for _, item := range v {
+				dst = append(dst, open, '\n')
+				dst, open = appendLines(dst, item, depth-1), ','
+			}
+			return append(dst, "\n]"...)
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // "<" as one character
+	if err := e.Encode(v); err != nil {
 		panic("sentinels: encode schema: " + err.Error()) // cannot happen: it consists of maps and strings
 	}
-	return append(raw, '\n')
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
 // anyRequired is the schema of an object with at least one of the keys.
@@ -60,6 +117,56 @@ func triggerSchema(kinds []TriggerKind) map[string]any {
 			fires = append(fires, k.Name+": "+k.Fires+".")
 		}
 		kind["description"] = "The kind of trigger, which says when it fires. " + strings.Join(fires, " ")
+		s["unevaluatedProperties"] = false
+		for _, o := range kinds[0].Options {
+			if !slices.ContainsFunc(kinds, func(k TriggerKind) bool { return !k.Has(o) }) { // every kind has it
+				s["properties"].(map[string]any)[o.Name] = o.schema()
+			}
+		}
+		var rules []any
+		for _, k := range kinds {
+			rules = append(rules, map[string]any{
+				"if":   map[string]any{"properties": map[string]any{"type": map[string]any{"enum": append([]string{k.Name}, k.Aliases...)}}},
+				"then": k.schemaIn(s["properties"].(map[string]any)),
+			})
+		}
+		s["allOf"] = rules
+	}
+	return s
+}
+
+// Schema returns the JSON Schema of the options of the kind.
+func (k TriggerKind) Schema() json.RawMessage {
+	s := k.schemaIn(nil)
+	s["type"] = "object"
+	return append(appendLines(nil, s, 2), '\n')
+}
+
+// schemaIn returns the schema of the kind's own keys. common has those of all kinds.
+func (k TriggerKind) schemaIn(common map[string]any) map[string]any {
+	properties, s := map[string]any{}, map[string]any{"description": "$event: " + k.Event + "."}
+	var required []string
+	if k.Field != "" {
+		required = append(required, string(k.Field))
+	}
+	for _, o := range k.Options {
+		own := o.schema()
+		if before, ok := common[o.Name].(map[string]any); !ok {
+			properties[o.Name] = own
+		} else if before["description"] != own["description"] { // the format's own key, with another meaning here
+			properties[o.Name] = map[string]any{"description": own["description"]}
+		}
+		if o.Required {
+			required = append(required, o.Name)
+		}
+	}
+	s["properties"] = properties
+	if k.Field == TriggerCron { // its other names are accepted too
+		required = nil
+		s["anyOf"] = anyRequired("cronExpression", "cron", "schedule")["anyOf"]
+	}
+	if required != nil {
+		s["required"] = required
 	}
 	return s
 }

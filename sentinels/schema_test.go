@@ -14,7 +14,7 @@ import (
 
 func compileSchema(t *testing.T, set *sentinels.TypeSet) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(sentinels.Schema(set, kinds())))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(sentinels.Schema(set, kinds(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +77,11 @@ func TestSchemaRefuses(t *testing.T) {
 		"definition":     `{"name": "a", "steps": [{"definition": {"steps": [], "x": 1}}]}`,
 		"loop":           `{"name": "a", "steps": [], "loop": {"type": "forever"}}`,
 		"rule key":       `{"name": "a", "steps": [{"executionId": "$a", "rules": [{"pattern": "x", "colour": 1}]}]}`,
+		"trigger option": `{"name": "a", "steps": [], "trigger": {"type": "file", "paths": ["x"], "glob": "y"}}`,
+		"other trigger":  `{"name": "a", "steps": [], "trigger": [{"type": "event", "event": "x", "timeZone": "UTC"}]}`,
+		"without paths":  `{"name": "a", "steps": [], "trigger": {"type": "file"}}`,
+		"without cron":   `{"name": "a", "steps": [], "trigger": {"type": "schedule"}}`,
+		"option's value": `{"name": "a", "steps": [], "trigger": {"type": "webhook", "event": 1}}`,
 		"reserved shape": `{"name": "a", "steps": [{"command": "x", "outputTo": "$a"}]}`,
 	} {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(src))
@@ -90,6 +95,7 @@ func TestSchemaRefuses(t *testing.T) {
 	for _, src := range []string{
 		`{"name": "a", "steps": [{"type": "llm", "prompt": "x", "temperature": "$t", "parseToolCalls": "$yes"}]}`,
 		`{"name": "a", "steps": [{"type": "loop", "each": "$items", "steps": []}]}`,
+		`{"name": "a", "steps": [], "trigger": {"type": "cron", "schedule": "@daily", "timeZone": "UTC", "debounceMs": 1}}`,
 		`{"name": "a", "steps": [{"if": "$a", "then": []}, {"event": "a:b", "payload": "$a"}]}`,
 	} {
 		value, err := jsonschema.UnmarshalJSON(strings.NewReader(src))
@@ -104,7 +110,7 @@ func TestSchemaRefuses(t *testing.T) {
 
 // TestSchemaStable checks that the schema is deterministic, also without types.
 func TestSchemaStable(t *testing.T) {
-	if !bytes.Equal(sentinels.Schema(types(t), kinds()), sentinels.Schema(types(t), kinds())) {
+	if !bytes.Equal(sentinels.Schema(types(t), kinds(), nil), sentinels.Schema(types(t), kinds(), nil)) {
 		t.Error("two generations differ")
 	}
 	compileSchema(t, nil)

@@ -33,6 +33,7 @@ type TypeSpec struct {
 	Type    StepType
 	Summary string
 	Fields  json.RawMessage   // JSON Schema of type object, with x-sentinel marks
+	Output  json.RawMessage   // JSON Schema of the output, nil if it is not known
 	Infer   []string          // a step without type that has one of these fields or aliases is of this type
 	Aliases map[string]string // accepted name -> stored name
 	Plugin  string            // name of the plugin that provides it

@@ -60,6 +60,18 @@ func VariablesOf(d *Definition, types *TypeSet) *Variables {
 // outputTo or another name that a step sets, or the id of a step that a text refers to.
 func (v *Variables) Set(name string) bool { return v.set[name] || v.kept[name] }
 
+// Unset returns the names that texts refer to and nothing in the definition sets, sorted.
+func (v *Variables) Unset() []string {
+	var names []string
+	for name := range v.named {
+		if !v.Set(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Named reports whether a text of the definition refers to a name.
 func (v *Variables) Named(name string) bool { return v.named[name] }
 

@@ -13,6 +13,11 @@ type Description struct {
 	Field sentinels.TriggerField
 	// Fires says in a few words when a trigger of the kind fires: "at planned times".
 	Fires string
+	// Options is the zero value of the struct that ReadOptions gets. Its tags describe the
+	// options, see [OptionsOf]. Default: the kind has only the common options.
+	Options any
+	// Event says what $event is in the runs of the kind.
+	Event string
 	// Detail says in words what one trigger waits for, for listings. It must accept
 	// any trigger. Default: the value of Field.
 	Detail func(t sentinels.Trigger) string

@@ -17,16 +17,16 @@ import (
 type Common struct {
 	// Filter is a condition on $event; a firing for which it is false starts
 	// nothing. Default: every firing passes.
-	Filter string `json:"filter,omitempty"`
+	Filter string `json:"filter,omitempty" doc:"condition on $event; a firing for which it is false starts nothing" default:"every firing passes"`
 	// DebounceMs is how long firings must stop before one run starts, with the
 	// newest event. Default 0, no debounce.
-	DebounceMs int64 `json:"debounceMs,omitempty"`
+	DebounceMs int64 `json:"debounceMs,omitempty" doc:"how long firings must stop before one run starts, with the newest event, 0 to 86400000 ms" default:"0, no debounce"`
 	// MaxWaitMs limits how long continuing firings can delay a debounced run.
 	// Default ten times DebounceMs.
-	MaxWaitMs int64 `json:"maxWaitMs,omitempty"`
+	MaxWaitMs int64 `json:"maxWaitMs,omitempty" doc:"how long continuing firings can delay a debounced run, in ms" default:"10 times debounceMs"`
 	// AllowConcurrent overrides the definition's overlap policy for this trigger:
 	// true is parallel, false is skip. Default: the policy of the definition.
-	AllowConcurrent *bool `json:"allowConcurrent,omitempty"`
+	AllowConcurrent *bool `json:"allowConcurrent,omitempty" doc:"overlap policy of this trigger: true is parallel, false is skip" default:"concurrency of the definition"`
 }
 
 // maxDebounce limits debounceMs and maxWaitMs.
@@ -85,6 +85,42 @@ func ReadOptions(t sentinels.Trigger, into any) error {
 		problems = append(problems, optionError(t.Type, err))
 	}
 	return errors.Join(problems...)
+}
+
+// OptionsOf describes the options in a struct by the tags of its fields: json has the
+// name, doc the meaning, default the default, enum the values, separated by commas, and
+// required is "true" for an option that every trigger needs. v may be nil.
+func OptionsOf(v any) []sentinels.TriggerOption {
+	if v == nil {
+		return nil
+	}
+	var list []sentinels.TriggerOption
+	for f := range reflect.TypeOf(v).Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		o := sentinels.TriggerOption{Name: name, Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"), Required: f.Tag.Get("required") == "true"}
+		if enum := f.Tag.Get("enum"); enum != "" {
+			o.Enum = strings.Split(enum, ",")
+		}
+		t := f.Type
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch t.Kind() {
+		case reflect.Bool:
+			o.Type = "boolean"
+		case reflect.Slice:
+			o.Type = "array"
+		case reflect.Int64:
+			o.Type = "integer"
+		default:
+			o.Type = "string"
+		}
+		list = append(list, o)
+	}
+	return list
 }
 
 // keysOf returns the JSON keys of a struct.

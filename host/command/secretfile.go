@@ -86,6 +86,19 @@ func (s SecretFiles) readable(name string) bool {
 	})
 }
 
+// MayRead returns an error if a model must not read a file: one of the state folder of
+// the host, or one that holds secrets. name is the path with its links resolved, data what
+// is known of its content.
+func (s SecretFiles) MayRead(name string, data []byte) error {
+	switch {
+	case Secluded(name):
+		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: models do not read the state of the host", name)}
+	case s.MatchContent(name, data):
+		return s.Refuse(name)
+	}
+	return nil
+}
+
 // Refuse is the error for a model that asks for such a file.
 func (s SecretFiles) Refuse(name string) *abi.Error {
 	return &abi.Error{

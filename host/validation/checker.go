@@ -28,6 +28,8 @@ type Checker struct {
 	Model func(ref string) (problem *sentinels.Problem, priced bool)
 	// Stored reports whether a sentinel is stored, and similar ids if it is not.
 	Stored func(id sentinels.ID) (near []string, ok bool)
+	// Child returns the definition of a stored sentinel, nil if it cannot be read.
+	Child func(id sentinels.ID) *sentinels.Definition
 }
 
 // modelStep is the step type with a field for the name of a model.
@@ -59,6 +61,9 @@ func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) s
 	})
 	if v.commands != nil {
 		v.outputs()
+	}
+	if v.Child != nil {
+		v.named()
 	}
 	return v.found
 }
@@ -109,6 +114,38 @@ func (v *check) absent(path string, s *sentinels.Step) {
 			v.add(path+"."+mark.Path+".$ref", sentinels.KindAbsent, hint, "no sentinel %q is stored here", id)
 		}
 	}
+}
+
+// named warns of texts of named sentinels that refer to variables of the definition which
+// starts them: such a sentinel sees only its inputs.
+func (v *check) named() {
+	own := sentinels.VariablesOf(v.definition, v.types)
+	v.definition.EachStep(func(path string, s *sentinels.Step) {
+		spec, ok := v.types.Lookup(s.Type)
+		if !ok {
+			return
+		}
+		for _, mark := range spec.Marks() {
+			if mark.Mark != abi.MarkDefinition {
+				continue
+			}
+			id := sentinels.RefOf(s.Fields[mark.Path])
+			if id == "" || id == v.definition.ID {
+				continue
+			}
+			child := v.Child(id)
+			if child == nil {
+				continue
+			}
+			for _, name := range sentinels.VariablesOf(child, v.types).Unset() {
+				if own.Set(name) {
+					v.add(path+"."+mark.Path+".$ref", sentinels.KindWarning,
+						fmt.Sprintf(`declare the input %q in %q, give it with "inputs": {%q: "$%s"}, and write $inputs.%s there`, name, id, name, name, name),
+						"sentinel %q refers to $%s, which is set here; a named sentinel sees only its inputs", id, name)
+				}
+			}
+		}
+	})
 }
 
 // models checks the name of a model, or of each in a list.

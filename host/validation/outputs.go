@@ -87,12 +87,12 @@ func (v *check) shape(s *sentinels.Step) fields {
 			name = reference.Text(s.Fields["command"])
 		}
 	}
-	c, ok := v.commands.Lookup(name)
-	if !ok {
-		return nil
+	output := spec.Output
+	if c, ok := v.commands.Lookup(name); ok {
+		output = c.Output
 	}
 	var schema map[string]any
-	if json.Unmarshal(c.Output, &schema) != nil {
+	if json.Unmarshal(output, &schema) != nil {
 		return nil
 	}
 	f := closed(schema)

@@ -13,6 +13,17 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "approved": {"type": "boolean", "description": "True; a rejection is an error."},
+    "by": {"type": "string", "description": "Who approved."},
+    "at": {"type": "string", "description": "When, in RFC 3339."},
+    "comment": {"type": "string", "description": "Comment of the person, if there is one."}
+  },
+  "additionalProperties": false
+}`
+
 // Step returns the step type. A step without a type is of this type if it has
 // approvers; with a prompt alone it is of type llm.
 func Step() sdk.Step {
@@ -20,6 +31,7 @@ func Step() sdk.Step {
 		Type:    "approve",
 		Summary: "Waits until a person approves; a rejection or a timeout is an error.",
 		Fields:  fields,
+		Output:  output,
 		Infer:   []string{"approvers"},
 		Run:     run,
 	}

@@ -43,7 +43,7 @@ func plugin() sdk.Plugin {
 		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},
 			{Use: sdk.UseLLM, Reason: "Steps of type llm ask language models."},
-			{Use: sdk.UseWatch, Reason: "Steps of type watch read the output of processes that their run started."},
+			{Use: sdk.UseWatch, Reason: "Steps of type watch read the output of processes that their run started, and files of the workspace."},
 			{Use: sdk.UseSpawn, Reason: "Steps of type sentinel start child runs."},
 			{Use: sdk.UseEmit, Reason: "Steps of type emit publish events."},
 		},

@@ -200,7 +200,7 @@ func TestModuleDescribe(t *testing.T) {
 		t.Errorf("describe called the host: %q", *g.calls)
 	}
 	_, output, err = g.p.Call("validate", []byte(`{"type":"wait","fields":{}}`))
-	if want := `{"problems":[{"field":"durationMs","message":"want exactly one of durationMs, until and event"}]}`; err != nil || string(output) != want {
+	if want := `{"problems":[{"field":"durationMs","message":"want exactly one of durationMs, until, event and run"}]}`; err != nil || string(output) != want {
 		t.Errorf("validate gave %s %v, want %s", output, err, want)
 	}
 }

@@ -14,12 +14,23 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "branch": {"type": "string", "enum": ["then", "else", "none"], "description": "The branch that was executed; none if it has no steps."},
+    "value": {"type": "boolean", "description": "Value of the check."},
+    "output": {"description": "Output of the last step of the branch, or null."}
+  },
+  "additionalProperties": false
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "condition",
 		Summary: "Executes one of two lists of steps.",
 		Fields:  fields,
+		Output:  output,
 		Infer:   []string{"check"},
 		Aliases: map[string]string{"if": "check"},
 		Run:     run,

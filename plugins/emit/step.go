@@ -14,12 +14,22 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "id": {"type": "string", "description": "Id of the event."},
+    "event": {"type": "string", "description": "Name of the event."}
+  },
+  "additionalProperties": false
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "emit",
 		Summary: "Publishes an event.",
 		Fields:  fields,
+		Output:  output,
 		Infer:   []string{"event"},
 		Aliases: map[string]string{"payload": "data"},
 		Run:     run,

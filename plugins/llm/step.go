@@ -22,12 +22,30 @@ const fields = `{
 // defaultTurns is the default of maxTurns.
 const defaultTurns = 25
 
+const output = `{
+  "type": "object",
+  "description": "The fields of a reply that is a JSON object are fields of the output too. A reply that is a JSON array is itself the output.",
+  "properties": {
+    "text": {"type": "string", "description": "Text of the last reply."},
+    "json": {"description": "The reply as JSON, if it is JSON."},
+    "success": {"type": "boolean", "description": "False if the reply was cut, or has success false."},
+    "stopReason": {"type": "string", "enum": ["stop", "length", "tools", "limit", "repeated"], "description": "Why the conversation ended. length: the reply was cut at maxTokens. tools: the calls are listed, not executed. limit: maxTurns or maxToolCalls. repeated: the same calls three times in a row."},
+    "note": {"type": "string", "description": "What limited the reply, if something did."},
+    "model": {"type": "string", "description": "Model that answered."},
+    "provider": {"type": "string", "description": "Its provider."},
+    "usage": {"type": "object", "description": "{inputTokens, outputTokens, costUsd, calls}"},
+    "turns": {"type": "integer", "description": "Requests to the model."},
+    "toolCalls": {"type": "array", "description": "For each tool call {name, arguments, success, error}."}
+  }
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "llm",
 		Summary: "Asks a language model, which may use tools, and returns its reply.",
 		Fields:  fields,
+		Output:  output,
 		Infer:   []string{"prompt"},
 		Aliases: map[string]string{
 			"systemPrompt":  "system",

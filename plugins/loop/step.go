@@ -19,12 +19,23 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "iterations": {"type": "integer", "description": "Number of iterations."},
+    "output": {"description": "Output of the last step of the last iteration, or null."},
+    "reason": {"type": "string", "enum": ["count", "while", "until", "each", ""], "description": "The field that ended the loop."}
+  },
+  "additionalProperties": false
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "loop",
 		Summary:  "Executes its steps several times.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"steps"},
 		Run:      run,
 		Validate: check,

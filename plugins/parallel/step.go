@@ -18,12 +18,22 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "success": {"type": "boolean", "description": "False if a branch failed."},
+    "branches": {"type": "array", "description": "For each branch {success, output, error}: the output of its last step, and its error if it failed."}
+  },
+  "additionalProperties": false
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "parallel",
 		Summary: "Executes several lists of steps concurrently.",
 		Fields:  fields,
+		Output:  output,
 		Infer:   []string{"branches"},
 		Run:     run,
 	}

@@ -17,12 +17,27 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const outputSchema = `{
+  "type": "object",
+  "properties": {
+    "run": {"type": "string", "description": "Id of the child run."},
+    "sentinel": {"type": "string", "description": "With await false: its sentinel."},
+    "success": {"type": "boolean", "description": "False if the output of the run has success false. A run that did not complete is an error."},
+    "status": {"type": "string", "description": "completed"},
+    "iterations": {"type": "integer", "description": "Iterations of the run."},
+    "output": {"description": "Output of its last step."},
+    "variables": {"type": "object", "description": "Its variables; each is also a field of the output under its own name, unless another field has that name."},
+    "error": {"type": "object", "description": "{code, message}"}
+  }
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:    "sentinel",
 		Summary: "Starts another sentinel and waits for its result, unless await is false.",
 		Fields:  fields,
+		Output:  outputSchema,
 		Infer:   []string{"definition"},
 		Aliases: map[string]string{"pipeline": "definition"},
 		Run:     run,
@@ -58,19 +73,19 @@ func Joined(run, name string, result sdk.Value) (sdk.Value, error) {
 	if err := failure(run, name, result); err != nil {
 		return sdk.Value{}, err
 	}
-	return output(run, result), nil
+	return Output(run, result), nil
 }
 
-// output returns the result of a completed child run: its fields, and each variable under
-// its own name where no field has it. Its success is false if the
-// output of the run has success false, such as that of a failed test.
-func output(run string, result sdk.Value) sdk.Value {
+// Output returns the result of a child run: its fields, and each variable under its own
+// name where no field has it. Its success is false if the run did not complete, or if its
+// output has success false, such as that of a failed test.
+func Output(run string, result sdk.Value) sdk.Value {
 	last := result.Get("output")
 	if !last.Exists() {
 		last = sdk.Null()
 	}
 	out := sdk.Object(
-		sdk.F("success", sdk.Bool(last.Get("success").BoolOr(true))),
+		sdk.F("success", sdk.Bool(result.Get("status").StringOr("") == "completed" && last.Get("success").BoolOr(true))),
 		sdk.F("status", result.Get("status")),
 		sdk.F("run", sdk.String(run)),
 		sdk.F("iterations", result.Get("iterations")),

@@ -12,12 +12,15 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{"type": "object", "description": "The values, by name."}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "set",
 		Summary:  "Computes values and stores them in variables.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"values"},
 		ReadOnly: true,
 		Run:      run,

@@ -17,12 +17,21 @@ const fields = `{
   "additionalProperties": false
 }`
 
+const output = `{
+  "type": "object",
+  "properties": {
+    "reason": {"type": "string", "enum": ["duration", "until", "event", "run"], "description": "What ended the wait."},
+    "event": {"type": "object", "description": "The event: {name, id, source, time, data}."}
+  }
+}`
+
 // Step returns the step type.
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "wait",
 		Summary:  "Waits for a duration, a time, the end of a run or an event.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"durationMs"},
 		ReadOnly: true,
 		Run:      run,

@@ -1,30 +1,37 @@
 // Package watch implements the step type that waits for the classified output of a
-// shell execution, or for an event.
+// shell execution or the lines of a file, for the end of a run, or for an event.
 package watch
 
-import "github.com/sentinel-runtime/sentinel/sdk"
+import (
+	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
 
 const fields = `{
   "type": "object",
   "properties": {
-    "executionId": {"type": "string", "description": "Id of the shell execution to watch, as returned by code/shell/execute with wait:false.", "examples": ["$build.executionId"]},
+    "executionId": {"type": "string", "description": "What to watch: the id of a shell execution, as returned by code/shell/execute with wait:false. The id of a run works as in run.", "examples": ["$build.executionId"]},
     "rules": {
       "type": "array",
-      "description": "Rules that classify lines; the first match decides. Default: the rules of the execution.",
+      "description": "Rules that classify lines; the first match decides, and a line without a match is verbose. Default: the rules of the execution.",
       "items": {
         "type": "object",
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
           "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "Class of a matching line."},
-          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Keep the line or drop it."}
+          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."}
         },
         "required": ["pattern", "classification"],
         "additionalProperties": false
       },
       "x-sentinel": "raw"
     },
-    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end of the execution, at the first line classified as error, or at the first line that a rule matches. The end of the execution always stops."},
-    "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."}
+    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end of the execution, at the first line classified as error, or at the first line that a rule matches. The end of the execution always stops. A file has no end."},
+    "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as one that a sentinel step with await false started. The result says how it ended; it is a result also if the run failed.", "examples": ["$child.run"]},
+    "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."},
+    "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced (rotated) or become shorter.", "examples": ["logs/server.log"]},
+    "from": {"type": "string", "default": "end", "description": "Where a watch of a file begins: end, start, or the position of an earlier watch.", "examples": ["$log?.position"]},
+    "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
   },
   "additionalProperties": false
 }`
@@ -33,8 +40,9 @@ const fields = `{
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "watch",
-		Summary:  "Waits for the output of a running process, or for an event.",
+		Summary:  "Waits for the output of a running process, new lines of a file, the end of a child run, or an event.",
 		Fields:   fields,
+		Output:   output,
 		Infer:    []string{"executionId"},
 		ReadOnly: true,
 		Run:      run,
@@ -42,48 +50,92 @@ func Step() sdk.Step {
 	}
 }
 
+// targets are the fields that name what is watched.
+var targets = [...]string{"executionId", "run", "event", "file"}
+
 func check(fields sdk.Value) []sdk.Problem {
-	execution, event := fields.Get("executionId").Given(), fields.Get("event").Given()
+	var given []string
+	for _, name := range targets {
+		if fields.Get(name).Given() {
+			given = append(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return []sdk.Problem{{Field: "executionId", Message: "want executionId, run, event or file", Hint: `start a process with code/shell/execute and "wait": false, and watch "$name.executionId"`}}
+	}
+	if len(given) > 1 {
+		return []sdk.Problem{{Field: given[1], Message: "want " + given[0] + " or " + given[1] + ", not both"}}
+	}
+	target := given[0]
+	until, untilGiven := fields.Get("until").StringOr(""), fields.Get("until").Given()
 	switch {
-	case !execution && !event:
-		return []sdk.Problem{{Field: "executionId", Message: "want executionId or event", Hint: `start a process with code/shell/execute and "wait": false, and watch "$name.executionId"`}}
-	case execution && event:
-		return []sdk.Problem{{Field: "event", Message: "want executionId or event, not both"}}
-	case event && (fields.Get("rules").Given() || fields.Get("until").Given()):
-		return []sdk.Problem{{Field: "event", Message: "rules and until require executionId"}}
+	case target != "file" && fields.Get("from").Given():
+		return []sdk.Problem{{Field: "from", Message: "from requires file"}}
+	case target == "file" && until == "finished":
+		return []sdk.Problem{{Field: "until", Message: "a file has no end: want error or match"}}
+	case target == "file" && !untilGiven && !fields.Get("timeoutMs").Given():
+		return []sdk.Problem{{Field: "until", Message: "a file has no end: want until (error or match) or timeoutMs"}}
+	case target == "file" && until == "error" && !fields.Get("rules").Given():
+		return []sdk.Problem{{Field: "until", Message: "error requires rules: without rules no line is an error"}}
+	case target == "event" && (fields.Get("rules").Given() || untilGiven), target == "run" && (fields.Get("rules").Given() || untilGiven && until != "finished"):
+		return []sdk.Problem{{Field: target, Message: "rules and until require executionId or file"}}
 	}
 	return nil
 }
 
-// run returns {executionId, lines, text, finished, exitCode, success} for an
-// execution, and {event} for an event.
+// run returns the answer of the host for an execution, with success, and for a file;
+// {event} for an event; and the result of a run with finished and text.
 func run(c *sdk.Context) (sdk.Value, error) {
 	if err := sdk.BadFields(check(c.Fields())); err != nil {
 		return sdk.Value{}, err
 	}
-	if c.Field("event").Given() {
-		pattern, err := c.StringField("event")
-		if err != nil {
-			return sdk.Value{}, err
-		}
-		event, err := c.WaitEvent(pattern, 0)
-		return sdk.Object(sdk.F("event", event)), err
-	}
-	id, err := c.StringField("executionId")
+	limit, err := c.IntField("timeoutMs", 1, 0)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	if id == "" {
-		return sdk.Value{}, sdk.BadField("executionId", "empty: the execution did not start or its variable is not set")
+	var target, name string
+	for _, field := range targets {
+		if c.Field(field).Given() {
+			target = field
+		}
+	}
+	if name, err = c.StringField(target); err != nil {
+		return sdk.Value{}, err
+	}
+	if name == "" {
+		return sdk.Value{}, sdk.BadField(target, "empty: what it names did not start, or its variable is not set")
+	}
+	if target == "executionId" && isRun(name) {
+		if c.Field("rules").Given() {
+			return sdk.Value{}, sdk.BadField("rules", "a run has no lines")
+		}
+		target = "run"
+	}
+	switch target {
+	case "event":
+		event, err := c.WaitEvent(name, limit)
+		if err != nil {
+			return sdk.Value{}, sdk.Wrap("event "+sdk.Quote(name), err)
+		}
+		return sdk.Object(sdk.F("event", event)), nil
+	case "run":
+		return watchRun(c, name, limit)
 	}
 	until, err := c.StringField("until")
 	if err != nil {
 		return sdk.Value{}, err
 	}
+	if target == "file" {
+		from, err := c.StringField("from")
+		if err != nil {
+			return sdk.Value{}, err
+		}
+		return c.WatchFile(name, c.Field("rules"), until, from, limit)
+	}
 	if until == "" {
 		until = "finished"
 	}
-	answer, err := c.Watch(id, c.Field("rules"), until)
+	answer, err := c.WatchFor(name, c.Field("rules"), until, limit)
 	if err != nil {
 		return sdk.Value{}, err
 	}
@@ -91,4 +143,20 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		answer = answer.With("success", sdk.Bool(exit == 0))
 	}
 	return answer, nil
+}
+
+// isRun reports whether an id is that of a run, a UUID, rather than of an execution.
+func isRun(id string) bool { return len(id) == 36 && id[8] == '-' }
+
+// watchRun waits for the end of a run. A run has no lines; its text says how it ended.
+func watchRun(c *sdk.Context, id string, limit int64) (sdk.Value, error) {
+	result, err := c.WaitRunFor(id, limit)
+	if err != nil {
+		return sdk.Value{}, sdk.Wrap("run "+id, err)
+	}
+	text := result.Get("status").StringOr("")
+	if problem := result.Get("error").Get("message").StringOr(""); problem != "" {
+		text += ": " + problem
+	}
+	return sentinel.Output(id, result).With("finished", sdk.Bool(true)).With("text", sdk.String(text)), nil
 }

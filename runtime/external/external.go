@@ -139,6 +139,12 @@ type Executions interface {
 	// Watch blocks until the condition of the request holds. Request and
 	// answer are clause A6.5 of sdk/ABI.md.
 	Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error)
+	// FileStart returns the position at which a watch of a file begins. It is recorded
+	// before the watch, so that one which a crash interrupts begins there again.
+	FileStart(ctx context.Context, watch FileWatch) (position string, err error)
+	// WatchFile blocks until the condition of the request holds or Due is closed,
+	// which is a result too.
+	WatchFile(ctx context.Context, watch FileWatch) (json.RawMessage, error)
 	// EndRun ends every process tree the run started and returns when they
 	// are gone. It is called when a run ends or stops.
 	EndRun(ctx context.Context, run sentinels.RunID) error
@@ -148,6 +154,16 @@ type Executions interface {
 	Interrupted(ctx context.Context, run sentinels.RunID) ([]InterruptedExecution, error)
 	// Memory returns the resident bytes of the run's process trees.
 	Memory(run sentinels.RunID) int64
+}
+
+// A FileWatch is a watch of a file that grows. Request is clause A6.5 of sdk/ABI.md.
+type FileWatch struct {
+	Run       sentinels.RunID
+	Workspace string // of the run; the file is in it
+	Request   json.RawMessage
+	Within    []string        // as in CommandCall: what is read must be within it
+	Position  string          // from FileStart
+	Due       <-chan struct{} // closed at the time limit of the request
 }
 
 // An InterruptedExecution is an execution whose process died with the host. Execution

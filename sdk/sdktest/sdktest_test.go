@@ -233,7 +233,7 @@ func TestCases(t *testing.T) {
 func TestManifestFaults(t *testing.T) {
 	p := sdk.Plugin{Name: "Bad", Steps: []sdk.Step{{
 		Type:    "s",
-		Fields:  `{"type":"object","properties":{"a":{"x-sentinel":"odd"},"onError":{"description":"d"}},"required":["b"]}`,
+		Fields:  `{"type":"object","properties":{"a":{"x-sentinel":"odd"},"onError":{"description":"d"},"timeoutMs":{"description":"d"}},"required":["b"]}`,
 		Infer:   []string{"c"},
 		Aliases: map[string]string{"a": "b"},
 	}, {Type: "s", Summary: "S.", Fields: `{}`}}, Permissions: []sdk.Permission{{Use: sdk.UseLLM}}}
@@ -245,5 +245,8 @@ func TestManifestFaults(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("did not say %q:\n%s", want, said)
 		}
+	}
+	if strings.Contains(said, "timeoutMs") {
+		t.Errorf("a type may have a timeoutMs of its own:\n%s", said)
 	}
 }

@@ -39,7 +39,10 @@ func New(opt Options) *Kind {
 
 // Describe describes the kind "schedule".
 func (*Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times"}
+	return triggers.Description{
+		Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times", Options: options{},
+		Event: "name schedule; data {scheduled: planned time in RFC 3339, without jitter; fired: the time; missed: number of planned times left out since the previous firing; expression}",
+	}
 }
 
 // CatchUp is the policy for planned times in a downtime: the host was down, the
@@ -65,13 +68,13 @@ const (
 // options are the options of a schedule, clause T4 of TRIGGERS.md.
 type options struct {
 	// TimeZone is the zone of the fields. Default: the zone of the host.
-	TimeZone string  `json:"timeZone,omitempty"`
-	CatchUp  CatchUp `json:"catchUp,omitempty"` // default [CatchUpLast]
+	TimeZone string  `json:"timeZone,omitempty" doc:"zone of the IANA database, such as Europe/Berlin" default:"the zone of the host"`
+	CatchUp  CatchUp `json:"catchUp,omitempty" doc:"which planned times of a downtime fire late" default:"last" enum:"none,last,all"` // default [CatchUpLast]
 	// CatchUpWindowMs is how old a planned time may be to fire late. Default 0, no
 	// limit.
-	CatchUpWindowMs int64 `json:"catchUpWindowMs,omitempty"`
+	CatchUpWindowMs int64 `json:"catchUpWindowMs,omitempty" doc:"how old a planned time may be to fire late, in ms" default:"0, no limit"`
 	// JitterMs is the longest random delay of a firing. Default 0.
-	JitterMs int64 `json:"jitterMs,omitempty"`
+	JitterMs int64 `json:"jitterMs,omitempty" doc:"longest delay of a firing, 0 to 86400000 ms" default:"0"`
 }
 
 func (o options) window() time.Duration { return time.Duration(o.CatchUpWindowMs) * time.Millisecond }

@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "event".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log"}
+	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log", Event: "the event itself: {name, id, source, time, data}"}
 }
 
 // Check reports problems of the pattern and the options of t. An event trigger

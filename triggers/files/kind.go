@@ -43,7 +43,8 @@ func New(opt Options) *Kind {
 // Describe describes the kind "file".
 func (*Kind) Describe() triggers.Description {
 	return triggers.Description{
-		Name: "file", Fires: "when files of the workspace change",
+		Name: "file", Fires: "when files of the workspace change", Options: fields{},
+		Event: "name file; data {paths: [changed paths]; changes: [{path, op: created, modified or deleted}], at most 1,000; more: number of further changes; offline: true for changes while the host was down}",
 		Detail: func(t sentinels.Trigger) string {
 			f, _ := readFields(t) // a problem is what Check reports
 			return strings.Join(f.Paths, " ")
@@ -53,10 +54,10 @@ func (*Kind) Describe() triggers.Description {
 
 // fields are the options of a file trigger, clause T7.
 type fields struct {
-	Paths    []string `json:"paths"`              // globs relative to the workspace; at least one
-	Ignore   []string `json:"ignore,omitempty"`   // globs of files and folders
-	On       []Op     `json:"on,omitempty"`       // default all three
-	SettleMs *int64   `json:"settleMs,omitempty"` // how long files must be quiet; nil is the default
+	Paths    []string `json:"paths" doc:"globs relative to the workspace, such as src/**/*.go; at most 100 with ignore" required:"true"` // globs relative to the workspace; at least one
+	Ignore   []string `json:"ignore,omitempty" doc:"globs of files and folders to leave out" default:"none"`                             // globs of files and folders
+	On       []Op     `json:"on,omitempty" doc:"which changes fire" default:"all three" enum:"created,modified,deleted"`                 // default all three
+	SettleMs *int64   `json:"settleMs,omitempty" doc:"how long files must be quiet before changes fire, 0 to 3600000 ms" default:"300"`  // how long files must be quiet; nil is the default
 }
 
 // Default and limit of settleMs.

@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "immediate".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "immediate", Fires: "at once"}
+	return triggers.Description{Name: "immediate", Fires: "at once", Options: options{}, Event: "name immediate; data {occasion: create, edit or start; revision: of the definition}"}
 }
 
 // On is an occasion on which the trigger fires.
@@ -36,7 +36,7 @@ const (
 // options are the trigger's own options, clause T3.
 type options struct {
 	// On is what the trigger fires on. Default [OnCreate].
-	On On `json:"on,omitempty"`
+	On On `json:"on,omitempty" doc:"create: once, when the trigger is new. edit: also for each new revision of the definition. start: also at each start of the host" default:"create" enum:"create,edit,start"`
 }
 
 func read(t sentinels.Trigger) (options, error) {

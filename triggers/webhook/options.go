@@ -27,25 +27,25 @@ const (
 type options struct {
 	// SecretEnv is the name of the environment variable with the secret. There is
 	// no option for the secret itself: definitions are shown, diffed and exported.
-	SecretEnv string `json:"secretEnv,omitempty"`
-	Auth      Auth   `json:"auth,omitempty"`
+	SecretEnv string `json:"secretEnv,omitempty" doc:"name of the environment variable of the host with the secret; required without insecure"`
+	Auth      Auth   `json:"auth,omitempty" doc:"how senders prove that they know the secret" default:"hmac-sha256 with secretEnv, none with insecure" enum:"hmac-sha256,standard-webhooks,token,none"`
 	// Insecure is required for a webhook without authentication.
-	Insecure bool `json:"insecure,omitempty"`
+	Insecure bool `json:"insecure,omitempty" doc:"true: everyone who reaches the port may send requests" default:"false"`
 	// SignatureHeader is for AuthHMAC, TokenHeader for AuthToken. Defaults:
 	// [defaultSignature]; Authorization, then X-Gitlab-Token.
-	SignatureHeader string `json:"signatureHeader,omitempty"`
-	TokenHeader     string `json:"tokenHeader,omitempty"`
+	SignatureHeader string `json:"signatureHeader,omitempty" doc:"header of hmac-sha256" default:"X-Hub-Signature-256"`
+	TokenHeader     string `json:"tokenHeader,omitempty" doc:"header of token" default:"Authorization: Bearer, else X-Gitlab-Token"`
 	// Methods are the accepted methods, in capitals. Default POST.
-	Methods []string `json:"methods,omitempty"`
+	Methods []string `json:"methods,omitempty" doc:"accepted methods; no GET with a signature" default:"POST" enum:"GET,POST,PUT"`
 	// Event is the name of the event. The value of EventHeader is appended to it.
-	Event       string `json:"event,omitempty"`
-	EventHeader string `json:"eventHeader,omitempty"`
+	Event       string `json:"event,omitempty" doc:"name of $event" default:"webhook: and the id of the sentinel"`
+	EventHeader string `json:"eventHeader,omitempty" doc:"header whose value is appended to the name after a colon, such as X-GitHub-Event" default:"none"`
 	// IdempotencyHeader replaces [keyHeaders].
-	IdempotencyHeader string `json:"idempotencyHeader,omitempty"`
+	IdempotencyHeader string `json:"idempotencyHeader,omitempty" doc:"header with the id of a delivery" default:"Idempotency-Key, webhook-id or X-GitHub-Delivery"`
 	// ReplayWindowMs is how long a repetition of a signed request is detected,
 	// whatever its unsigned headers are. It is for AuthHMAC, whose signature has no
 	// time. 0 accepts repetitions. Default [replayWindow].
-	ReplayWindowMs *int64 `json:"replayWindowMs,omitempty"`
+	ReplayWindowMs *int64 `json:"replayWindowMs,omitempty" doc:"how long repetitions of a request signed by hmac-sha256 are detected, 0 to 86400000 ms; 0 accepts repetitions" default:"300000"`
 
 	replayFor time.Duration // of ReplayWindowMs
 

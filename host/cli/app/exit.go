@@ -24,6 +24,23 @@ const (
 	ExitInterrupt = 130 // a second Ctrl-C, or one before there was a run
 )
 
+// ExitCodes are the exit codes with their meaning, for help.
+var ExitCodes = []struct {
+	Code    int
+	Meaning string
+}{
+	{ExitOK, "the run completed, or the command did what it was asked to"},
+	{ExitFailed, "the run failed or was stopped, or the command failed"},
+	{ExitUsage, "the command line is wrong"},
+	{ExitInvalid, "the definition is not valid"},
+	{ExitDenied, "denied"},
+	{ExitNotFound, "a sentinel, run or file was not found"},
+	{ExitTimedOut, "the run reached a limit"},
+	{ExitHeld, "another process has the store, or no process answers where one is needed"},
+	{ExitWaiting, "the run waits for a person, and can be resumed"},
+	{ExitInterrupt, "a second Ctrl-C, or one before there was a run"},
+}
+
 // ErrInterrupted is the cause of a context that Ctrl-C ended.
 var ErrInterrupted = errors.New("interrupted")
 

@@ -92,22 +92,3 @@ func (a verbs) showChecked(results []checked) error {
 	_, err := app.WriteItems(a.App, results, results)
 	return err
 }
-
-// schemaCommand writes the schema where an editor can be pointed at it.
-func (a verbs) schemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "schema", Short: "Write the JSON Schema of definitions, for an editor",
-		Long:    "It holds the fields of every step type that is installed, those of --plugins too.",
-		Example: "  sentinel schema > .sentinel/schema.json",
-		Args:    app.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			s, err := a.Scratch(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer a.CloseSession(s, &err)
-			rt := s.Process.Host().Runtime()
-			return a.WriteJSON(sentinels.Schema(rt.Types(), rt.DecodeOptions("").Triggers))
-		},
-	}
-}

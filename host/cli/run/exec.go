@@ -108,17 +108,23 @@ func (a verbs) execList(ctx context.Context) (err error) {
 	}
 	rows := []output.Row{output.Head(a.PaintOut, "COMMAND", "", "WHAT IT DOES")}
 	for _, c := range list {
-		rows = append(rows, output.Row{output.Escape(c.Name), output.Escape(access(c.ReadOnly)), output.Escape(c.Summary)})
+		rows = append(rows, output.Row{output.Escape(c.Name), output.Escape(app.Access(c.ReadOnly)), output.Escape(c.Summary)})
 	}
 	return a.Table(rows)
 }
 
-// access describes in a word whether a command changes anything.
-func access(readOnly bool) string {
-	if readOnly {
-		return "reads"
+// execHelp shows a command.
+func (a verbs) execHelp(ctx context.Context, name string) (err error) {
+	s, err := a.Connect(ctx, true)
+	if err != nil {
+		return err
 	}
-	return "changes"
+	defer a.CloseSession(s, &err)
+	c, err := a.command(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	return a.DescribeCommand(c)
 }
 
 // lookup finds a command by its whole name; a near one is only a hint, because a

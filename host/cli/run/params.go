@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
-	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -123,78 +121,4 @@ func (s inputSchema) unknown(command, name string) error {
 		e.Hint = fmt.Sprintf("did you mean --%s?", near[0])
 	}
 	return e
-}
-
-// execHelp shows a command, its parameters and the shape of its result, as its
-// schemas describe them.
-func (a verbs) execHelp(ctx context.Context, name string) (err error) {
-	s, err := a.Connect(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer a.CloseSession(s, &err)
-	c, err := a.command(ctx, s, name)
-	if err != nil {
-		return err
-	}
-	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(c)
-	}
-	p := a.PaintOut
-	if err := a.Out.Printf("%s  %s\n%s\n\n", p.Strong(output.Escape(c.Name)), p.Dim(output.Escape(access(c.ReadOnly))), c.Summary); err != nil {
-		return err
-	}
-	params, err := a.memberRows(c.Input, "--")
-	if err != nil {
-		return fmt.Errorf("read parameters of %q: %w", c.Name, err)
-	}
-	if len(params) == 0 {
-		params = []output.Row{{"  no parameters"}}
-	}
-	if err := a.Table(params); err != nil {
-		return err
-	}
-	return a.resultHelp(c)
-}
-
-// resultHelp shows the shape of a command's result. A command of an MCP server
-// may declare none.
-func (a verbs) resultHelp(c client.Command) error {
-	if len(c.Output) == 0 {
-		return a.Out.Printf("\nresult: the command declares no schema\n")
-	}
-	rows, err := a.memberRows(c.Output, "")
-	if err != nil {
-		return fmt.Errorf("read result of %q: %w", c.Name, err)
-	}
-	if err := a.Out.Printf("\nresult:\n"); err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		rows = []output.Row{{"  any JSON value"}}
-	}
-	return a.Table(rows)
-}
-
-// memberRows lists the members of a schema. Those at the top have the prefix.
-func (a verbs) memberRows(schema json.RawMessage, prefix string) ([]output.Row, error) {
-	members, err := command.Members(schema)
-	if err != nil {
-		return nil, err
-	}
-	var rows []output.Row
-	for _, m := range members {
-		name, kind := m.Path, m.Type
-		if !strings.ContainsAny(name, ".[") {
-			name = prefix + name
-		}
-		if m.Required && prefix != "" {
-			kind += ", required"
-		}
-		if !m.Required && prefix == "" {
-			kind += ", optional"
-		}
-		rows = append(rows, output.Row{"  " + output.Escape(name), a.PaintOut.Dim(output.Escape(kind)), output.Escape(m.Text)})
-	}
-	return rows, nil
 }

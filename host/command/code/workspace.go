@@ -37,13 +37,10 @@ func (f files) open(call *command.Call) (*workspace, error) {
 // mayRead returns an error if a model must not read a file: one of the state folder
 // of the host, or one that holds secrets. name is the path with its links resolved.
 func (w *workspace) mayRead(name string) error {
-	switch {
-	case w.model && command.Secluded(name):
-		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: models do not read the state of the host", name)}
-	case w.model && w.secrets.Match(name):
-		return w.secrets.Refuse(name)
+	if !w.model {
+		return nil
 	}
-	return nil
+	return w.secrets.MayRead(name, nil)
 }
 
 // mayWrite returns an error if a model must not write a file, because it steers

@@ -22,6 +22,11 @@ func Commands(m *Manager) []command.Command {
 			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
+				if in.TimeoutMs > 0 {
+					limited, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMs)*time.Millisecond)
+					defer cancel()
+					ctx = limited
+				}
 				return m.watch(ctx, call.Run, in)
 			}),
 		command.New("code/shell/sentinel", "Set the rules that classify the output of an execution, what it has written so far included.",

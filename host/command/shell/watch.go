@@ -17,7 +17,7 @@ type Line struct {
 	Text           string `json:"text"`
 	Classification string `json:"classification" enum:"error,warning,info,success,verbose"`
 	LineNumber     int    `json:"lineNumber" jsonschema:"from 0, over all streams"`
-	Stream         string `json:"stream" jsonschema:"stdout, stderr, or host for a word of the host"`
+	Stream         string `json:"stream" jsonschema:"stdout, stderr, file, or host for a word of the host"`
 	Timestamp      int64  `json:"timestamp" jsonschema:"Unix time in milliseconds"`
 }
 
@@ -26,6 +26,7 @@ type WatchRequest struct {
 	ExecutionID string `json:"executionId" jsonschema:"what code/shell/execute gave"`
 	Rules       []Rule `json:"rules,omitempty" jsonschema:"rules for this watch; those of the execution if not given"`
 	Until       string `json:"until,omitempty" jsonschema:"finished (the default): the end; error: the first line classified so; match: the first line that a rule emits" enum:"finished,error,match"`
+	TimeoutMs   int64  `json:"timeoutMs,omitempty" jsonschema:"time limit; reaching it is the error timeout" minimum:"0"`
 	Cursor      *int   `json:"cursor,omitempty" jsonschema:"line number to read from, page by page; if not given, after the last watch of the run" minimum:"0"`
 }
 
@@ -49,7 +50,7 @@ type WatchAnswer struct {
 }
 
 // Watch blocks until the request's condition holds or the execution has ended.
-// Request and answer are clause A6.5 of sdk/ABI.md.
+// Request and answer are clause A6.5 of sdk/ABI.md. The time limit is the caller's, by ctx.
 func (m *Manager) Watch(ctx context.Context, run sentinels.RunID, request json.RawMessage) (json.RawMessage, error) {
 	var q WatchRequest
 	err := strictjson.Decode(request, &q, strictjson.Limits{})
@@ -260,6 +261,8 @@ func streamName(b byte) string {
 		return "stdout"
 	case 'e':
 		return "stderr"
+	case 'f':
+		return "file"
 	}
 	return "host"
 }

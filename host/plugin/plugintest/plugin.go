@@ -39,12 +39,9 @@ func Load(ctx context.Context, h *guest.Host, module []byte, opt guest.LoadOptio
 		return nil, err
 	}
 	manifest := m.Manifest()
-	var specs []sentinels.TypeSpec
-	for _, s := range manifest.Steps {
-		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Infer: s.Infer, Aliases: s.Aliases,
-			Plugin: manifest.Name, Digest: m.Digest(),
-		})
+	specs := manifest.Types()
+	for i := range specs {
+		specs[i].Digest = m.Digest()
 	}
 	types, err := sentinels.NewTypeSet(specs)
 	if err != nil {

@@ -209,6 +209,7 @@ type CallStartBody struct {
 	Label    string `json:"l,omitempty"`    // for people: name of the command or event
 	Due      int64  `json:"due,omitempty"`  // wait: end, microseconds since 1970
 	Cursor   uint64 `json:"ec,omitempty"`   // wait for an event: cursor in the event log
+	Position string `json:"pos,omitempty"`  // watch of a file: where it begins
 	Block    int    `json:"blk,omitempty"`  // block: ordinal of its first block
 	// Branches are the variables that each nested list of a block starts with.
 	// More than one list are parallel branches.

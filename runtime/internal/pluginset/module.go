@@ -70,13 +70,9 @@ func (m *Module) Fields(t sentinels.StepType) (*sentinels.TypeSpec, map[string]s
 
 // specsOf is the manifest of a module in the words of package sentinels.
 func specsOf(l Loaded) []sentinels.TypeSpec {
-	manifest := l.Manifest()
-	specs := make([]sentinels.TypeSpec, 0, len(manifest.Steps))
-	for _, t := range manifest.Steps {
-		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(t.Type), Summary: t.Summary, Fields: t.Fields, Infer: t.Infer,
-			Aliases: t.Aliases, Plugin: manifest.Name, Digest: l.Digest(),
-		})
+	specs := l.Manifest().Types()
+	for i := range specs {
+		specs[i].Digest = l.Digest()
 	}
 	return specs
 }

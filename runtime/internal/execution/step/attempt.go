@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -189,6 +190,13 @@ func (a *attempt) definitionValue(raw json.RawMessage, lookup reference.Lookup) 
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(out, &keys) != nil || keys == nil {
 		return nil, notes, fmt.Errorf("%s is not a definition: want a JSON object, or a text with one", raw)
+	}
+	for _, part := range []string{"json", "text"} { // it is the output of a model or a command
+		if given := keys[part]; given != nil && string(given) != "null" {
+			path := strings.Trim(string(raw), `"`)
+			return nil, notes, fmt.Errorf("%s is not a definition: it is an output with the fields %s; did you mean %s.%s?",
+				path, strings.Join(slices.Sorted(maps.Keys(keys)), ", "), path, part)
+		}
 	}
 	for _, key := range []string{"$ref", "name", "id", "uniqueId"} {
 		if keys[key] != nil {
@@ -434,11 +442,20 @@ func (a *attempt) waitLimit(limit time.Duration) time.Duration {
 	return 0
 }
 
-// isWait reports whether calls of a host function are not subject to the default time
-// limit.
-func isWait(function string) bool { return function == abi.FuncWait || function == abi.FuncBlock }
+// isWait reports whether a call is not subject to the default time limit: a wait, nested
+// steps, or a watch with a limit of its own.
+func (c *call) isWait() bool {
+	switch c.function {
+	case abi.FuncWait, abi.FuncBlock:
+		return true
+	case abi.FuncWatch:
+		req, e := watchOf(c)
+		return e == nil && req.TimeoutMs > 0
+	}
+	return false
+}
 
-// hasOpenWait reports whether the attempt's open call is one of [isWait].
+// hasOpenWait reports whether the attempt's open call is one of [call.isWait].
 func (a *attempt) hasOpenWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -446,7 +463,7 @@ func (a *attempt) hasOpenWait() bool {
 		select {
 		case <-c.done:
 		default:
-			return isWait(c.function)
+			return c.isWait()
 		}
 	}
 	return false

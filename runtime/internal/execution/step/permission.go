@@ -31,6 +31,11 @@ func (a *attempt) denied(c *call) *abi.Error {
 			return e
 		}
 		return a.mod.DeniedCommand(a.svc.CommandInfo(req.Command))
+	case abi.UseWatch:
+		// A file is read, which is more than the output of the run's own processes.
+		if req, e := watchOf(c); e != nil || req.File != nil {
+			return a.mod.DeniedCommand(a.svc.CommandInfo("code/read"))
+		}
 	case abi.UseSpawn:
 		return a.deniedSpawn(c)
 	case abi.UseEmit:

@@ -126,7 +126,7 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 	a.mu.Lock()
 	body.Logs = a.logs
 	a.callBytes += int64(len(end.result))
-	if isWait(c.function) {
+	if c.isWait() {
 		a.lastWaitEnd = a.run.Clock().Elapsed()
 	}
 	a.mu.Unlock()

@@ -29,6 +29,7 @@ type StepType struct {
 	Type     string            `json:"type"`
 	Summary  string            `json:"summary"`
 	Fields   json.RawMessage   `json:"fields"` // JSON Schema of type object
+	Output   json.RawMessage   `json:"output,omitempty"` // JSON Schema of the output, for users and checks of references
 	Infer    []string          `json:"infer,omitempty"`
 	Aliases  map[string]string `json:"aliases,omitempty"` // alias to field
 	ReadOnly bool              `json:"readOnly,omitempty"`
@@ -99,6 +100,9 @@ func (m Manifest) faults() []string {
 		}
 		if strictjson.DecodeOpen(s.Fields, &schema, jsonLimits) != nil || schema.Type != "object" {
 			add("steps[%d].fields is not a JSON Schema of type object", i)
+		}
+		if len(s.Output) > 0 && s.Output[0] != '{' {
+			add("steps[%d].output is not a JSON Schema", i)
 		}
 	}
 	for i, a := range m.Permissions {
@@ -175,7 +179,7 @@ func (m Manifest) Types() []sentinels.TypeSpec {
 	specs := make([]sentinels.TypeSpec, 0, len(m.Steps))
 	for _, s := range m.Steps {
 		specs = append(specs, sentinels.TypeSpec{
-			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Infer: s.Infer, Aliases: s.Aliases, Plugin: m.Name,
+			Type: sentinels.StepType(s.Type), Summary: s.Summary, Fields: s.Fields, Output: s.Output, Infer: s.Infer, Aliases: s.Aliases, Plugin: m.Name,
 		})
 	}
 	return specs

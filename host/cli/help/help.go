@@ -1,0 +1,290 @@
+package help
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+//go:embed topics
+var files embed.FS
+
+// Topics are the topics of help, in the order in which an author needs them.
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "retries", "budgets", "exit-codes", "plugins"}
+
+// helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
+// precedence over the command with its name, whose own help is COMMAND --help.
+func (a verbs) helpCommand(root *cobra.Command) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "help [TOPIC | COMMAND]", Short: "Explain a topic of the format, or a command",
+		Long:      "Topics: " + strings.Join(Topics, ", ") + ".\n--all writes all topics as one text, for a model.",
+		Example:   "  sentinel help format\n  sentinel help --all\n  sentinel help run",
+		ValidArgs: Topics,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case all && len(args) > 0:
+				return app.NewUsageError("sentinel help: --all takes no topic", "")
+			case !all && len(args) == 0:
+				return root.Help()
+			case !all && !slices.Contains(Topics, args[0]):
+				return helpOf(root, args)
+			case len(args) > 1:
+				return app.NewUsageError(fmt.Sprintf("sentinel help: unexpected argument %q", args[1]), "")
+			}
+			s, err := a.Scratch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			text, err := a.render(s.Process.Host(), args)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if other, _, err := root.Find(args); err == nil && other != root {
+					text += fmt.Sprintf("\n`%s --help` shows the command.\n", other.CommandPath())
+				}
+			}
+			return a.Out.Printf("%s\n", termtext.Block(text, ""))
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "write all topics as one text")
+	root.SetHelpCommand(c)
+	return c
+}
+
+// helpOf shows the help of a command.
+func helpOf(root *cobra.Command, args []string) error {
+	c, rest, err := root.Find(args)
+	if err != nil || len(rest) > 0 || c == root {
+		known := slices.Clone(Topics)
+		for _, c := range root.Commands() {
+			known = append(known, c.Name())
+		}
+		hint := "topics: " + strings.Join(Topics, ", ") + "; `sentinel --help` lists the commands"
+		if near := sentinels.Suggest(args[0], known); len(near) > 0 {
+			hint = fmt.Sprintf("did you mean %q?", near[0])
+		}
+		return app.NewUsageError(fmt.Sprintf("sentinel help: unknown topic or command %q", strings.Join(args, " ")), hint)
+	}
+	return c.Help()
+}
+
+// introduction precedes the topics in the text for models.
+const introduction = `# Sentinel
+Sentinel runs durable loops of steps, written as JSON. This text has all that a definition can contain. Write a definition
+to a file, check it with ` + "`sentinel validate FILE`" + ` until it reports nothing, then ` + "`sentinel run FILE`" + `.
+
+`
+
+// render returns a topic, or all of them.
+func (a verbs) render(h *host.Host, topics []string) (string, error) {
+	src := newSource(h)
+	if len(topics) == 1 {
+		return src.topic(topics[0])
+	}
+	var b strings.Builder
+	b.WriteString(introduction)
+	for i, name := range Topics {
+		text, err := src.topic(name)
+		if err != nil {
+			return "", err
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("#" + text)
+	}
+	return b.String(), nil
+}
+
+// source has what topics are filled with: what the host has.
+type source struct {
+	host   *host.Host
+	schema map[string]any
+}
+
+func newSource(h *host.Host) *source {
+	s := &source{host: h}
+	if err := json.Unmarshal(h.Schema(), &s.schema); err != nil {
+		panic("help: " + err.Error()) // cannot happen: this program has encoded it
+	}
+	return s
+}
+
+func (s *source) topic(name string) (string, error) {
+	t, err := template.New(name+".md").Funcs(template.FuncMap{
+		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds,
+		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "topics": func() string { return strings.Join(Topics, ", ") },
+	}).ParseFS(files, path.Join("topics", name+".md"))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, nil)
+	return b.String(), err
+}
+
+// keys lists the properties of an object in the schema: at its root for "", at a path such
+// as "$defs.loop", or at that property of the root.
+func (s *source) keys(where string) (string, error) {
+	at := s.schema
+	if where != "" {
+		if !strings.HasPrefix(where, "$defs.") {
+			where = "properties." + where
+		}
+		for part := range strings.SplitSeq(where, ".") {
+			next, ok := at[part].(map[string]any)
+			if !ok { // a field of an object
+				properties, _ := at["properties"].(map[string]any)
+				if next, ok = properties[part].(map[string]any); !ok {
+					return "", fmt.Errorf("the schema has no %q", where)
+				}
+			}
+			at = next
+		}
+	}
+	properties, _ := at["properties"].(map[string]any)
+	if len(properties) == 0 {
+		return "", fmt.Errorf("the schema has no properties at %q", where)
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property, _ := properties[name].(map[string]any)
+		text, _ := property["description"].(string)
+		if text == "" || strings.HasPrefix(text, "Another name of") || strings.HasPrefix(text, "Stored, but not used") || strings.HasPrefix(text, "Statistics") {
+			continue
+		}
+		if enum, ok := property["enum"].([]any); ok {
+			var values []string
+			for _, v := range enum {
+				values = append(values, fmt.Sprint(v))
+			}
+			text += " (" + strings.Join(values, ", ") + ")"
+		}
+		fmt.Fprintf(&b, "- `%s`: %s\n", name, text)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// stepTypes lists the step types with their fields and outputs.
+func (s *source) stepTypes() string {
+	types := s.host.Runtime().Types()
+	var b strings.Builder
+	for _, t := range types.Types() {
+		spec, _ := types.Lookup(t)
+		var schema struct {
+			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
+		}
+		if err := json.Unmarshal(spec.Fields, &schema); err != nil {
+			continue
+		}
+		var fields []string
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			if slices.Contains(schema.Required, name) {
+				fields = append([]string{name + "*"}, fields...)
+				continue
+			}
+			fields = append(fields, name)
+		}
+		shape := sentinels.Shape(spec.Output, 2)
+		if schema, _ := stepOutput(spec); schema == nil && t == "shell" {
+			if c, ok := s.host.Commands().Lookup("code/shell/execute"); ok {
+				shape = sentinels.Shape(c.Output, 1)
+			}
+		}
+		switch schema, other := stepOutput(spec); {
+		case shape == "" && schema == nil:
+			shape, _, _ = strings.Cut(other, ":")
+		case shape == "":
+			shape = "the values"
+		}
+		fmt.Fprintf(&b, "- `%s` %s Fields: %s. Output: %s\n", t, spec.Summary, strings.Join(fields, " "), shape)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// commands lists the commands, those that a model may be offered by a pattern, or the
+// others.
+func (s *source) commands(private bool) string {
+	var names []string
+	for _, c := range s.host.Commands().List() {
+		if c.Private == private {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// triggerKinds lists the kinds of triggers with their own options.
+func (s *source) triggerKinds() string {
+	kinds := s.host.Runtime().DecodeOptions("").Triggers
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "- `%s` fires %s.", k.Name, k.Fires)
+		if k.Field != "" {
+			fmt.Fprintf(&b, " Needs `%s`.", k.Field)
+		}
+		fmt.Fprintf(&b, " `$event`: %s.\n", k.Event)
+		for _, o := range k.Options {
+			if !common(kinds, o) {
+				b.WriteString("  - " + option(o))
+			}
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// triggerOptions lists the options that every kind has.
+func (s *source) triggerOptions() string {
+	kinds := s.host.Runtime().DecodeOptions("").Triggers
+	var b strings.Builder
+	for _, o := range kinds[0].Options {
+		if common(kinds, o) {
+			b.WriteString("- " + option(o))
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// common reports whether every kind has an option.
+func common(kinds []sentinels.TriggerKind, o sentinels.TriggerOption) bool {
+	return !slices.ContainsFunc(kinds, func(k sentinels.TriggerKind) bool { return !k.Has(o) })
+}
+
+func option(o sentinels.TriggerOption) string {
+	text := fmt.Sprintf("`%s`: %s", o.Name, o.Doc)
+	if o.Enum != nil {
+		text += " (" + strings.Join(o.Enum, ", ") + ")"
+	}
+	switch {
+	case o.Required:
+		text += "; required"
+	case o.Default != "":
+		text += "; default " + o.Default
+	}
+	return text + "\n"
+}
+
+// exitCodes lists the exit codes of the program.
+func exitCodes() string {
+	var b strings.Builder
+	for _, c := range app.ExitCodes {
+		fmt.Fprintf(&b, "- %d: %s\n", c.Code, c.Meaning)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

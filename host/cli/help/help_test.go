@@ -1,0 +1,125 @@
+package help
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+var update = flag.Bool("update", false, "rewrite llms.txt")
+
+const llms = "../../../llms.txt"
+
+func TestMain(m *testing.M) {
+	runtime.ServeChild()
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T) *host.Host {
+	t.Helper()
+	h, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+var example = regexp.MustCompile("(?s)```json\n(.*?)```")
+
+// TestTopics: "`sentinel help format|references|expressions|steps|triggers|events|variables|
+// retries|budgets|exit-codes|plugins`: one screen each, generated where a source exists,
+// each with a tested example". An example is valid without a warning, and its run completes.
+func TestTopics(t *testing.T) {
+	t.Setenv("HOOK_SECRET", "a secret of the test")
+	h := open(t)
+	src := newSource(h)
+	if err := os.WriteFile(h.Workspace()+"/notes.txt", []byte("TODO: write\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Topics {
+		t.Run(name, func(t *testing.T) {
+			text, err := src.topic(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(text, "\n"); n > 60 {
+				t.Errorf("%d lines are more than a screen", n)
+			}
+			if strings.Contains(text, "<no value>") {
+				t.Error("a part of it has no value")
+			}
+			found := example.FindAllStringSubmatch(text, -1)
+			if len(found) == 0 {
+				t.Error("it has no example")
+			}
+			for _, m := range found {
+				def, problems := h.Runtime().Inspect([]byte(m[1]), name+".json")
+				if problems = problems.Merge(sentinels.Check(def, h.Runtime().Types())); len(problems) > 0 {
+					t.Fatal(problems)
+				}
+				id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: h.Workspace(), Event: &sentinels.Event{Name: "build:done", Data: []byte(`{"commit":"c"}`)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := h.Runtime().Wait(t.Context(), id)
+				if err != nil || res.Status != sentinels.StatusCompleted {
+					t.Fatalf("%s with %v %v", res.Status, res.Error, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLLMs: "`llms.txt` and `sentinel help --all` give an AI everything in under 30 KB".
+func TestLLMs(t *testing.T) {
+	text, err := verbs{&app.App{}}.render(open(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) >= 30<<10 {
+		t.Errorf("it has %d bytes", len(text))
+	}
+	if n := strings.Count(text, "\n## "); n != len(Topics) {
+		t.Errorf("%d of %d topics", n, len(Topics))
+	}
+	if *update {
+		if err := os.WriteFile(llms, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := os.ReadFile(llms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(stored) != text {
+		t.Error("llms.txt is not what this program says; run make schema")
+	}
+}
+
+// TestExitCodes: each code of the constants has a meaning, once.
+func TestExitCodes(t *testing.T) {
+	seen := map[int]bool{}
+	for _, c := range app.ExitCodes {
+		if c.Meaning == "" || seen[c.Code] {
+			t.Errorf("exit code %d", c.Code)
+		}
+		seen[c.Code] = true
+	}
+	for _, code := range []int{app.ExitOK, app.ExitFailed, app.ExitUsage, app.ExitInvalid, app.ExitDenied, app.ExitNotFound, app.ExitTimedOut, app.ExitHeld, app.ExitWaiting, app.ExitInterrupt} {
+		if !seen[code] {
+			t.Errorf("exit code %d has no meaning", code)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package help
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+func (a verbs) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [step TYPE | trigger KIND | event KIND | command NAME]",
+		Short: "Write the JSON Schema of definitions, or explain a part of it",
+		Long: "The schema has the fields of every step type that is installed, those of --plugins too, the\n" +
+			"options of every kind of trigger, and the shapes of outputs. With a part it is explained: its\n" +
+			"fields and its output, or $event of a kind of trigger. -o json writes the part's own schema.",
+		Example: "  sentinel schema > .sentinel/schema.json\n  sentinel schema step shell\n  sentinel schema trigger file\n" +
+			"  sentinel schema event webhook\n  sentinel schema command code/read",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 2:
+				return app.NewUsageError(fmt.Sprintf("sentinel schema: unexpected argument %q", args[2]), "")
+			case len(args) > 0 && !slices.Contains(parts, args[0]):
+				return app.NewUsageError(fmt.Sprintf("sentinel schema: unknown part %q", args[0]), "want "+strings.Join(parts, ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := a.Scratch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			if len(args) == 0 {
+				return a.Out.JSON(s.Process.Host().Schema()) // compact: its readers are editors and models
+			}
+			name := ""
+			if len(args) == 2 {
+				name = args[1]
+			}
+			rt := s.Process.Host().Runtime()
+			switch args[0] {
+			case "step":
+				return a.stepSchema(rt, name)
+			case "command":
+				return a.commandSchema(cmd.Context(), s, name)
+			}
+			return a.triggerSchema(rt, args[0], name)
+		},
+	}
+}
+
+// parts are the parts of the schema that can be explained.
+var parts = []string{"step", "trigger", "event", "command"}
+
+// choose returns the index of a name, or an error that lists the names.
+func choose(what, name string, known []string) (int, error) {
+	if i := slices.Index(known, name); i >= 0 {
+		return i, nil
+	}
+	if name == "" {
+		return 0, app.NewUsageError("sentinel schema "+what+": a name is missing", "one of "+strings.Join(known, ", "))
+	}
+	hint := "known: " + strings.Join(known, ", ")
+	if near := sentinels.Suggest(name, known); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return 0, app.NotFound(hint, "unknown %s %q", what, name)
+}
+
+// stepSchema explains a step type.
+func (a verbs) stepSchema(rt *runtime.Runtime, name string) error {
+	types := rt.Types().Types()
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	i, err := choose("step", name, names)
+	if err != nil {
+		return err
+	}
+	spec, _ := rt.Types().Lookup(types[i])
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(map[string]any{
+			"type": spec.Type, "summary": spec.Summary, "infer": spec.Infer, "aliases": spec.Aliases, "fields": spec.Fields, "output": spec.Output,
+		})
+	}
+	var page output.Page
+	page.Printf("step type %s\n%s\n", spec.Type, spec.Summary)
+	if len(spec.Infer) > 0 {
+		page.Printf("A step without type that has %s is of this type.\n", strings.Join(spec.Infer, " or "))
+	}
+	for _, alias := range slices.Sorted(maps.Keys(spec.Aliases)) {
+		page.Printf("%s is another name of %s.\n", alias, spec.Aliases[alias])
+	}
+	schema, other := stepOutput(spec)
+	page.Printf("\nfields (those of every step: `sentinel help steps`):\n")
+	if err := a.explain(&page, spec.Fields, " "); err != nil {
+		return err
+	}
+	if other != "" {
+		return a.Out.Printf("\noutput: %s\n", other)
+	}
+	page = output.Page{}
+	page.Printf("\noutput:\n")
+	return a.explain(&page, schema, "")
+}
+
+// explain shows a page, and the members of a schema below it.
+func (a verbs) explain(page *output.Page, schema json.RawMessage, prefix string) error {
+	rows, err := a.MemberRows(schema, prefix)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		rows = []output.Row{{"  any value"}}
+	}
+	if err := a.Out.Write(page.Text()); err != nil {
+		return err
+	}
+	return a.Table(rows)
+}
+
+// stepOutput returns the schema of a step's output, or what to say in its place.
+func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string) {
+	for _, m := range spec.Marks() {
+		switch m.Mark {
+		case abi.MarkShell:
+			return nil, "that of code/shell/execute: `sentinel schema command code/shell/execute`"
+		case abi.MarkParams:
+			return nil, "the result of the command: `sentinel schema command NAME`"
+		}
+	}
+	if len(spec.Output) == 0 {
+		return nil, "not described by its plugin"
+	}
+	return spec.Output, ""
+}
+
+// triggerSchema explains a kind of trigger, or only its event.
+func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
+	kinds := rt.DecodeOptions("").Triggers
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+		if slices.Contains(k.Aliases, name) {
+			name = k.Name
+		}
+	}
+	i, err := choose(part, name, names)
+	if err != nil {
+		return err
+	}
+	k := kinds[i]
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(k.Schema())
+	}
+	if part == "event" {
+		return a.Out.Printf("$event: %s.\n", k.Event)
+	}
+	var page output.Page
+	page.Printf("trigger %s\nFires %s.\n", k.Name, k.Fires)
+	if len(k.Aliases) > 0 {
+		page.Printf("%s is another name of it.\n", strings.Join(k.Aliases, ", "))
+	}
+	if k.Field != "" {
+		page.Printf("It needs %s.\n", string(k.Field))
+	}
+	page.Printf("$event: %s.\n\noptions:\n", k.Event)
+	return a.explain(&page, k.Schema(), " ")
+}
+
+// commandSchema explains a command of this process.
+func (a verbs) commandSchema(ctx context.Context, s *app.Session, name string) error {
+	list, err := s.Commands(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Name
+	}
+	i, err := choose("command", name, names)
+	if err != nil {
+		return err
+	}
+	return a.DescribeCommand(list[i])
+}

@@ -1,0 +1,61 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// TestSpecDraftedDefinition quotes the specification: "definition may be a reference to a
+// value: decoded, validated and grant-checked when started, never more grants than the
+// parent, journaled by digest; from model text the write rules of by: model hold for all
+// it does."
+func TestSpecDraftedDefinition(t *testing.T) {
+	for _, c := range []struct {
+		name, steps string // of the definition that the model writes
+		named       string // a step of the parent, which is never executed
+		want        string // the error, "" for none
+	}{
+		{"reads", `{"command":"code/read","params":{"path":"a.txt"}}`, "", ""},
+		{"writes a file", `{"command":"code/write","params":{"path":"b.txt","content":"b"}}`, "", ""},
+		{"writes what this program executes", `{"command":"code/write","params":{"path":".sentinel/sentinels/x.json","content":"{}"}}`, "", "may not write"},
+		{"a shell line that the parent does not name", `{"cmd":"touch pwned"}`, "", `"code/shell/execute"`},
+		{"a shell line within parallel branches", `{"branches":[[{"cmd":"touch pwned"}]],"failFast":true}`, "", `"code/shell/execute"`},
+		{"in a definition of its own", `{"definition":{"steps":[{"cmd":"touch pwned"}]}}`, "", `"code/shell/execute"`},
+		{"a stored sentinel", `{"definition":{"$ref":"toucher"}}`, "", `"code/shell/execute"`},
+		{"a private command", `{"command":"sentinel/start","params":{"sentinelId":"toucher"}}`, "", `"sentinel/start"`},
+		{"a shell line that the parent names", `{"cmd":"touch b.txt"}`, `,{"cmd":"true","condition":"false"}`, ""},
+		{"an unknown command", `{"command":"code/raed","params":{}}`, "", `unknown command "code/raed"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			newModelServer(t, func(chatRequest) answer { return answer{text: `{"steps":[` + c.steps + `]}`} })
+			h := open(t, host.Options{})
+			must(t, h, "sentinel/create", map[string]any{"definition": `{"id":"toucher","steps":[{"cmd":"touch pwned"}]}`}, nil)
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			res := run(t, h, fmt.Sprintf(`{"name":"drafter","steps":[
+				{"type":"llm","prompt":"write one","model":"openai/m","outputTo":"draft"},
+				{"definition":"$draft.json"}%s]}`, c.named), dir)
+			if c.want == "" && res.Status != sentinels.StatusCompleted || c.want != "" && (res.Status != sentinels.StatusFailed || !strings.Contains(res.Error.Message, c.want)) {
+				t.Errorf("%s with %v, want %s", res.Status, res.Error, strconv.Quote(c.want))
+			}
+			if c.name == "reads" {
+				res := run(t, h, `{"name":"whole","steps":[{"type":"llm","prompt":"write one","model":"openai/m","outputTo":"draft"},{"definition":"$draft"}]}`, dir)
+				if res.Error == nil || !strings.Contains(res.Error.Message, "did you mean $draft.json?") {
+					t.Errorf("the whole output: %v", res.Error)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+				t.Error("the shell line was executed")
+			}
+		})
+	}
+}
