@@ -77,7 +77,7 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 	limit = min(limit, 1000)
 	var out []sentinels.Document
 	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
-		if q.Matches(d.Data) {
+		if q.Matches(d) {
 			out = append(out, d)
 		}
 		return len(out) < limit

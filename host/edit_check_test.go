@@ -108,7 +108,7 @@ func TestOlderErrorsAreListed(t *testing.T) {
 	if err := call(t, h, "sentinel/step/add", `{"sentinelId": "old", "step": {"command": "code/gone"}}`, nil); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("the same error again: %v", err)
 	}
-	must(t, h, "sentinel/create", `{"definition": {"name": "old", "steps": [{"command": "code/gone"}]}}`, &out)
+	must(t, h, "sentinel/create", `{"definition": {"name": "old", "steps": [{"command": "code/gone"}]}, "replace": true}`, &out)
 	if out.Revision != 3 || len(out.Problems) != 1 {
 		t.Errorf("create: %+v", out)
 	}

@@ -75,7 +75,7 @@ func (d *definitions) Definition(_ context.Context, id string) (sentinels.Docume
 	if err != nil {
 		return sentinels.Document{}, err
 	}
-	return document(s)
+	return d.document(s)
 }
 
 // Definitions returns all of them.
@@ -86,7 +86,7 @@ func (d *definitions) Definitions(context.Context) ([]sentinels.Document, error)
 	}
 	docs := make([]sentinels.Document, 0, len(stored))
 	for _, s := range stored {
-		doc, err := document(s)
+		doc, err := d.document(s)
 		if err != nil {
 			return nil, err
 		}
@@ -95,16 +95,29 @@ func (d *definitions) Definitions(context.Context) ([]sentinels.Document, error)
 	return docs, nil
 }
 
-func document(s runtime.Stored) (sentinels.Document, error) {
+// document shows a sentinel as an entity: with its uniqueId, and with the statistics of
+// its runs, which are no part of its revisions.
+func (d *definitions) document(s runtime.Stored) (sentinels.Document, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(s.Definition, &fields); err != nil {
 		return sentinels.Document{}, err
 	}
-	id, err := json.Marshal(s.ID)
+	totals, err := d.rt.Totals(s.ID)
 	if err != nil {
 		return sentinels.Document{}, err
 	}
-	fields["uniqueId"] = id
+	computed := map[string]any{"uniqueId": s.ID, "runCount": totals.Runs}
+	if totals.Runs > 0 {
+		computed["lastRunAt"] = totals.NewestAt.UTC()
+	}
+	if average, ok := totals.AverageDuration(); ok {
+		computed["averageDurationMs"] = average.Milliseconds()
+	}
+	for name, value := range computed {
+		if fields[name], err = json.Marshal(value); err != nil {
+			return sentinels.Document{}, err
+		}
+	}
 	body, err := json.Marshal(fields)
 	return sentinels.Document{
 		Collection: "sentinels", ID: string(s.ID), Revision: uint64(s.Revision), CreatedAt: s.SavedAt, UpdatedAt: s.SavedAt, Data: body,
@@ -213,7 +226,7 @@ func (f *failures) RecentFailures(_ context.Context, workspace string, _ sentine
 type recipes Host
 
 // RecipeSources reads a recipe file: a list of sources, or an object with
-// "sources".
+// "sources", "ragSources" or "ragTemplate".
 func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error) {
 	notFound := &abi.Error{Code: abi.NotFound, Message: "no recipe " + name}
 	if string(sentinels.Slug(name)) != name {
@@ -237,5 +250,9 @@ func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error
 	if err := strictjson.DecodeOpen(raw, &file, strictjson.Limits{}); err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Message: "recipe " + name + ": " + err.Error()}
 	}
-	return append(file.Sources, file.RAGSources...), nil
+	list = append(file.Sources, file.RAGSources...)
+	if list == nil {
+		list, _ = sentinels.TemplateSources(raw) // a recipe that is also a sentinel
+	}
+	return list, nil
 }

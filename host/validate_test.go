@@ -133,8 +133,8 @@ func TestValidateKnows(t *testing.T) {
 		{"models", `{"type": "llm", "prompt": "p", "model": "best"}`, []string{`steps[0].model: unknown model "best" | write provider/name with one of the providers ollama, openai, anthropic`}},
 		{"models", `{"type": "llm", "prompt": "p", "model": "openai/gpt-6-soll"}`, []string{`warning steps[0].model: the table of models does not have "openai/gpt-6-soll" | did you mean "openai/gpt-6-sol"?`}},
 		{"a model without a key ... is a warning", `{"type": "llm", "prompt": "p", "model": "anthropic/claude-sonnet-5-5"}`, []string{`warning steps[0].model: model "anthropic/claude-sonnet-5-5": provider "anthropic" is not configured | set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL`}},
-		{"step types", `{"type": "conditon", "check": "true", "then": [{"command": "code/reed"}]}`, []string{
-			`steps[0].type: unknown step type "conditon" | did you mean "condition"?`,
+		{"step types", `{"type": "condtion", "check": "true", "then": [{"command": "code/reed"}]}`, []string{
+			`steps[0].type: unknown step type "condtion" | did you mean "condition"?`,
 			`steps[0].then[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
 			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set`,
@@ -178,7 +178,7 @@ func TestValidateOutputs(t *testing.T) {
 		{shell + `{"if": "$r?.exitcode", "then": []}`, "steps[1].check: $r?.exitcode", "exitcode"},
 		{shell + `{"prompt": "why $r.outptu?"}`, "steps[1].prompt: $r.outptu", "outptu"},
 		{shell + `{"cmd": "echo $r.outptu"}`, "steps[1].command: $r.outptu", "outptu"},
-		{shell + `{"cmd": "true", "condition": "!$r.sucess"}`, "steps[1].condition: $r.sucess", "sucess"},
+		{shell + `{"cmd": "true", "condition": "!$r.succes"}`, "steps[1].condition: $r.succes", "succes"},
 		{shell + `{"event": "e", "data": {"a": ["$r.code"]}}`, "steps[1].data: $r.code", "code"},
 		{`{"command": "code/git", "params": {"operation": "status"}, "outputTo": "r"}, {"prompt": "$r.brunch"}`, "steps[1].prompt: $r.brunch", "brunch"},
 		{`{"type": "shell", "command": "a", "outputTo": "r", "onError": "skip"}, {"prompt": "$r.skipped $r.exit"}`, "steps[1].prompt: $r.exit", "exit"},

@@ -36,12 +36,13 @@ type DecodeOptions struct {
 const maxDefinitions = 8
 
 // Decode reads the text of a definition or of a recipe: JSON, with comments and
-// trailing commas. It reports every problem, and returns a definition only if
+// trailing commas. It reports every error, and returns a definition only if
 // there is none.
 func Decode(src []byte, opt DecodeOptions) (*Definition, Problems) {
 	r := Inspect(src, opt)
-	if len(r.Problems) > 0 {
-		return nil, r.Problems
+	errs := r.Problems.only(func(p Problem) bool { return p.Kind != KindWarning })
+	if len(errs) > 0 {
+		return nil, errs
 	}
 	return r.Definition, nil
 }
@@ -136,7 +137,7 @@ type decodeState struct {
 // newDecoder parses text and returns a decoder for it. The node is nil if the
 // text is not JSON.
 func newDecoder(text []byte, opt DecodeOptions) (*decoder, *node) {
-	src, problems := parse(opt.File, text)
+	src, problems := parseDefinition(opt.File, text)
 	return &decoder{decodeState: &decodeState{opt: opt, src: src, problems: problems}, ids: make(map[string]int)}, src.Root
 }
 

@@ -42,8 +42,8 @@ func (d *decoder) definition(n *node) Definition {
 	out.Safety.TimeoutMs = smaller(out.Safety.TimeoutMs, out.timeoutMs)
 	out.Safety.MaxIterations = smaller(out.Safety.MaxIterations, out.maxIterations)
 	d.requireLimit(n, &out)
-	if _, ok := out.Extra[recipeTemplate]; ok && out.Recipe == "" {
-		out.Recipe = string(out.ID) // the file is its own recipe
+	if template := n.Member(recipeTemplate); template != nil && out.Recipe == "" && out.RAGSources == nil {
+		out.RAGSources = d.templateSources(template) // the file is its own recipe
 	}
 	return out.Definition
 }
@@ -90,10 +90,10 @@ func (d *decoder) requireLimit(n *node, out *fileDefinition) {
 	// A limit that is given but invalid has been reported already.
 	for _, f := range format.definition {
 		outer, name, limit := strings.Cut(f.into, ".")
-		if limit && n.Member(f.name) != nil {
+		if own := n.Member(f.name); limit && own != nil && own.Kind != 'n' {
 			return
 		}
-		if in := n.Member(outer); limit && in != nil && (in.Kind != '{' || in.Member(name) != nil) {
+		if in := n.Member(outer); limit && in != nil && in.Kind != 'n' && (in.Kind != '{' || in.Member(name) != nil) {
 			return
 		}
 	}
@@ -194,4 +194,35 @@ func labelOf(step *Step, at *node) string {
 	}
 	digits := strings.FieldsFunc(at.Path(), func(r rune) bool { return r < '0' || r > '9' })
 	return "step-" + strings.Join(digits, "-")
+}
+
+// templateHistory is the member of a recipe's ragTemplate that has a context source here.
+const (
+	templateHistory = "messageHistory"
+	historySource   = "chat"
+)
+
+// templateSources returns the context sources of a recipe's ragTemplate. It warns of parts
+// without one: they describe the entities of another program.
+func (d *decoder) templateSources(n *node) (sources []string) {
+	for _, m := range n.Members {
+		switch {
+		case m.Value.Kind == 'n' || m.Value.Kind == 'f':
+		case m.Name == templateHistory:
+			sources = append(sources, historySource)
+		default:
+			d.addAt(m.Start, m.Value.Path(), KindWarning, "list what the context needs in ragSources, which then replaces ragTemplate", "has no context source here and is not used")
+		}
+	}
+	return sources
+}
+
+// TemplateSources returns the context sources of the ragTemplate in a recipe's file, for
+// definitions that name the recipe; false if the text has none.
+func TemplateSources(recipe []byte) ([]string, bool) {
+	d, root := newDecoder(recipe, DecodeOptions{})
+	if root == nil || root.Member(recipeTemplate) == nil {
+		return nil, false
+	}
+	return d.templateSources(root.Member(recipeTemplate)), true
 }

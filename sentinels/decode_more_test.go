@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,8 +85,8 @@ func TestDecodeRecipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := decode(t, string(src))
-	if d.ID != "pair-review" || d.Recipe != "pair-review" || d.Loop.Type != sentinels.LoopOnce {
-		t.Errorf("id %q, recipe %q, loop %q", d.ID, d.Recipe, d.Loop.Type)
+	if d.ID != "pair-review" || d.Recipe != "" || !slices.Equal(d.RAGSources, []string{"chat"}) || d.Loop.Type != sentinels.LoopOnce {
+		t.Errorf("id %q, recipe %q, sources %q, loop %q", d.ID, d.Recipe, d.RAGSources, d.Loop.Type)
 	}
 	if got := d.Steps[2].Condition; got != "$decision.shouldRespond === true" {
 		t.Errorf("condition %q", got)
@@ -380,23 +381,6 @@ func TestSuggest(t *testing.T) {
 		if diff := cmp.Diff(want, sentinels.Suggest(name, known), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-	}
-}
-
-func TestTemplate(t *testing.T) {
-	src, err := sentinels.Template(`My "first" one`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := decode(t, string(src))
-	if d.ID != "my-first-one" || d.Name != `My "first" one` {
-		t.Errorf("id %q, name %q", d.ID, d.Name)
-	}
-	if warnings := sentinels.Check(d, types(t)); len(warnings) > 0 {
-		t.Errorf("the template has warnings:\n%v", warnings)
-	}
-	if _, err := sentinels.Template(" "); err == nil {
-		t.Error("an empty name is taken")
 	}
 }
 

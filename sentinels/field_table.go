@@ -29,6 +29,9 @@ type field[T any] struct {
 	behindOwn   bool // written after the fields of the type
 	replaceable bool // a type may define a field with this name, which replaces the common one
 
+	anyValue bool // takes null like any other value
+	nullable bool // null is the same as a missing key
+
 	schema any // a JSON Schema, or a func() any that returns one
 	decode func(d *decoder, n *node, dst *T)
 	encode func(src *T) json.RawMessage // a nil result omits the key; a nil func: read only
@@ -84,6 +87,10 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 		if f == nil {
 			known, hidden := t.names()
 			d.unknownKey(m, known, hidden...)
+			continue
+		}
+		if f.nullable && m.Value.Kind == 'n' {
+			d.add(m.Value, KindWarning, "", "is null and is dropped")
 			continue
 		}
 		if d.recordKey(seen, f.name, m) {
@@ -333,7 +340,7 @@ func idField(name, doc string, at func(*fileDefinition) *ID) field[fileDefinitio
 // extraField stores a key as written, so that writing a file back does not lose the
 // data of other tools.
 func extraField(name string) field[fileDefinition] {
-	return field[fileDefinition]{name: name, hidden: true, doc: "Stored, but not used by runs.", value: "any", example: `"data"`, schema: true,
+	return field[fileDefinition]{name: name, hidden: true, anyValue: true, doc: "Stored, but not used by runs.", value: "any", example: `"data"`, schema: true,
 		decode: func(d *decoder, n *node, dst *fileDefinition) {
 			if dst.Extra == nil {
 				dst.Extra = make(map[string]json.RawMessage)
@@ -343,10 +350,20 @@ func extraField(name string) field[fileDefinition] {
 		encode: func(src *fileDefinition) json.RawMessage { return src.Extra[name] }}
 }
 
-// droppedField accepts a key and does not store it.
-func droppedField(name string) field[fileDefinition] {
-	return field[fileDefinition]{name: name, hidden: true, doc: "Statistics in an exported entity; not stored.", value: "any", example: "1", schema: true,
+// statisticField accepts a key of an exported entity that is computed from the runs, and
+// does not store it.
+func statisticField(name string) field[fileDefinition] {
+	return field[fileDefinition]{name: name, hidden: true, anyValue: true, doc: "Statistics in an exported entity; not stored.", value: "any", example: "1", schema: true,
 		decode: func(*decoder, *node, *fileDefinition) {}}
+}
+
+// entityField accepts a key that only entities of other programs have, and drops it with a
+// warning.
+func entityField(name, hint string) field[fileDefinition] {
+	return field[fileDefinition]{name: name, hidden: true, doc: "Of an entity of another program; dropped with a warning.", value: "any", example: "1", schema: true,
+		decode: func(d *decoder, n *node, _ *fileDefinition) {
+			d.add(n, KindWarning, hint, "is not part of a definition and is dropped")
+		}}
 }
 
 // The functions below change one property of a row.

@@ -79,7 +79,7 @@ func init() {
 		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
-		{name: "tools", doc: "Commands that are useful here; a hint, not a filter.",
+		{name: "tools", doc: "Commands that are useful here: first among the tools of each step, and offered to a step with parseToolCalls and without tools. No filter.",
 			value: "list of text; an entry may be an object with `name`", example: `["code/read", {"name": "code/edit"}]`,
 			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
 				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},
@@ -103,7 +103,15 @@ func init() {
 		// Keys of recipes and editors.
 		extraField("$schema"), extraField("displayName"), extraField(recipeTemplate), extraField("strategy"), extraField("layout"), extraField("locked"),
 		// Run statistics of an exported entity, which the store computes.
-		droppedField("lastRunAt"), droppedField("runCount"), droppedField("averageDurationMs"),
+		statisticField("lastRunAt"), statisticField("runCount"), statisticField("averageDurationMs"),
+		// Keys of entities of other programs.
+		entityField("createdAt", ""), entityField("updatedAt", ""), entityField("executions", ""), entityField("executionCount", ""), entityField("lastSuccess", ""),
+		entityField("status", ""), entityField("activeHandle", ""), entityField("parentPersonaId", ""), entityField("isTemplate", ""), entityField("parentId", ""),
+		entityField("escalationRules", `give another sentinel a trigger on the event "sentinel:ID:failed"`),
+	}
+	for i := range format.definition { // entities of other programs have null for what is not set
+		f := &format.definition[i]
+		f.nullable = f.missing == "" && !f.anyValue
 	}
 
 	// Limits in a file are at least 1: in a Safety, 0 means no limit, while an author
@@ -212,6 +220,6 @@ func init() {
 // Keys that have a meaning beyond their own field.
 const (
 	recipeSteps    = "pipeline"    // a file with this name of "steps" is a recipe
-	recipeTemplate = "ragTemplate" // a file with it is its own recipe
+	recipeTemplate = "ragTemplate" // names the context sources of a file without others
 	stepOutput     = "outputTo"
 )

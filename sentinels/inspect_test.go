@@ -22,14 +22,14 @@ func lines(problems sentinels.Problems) []string {
 // report".
 func TestUnknownTypeReport(t *testing.T) {
 	const text = `{"name": "n", "steps": [
-  {"type": "conditon", "check": "($a", "then": [{"type": "shell", "comand": "ls"}]},
+  {"type": "condtion", "check": "($a", "then": [{"type": "shell", "comand": "ls"}]},
   {"type": "shel"},
   {"type": "teleport", "to": 1, "then": [{"type": "nope"}], "branches": [[{"type": "shell", "outputto": "x", "command": "ls"}]]},
   {"type": "shell", "command": "ls", "onEror": "skip"}
 ]}`
 	r := sentinels.Inspect([]byte(text), options(t))
 	want := []string{
-		`2:12: steps[0].type: unknown step type "conditon"`,
+		`2:12: steps[0].type: unknown step type "condtion"`,
 		`2:33: steps[0].check: unbalanced parentheses`,
 		`2:49: steps[0].then[0]: needs "command" or "argv"`,
 		`2:67: steps[0].then[0].comand: unknown key "comand"`,

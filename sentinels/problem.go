@@ -33,7 +33,7 @@ const (
 	KindValue      Kind = "value"      // the right type, but an invalid value
 	KindExpression Kind = "expression" // a condition that cannot be parsed
 	KindBound      Kind = "bound"      // an unbounded loop
-	KindWarning    Kind = "warning"    // valid, but probably a mistake; only from [Check]
+	KindWarning    Kind = "warning"    // valid, but probably a mistake, or dropped
 	KindAbsent     Kind = "absent"     // known, but not available on this host: a warning, until a run is started
 )
 
@@ -136,7 +136,7 @@ func (ps Problems) Err() error {
 // aliases of the format and of types. A path that does not exist gets the position of the
 // nearest value around it.
 func (ps Problems) Locate(file string, src []byte, types *TypeSet) Problems {
-	text, _ := parse(file, src)
+	text, _ := parseDefinition(file, src)
 	out := slices.Clone(ps)
 	if text.Root == nil {
 		return out

@@ -37,7 +37,7 @@ func Rewrite(src []byte, def *Definition, opt DecodeOptions) ([]byte, error) {
 		if was.Hash() == want {
 			return text, nil
 		}
-		written, _ := parse("", text)
+		written, _ := parseDefinition("", text)
 		w := newRewriter(text, opt.Types)
 		root := written.Root
 		changed := w.value(root, compactTree(was).Root, target.Root, "")

@@ -51,6 +51,42 @@ func parse(file string, text []byte) (*source, Problems) {
 	return src, problems
 }
 
+// parseDefinition is parse for the text of a definition, which may be the answer of a
+// command that shows one: {"document": {"data": DEFINITION}} of data/read, a document of
+// data/list, and {"sentinelId": ..., "definition": DEFINITION} of sentinel/export. The
+// root is the definition, so that paths begin there; positions are those in the text.
+func parseDefinition(file string, text []byte) (*source, Problems) {
+	src, problems := parse(file, text)
+	if src.Root != nil {
+		if inner := shown(src.Root); inner != nil {
+			src.Root = inner.Detach()
+		}
+	}
+	return src, problems
+}
+
+// shown returns the definition in the answer of a command, or nil.
+func shown(n *node) *node {
+	object := func(n *node) bool { return n != nil && n.Kind == '{' }
+	if !object(n) || n.Member("steps") != nil || n.Member(recipeSteps) != nil {
+		return nil
+	}
+	if document := n.Member("document"); object(document) && len(n.Members) == 1 {
+		n = document
+	}
+	inner := n.Member("data")
+	if collection := n.Member("collection"); collection == nil || collection.Text != "sentinels" {
+		inner = nil
+	}
+	if n.Member("sentinelId") != nil {
+		inner = n.Member("definition")
+	}
+	if !object(inner) {
+		return nil
+	}
+	return inner
+}
+
 // syntaxHint returns what to do about an error of the whole text.
 func syntaxHint(reason string) string {
 	switch {

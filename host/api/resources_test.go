@@ -25,7 +25,7 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/v1/commands/code/read", ``, nil, "code/read", `{}`},
 		{"GET", "/v1/plugins", ``, nil, "plugin/list", `{}`},
 		{"GET", "/v1/sentinels?tag=x", ``, nil, "sentinel/list", `{"tag":"x","only":"sentinels"}`},
-		{"POST", "/v1/sentinels", `{"name":"A"}`, nil, "sentinel/create", `{"definition":{"name":"A"},"revision":0}`},
+		{"POST", "/v1/sentinels", `{"name":"A"}`, nil, "sentinel/create", `{"definition":{"name":"A"}}`},
 		{"GET", "/v1/sentinels/a", ``, nil, "sentinel/export", `{"sentinelId":"a"}`},
 		{"PUT", "/v1/sentinels/a", `{"name":"A"}`, []string{`If-Match: "4"`}, "sentinel/update", `{"sentinelId":"a","definition":{"name":"A"},"revision":4}`},
 		{"PUT", "/v1/sentinels/a", `{"name":"A"}`, []string{`If-Match: *`}, "sentinel/update", `{"sentinelId":"a","definition":{"name":"A"}}`},

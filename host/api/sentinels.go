@@ -20,11 +20,9 @@ func sentinelRoutes() []Route {
 			},
 		},
 		{
-			// Revision 0 is that of a sentinel that is not there yet: creating never
-			// replaces.
 			Method: http.MethodPost, Pattern: "/v1/sentinels", Name: "createSentinel", Access: AccessToken, Command: "sentinel/create",
-			Summary: "Define a sentinel; one that is there already is a conflict.", Status: http.StatusCreated,
-			body: "definition", fixed: map[string]any{"revision": 0}, answer: created("/v1/sentinels/", "sentinelId"),
+			Summary: "Define a sentinel; another one with its id is a conflict.", Status: http.StatusCreated,
+			body: "definition", answer: created("/v1/sentinels/", "sentinelId"),
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels/{id}", Name: "getSentinel", Access: AccessToken, Command: "sentinel/export",

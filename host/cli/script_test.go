@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"bytes"
+	"io"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,8 +92,16 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	const chunk = `{"id":"1","object":"chat.completion.chunk","model":"parrot","choices":[{"index":0,"delta":{"role":"assistant","content":%q},"finish_reason":%s}]}`
-	fmt.Fprintf(w, "data: "+chunk+"\n\n", "Polly wants ", "null")
-	fmt.Fprintf(w, "data: "+chunk+"\n\n", "a cracker", `"stop"`)
+	first, second := "Polly wants ", "a cracker"
+	body, _ := io.ReadAll(r.Body) // a request that breaks gets the usual answer
+	switch {                      // the schemas of templates
+	case bytes.Contains(body, []byte("findings")):
+		first, second = `{"findings": [{"file": "a.txt", `, `"line": 1, "problem": "a typo"}]}`
+	case bytes.Contains(body, []byte("summary")):
+		first, second = `{"done": true, `, `"summary": "all of it"}`
+	}
+	fmt.Fprintf(w, "data: "+chunk+"\n\n", first, "null")
+	fmt.Fprintf(w, "data: "+chunk+"\n\n", second, `"stop"`)
 	fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","model":"parrot","choices":[],"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234}}`+"\n\ndata: [DONE]\n")
 }
 

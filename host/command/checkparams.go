@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,7 @@ func (r *Registry) CheckParams(name string, params json.RawMessage, deferred fun
 	}
 	c.params = coercer{root: e.shape}.coerce(e.shape, object, 0)
 	if err := e.schema.Validate(c.params); err != nil {
-		if invalid, ok := err.(*jsonschema.ValidationError); ok {
+		if invalid := new(jsonschema.ValidationError); errors.As(err, &invalid) {
 			c.found = append(c.found, c.collect(invalid)...)
 		}
 	}

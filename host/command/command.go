@@ -94,7 +94,7 @@ type Records interface {
 
 // A Query selects documents of a collection, in the order of their ids.
 type Query struct {
-	Filter  map[string]json.RawMessage // top-level field equals value
+	Filter  map[string]json.RawMessage // top-level field equals value, or fulfils conditions such as {"$gt": 1}, see CheckFilter
 	After   string                     // ids greater than this one
 	Limit   int                        // 0 is 100; at most 1,000
 	Reverse bool

@@ -2,27 +2,193 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"math/big"
 	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Matches reports whether a document with this data fits the query's filter:
-// every field of the filter has its value there.
-func (q Query) Matches(data json.RawMessage) bool {
+// operators are the conditions that a filter may have instead of a value.
+var operators = []string{"$gt", "$gte", "$in", "$lt", "$lte"}
+
+// CheckFilter returns the error of a filter with an unknown operator, or with an operand
+// that its operator cannot compare.
+func CheckFilter(op string, filter map[string]json.RawMessage) error {
+	for name, want := range filter {
+		for key, operand := range conditions(want) {
+			if err := checkOperand(key, operand); err != "" {
+				return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "filter",
+					Message: fmt.Sprintf("%s: filter: field %q: %s", op, name, err), Hint: "known are " + strings.Join(operators, " ") + `, as in {"age": {"$gte": 18}}`}
+			}
+		}
+	}
+	return nil
+}
+
+func checkOperand(operator string, operand json.RawMessage) string {
+	v, err := decodeAny(operand)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !slices.Contains(operators, operator):
+		return fmt.Sprintf("unknown operator %q", operator)
+	case operator == "$in":
+		if _, list := v.([]any); !list {
+			return "$in needs a list of values"
+		}
+		return ""
+	}
+	switch v.(type) {
+	case json.Number, string:
+		return ""
+	}
+	return operator + " needs a number or a text"
+}
+
+// conditions returns the operators of a filter's value: an object with a key that begins
+// with a dollar. Any other value is compared as it is.
+func conditions(want json.RawMessage) map[string]json.RawMessage {
+	var found map[string]json.RawMessage
+	if trimmed := bytes.TrimSpace(want); len(trimmed) == 0 || trimmed[0] != '{' || json.Unmarshal(trimmed, &found) != nil {
+		return nil
+	}
+	for key := range found {
+		if strings.HasPrefix(key, "$") {
+			return found
+		}
+	}
+	return nil
+}
+
+// Matches reports whether a document fits the query's filter: every field of the filter
+// has its value there, or fulfils its conditions.
+func (q Query) Matches(d sentinels.Document) bool {
 	if len(q.Filter) == 0 {
 		return true
 	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil {
-		return false
-	}
+	fields := FieldsOf(d)
 	for name, want := range q.Filter {
 		have, ok := fields[name]
-		if !ok || !SameJSON(have, want) {
+		if !ok || !fulfils(have, want) {
 			return false
 		}
 	}
 	return true
+}
+
+// FieldsOf returns the fields of a document's data, and under the names id, revision,
+// createdAt and updatedAt those of the document if the data has none.
+func FieldsOf(d sentinels.Document) map[string]json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	_ = json.Unmarshal(d.Data, &fields) // data that is no object has no fields
+	for name, value := range map[string]any{"id": d.ID, "revision": d.Revision, "createdAt": d.CreatedAt.UTC(), "updatedAt": d.UpdatedAt.UTC()} {
+		if _, own := fields[name]; own {
+			continue
+		}
+		if text, err := json.Marshal(value); err == nil {
+			fields[name] = text
+		}
+	}
+	return fields
+}
+
+func fulfils(have, want json.RawMessage) bool {
+	all := conditions(want)
+	if all == nil {
+		return SameJSON(have, want)
+	}
+	for operator, operand := range all {
+		if !compares(have, operator, operand) {
+			return false
+		}
+	}
+	return true
+}
+
+func compares(have json.RawMessage, operator string, operand json.RawMessage) bool {
+	if operator == "$in" {
+		var list []json.RawMessage
+		_ = json.Unmarshal(operand, &list) // CheckFilter has read it
+		return slices.ContainsFunc(list, func(v json.RawMessage) bool { return SameJSON(have, v) })
+	}
+	x, errX := decodeAny(have)
+	y, errY := decodeAny(operand)
+	if errX != nil || errY != nil || rank(x) != rank(y) {
+		return false
+	}
+	order := compareAny(x, y)
+	switch operator {
+	case "$gt":
+		return order > 0
+	case "$gte":
+		return order >= 0
+	case "$lt":
+		return order < 0
+	case "$lte":
+		return order <= 0
+	}
+	return false
+}
+
+// CompareJSON orders two values: null, booleans, numbers by value, texts by their bytes,
+// everything else as one.
+func CompareJSON(a, b json.RawMessage) int {
+	x, _ := decodeAny(a) // what cannot be read is null
+	y, _ := decodeAny(b)
+	return compareAny(x, y)
+}
+
+func compareAny(x, y any) int {
+	if order := cmp.Compare(rank(x), rank(y)); order != 0 {
+		return order
+	}
+	switch x := x.(type) {
+	case bool:
+		return cmp.Compare(truth(x), truth(y.(bool)))
+	case json.Number:
+		return compareNumbers(x, y.(json.Number))
+	case string:
+		return cmp.Compare(x, y.(string))
+	}
+	return 0
+}
+
+// compareNumbers compares exactly: ids of other programs do not fit a float64.
+func compareNumbers(x, y json.Number) int {
+	const precision = 256 // of every number of up to 77 digits
+	a, _, errA := big.ParseFloat(string(x), 10, precision, big.ToNearestEven)
+	b, _, errB := big.ParseFloat(string(y), 10, precision, big.ToNearestEven)
+	if errA != nil || errB != nil { // an exponent that is out of range
+		return cmp.Compare(string(x), string(y))
+	}
+	return a.Cmp(b)
+}
+
+func rank(v any) int {
+	switch v.(type) {
+	case nil:
+		return 0
+	case bool:
+		return 1
+	case json.Number:
+		return 2
+	case string:
+		return 3
+	}
+	return 4
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // SameJSON compares values, not their writing. Numbers are the same if they

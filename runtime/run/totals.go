@@ -16,3 +16,11 @@ type Totals struct {
 	NewestAt time.Time        // when the newest run was started
 	Status   sentinels.Status // status of the newest run; empty if it is finished
 }
+
+// AverageDuration returns the mean active time of the finished runs; false without any.
+func (t Totals) AverageDuration() (time.Duration, bool) {
+	if t.Over == 0 {
+		return 0, false
+	}
+	return t.Elapsed / time.Duration(t.Over), true
+}

@@ -112,9 +112,7 @@ func mayContain(text []byte, s string) bool {
 
 // cutPath returns the first key or index of a path; index is -1 for a key.
 func cutPath(path string) (key string, index int, rest string, ok bool) {
-	if strings.HasPrefix(path, "?.") {
-		path = path[2:]
-	}
+	path = strings.TrimPrefix(path, "?.")
 	if path != "" && path[0] == '[' {
 		if len(path) > 1 && (path[1] == '"' || path[1] == '\'') {
 			key, rest, ok = strings.Cut(path[2:], path[1:2]+"]")

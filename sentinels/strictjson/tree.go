@@ -78,6 +78,12 @@ func (n *Node) Path() string {
 	return Join(n.parent.Path(), n.key)
 }
 
+// Detach makes n the root of its tree, so that paths begin there.
+func (n *Node) Detach() *Node {
+	n.parent = nil
+	return n
+}
+
 // Member returns the value of a key, or nil.
 func (n *Node) Member(name string) *Node {
 	for i := range n.Members {

@@ -25,7 +25,7 @@ type saved struct {
 // a loop as JSON on the command line.
 func (a verbs) createCommand() *cobra.Command {
 	var file, name, description, steps, loop, safety string
-	revision := -1
+	revision, replace := -1, false
 	c := &cobra.Command{
 		Use: "create (FILE | - | --name NAME --steps JSON [--loop JSON])", Short: "Store a sentinel, from a file or from its parts",
 		Example: "  sentinel create --file build-fix.json\n  jq '.name = \"mine\"' build-fix.json | sentinel create -\n" +
@@ -40,6 +40,8 @@ func (a verbs) createCommand() *cobra.Command {
 				file = args[0]
 			}
 			switch {
+			case replace && revision >= 0:
+				return app.NewUsageError("create: --revision and --replace exclude each other", "")
 			case file != "" && (name != "" || steps != "" || loop != "" || safety != "" || description != ""):
 				return app.NewUsageError("create: a file and the parts exclude each other", "")
 			case file != "":
@@ -47,7 +49,7 @@ func (a verbs) createCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.create(cmd.Context(), src, revision)
+				return a.create(cmd.Context(), src, revision, replace)
 			case name == "" || steps == "":
 				return app.NewUsageError("create: give FILE, or --name and --steps", "usage: "+cmd.UseLine())
 			}
@@ -64,9 +66,7 @@ func (a verbs) createCommand() *cobra.Command {
 					params[flag] = raw
 				}
 			}
-			if revision >= 0 {
-				params["revision"] = revision
-			}
+			place(params, revision, replace)
 			return a.store(cmd.Context(), params)
 		},
 	}
@@ -78,11 +78,22 @@ func (a verbs) createCommand() *cobra.Command {
 	f.StringVar(&loop, "loop", "", "its loop, JSON or @FILE; once if not given")
 	f.StringVar(&safety, "safety", "", "its limits, JSON or @FILE")
 	f.IntVar(&revision, "revision", -1, "revision the edit was made on, 0 for a new one; another one is refused")
+	f.BoolVar(&replace, "replace", false, "replace another definition with this id by a new revision")
 	return c
 }
 
+// place says what the definition may take the place of.
+func place(params map[string]any, revision int, replace bool) {
+	if revision >= 0 {
+		params["revision"] = revision
+	}
+	if replace {
+		params["replace"] = true
+	}
+}
+
 // create stores the definition of src.
-func (a verbs) create(ctx context.Context, src *app.Source, revision int) (err error) {
+func (a verbs) create(ctx context.Context, src *app.Source, revision int, replace bool) (err error) {
 	s, err := a.Connect(ctx, false)
 	if err != nil {
 		return err
@@ -92,9 +103,7 @@ func (a verbs) create(ctx context.Context, src *app.Source, revision int) (err e
 		return err
 	}
 	params := map[string]any{"definition": string(src.Text)}
-	if revision >= 0 {
-		params["revision"] = revision
-	}
+	place(params, revision, replace)
 	return app.NameFile(a.keep(ctx, s, params, true), src)
 }
 

@@ -99,7 +99,7 @@ func (a verbs) send(ctx context.Context, s *app.Session, file string) (out saved
 	if err != nil {
 		return out, err
 	}
-	params := map[string]any{"definition": string(src.Text)}
+	params := map[string]any{"definition": string(src.Text), "replace": true}
 	return out, app.NameFile(s.Call(ctx, "sentinel/create", params, &out), src)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
+	stdruntime "runtime"
 	"strings"
 	"testing"
 
@@ -91,9 +91,9 @@ func TestToken(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	platform := goruntime.GOOS + "/" + goruntime.GOARCH
+	platform := stdruntime.GOOS + "/" + stdruntime.GOARCH
 	clitest.Check(t, []clitest.Case{
-		{Args: []string{"version"}, Stdout: []string{fmt.Sprintf("sentinel devel  plugin ABI %v  %s  %s\n", abi.Version, goruntime.Version(), platform)}},
+		{Args: []string{"version"}, Stdout: []string{fmt.Sprintf("sentinel devel  plugin ABI %v  %s  %s\n", abi.Version, stdruntime.Version(), platform)}},
 		{Args: []string{"version", "-v"}, Stdout: []string{"sentinel devel  plugin ABI", "\ncgo  "}},
 		{Args: []string{"version", "-o", "jsonl"}, Stdout: []string{fmt.Sprintf(`{"abi":%v,"cgo":"`, abi.Version), `"platform":"` + platform + `","version":"devel"}` + "\n"}},
 		{Args: []string{"version", "-o", "xml"}, Code: 2, Stderr: []string{`invalid --output "xml": want table, json or jsonl`}},
@@ -137,7 +137,7 @@ func TestDoctor(t *testing.T) {
 			Stdout: []string{"fail  server  no server answers for DIR/site/.sentinel/state\n              mend: start one with sentinel serve\n"}},
 		{Args: []string{"doctor", "--only", "server", "-o", "json"}, Code: 1, Stdout: []string{"\"status\": \"fail\"\n}\n", "\"fix\": \"start one with sentinel serve\""}},
 		{Args: []string{"doctor", "--only", "servre"}, Code: 2, Stderr: []string{"doctor: unknown check servre\nhint: sentinel doctor shows them all\n"}},
-		{Args: []string{"doctor", "--only", "configuration", "--only", "servre", "--only", "modle"}, Code: 2, Stderr: []string{"doctor: unknown check servre, modle\n"}},
+		{Args: []string{"doctor", "--only", "configuration", "--only", "servre", "--only", "modls"}, Code: 2, Stderr: []string{"doctor: unknown check servre, modls\n"}},
 		{Args: []string{"doctor", "a", "b"}, Code: 2, Stderr: []string{`sentinel doctor: unexpected argument "b"`}},
 	})
 }

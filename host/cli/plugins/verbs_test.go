@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
+	stdruntime "runtime"
 	"strings"
 	"testing"
 
@@ -321,7 +321,7 @@ func TestKeys(t *testing.T) {
 		{args: "plugin verify count.wasm", stdout: " (me)\n", stderr: "sentinel plugin count version:1 file:count.wasm sha256:"},
 		{args: "plugin inspect count.wasm", stdout: "signature  good, of key "},
 	})
-	if goruntime.GOOS != "windows" {
+	if stdruntime.GOOS != "windows" {
 		secret := filepath.Join(dir, "sentinel", "plugin.key")
 		if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v: want a file that only the user can read", info, err)

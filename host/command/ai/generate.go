@@ -10,7 +10,7 @@ import (
 )
 
 type generateIn struct {
-	Prompt      string          `json:"prompt" jsonschema:"what the model is asked"`
+	Prompt      string          `json:"prompt,omitempty" jsonschema:"what the model is asked; the context if not given"`
 	System      string          `json:"system,omitempty" jsonschema:"who the model is and what holds for every answer"`
 	Context     json.RawMessage `json:"context,omitempty" jsonschema:"material for the answer, such as $ragContext; of an object with a text field that text is used"`
 	Model       string          `json:"model,omitempty" jsonschema:"provider/name, or auto for the configured one"`
@@ -30,6 +30,10 @@ type generateOut struct {
 // what needs more is an llm step. The stop reason is part of the result because a
 // text that was cut off looks like one that was not.
 func (f family) generate(ctx context.Context, call *command.Call, in generateIn) (generateOut, error) {
+	material := readable(in.Context)
+	if in.Prompt == "" { // recipes ask by their context alone
+		in.Prompt, material = material, ""
+	}
 	if in.Prompt == "" {
 		return generateOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "prompt", Message: "generate: the prompt is empty"}
 	}
@@ -39,7 +43,7 @@ func (f family) generate(ctx context.Context, call *command.Call, in generateIn)
 	}
 	reply, err := f.models.Turn(ctx, sentinels.Turn{
 		Model:       in.Model,
-		System:      joined(in.System, readable(in.Context)),
+		System:      joined(in.System, material),
 		Messages:    []sentinels.Message{{Role: "user", Content: in.Prompt}},
 		Schema:      schema,
 		Temperature: in.Temperature,

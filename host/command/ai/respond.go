@@ -13,9 +13,10 @@ import (
 
 type respondIn struct {
 	Message  json.RawMessage   `json:"message,omitempty" jsonschema:"the message that may need an answer: text, or an object with text and from"`
-	Messages []json.RawMessage `json:"messages,omitempty" jsonschema:"the conversation so far, oldest first, such as the messages of collaboration/chat/history; the last one is the one to decide on unless message is given"`
+	Messages []json.RawMessage `json:"messages,omitempty" jsonschema:"the conversation so far, oldest first, such as the messages of collaboration/chat/history; the last one is the one to decide on unless message is given; the context if neither is given"`
 	Persona  string            `json:"persona,omitempty" jsonschema:"who would answer: a name, and what it is good at"`
 	Context  json.RawMessage   `json:"context,omitempty" jsonschema:"further material, such as $ragContext"`
+	Strategy string            `json:"strategy,omitempty" jsonschema:"kind of the conversation, such as coding"`
 	Model    string            `json:"model,omitempty" jsonschema:"provider/name, or auto for the configured one"`
 }
 
@@ -59,6 +60,10 @@ func (f family) shouldRespond(ctx context.Context, _ *command.Call, in respondIn
 	if text := readable(in.Message); text != "" {
 		lines = append(lines[:len(lines):len(lines)], in.Message)
 	}
+	material := readable(in.Context)
+	if len(lines) == 0 && material != "" { // recipes have the conversation in their context
+		lines, material = append(lines, in.Context), ""
+	}
 	if len(lines) == 0 {
 		return respondOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: "should-respond: give message or messages"}
 	}
@@ -66,10 +71,13 @@ func (f family) shouldRespond(ctx context.Context, _ *command.Call, in respondIn
 	if in.Persona == "" {
 		in.Persona = "a helpful assistant"
 	}
+	if in.Strategy != "" {
+		in.Persona += "; kind of the conversation: " + in.Strategy
+	}
 	zero := 0.0
 	reply, err := f.models.Turn(ctx, sentinels.Turn{
 		Model:       in.Model,
-		System:      joined(fmt.Sprintf(respondSystem, in.Persona), readable(in.Context)),
+		System:      joined(fmt.Sprintf(respondSystem, in.Persona), material),
 		Messages:    []sentinels.Message{{Role: "user", Content: conversation(lines)}},
 		Schema:      verdictSchema,
 		Temperature: &zero,

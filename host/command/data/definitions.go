@@ -45,7 +45,7 @@ func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentin
 		if q.After != "" && order(d.ID, q.After) <= 0 {
 			continue
 		}
-		if q.Matches(d.Data) {
+		if q.Matches(d) {
 			found = append(found, d)
 		}
 		if len(found) == q.Limit {

@@ -12,10 +12,16 @@ import (
 // pages shifts nothing.
 type listIn struct {
 	Collection string                     `json:"collection" jsonschema:"collection to list; sentinels holds the definitions"`
-	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"top-level fields and the values they must have"`
+	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"top-level fields and the values they must have, or conditions on them: {\"age\": {\"$gte\": 18}}, with $gt $gte $lt $lte $in"`
+	OrderBy    []order                    `json:"orderBy,omitempty" jsonschema:"fields to sort by, the first one first; by id if not given"`
 	Limit      int                        `json:"limit,omitempty" jsonschema:"how many documents at most, 100 if not given" minimum:"1" maximum:"1000"`
 	After      string                     `json:"after,omitempty" jsonschema:"the next of an earlier answer: go on behind that id"`
-	Reverse    bool                       `json:"reverse,omitempty" jsonschema:"from the last id to the first"`
+	Reverse    bool                       `json:"reverse,omitempty" jsonschema:"from the last to the first"`
+}
+
+type order struct {
+	Field     string `json:"field" jsonschema:"top-level field, or id, revision, createdAt or updatedAt of the document"`
+	Direction string `json:"direction,omitempty" jsonschema:"default asc" enum:"asc,desc"`
 }
 
 type listOut struct {
@@ -39,6 +45,9 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 		in.Limit = 100
 	}
 	q := command.Query{Filter: in.Filter, After: in.After, Limit: in.Limit, Reverse: in.Reverse}
+	if len(in.OrderBy) > 0 {
+		return f.listOrdered(ctx, call, in)
+	}
 	docs, err := f.query(ctx, call, in.Collection, q)
 	if err != nil {
 		return out, err

@@ -13,7 +13,7 @@ import (
 type readIn struct {
 	Collection string                     `json:"collection" jsonschema:"collection to read from; sentinels holds the definitions"`
 	ID         string                     `json:"id,omitempty" jsonschema:"id of the document"`
-	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"instead of the id: top-level fields and the values they must have; exactly one document must match"`
+	Filter     map[string]json.RawMessage `json:"filter,omitempty" jsonschema:"instead of the id: top-level fields and the values they must have, or conditions as in data/list; exactly one document must match"`
 }
 
 // read by id answers with the document or not_found. A filter is for what has a
@@ -67,6 +67,9 @@ func (f family) readMatch(ctx context.Context, call *command.Call, in readIn) (o
 
 // query lists documents of a collection or definitions of the host.
 func (f family) query(ctx context.Context, call *command.Call, collection string, q command.Query) ([]sentinels.Document, error) {
+	if err := command.CheckFilter(call.Command, q.Filter); err != nil {
+		return nil, err
+	}
 	if collection == definitions {
 		return f.queryDefinitions(ctx, q)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (m memory) List(_ context.Context, collection string, q command.Query) ([]s
 	var docs []sentinels.Document
 	for key, d := range m {
 		behind := q.After == "" || (d.ID > q.After) != q.Reverse && d.ID != q.After
-		if key[0] == collection && behind && m.fits(d, q.Filter) {
+		if key[0] == collection && behind && q.Matches(d) {
 			docs = append(docs, d)
 		}
 	}
@@ -42,19 +41,6 @@ func (m memory) List(_ context.Context, collection string, q command.Query) ([]s
 		q.Limit = 100
 	}
 	return docs[:min(len(docs), q.Limit)], nil
-}
-
-func (m memory) fits(d sentinels.Document, filter map[string]json.RawMessage) bool {
-	var data map[string]any
-	_ = json.Unmarshal(d.Data, &data)
-	for name, text := range filter {
-		var want any
-		_ = json.Unmarshal(text, &want)
-		if have, ok := data[name]; !ok || !reflect.DeepEqual(have, want) {
-			return false
-		}
-	}
-	return true
 }
 
 func (m memory) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {

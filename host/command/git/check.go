@@ -3,6 +3,7 @@ package git
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,6 +54,9 @@ func (in request) check(workspace string) error {
 	if in.Remote != "" && !validRemote.MatchString(in.Remote) {
 		return badField("remote", in.Remote, "is not a name of a remote; give the name of a configured one, never a URL")
 	}
+	if err := checkFormat(in.Format); err != nil {
+		return err
+	}
 	for i, p := range in.Paths {
 		rel := p
 		if filepath.IsAbs(p) {
@@ -70,4 +74,36 @@ func (in request) check(workspace string) error {
 		in.Paths[i] = filepath.ToSlash(rel)
 	}
 	return nil
+}
+
+// logFormats are git's own forms of a log.
+var logFormats = []string{"oneline", "short", "medium", "full", "fuller", "reference"}
+
+// logPlaceholder are the placeholders of a text: hashes, parents, author, committer,
+// names, message. Others execute programs that the repository configures (%G?), or make
+// an answer of any size (%<(n)).
+var logPlaceholder = lazyregexp.New(`^%(?:[HhTtPpDdsbBn%]|[ac][nelNEL]|[ac][dDrtiIsh])`)
+
+// checkFormat refuses what is neither a form nor a text with known placeholders.
+func checkFormat(format string) error {
+	if format == "" || slices.Contains(logFormats, format) {
+		return nil
+	}
+	if !strings.Contains(format, "%") {
+		return badField("format", format, "is not a form of git; want "+strings.Join(logFormats, ", ")+", or a text with placeholders such as \"%h %an %s\"")
+	}
+	if len(format) > 1000 || strings.ContainsRune(format, 0) {
+		return badField("format", format[:min(len(format), 80)], "is longer than 1,000 bytes or has a zero byte")
+	}
+	for rest := format; ; {
+		i := strings.IndexByte(rest, '%')
+		if i < 0 {
+			return nil
+		}
+		known := logPlaceholder.FindStringIndex(rest[i:])
+		if known == nil {
+			return badField("format", format, fmt.Sprintf("has the unknown placeholder %q; want %%H %%h %%T %%t %%P %%p, %%an %%ae %%ad %%ar %%aI and the same with c, %%D %%s %%b %%B %%n %%%%", rest[i:i+min(len(rest)-i, 3)]))
+		}
+		rest = rest[i+known[1]:]
+	}
 }

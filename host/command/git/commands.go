@@ -34,7 +34,8 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
-			command.Options{ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}}}, g.run),
+			command.Options{ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}},
+				Aliases: map[string]string{"count": "limit"}}, g.run),
 		command.New("code/diff", "Show what was changed in the workspace since the last commit or since base.",
 			command.Options{ReadOnly: true, Idempotent: true, Timeout: opt.Timeout},
 			func(ctx context.Context, call *command.Call, in diffIn) (Result, error) {
@@ -61,6 +62,7 @@ type request struct {
 	Base      string   `json:"base,omitempty" jsonschema:"diff: what to compare with; log: where to start; branch, checkout: what to make it from"`
 	Ref       string   `json:"ref,omitempty" jsonschema:"show: commit to show, HEAD if not given"`
 	Limit     int      `json:"limit,omitempty" jsonschema:"log: how many commits, 20 if not given" minimum:"1" maximum:"500"`
+	Format    string   `json:"format,omitempty" jsonschema:"log: the form of output, as for git log --format: oneline, short, medium, full, fuller, or a text with placeholders such as %h %an %ad %s"`
 }
 
 // Result is what an operation gives; fields that do not belong to it are

@@ -151,6 +151,17 @@ func TestLifeOfARepository(t *testing.T) {
 	if r := b.do(params{"operation": "log", "paths": []string{"sub"}}); len(r.Commits) != 1 {
 		t.Errorf("log of a path: %+v", r)
 	}
+	if r := b.do(params{"operation": "log", "count": 1, "format": "%an: %s"}); len(r.Commits) != 1 || r.Output != "sentinel: All\n" {
+		t.Errorf("log with count and format: %+v", r)
+	}
+	if r := b.do(params{"operation": "log", "format": "oneline"}); len(r.Commits) != 2 || r.Output != r.Commits[0].Hash+" All\n"+r.Commits[1].Hash+" First: \"quoted\"\n" {
+		t.Errorf("log in one line: %+v", r)
+	}
+	for _, format := range []string{"%G?", "%<(9999999)%s", "%(trailers)", "100%", "pretty", "%x00", "%"} {
+		if _, err := b.try(params{"operation": "log", "format": format}); abi.CodeOf(err) != abi.BadFields {
+			t.Errorf("log with format %q: %v", format, err)
+		}
+	}
 	if r := b.do(params{"operation": "show", "ref": "HEAD~1"}); !strings.Contains(r.Output, "First") || !strings.Contains(r.Diff, "+one") {
 		t.Errorf("show: %+v", r)
 	}

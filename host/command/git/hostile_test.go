@@ -14,7 +14,7 @@ import (
 
 // operations are every operation, with parameters that let it do its work.
 var operations = []params{
-	{"operation": "status"}, {"operation": "diff"}, {"operation": "diff", "staged": true}, {"operation": "log"}, {"operation": "show"},
+	{"operation": "status"}, {"operation": "diff"}, {"operation": "diff", "staged": true}, {"operation": "log"}, {"operation": "log", "format": "%h %d %s"}, {"operation": "log", "format": "fuller"}, {"operation": "show"},
 	{"operation": "add", "paths": []string{"."}}, {"operation": "commit", "message": "m"}, {"operation": "push"}, {"operation": "fetch"}, {"operation": "pull"},
 	{"operation": "branch", "branch": "made"}, {"operation": "checkout", "branch": "made"}, {"operation": "checkout", "branch": "new", "create": true},
 	{"operation": "checkout", "paths": []string{"a.txt"}}, {"operation": "init"},

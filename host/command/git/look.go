@@ -235,7 +235,7 @@ func readNumstat(text string) (files []File, added, removed int) {
 	return files, added, removed
 }
 
-// log lists commits.
+// log lists commits. With a format, git writes the output.
 func (r *repository) log(ctx context.Context, in request, out *Result) error {
 	if in.Limit == 0 {
 		in.Limit = 20
@@ -250,21 +250,38 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 		return err
 	}
 	var b strings.Builder
-	size := 0
+	size, most := 0, maxText
+	if in.Format != "" {
+		most /= 2 // the other half is the output
+	}
 	for entry := range strings.SplitSeq(text, "\x00") {
 		parts := strings.SplitN(strings.ToValidUTF8(entry, "\uFFFD"), "\t", 4)
 		if len(parts) != 4 {
 			continue
 		}
 		c := Commit{Hash: parts[0], Author: parts[1], Date: parts[2], Subject: clip(parts[3], 400)}
-		if size += 100 + 2*jsonSize(c.Author+c.Subject+c.Hash); size > maxText {
+		if size += 100 + 2*jsonSize(c.Author+c.Subject+c.Hash); size > most {
 			out.Truncated = true
 			break
 		}
 		out.Commits = append(out.Commits, c)
 		fmt.Fprintf(&b, "%.10s %.10s %s\n", c.Hash, c.Date, c.Subject)
 	}
-	out.Output = b.String()
+	if in.Format == "" {
+		out.Output = b.String()
+		return nil
+	}
+	format := in.Format
+	if strings.Contains(format, "%") {
+		format = "tformat:" + format // otherwise the repository's configuration may give it another meaning
+	}
+	args = []string{"log", "--no-color", "--no-decorate", "--format=" + format, "-n", strconv.Itoa(in.Limit), "--end-of-options", from}
+	if text, err = r.must(ctx, pathspec(args, in.Paths)...); err != nil {
+		return err
+	}
+	cut := false
+	out.Output, cut = fit(text, maxText/2)
+	out.Truncated = out.Truncated || cut
 	return nil
 }
 

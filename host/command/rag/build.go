@@ -20,14 +20,15 @@ const (
 
 // A Request describes a context. Only Workspace is required.
 type Request struct {
-	Recipe    string   // default "coding" if there are no Sources either
-	Sources   []string // besides those of the recipe
-	Query     string   // what the context is for; default: the variables that name it
-	Paths     []string // globs of the most relevant files
-	Room      string   // of the source "chat"; default "general"
-	MaxBytes  int      // of text; default 48 KiB, at most 256 KiB
-	Workspace string   // absolute
-	Run       sentinels.RunID
+	Recipe      string   // default "coding" if there are no Sources either
+	Sources     []string // besides those of the recipe
+	Query       string   // what the context is for; default: the variables that name it
+	Paths       []string // globs of the most relevant files
+	Room        string   // of the source "chat"; default "general"
+	MaxMessages int      // of the source "chat"; default 50. Without Recipe and Sources, the recipe is then "chat"
+	MaxBytes    int      // of text; default 48 KiB, at most 256 KiB
+	Workspace   string   // absolute
+	Run         sentinels.RunID
 	// Variables are those of the run. Files that they name, such as in the output of
 	// a compiler, are relevant.
 	Variables map[string]json.RawMessage

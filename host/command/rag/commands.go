@@ -18,17 +18,18 @@ func Commands(opt Options) []command.Command {
 }
 
 type buildIn struct {
-	Recipe   string   `json:"recipe,omitempty" jsonschema:"named list of sources: coding (tree, git, files, failures), review, chat, or a recipe of the host; coding if sources is not given either"`
-	Sources  []string `json:"sources,omitempty" jsonschema:"sources besides those of the recipe: tree, git, files, chat, chat:ROOM, failures, activity, file:GLOB (FORMAT.md F9)"`
-	Query    string   `json:"query,omitempty" jsonschema:"what the context is for; files with its words come first"`
-	Paths    []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9) of the files or folders that are most relevant"`
-	Room     string   `json:"room,omitempty" jsonschema:"room of the source chat, general if not given"`
-	MaxBytes int      `json:"maxBytes,omitempty" jsonschema:"maximum length of the text, 49152 if not given" minimum:"1024" maximum:"262144"`
+	Recipe      string   `json:"recipe,omitempty" jsonschema:"named list of sources: coding (tree, git, files, failures), review, chat, or a recipe of the host; coding if sources is not given either"`
+	Sources     []string `json:"sources,omitempty" jsonschema:"sources besides those of the recipe: tree, git, files, chat, chat:ROOM, failures, activity, file:GLOB (FORMAT.md F9)"`
+	Query       string   `json:"query,omitempty" jsonschema:"what the context is for; files with its words come first"`
+	Paths       []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9) of the files or folders that are most relevant"`
+	Room        string   `json:"room,omitempty" jsonschema:"room of the source chat, general if not given"`
+	MaxMessages int      `json:"maxMessages,omitempty" jsonschema:"how many messages of the source chat, 50 if not given; with neither recipe nor sources, the recipe is then chat" minimum:"1" maximum:"50"`
+	MaxBytes    int      `json:"maxBytes,omitempty" jsonschema:"maximum length of the text, 49152 if not given" minimum:"1024" maximum:"262144"`
 }
 
 func (b *Builder) build(ctx context.Context, call *command.Call, in buildIn) (Result, error) {
 	return b.Build(ctx, Request{
-		Recipe: in.Recipe, Sources: in.Sources, Query: in.Query, Paths: in.Paths, Room: in.Room, MaxBytes: in.MaxBytes,
+		Recipe: in.Recipe, Sources: in.Sources, Query: in.Query, Paths: in.Paths, Room: in.Room, MaxMessages: in.MaxMessages, MaxBytes: in.MaxBytes,
 		Workspace: call.Workspace, Run: call.Run,
 	})
 }

@@ -29,6 +29,9 @@ const maxSources = 32
 func (b *Builder) sources(ctx context.Context, req Request) (names []string, err error) {
 	if req.Recipe == "" && len(req.Sources) == 0 {
 		req.Recipe = defaultRecipe
+		if req.MaxMessages > 0 { // as recipes of the specification ask for their conversation
+			req.Recipe = "chat"
+		}
 	}
 	if req.Recipe != "" {
 		if names, err = b.recipe(ctx, req.Recipe); err != nil {

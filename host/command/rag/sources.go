@@ -1,6 +1,7 @@
 package rag
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (g *contextBuild) chat(ctx context.Context, room string, n int) (string, bo
 	if room == "" {
 		room = "general"
 	}
-	messages, err := g.opt.Chat.RecentMessages(ctx, room, maxMessages)
+	messages, err := g.opt.Chat.RecentMessages(ctx, room, cmp.Or(g.req.MaxMessages, maxMessages))
 	if err != nil {
 		return "", false, err
 	}

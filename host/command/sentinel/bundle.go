@@ -47,6 +47,10 @@ func decodeBundle(src []byte, file string) (bundle, error) {
 	var probe struct {
 		Format    json.RawMessage `json:"format"`
 		Sentinels json.RawMessage `json:"sentinels"`
+		Bundle    json.RawMessage `json:"bundle"`
+	}
+	if json.Unmarshal(src, &probe) == nil && probe.Bundle != nil && probe.Sentinels == nil { // the answer of sentinel/export
+		return decodeBundle(probe.Bundle, file)
 	}
 	if json.Unmarshal(src, &probe) != nil || probe.Sentinels == nil {
 		return bundle{Format: bundleFormat, Sentinels: []bundledSentinel{{Definition: src}}}, nil

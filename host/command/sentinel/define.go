@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
@@ -24,6 +25,7 @@ type createIn struct {
 	Loop        json.RawMessage `json:"loop,omitempty" jsonschema:"its loop; once if not given"`
 	Safety      json.RawMessage `json:"safety,omitempty" jsonschema:"its limits"`
 	Revision    *int            `json:"revision,omitempty" jsonschema:"revision the edit was made on; another one is a conflict"`
+	Replace     bool            `json:"replace,omitempty" jsonschema:"replace another definition with this id by a new revision; without it and without revision, that is a conflict. An equal one is no change"`
 }
 
 type saved struct {
@@ -33,7 +35,7 @@ type saved struct {
 	Hash       string       `json:"hash"`
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
 	// Problems are those that did not prevent the edit.
-	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (saved, error) {
@@ -41,15 +43,57 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if err != nil {
 		return saved{}, err
 	}
-	expect := runtime.AnyRevision
-	if in.Revision != nil {
-		expect = *in.Revision
-	}
 	def, problems, _ := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}
-	return f.save(ctx, call, def, expect)
+	if err := f.sync(ctx, def.ID); err != nil {
+		return saved{}, err
+	}
+	expect, err := f.replaced(in, def)
+	if err != nil {
+		return saved{}, err
+	}
+	return f.save(ctx, call, def, expect, givenText{src, file})
+}
+
+// replaced returns the revision that the definition may take the place of. Another
+// definition with its id is a conflict, unless the caller names its revision or says that it
+// is to be replaced: two authors who choose the same name do not lose anything.
+func (f family) replaced(in createIn, def *sentinels.Definition) (int, error) {
+	switch {
+	case in.Revision != nil:
+		return *in.Revision, nil
+	case in.Replace:
+		return runtime.AnyRevision, nil
+	}
+	head, err := f.rt.Definition(def.ID)
+	switch {
+	case abi.CodeOf(err) == abi.NotFound:
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case head.Hash == def.Hash():
+		return head.Revision, nil
+	}
+	e := &abi.Error{Code: abi.Conflict, Permanent: true, Hint: fmt.Sprintf("choose another name, or give replace (--replace); over HTTP, PUT /v1/sentinels/%s with If-Match replaces it", def.ID),
+		Message: fmt.Sprintf("create sentinel %q: another definition is stored, at revision %d", def.ID, head.Revision)}
+	if before := sentinels.Lenient(head.Definition, f.rt.DecodeOptions("")); before != nil {
+		e.Message += "; the difference to this one:\n" + clipLines(sentinels.DiffText(before, def, fmt.Sprintf("%s@%d", def.ID, head.Revision), "new"), maxDiffLines)
+	}
+	return 0, e
+}
+
+// maxDiffLines is how much of a difference an error shows.
+const maxDiffLines = 60
+
+// clipLines returns the first lines of a text, and how many follow.
+func clipLines(text string, most int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) <= most {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n[%d lines left out]", len(lines)-most)
 }
 
 // refused is the error for problems of the definition that the parameters name.
@@ -63,26 +107,32 @@ func (in createIn) refused(problems sentinels.Problems) error {
 	return refusedParam("", nil, problems)
 }
 
-// save stores a definition as a new revision and writes it back to its file.
-func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int) (saved, error) {
-	if err := f.sync(ctx, def.ID); err != nil {
-		return saved{}, err
-	}
+// A givenText is what a definition was read from.
+type givenText struct {
+	src  []byte
+	file string
+}
+
+// save stores a definition as a new revision and writes it back to its file. The file was
+// read before.
+func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText) (saved, error) {
 	s, err := f.rt.SaveWith(ctx, def, runtime.SaveOptions{Expect: expect, By: who(call)})
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(def)}, nil
+	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as
 // warnings: an edit that adds an error is refused.
-func (f family) remaining(def *sentinels.Definition) sentinels.Problems {
-	_, problems := f.rt.InspectEdit(sentinels.Encode(def), "")
+func (f family) remaining(from givenText) sentinels.Problems {
+	_, problems := f.rt.InspectEdit(from.src, from.file)
 	for i := range problems {
 		p := &problems[i]
-		p.Line, p.Column = 0, 0 // the caller does not see this text
-		if !p.IsWarning() {     // of a run, whose definition is not the stored one
+		if from.file == "" {
+			p.Line, p.Column = 0, 0 // the caller does not see this text
+		}
+		if !p.IsWarning() { // of a run, whose definition is not the stored one
 			p.Kind = sentinels.KindWarning
 		}
 	}

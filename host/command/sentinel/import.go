@@ -38,6 +38,8 @@ type imported struct {
 	Revisions  int          `json:"revisions" jsonschema:"revisions that were added; more than 1 only with history"`
 	Note       string       `json:"note,omitempty" jsonschema:"what was not imported"`
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work after the import itself"`
+	// Problems are those that did not prevent the import.
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, and what it needs that is not available here"`
 }
 
 // importBundle imports a bundle or a definition: it checks all of it, reports every
@@ -86,6 +88,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 		if len(incoming[i].History) > 1 && d.Revisions < 2 {
 			one.Note = "the sentinel has a history here, so that of the bundle was not imported"
 		}
+		one.Problems = f.remaining(givenText{b.Sentinels[i].Definition, file})
 		out.Imported = append(out.Imported, one)
 	}
 	return out, nil

@@ -62,7 +62,10 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 	if other := loaded[def.ID]; other != "" {
 		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
 	}
-	return f.save(ctx, call, def, runtime.AnyRevision)
+	if err := f.sync(ctx, def.ID); err != nil {
+		return saved{}, err
+	}
+	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file})
 }
 
 // The folders of a project that hold definitions: ours, and that of other programs of

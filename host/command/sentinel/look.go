@@ -136,8 +136,8 @@ func (l *listed) count(t runtime.RunTotals) {
 	if t.Status != "" {
 		l.Status = t.Status
 	}
-	if t.Over > 0 {
-		l.AverageDurationMs = t.Elapsed.Milliseconds() / int64(t.Over)
+	if average, ok := t.AverageDuration(); ok {
+		l.AverageDurationMs = average.Milliseconds()
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // Commands returns the family over m.
 func Commands(m *Manager) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true}
-	return []command.Command{
+	return slices.Concat(m.logCommands(), []command.Command{
 		command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
 			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
@@ -34,7 +34,7 @@ func Commands(m *Manager) []command.Command {
 		command.New("code/shell/status", "Say where an execution stands, without waiting.", read, m.status),
 		command.New("code/shell/list", "List the executions of the run, or all for a person.", read, m.list),
 		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Idempotent: true, Private: true}, m.kill),
-	}
+	})
 }
 
 type executeIn struct {

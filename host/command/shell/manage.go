@@ -135,14 +135,19 @@ func (m *Manager) list(_ context.Context, call *command.Call, in listIn) (listOu
 		return (call.By == command.ByUser || e.run == call.Run) && (!in.Running || e.isLive())
 	})
 	m.mu.Unlock()
-	if in.Limit == 0 {
-		in.Limit = 100
+	return newestOf(all, in.Limit), nil
+}
+
+// newestOf returns the newest of a list that begins with the oldest; 0 means 100.
+func newestOf(all []*execution, limit int) listOut {
+	if limit == 0 {
+		limit = 100
 	}
 	out := listOut{Executions: []Status{}, Total: len(all)}
-	for i := len(all) - 1; i >= 0 && len(out.Executions) < in.Limit; i-- {
+	for i := len(all) - 1; i >= 0 && len(out.Executions) < limit; i-- {
 		out.Executions = append(out.Executions, all[i].status())
 	}
-	return out, nil
+	return out
 }
 
 type killOut struct {

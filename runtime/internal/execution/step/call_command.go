@@ -109,7 +109,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 		req.Params = json.RawMessage("{}")
 	}
 	return external.CommandCall{
-		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.tools, Within: a.run.Start().Within,
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: a.run.Start().Within,
 		Run: a.run.ID(), Sentinel: a.run.Start().Sentinel, Path: a.path, Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}

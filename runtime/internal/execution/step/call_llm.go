@@ -214,7 +214,7 @@ func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
 	}
 	if len(req.Tools) > 0 && a.svc.Commands != nil {
-		for _, info := range a.svc.Commands.Tools(req.Tools) {
+		for _, info := range a.offer(req.Tools) {
 			t.Tools = append(t.Tools, sentinels.ToolSpec{Name: info.Name, Description: info.Summary, Schema: info.Input})
 		}
 	}

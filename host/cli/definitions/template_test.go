@@ -1,0 +1,42 @@
+package definitions
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestReadmeShowsTemplate: "README and `--help` show exactly what it writes."
+func TestReadmeShowsTemplate(t *testing.T) {
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fromTemplate(templates[0].name, templates[0].name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```jsonc\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	if diff := cmp.Diff(string(text), shown); diff != "" {
+		t.Errorf("the first example in README.md (-want +got):\n%s", diff)
+	}
+}
+
+func TestTemplateNames(t *testing.T) {
+	text, err := fromTemplate("hello", ` My "first" one `)
+	if err != nil || !strings.Contains(string(text), `"id": "my-first-one",`) || !strings.Contains(string(text), `"name": "My \"first\" one",`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for _, name := range []string{"", " ", "a\nb"} {
+		if _, err := fromTemplate("hello", name); err == nil {
+			t.Errorf("the name %q is accepted", name)
+		}
+	}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil || len(files) != len(templates) {
+		t.Errorf("%d files, %d templates, %v", len(files), len(templates), err)
+	}
+}
