@@ -139,7 +139,7 @@ var layers = []layer{
 	{"host/client", []string{"host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/process", []string{"host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
 	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
-	{"host/cli/app", []string{"host", "host/client", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{"host/cli/app", []string{"host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
 	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/inspect", []string{"host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
