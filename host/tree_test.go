@@ -77,7 +77,7 @@ var layers = []layer{
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/run", "runtime/trace", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
-	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
+	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/run", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/snapshots", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
