@@ -11,9 +11,19 @@ import "github.com/sentinel-runtime/sentinel/runtime/internal/document"
 type Documents = document.Store
 
 // A DocumentTx is the documents as one transaction sees them, its own writes
-// included: its methods are Get, Scan, Put, Delete and Emit. It is not safe for
+// included: its methods are Get, Scan, ScanIndex, Put, Delete and Emit. It is not safe for
 // concurrent use, and cannot be used after its transaction.
 type DocumentTx = document.Tx
+
+// A DocumentIndex orders documents of a collection by values of theirs. It is given in
+// [Options.Indexes], and read with ScanIndex of a [DocumentTx].
+type DocumentIndex = document.Index
+
+// A DocumentRange is a part of a [DocumentIndex].
+type DocumentRange = document.Range
+
+// A Descending value reverses the order of its field in a [DocumentIndex].
+type Descending = document.Descending
 
 // Documents returns the runtime's documents.
 func (rt *Runtime) Documents() *Documents { return rt.documents }

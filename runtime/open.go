@@ -31,7 +31,7 @@ const bucketTrusted = "trusted"
 // What is in none of these holds no blob.
 var buckets = append([]string{
 	execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, definition.Bucket, eventlog.Bucket,
-	bucketTrusted, document.Bucket, runindex.Bucket,
+	bucketTrusted, document.Bucket, document.IndexBucket, runindex.Bucket,
 }, dispatch.Buckets()...)
 
 // openParts opens the parts of the engine, each after those that it uses.
@@ -51,6 +51,9 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 		return err
 	}
 	rt.documents = document.New(document.Options{Store: rt.db, Events: rt.events, Writable: rt.writable, Await: rt.await})
+	if err := rt.documents.Register(ctx, rt.opt.Indexes...); err != nil {
+		return err
+	}
 	rt.openTriggers(calendar.Now)
 	guests, err := wasm.Open(wasm.Options{CacheDir: rt.opt.CacheDir, Child: child, Logger: rt.opt.Logger, MaxMemoryBytes: plugin.MaxMemory})
 	if err != nil {

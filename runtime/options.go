@@ -81,6 +81,10 @@ type Options struct {
 	Redact func([]byte) []byte
 	// Observer receives what happens. Default: none.
 	Observer Observer
+	// Indexes order the documents that the embedder keeps. One that the store does not
+	// have in its version is built by Open.
+	Indexes []*DocumentIndex
+
 	// Logger takes what concerns the host rather than a run. Default discards.
 	Logger *slog.Logger
 

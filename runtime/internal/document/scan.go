@@ -16,54 +16,69 @@ func (tx *Tx) Scan(_ context.Context, collection, after string, reverse bool, fn
 	if tx.done {
 		return errDone
 	}
-	prefix := documentKey(collection, "")
+	return tx.merged(area{bucket: Bucket, prefix: documentKey(collection, "")}, after, reverse, func(_ string, value []byte, w *pendingWrite) (bool, error) {
+		if w != nil {
+			return fn(w.doc), nil
+		}
+		var doc sentinels.Document
+		if err := json.Unmarshal(value, &doc); err != nil {
+			return false, err
+		}
+		return fn(doc), nil
+	})
+}
+
+// An area is the pairs of a bucket below a prefix.
+type area struct {
+	bucket string
+	mark   string // of the bucket's keys in maps of writes
+	prefix []byte
+}
+
+// merged calls fn for the pairs of an area with what is not committed yet, in the order of
+// their suffixes behind the prefix, beginning after the suffix after unless it is empty,
+// until fn returns false or an error. A pair is a value of the store or a write.
+func (tx *Tx) merged(a area, after string, reverse bool, fn func(suffix string, value []byte, w *pendingWrite) (bool, error)) error {
 	var first []byte
 	if after != "" {
-		first = documentKey(collection, after)
+		first = join(a.prefix, []byte(after))
 	}
-	merged := newMerge(tx.uncommitted(prefix), reverse, after)
+	m := newMerge(tx.uncommitted(a.mark+string(a.prefix)), reverse, after)
 	var bad error
 	stopped := false
-	emit := func(doc sentinels.Document) bool {
-		if !fn(doc) {
-			stopped = true
-		}
+	emit := func(suffix string, value []byte, w *pendingWrite) bool {
+		more, err := fn(suffix, value, w)
+		bad = err
+		stopped = !more || err != nil
 		return !stopped
 	}
-	err := tx.store.opt.Store.Scan(Bucket, prefix, first, reverse, func(key, value []byte) bool {
-		id := string(key[len(prefix):])
-		for _, doc := range merged.before(id) {
-			if !emit(doc) {
+	err := tx.store.opt.Store.Scan(a.bucket, a.prefix, first, reverse, func(key, value []byte) bool {
+		suffix := string(key[len(a.prefix):])
+		for _, w := range m.before(suffix) {
+			if !emit(w.suffix, nil, &w.pendingWrite) {
 				return false
 			}
 		}
-		if merged.shadows(id) {
-			return true
-		}
-		var doc sentinels.Document
-		if bad = json.Unmarshal(value, &doc); bad != nil {
-			return false
-		}
-		return emit(doc)
+		return m.shadows(suffix) || emit(suffix, value, nil)
 	})
 	if err = errors.Join(err, bad); err != nil || stopped {
 		return err
 	}
-	for _, doc := range merged.rest() {
-		if !emit(doc) {
+	for _, w := range m.rest() {
+		if !emit(w.suffix, nil, &w.pendingWrite) {
 			break
 		}
 	}
-	return nil
+	return bad
 }
 
-// uncommitted returns the writes below prefix that the store does not have yet, by ID.
-func (tx *Tx) uncommitted(prefix []byte) map[string]pendingWrite {
+// uncommitted returns the writes below prefix that the store does not have yet, by suffix.
+func (tx *Tx) uncommitted(prefix string) map[string]pendingWrite {
 	writes := map[string]pendingWrite{}
 	collect := func(from map[string]pendingWrite) {
 		for key, w := range from {
-			if id, ok := strings.CutPrefix(key, string(prefix)); ok {
-				writes[id] = w
+			if suffix, ok := strings.CutPrefix(key, prefix); ok {
+				writes[suffix] = w
 			}
 		}
 	}
@@ -75,22 +90,28 @@ func (tx *Tx) uncommitted(prefix []byte) map[string]pendingWrite {
 }
 
 // A merge puts writes that are not committed yet into a scan of the committed
-// documents, in one order.
+// pairs, in one order.
 type merge struct {
-	writes  map[string]pendingWrite
-	ids     []string // of writes, in scan order
-	reverse bool
+	writes   map[string]pendingWrite // by suffix
+	suffixes []string                // of writes, in scan order
+	reverse  bool
+}
+
+// A mergedWrite is a write with the suffix of its key.
+type mergedWrite struct {
+	suffix string
+	pendingWrite
 }
 
 func newMerge(writes map[string]pendingWrite, reverse bool, after string) *merge {
 	m := &merge{writes: writes, reverse: reverse}
-	for id := range writes {
-		if after != "" && m.compare(after, id) >= 0 {
+	for suffix := range writes {
+		if after != "" && m.compare(after, suffix) >= 0 {
 			continue
 		}
-		m.ids = append(m.ids, id)
+		m.suffixes = append(m.suffixes, suffix)
 	}
-	slices.SortFunc(m.ids, m.compare)
+	slices.SortFunc(m.suffixes, m.compare)
 	return m
 }
 
@@ -101,30 +122,30 @@ func (m *merge) compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// before returns the uncommitted documents that come before id, once.
-func (m *merge) before(id string) []sentinels.Document {
+// before returns the uncommitted writes that come before suffix, once.
+func (m *merge) before(suffix string) []mergedWrite {
 	n := 0
-	for n < len(m.ids) && m.compare(m.ids[n], id) < 0 {
+	for n < len(m.suffixes) && m.compare(m.suffixes[n], suffix) < 0 {
 		n++
 	}
 	return m.take(n)
 }
 
-// shadows reports whether an uncommitted write replaces the committed id.
-func (m *merge) shadows(id string) bool {
-	_, ok := m.writes[id]
+// shadows reports whether an uncommitted write replaces the committed pair.
+func (m *merge) shadows(suffix string) bool {
+	_, ok := m.writes[suffix]
 	return ok
 }
 
-func (m *merge) rest() []sentinels.Document { return m.take(len(m.ids)) }
+func (m *merge) rest() []mergedWrite { return m.take(len(m.suffixes)) }
 
-func (m *merge) take(n int) []sentinels.Document {
-	var docs []sentinels.Document
-	for _, id := range m.ids[:n] {
-		if w := m.writes[id]; !w.deleted {
-			docs = append(docs, w.doc)
+func (m *merge) take(n int) []mergedWrite {
+	var writes []mergedWrite
+	for _, suffix := range m.suffixes[:n] {
+		if w := m.writes[suffix]; !w.deleted {
+			writes = append(writes, mergedWrite{suffix, w})
 		}
 	}
-	m.ids = m.ids[n:]
-	return docs
+	m.suffixes = m.suffixes[n:]
+	return writes
 }

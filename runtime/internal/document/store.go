@@ -48,7 +48,8 @@ type Events interface {
 //
 // Safe for concurrent use. Transactions execute one after the other; keep them short.
 type Store struct {
-	opt Options
+	opt     Options
+	indexes map[string][]*Index // by collection
 
 	mu sync.Mutex // held by the open transaction
 

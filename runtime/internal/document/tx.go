@@ -81,6 +81,13 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 	if err != nil {
 		return doc, failure.New(abi.BadFields, "write document %q of %q: %v", id, collection, err)
 	}
+	before := &old
+	if !ok {
+		before = nil
+	}
+	if err := tx.reindex(before, &doc); err != nil {
+		return old, err
+	}
 	tx.wrote[string(key)] = pendingWrite{doc: doc}
 	tx.puts = append(tx.puts, store.Put{Bucket: Bucket, Key: key, Value: value})
 	return doc, nil
@@ -98,6 +105,9 @@ func (tx *Tx) Delete(_ context.Context, collection, id string, expect uint64) er
 		return failure.New(abi.NotFound, "collection %q has no document %q", collection, id)
 	}
 	if err := checkRevision(collection, id, old, ok, expect); err != nil {
+		return err
+	}
+	if err := tx.reindex(&old, nil); err != nil {
 		return err
 	}
 	tx.wrote[string(key)] = pendingWrite{doc: old, deleted: true}
