@@ -31,7 +31,7 @@ func ClassifyError(err error) Classification {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return Classification{Category: Timeout, Subcategory: "general", Confidence: 1}
 	}
-	return classifyMessage(err.Error())
+	return ClassifyMessage(err.Error())
 }
 
 // classifyCode classifies every code of package abi. The codes plugin and internal
@@ -45,7 +45,7 @@ func classifyCode(code abi.Code, msg string) Classification {
 	}
 	// refine takes the subcategory from the message if the category agrees.
 	refine := func(category Category, sub string) Classification {
-		if c := classifyMessage(msg); c.Category == category && c.Subcategory != "general" {
+		if c := ClassifyMessage(msg); c.Category == category && c.Subcategory != "general" {
 			sub = c.Subcategory
 		}
 		return known(category, sub)
@@ -62,7 +62,7 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Limit:
 		// A model's context limit can be met by a retry with a smaller context. A
 		// limit of the host stays exceeded.
-		if c := classifyMessage(msg); c.Category == Context {
+		if c := ClassifyMessage(msg); c.Category == Context {
 			return known(Context, c.Subcategory)
 		}
 		return permanent(ManualReview, "limit")
@@ -81,10 +81,10 @@ func classifyCode(code abi.Code, msg string) Classification {
 	case abi.Memory:
 		return known(Runtime, "memory")
 	case abi.Internal:
-		if c := classifyMessage(msg); c.Category != ManualReview {
+		if c := ClassifyMessage(msg); c.Category != ManualReview {
 			return c
 		}
 		return known(Runtime, "internal")
 	}
-	return classifyMessage(msg) // abi.Plugin, and codes that this version does not know
+	return ClassifyMessage(msg) // abi.Plugin, and codes that this version does not know
 }

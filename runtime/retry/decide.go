@@ -20,13 +20,18 @@ const MaxRetryAfter = 24 * time.Hour
 // defaultBase is the base of a strategy without one whose backoff is overridden.
 const defaultBase = time.Second
 
+// Decide decides about the error of a step, by the profile [Steps].
+func Decide(c Classification, retriesSoFar int, override sentinels.RetryPolicy, retryAfter time.Duration) Decision {
+	return Steps().Decide(c, retriesSoFar, override, retryAfter)
+}
+
 // Decide decides about an error after retriesSoFar retries.
 //
 // override replaces fields of the strategy, but never causes a retry of a
 // permanent error. retryAfter is the delay that a server requested: the minimum of
 // the delay, even above the strategy's maximum, limited to [MaxRetryAfter].
-func Decide(c Classification, retriesSoFar int, override sentinels.RetryPolicy, retryAfter time.Duration) Decision {
-	s := strategyOf(c).with(override)
+func (p Profile) Decide(c Classification, retriesSoFar int, override sentinels.RetryPolicy, retryAfter time.Duration) Decision {
+	s := p.of(c).with(override)
 	made := max(retriesSoFar, 0)
 	if c.Permanent || made >= s.maxRetries {
 		return Decision{}

@@ -146,18 +146,18 @@ func TestOverride(t *testing.T) {
 
 func TestDelay(t *testing.T) {
 	for _, c := range []struct {
-		s    retry.Strategy
+		s    retry.Backoff
 		n    int
 		want time.Duration
 	}{
-		{retry.Strategy{Backoff: "exponential", Base: time.Second}, 0, 0},
-		{retry.Strategy{Backoff: "exponential", Base: time.Second}, -1, 0},
-		{retry.Strategy{Backoff: "exponential", Base: time.Second}, 11, 1024 * time.Second},
-		{retry.Strategy{Backoff: "exponential", Base: 3 * time.Second, Limit: time.Second}, 1, time.Second},
-		{retry.Strategy{Backoff: "linear", Base: 3 * time.Second, Limit: 10 * time.Second}, 4, 10 * time.Second},
-		{retry.Strategy{Backoff: "none", Base: time.Second}, 3, 0},
-		{retry.Strategy{Backoff: "odd", Base: time.Second}, 3, 0},
-		{retry.Strategy{Backoff: "linear", Base: -time.Second}, 3, 0},
+		{retry.Backoff{Type: "exponential", Base: time.Second}, 0, 0},
+		{retry.Backoff{Type: "exponential", Base: time.Second}, -1, 0},
+		{retry.Backoff{Type: "exponential", Base: time.Second}, 11, 1024 * time.Second},
+		{retry.Backoff{Type: "exponential", Base: 3 * time.Second, Limit: time.Second}, 1, time.Second},
+		{retry.Backoff{Type: "linear", Base: 3 * time.Second, Limit: 10 * time.Second}, 4, 10 * time.Second},
+		{retry.Backoff{Type: "none", Base: time.Second}, 3, 0},
+		{retry.Backoff{Type: "odd", Base: time.Second}, 3, 0},
+		{retry.Backoff{Type: "linear", Base: -time.Second}, 3, 0},
 	} {
 		if got := c.s.Delay(c.n); got != c.want {
 			t.Errorf("%+v, %d: %v, want %v", c.s, c.n, got, c.want)
@@ -166,7 +166,7 @@ func TestDelay(t *testing.T) {
 	for _, kind := range []string{"exponential", "linear"} {
 		last := time.Duration(0)
 		for _, n := range []int{1, 2, 10, 63, 64, 65, 1000, math.MaxInt32, math.MaxInt} {
-			d := retry.Strategy{Backoff: kind, Base: time.Hour}.Delay(n)
+			d := retry.Backoff{Type: kind, Base: time.Hour}.Delay(n)
 			if d < last || d <= 0 {
 				t.Errorf("%s, %d: %v after %v", kind, n, d, last)
 			}

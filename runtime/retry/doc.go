@@ -13,9 +13,9 @@
 //
 // # Strategies
 //
-// Each category has a number of retries and a backoff. A policy of the step
-// replaces parts of it. An error of unknown category has up to three attempts.
-// Delays are exact, without jitter.
+// A [Profile] gives each category a number of retries and a backoff. A policy of the
+// step replaces parts of it. Steps have a profile of their own, in which an error of
+// unknown category has up to three attempts. Delays are exact, without jitter.
 //
 // # Concurrency
 //

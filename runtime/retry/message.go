@@ -6,9 +6,9 @@ import "strings"
 // and half from its end, where long logs have the cause.
 const maxMessage = 8 << 10
 
-// classifyMessage classifies an error by its text only. An empty text is
+// ClassifyMessage classifies an error by its text only. An empty text is
 // manual_review/empty_error, a text without a match manual_review/unclassified.
-func classifyMessage(msg string) Classification {
+func ClassifyMessage(msg string) Classification {
 	if strings.TrimSpace(msg) == "" {
 		return Classification{Category: ManualReview, Subcategory: "empty_error"}
 	}

@@ -28,12 +28,23 @@ type row struct {
 	strategy    strategy
 }
 
-// strategies returns the table of strategies. The first row that matches applies.
-func strategies() []row {
+// A Profile is a table of strategies. Its zero value retries nothing.
+type Profile struct {
+	name string
+	rows []row // the first that matches applies
+}
+
+// Steps is the profile of steps: [Fine], and an error of unknown category is retried
+// twice, since nobody looks at a step while its run executes.
+func Steps() Profile {
 	three := strategy{2, exponential, 1000 * time.Millisecond, 0}
-	return []row{
-		{ManualReview, "unclassified", three},
-		{ManualReview, "empty_error", three},
+	rows := []row{{ManualReview, "unclassified", three}, {ManualReview, "empty_error", three}}
+	return Profile{"steps", append(rows, Fine().rows...)}
+}
+
+// Fine is the default profile of tickets: a strategy for each category.
+func Fine() Profile {
+	return Profile{"fine", []row{
 		{API, "", strategy{7, exponential, 1000 * time.Millisecond, 0}},
 		{Timeout, "", strategy{5, exponential, 2000 * time.Millisecond, 0}},
 		{Runtime, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
@@ -43,13 +54,63 @@ func strategies() []row {
 		{Security, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
 		{Verification, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
 		{ManualReview, "", strategy{0, none, 0, 0}},
-	}
+	}}
 }
 
-// strategyOf returns the strategy of a classification. Without a matching row
-// there are no retries.
-func strategyOf(c Classification) strategy {
-	for _, r := range strategies() {
+// Coarse is a profile of five classes: transient errors, other errors of an API, errors
+// of code, of the system, and unknown ones.
+func Coarse() Profile {
+	transient := strategy{3, exponential, 1000 * time.Millisecond, 0}
+	code := strategy{1, none, 0, 0}
+	unknown := strategy{1, linear, 5000 * time.Millisecond, 0}
+	return Profile{"coarse", []row{
+		{API, "rate", transient},
+		{API, "network", transient},
+		{API, "unavailable", transient},
+		{Timeout, "", transient},
+		{API, "", strategy{2, linear, 2000 * time.Millisecond, 0}},
+		{Syntax, "", code},
+		{Logic, "", code},
+		{Runtime, "", strategy{2, exponential, 5000 * time.Millisecond, 0}},
+		{Context, "", unknown},
+		{Security, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
+		{Verification, "", strategy{3, linear, 5000 * time.Millisecond, 0}},
+		{ManualReview, "unclassified", unknown},
+		{ManualReview, "empty_error", unknown},
+		{ManualReview, "", strategy{0, none, 0, 0}},
+	}}
+}
+
+// ProfileNamed returns the profile "fine", "coarse" or "steps".
+func ProfileNamed(name string) (Profile, bool) {
+	for _, p := range []Profile{Fine(), Coarse(), Steps()} {
+		if p.name == name {
+			return p, true
+		}
+	}
+	return Profile{}, false
+}
+
+// A Strategy is how often and with which backoff errors of a category are retried.
+type Strategy struct {
+	MaxRetries  int    `json:"maxRetries"`  // attempts after the first
+	BackoffType string `json:"backoffType"` // exponential, linear or none
+	BaseDelayMs int64  `json:"baseDelayMs"` // delay of the first retry
+}
+
+// Strategy returns what the profile says of an error.
+func (p Profile) Strategy(c Classification) Strategy {
+	s := p.of(c)
+	if c.Permanent {
+		s = strategy{backoff: none}
+	}
+	return Strategy{s.maxRetries, s.backoff, s.base.Milliseconds()}
+}
+
+// of returns the strategy of a classification. Without a matching row there are no
+// retries.
+func (p Profile) of(c Classification) strategy {
+	for _, r := range p.rows {
 		if r.category == c.Category && (r.subcategory == "" || r.subcategory == c.Subcategory) {
 			return r.strategy
 		}
