@@ -91,6 +91,9 @@ func ProfileNamed(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
+// Name returns the name of the profile.
+func (p Profile) Name() string { return p.name }
+
 // A Strategy is how often and with which backoff errors of a category are retried.
 type Strategy struct {
 	MaxRetries  int    `json:"maxRetries"`  // attempts after the first

@@ -1,0 +1,235 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Names of events.
+const (
+	UpdateEvent   = "ticket:update"   // a change of state
+	DueEvent      = "ticket:due"      // the delay before a retry is over
+	ProgressEvent = "ticket:progress" // another phase
+	ActivityEvent = "ticket:activity" // an entry that an agent or person reported
+)
+
+// An Activity is one entry of a ticket's log, which only grows.
+type Activity struct {
+	ID       string          `json:"id"`
+	TicketID string          `json:"ticket_id"`
+	AgentID  string          `json:"agent_id"` // who: an agent, a person, or "system"
+	Category string          `json:"category"`
+	Message  string          `json:"message,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	At       time.Time       `json:"created_at"`
+}
+
+// Limits of activities.
+const (
+	maxMessage     = 2000 // bytes
+	maxMetadata    = 16 << 10
+	defaultPage    = 50
+	maxPage        = 200
+	systemActor    = "system"
+	maxCategory    = 64
+	categoryRetry  = "ticket_retry_scheduled"
+	categoryOnHold = "ticket_on_hold"
+	categoryState  = "ticket_state_changed"
+)
+
+// Categories are those that the service and agents use. Others are accepted.
+var Categories = []string{
+	"ai_request", "ai_response", "code_generation", "comment", "error", "file_created", "file_modified", "git_operation", "pr_created",
+	"ticket_claimed", categoryOnHold, categoryRetry, categoryState,
+	"verification_error", "verification_failed", "verification_passed", "verification_phase", "verification_started",
+}
+
+// numbered returns the id of the n-th entry of a ticket, in the order of numbers.
+func numbered(ticket string, n int) string { return fmt.Sprintf("%s/%08d", ticket, n) }
+
+// note appends an activity to a ticket that its caller writes.
+func (s *Service) note(ctx context.Context, tx Tx, t *Ticket, actor, category, message string, metadata any) (Activity, error) {
+	t.Activities++
+	a := Activity{ID: numbered(t.ID, t.Activities), TicketID: t.ID, AgentID: actor, Category: category, Message: cut(message, maxMessage), At: s.Now()}
+	var err error
+	if metadata != nil {
+		if a.Metadata, err = json.Marshal(metadata); err != nil {
+			return a, err
+		}
+	}
+	data, err := json.Marshal(a)
+	if err == nil {
+		_, err = tx.Put(ctx, Activities, a.ID, data, 0)
+	}
+	return a, err
+}
+
+// announce emits the event of a change of state. details are added to its data.
+func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[string]any) error {
+	data := map[string]any{"ticket_id": t.ID, "state": t.State, "status": t.State, "title": t.Title, "verification_status": t.VerificationStatus}
+	for name, value := range map[string]string{"project": t.Project, "session": t.Session, "parent_id": t.ParentID} {
+		if value != "" {
+			data[name] = value
+		}
+	}
+	for name, value := range details {
+		data[name] = value
+	}
+	return s.emit(ctx, tx, t, UpdateEvent, data)
+}
+
+// emit emits an event about a ticket. Its id has the number of the newest activity, so
+// that a repetition of the call emits nothing more.
+func (s *Service) emit(ctx context.Context, tx Tx, t *Ticket, name string, data any) error {
+	return s.emitAs(ctx, tx, name+":"+numbered(t.ID, t.Activities), name, data)
+}
+
+func (s *Service) emitAs(ctx context.Context, tx Tx, id, name string, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	return tx.Emit(ctx, sentinels.Event{ID: id, Name: name, Data: raw, Time: s.Now()})
+}
+
+// changed notes and announces a change of state.
+func (s *Service) changed(ctx context.Context, tx Tx, t *Ticket, actor string, from State, details map[string]any) error {
+	metadata := map[string]any{"from": from, "to": t.State}
+	for name, value := range details {
+		metadata[name] = value
+	}
+	if _, err := s.note(ctx, tx, t, actor, categoryState, fmt.Sprintf("%s to %s", from, t.State), metadata); err != nil {
+		return err
+	}
+	return s.announce(ctx, tx, t, details)
+}
+
+// AddActivity appends an entry that an agent or person reports.
+func (s *Service) AddActivity(ctx context.Context, tx Tx, id string, a Activity) (Activity, error) {
+	switch {
+	case a.Category == "" || len(a.Category) > maxCategory:
+		return a, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "category", Message: fmt.Sprintf("category: %.80q: want 1 to %d bytes", a.Category, maxCategory),
+			Hint: "usual ones are " + strings.Join(Categories, ", ")}
+	case len(a.Metadata) > maxMetadata:
+		return a, bad("metadata", "has %d bytes, at most %d", len(a.Metadata), maxMetadata)
+	}
+	var metadata any
+	if len(a.Metadata) > 0 {
+		metadata = a.Metadata
+	}
+	var out Activity
+	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		var err error
+		if out, err = s.note(ctx, tx, t, a.AgentID, a.Category, a.Message, metadata); err != nil {
+			return err
+		}
+		return s.emit(ctx, tx, t, ActivityEvent, out)
+	})
+	return out, err
+}
+
+// A Page is a part of a log, newest first.
+type Page struct {
+	Activities []Activity `json:"activities"`
+	Total      int        `json:"total"` // of all categories
+	Limit      int        `json:"limit"`
+	Offset     int        `json:"offset"`
+}
+
+// ListActivities returns a part of a ticket's log, newest first, of some categories or
+// all. limit 0 is 50, and at most 200.
+func (s *Service) ListActivities(ctx context.Context, tx Tx, id string, categories []string, limit, offset int) (Page, error) {
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	page := Page{Activities: []Activity{}, Limit: min(limit, maxPage), Offset: max(offset, 0)}
+	t, _, err := load(ctx, tx, id)
+	if err != nil {
+		return page, err
+	}
+	page.Total = t.Activities
+	skip, after := page.Offset, numbered(t.ID, t.Activities+1)
+	if len(categories) == 0 { // every number has an entry
+		after, skip = numbered(t.ID, max(t.Activities+1-page.Offset, 0)), 0
+	}
+	err = tx.Scan(ctx, Activities, after, true, func(d sentinels.Document) bool {
+		var a Activity
+		if !strings.HasPrefix(d.ID, t.ID+"/") || json.Unmarshal(d.Data, &a) != nil {
+			return false
+		}
+		if len(categories) > 0 && !slices.Contains(categories, a.Category) {
+			return true
+		}
+		if skip--; skip >= 0 {
+			return true
+		}
+		page.Activities = append(page.Activities, a)
+		return len(page.Activities) < page.Limit
+	})
+	return page, err
+}
+
+// An Attempt is one try to finish a ticket. It is written when it ends.
+type Attempt struct {
+	Number    int             `json:"attempt"`
+	TicketID  string          `json:"ticket_id"`
+	Holder    string          `json:"agent_id,omitempty"`
+	Role      Role            `json:"role,omitempty"`
+	Token     uint64          `json:"token,omitempty"`
+	StartedAt *time.Time      `json:"started_at,omitempty"`
+	EndedAt   time.Time       `json:"ended_at"`
+	Outcome   string          `json:"outcome"` // completed, retried, on_hold, rejected, blocked, expired, released, cancelled
+	Error     string          `json:"error,omitempty"`
+	Strategy  *Strategy       `json:"retry_strategy,omitempty"`
+	Feedback  *Feedback       `json:"sentinel_feedback,omitempty"`
+	RawReply  string          `json:"raw_reply,omitempty"` // of a model, when it could not be read
+	Result    json.RawMessage `json:"result,omitempty"`
+}
+
+// end appends an attempt of the ticket's lease, if it has one.
+func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
+	t.Attempts++
+	a.Number, a.TicketID, a.EndedAt = t.Attempts, t.ID, s.Now()
+	if l := t.Lease; l != nil {
+		at := l.ClaimedAt
+		a.Holder, a.Role, a.Token, a.StartedAt = l.Holder, l.Role, l.Token, &at
+	}
+	data, err := json.Marshal(a)
+	if err == nil {
+		_, err = tx.Put(ctx, Attempts, numbered(t.ID, a.Number), data, 0)
+	}
+	return err
+}
+
+// ListAttempts returns all attempts of a ticket, oldest first.
+func (s *Service) ListAttempts(ctx context.Context, tx Tx, id string) ([]Attempt, error) {
+	list := []Attempt{}
+	if _, _, err := load(ctx, tx, id); err != nil {
+		return list, err
+	}
+	var bad error
+	err := tx.Scan(ctx, Attempts, id+"/", false, func(d sentinels.Document) bool {
+		var a Attempt
+		if !strings.HasPrefix(d.ID, id+"/") {
+			return false
+		}
+		if bad = json.Unmarshal(d.Data, &a); bad != nil {
+			bad = fmt.Errorf("read attempt %s: %w", strconv.Quote(d.ID), bad)
+			return false
+		}
+		list = append(list, a)
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	return list, err
+}

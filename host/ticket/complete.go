@@ -1,0 +1,318 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Result is what an agent reports when it has finished.
+type Result struct {
+	Token       uint64          `json:"token,omitempty"`
+	Next        string          `json:"state,omitempty"` // in_review, approved or done (default)
+	BranchName  string          `json:"branch_name,omitempty"`
+	PullRequest *PullRequest    `json:"pull_request,omitempty"`
+	Files       []File          `json:"files,omitempty"`
+	Result      json.RawMessage `json:"result,omitempty"`
+}
+
+// Complete ends a claim with a result. A ticket whose criteria did not pass is the error
+// conflict; one without criteria is blocked as unverified, unless unverified work is
+// allowed.
+func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Result) (View, error) {
+	to := Done
+	if r.Next != "" {
+		var err error
+		if to, err = ParseState(r.Next); err != nil {
+			return View{}, err
+		}
+		if to != InReview && to != Approved && to != Done {
+			return View{}, bad("state", "%s: work that is finished becomes in_review, approved or done", to)
+		}
+	}
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if err := t.checkToken(r.Token); err != nil {
+			return err
+		}
+		if t.VerificationStatus != Passing {
+			if t.AcceptanceCriteria != nil && len(t.AcceptanceCriteria.Checks) > 0 {
+				return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verification_status",
+					Message: fmt.Sprintf("ticket %s: its verification is %s, not passing", t.ID, t.VerificationStatus), Hint: "verify the branch first: " + `verify/run {"ticket_id": "` + t.ID + `"}`}
+			}
+			if !s.opt.AllowUnverified {
+				to = Blocked
+			}
+		}
+		from := t.State
+		if r.BranchName != "" {
+			t.BranchName = r.BranchName
+		}
+		if r.PullRequest != nil {
+			t.PullRequest = r.PullRequest
+		}
+		if err := s.addFiles(t, r.Files); err != nil {
+			return err
+		}
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "completed", Result: r.Result}); err != nil {
+			return err
+		}
+		if err := s.enter(t, to); err != nil {
+			return err
+		}
+		t.free()
+		details := map[string]any{}
+		switch {
+		case to == Blocked:
+			t.HoldCode, t.HoldReason = Unverified, "unverified: the ticket has no acceptance criteria"
+			details["reason"] = Unverified
+		case to == Done:
+			t.Error = ""
+			if t.RetryCount > 0 && s.opt.Observer.Recovered != nil {
+				s.opt.Observer.Recovered()
+			}
+		}
+		return s.changed(ctx, tx, t, actor, from, details)
+	})
+	return s.view(t, err)
+}
+
+// addFiles adds what the work changed; the newest change of a path holds.
+func (s *Service) addFiles(t *Ticket, files []File) error {
+	for _, f := range files {
+		if f.Path == "" || strings.ContainsAny(f.Path, "\x00") || len(f.Path) > 1000 {
+			return bad("files", "file_path %.100q: want 1 to 1000 bytes", f.Path)
+		}
+		if f.Change != "created" && f.Change != "modified" && f.Change != "deleted" {
+			return bad("files", "change_type %.40q of %s: want created, modified or deleted", f.Change, f.Path)
+		}
+		f.CreatedAt = s.Now()
+		if i := slices.IndexFunc(t.Files, func(have File) bool { return have.Path == f.Path }); i >= 0 {
+			t.Files[i] = f
+		} else {
+			t.Files = append(t.Files, f)
+		}
+	}
+	if len(t.Files) > maxFiles {
+		return bad("files", "a ticket has at most %d", maxFiles)
+	}
+	return nil
+}
+
+// AddFiles records files that the work of a ticket changed.
+func (s *Service) AddFiles(ctx context.Context, tx Tx, id, actor string, token uint64, files []File) (View, error) {
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if err := t.checkToken(token); err != nil {
+			return err
+		}
+		if err := s.addFiles(t, files); err != nil {
+			return err
+		}
+		_, err := s.note(ctx, tx, t, actor, "file_modified", fmt.Sprintf("%d files", len(files)), nil)
+		return err
+	})
+	return s.view(t, err)
+}
+
+// impact flags the tickets that were done before and that a ticket affects: those that
+// changed the same files, and those that depend on it.
+func (s *Service) impact(ctx context.Context, tx Tx, t *Ticket) error {
+	affected := map[string]*Flag{}
+	flag := func(ids []string, reason, file string) {
+		for _, id := range ids {
+			if id == t.ID {
+				continue
+			}
+			if affected[id] == nil {
+				affected[id] = &Flag{TicketID: t.ID, Reason: reason, At: s.Now()}
+			}
+			if file != "" {
+				affected[id].Files = append(affected[id].Files, file)
+			}
+		}
+	}
+	dependents, err := linked(ctx, tx, byDependency, t.ID)
+	if err != nil {
+		return err
+	}
+	flag(dependents, "dependency", "")
+	for _, f := range t.Files {
+		ids, err := linked(ctx, tx, byFile, f.Path)
+		if err != nil {
+			return err
+		}
+		flag(ids, "files", f.Path)
+	}
+	for id, why := range affected {
+		other, _, err := load(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if other.State != Done {
+			continue
+		}
+		if _, err := s.change(ctx, tx, id, func(other *Ticket) error {
+			other.ImpactFlags = append(other.ImpactFlags, *why)
+			other.ImpactFlags = other.ImpactFlags[max(len(other.ImpactFlags)-maxLog, 0):]
+			other.VerificationStatus = ReviewNeeded
+			if err := s.enter(other, NeedsReview); err != nil {
+				return err
+			}
+			return s.changed(ctx, tx, other, systemActor, Done, map[string]any{"reason": "impact", "by": t.ID})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RecordVerification stores the result of a verification.
+func (s *Service) RecordVerification(ctx context.Context, tx Tx, id, status string, entry json.RawMessage) (View, error) {
+	category, ok := map[string]string{
+		Running: "verification_started", Passing: "verification_passed", Failing: "verification_failed", VerifyBlocked: "verification_error", ReviewNeeded: "verification_phase",
+	}[status]
+	if !ok {
+		return View{}, bad("verification_status", "%.40q: want running, passing, failing, blocked or needs_review", status)
+	}
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		t.VerificationStatus = status
+		if len(entry) > 0 {
+			t.log(entry)
+		}
+		if _, err := s.note(ctx, tx, t, systemActor, category, "", nil); err != nil {
+			return err
+		}
+		return s.announce(ctx, tx, t, map[string]any{"verification": status})
+	})
+	return s.view(t, err)
+}
+
+func (t *Ticket) log(entry json.RawMessage) {
+	t.VerificationLog = append(t.VerificationLog, entry)
+	t.VerificationLog = t.VerificationLog[max(len(t.VerificationLog)-maxLog, 0):]
+}
+
+// Escalate blocks a ticket whose verification failed too often: a person decides.
+func (s *Service) Escalate(ctx context.Context, tx Tx, id string, token uint64, actor, reason string, last json.RawMessage) (View, error) {
+	if reason == "" {
+		reason = MaxVerified
+	}
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if err := t.checkToken(token); err != nil {
+			return err
+		}
+		entry, err := json.Marshal(map[string]any{"timestamp": s.Now().Format(time.RFC3339Nano), "action": "escalated", "reason": "max_verification_attempts", "last_result": last})
+		if err != nil {
+			return err
+		}
+		from := t.State
+		t.log(entry)
+		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: reason, Result: last}); err != nil {
+			return err
+		}
+		if err := s.enter(t, Blocked); err != nil {
+			return err
+		}
+		t.free()
+		t.VerificationStatus, t.HoldCode, t.HoldReason = Failing, MaxVerified, reason
+		return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": MaxVerified, "escalated": true})
+	})
+	return s.view(t, err)
+}
+
+// A Decision answers a ticket that waits for a person.
+type Decision struct {
+	Action  string // release, reject, accept or hold
+	Comment string // for the next attempt
+	By      string
+	Fields  Fields // changed before
+}
+
+// Decide answers a ticket that is held, blocked or to be reviewed. release puts it into
+// the queue with new retries, reject cancels it, accept makes it done, and hold takes a
+// ticket out of its queue.
+func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (View, error) {
+	to, ok := map[string]State{"release": Ready, "reject": Cancelled, "accept": Done, "hold": OnHold}[d.Action]
+	if !ok {
+		return View{}, bad("action", "%.40q: want release, reject, accept or hold", d.Action)
+	}
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		d.Fields.apply(t)
+		if err := s.checkLinks(ctx, tx, t); err != nil {
+			return err
+		}
+		return s.decided(ctx, tx, t, d.By, to, d.Comment)
+	})
+	return s.view(t, err)
+}
+
+// decided moves a ticket because a person wants it. Its claim, if any, ends.
+func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, to State, comment string) error {
+	from := t.State
+	if t.Lease != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: cut("decided by "+actor+": "+comment, maxError)}); err != nil {
+			return err
+		}
+	}
+	if from == to {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s already", t.ID, t.State)}
+	}
+	if err := s.enter(t, to); err != nil {
+		return err
+	}
+	t.free()
+	details := map[string]any{"decided_by": actor}
+	switch to {
+	case Ready:
+		t.Retries, t.RetryAfter, t.Due = nil, nil, false
+		if comment != "" {
+			next := Feedback{Decision: "released", Items: []string{comment}}
+			if t.SentinelFeedback != nil {
+				next.Items = append(slices.Clone(t.SentinelFeedback.Items), comment)
+			}
+			t.SentinelFeedback = &next
+		}
+	case OnHold:
+		t.HoldCode, t.HoldReason = Held, comment
+	case Cancelled:
+		details["error"] = cut(t.Error, 200)
+	}
+	if comment != "" {
+		details["comment"] = cut(comment, 500)
+	}
+	return s.changed(ctx, tx, t, actor, from, details)
+}
+
+// Delete removes a ticket with its attempts and activities. Others cannot link to it
+// any more, and those that depended on it wait for a person.
+func (s *Service) Delete(ctx context.Context, tx Tx, id string) error {
+	t, revision, err := load(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if t.Lease != nil {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s: %s has it", id, t.Lease.Holder), Hint: "cancel it, or wait until the claim ends"}
+	}
+	for collection, n := range map[string]int{Attempts: t.Attempts, Activities: t.Activities} {
+		for i := range n {
+			if err := tx.Delete(ctx, collection, numbered(id, i+1), anyRevision); err != nil && abi.CodeOf(err) != abi.NotFound {
+				return err
+			}
+		}
+	}
+	if err := tx.Delete(ctx, Collection, id, revision); err != nil {
+		return err
+	}
+	if err := count(ctx, tx, t.State, ""); err != nil {
+		return err
+	}
+	if err := s.recount(ctx, tx, id); err != nil {
+		return err
+	}
+	t.Activities++ // the tombstone is the last event
+	return s.emit(ctx, tx, t, UpdateEvent, map[string]any{"ticket_id": id, "state": t.State, "deleted": true, "project": t.Project})
+}

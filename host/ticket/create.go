@@ -1,0 +1,329 @@
+package ticket
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Fields are what clients write. In an update, fields that are nil stay as they are.
+type Fields struct {
+	Title              *string   `json:"title,omitempty" jsonschema:"one line"`
+	Description        *string   `json:"description,omitempty" jsonschema:"what to do, at most 64 KiB"`
+	State              *string   `json:"state,omitempty" jsonschema:"draft or ready for a new ticket; ready if not given"`
+	Priority           *int      `json:"priority,omitempty" jsonschema:"higher is claimed first; 0 if not given"`
+	Labels             *[]string `json:"labels,omitempty" jsonschema:"words to find it by"`
+	Project            *string   `json:"project,omitempty" jsonschema:"group of tickets that claims can name"`
+	Session            *string   `json:"session,omitempty" jsonschema:"group of tickets for notifications"`
+	DesignID           *string   `json:"design_id,omitempty" jsonschema:"id of a design in another system"`
+	AssigneeType       *string   `json:"assignee_type,omitempty" jsonschema:"who works on it: agent (if not given) or human"`
+	RepoURL            *string   `json:"repo_url,omitempty" jsonschema:"repository as a path, https or ssh URL; the served workspace's if not given"`
+	BranchName         *string   `json:"branch_name,omitempty" jsonschema:"branch with the work"`
+	BaseBranch         *string   `json:"base_branch,omitempty" jsonschema:"branch that the work begins from; the repository's default if not given"`
+	AcceptanceCriteria *Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what verification checks"`
+	DependsOn          *[]string `json:"depends_on,omitempty" jsonschema:"ids of tickets that must be done before"`
+	ParentID           *string   `json:"parent_id,omitempty" jsonschema:"id of the ticket that this one is part of"`
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// apply writes fields into a ticket.
+func (f Fields) apply(t *Ticket) {
+	set(&t.Title, f.Title)
+	set(&t.Description, f.Description)
+	set(&t.Priority, f.Priority)
+	set(&t.Labels, f.Labels)
+	set(&t.Project, f.Project)
+	set(&t.Session, f.Session)
+	set(&t.AssigneeType, f.AssigneeType)
+	set(&t.RepoURL, f.RepoURL)
+	set(&t.BranchName, f.BranchName)
+	set(&t.BaseBranch, f.BaseBranch)
+	set(&t.DependsOn, f.DependsOn)
+	set(&t.ParentID, f.ParentID)
+	if f.DesignID != nil {
+		t.DesignID = f.DesignID
+	}
+	if f.AcceptanceCriteria != nil {
+		t.AcceptanceCriteria = f.AcceptanceCriteria
+	}
+	t.DependsOn = slices.Compact(slices.Sorted(slices.Values(t.DependsOn)))
+	t.Title = strings.TrimSpace(t.Title)
+}
+
+// validID is what a client may name a ticket.
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// Create makes a ticket. id and key are optional: with either, a repeated creation with
+// the same content finds the ticket, and one with other content is the error conflict.
+func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fields) (v View, created bool, err error) {
+	t := &Ticket{ID: id, Key: key, CreatedBy: actor, State: Ready, AssigneeType: "agent", RepoURL: s.opt.RepoURL, VerificationStatus: Pending, VerificationLog: []json.RawMessage{}, ImpactFlags: []Flag{}}
+	f.apply(t)
+	if f.State != nil {
+		if t.State, err = ParseState(*f.State); err != nil {
+			return v, false, err
+		}
+		if t.State != Ready && t.State != Draft {
+			return v, false, bad("state", "%s: a new ticket is ready or draft", t.State)
+		}
+	}
+	switch {
+	case id != "" && !validID.MatchString(id):
+		return v, false, bad("id", "%.100q: want at most 100 letters, digits, dots, dashes and underscores", id)
+	case len(key) > 200:
+		return v, false, bad("key", "has %d bytes, at most 200", len(key))
+	}
+	if old, err := existing(ctx, tx, t); err != nil || old != nil {
+		if err != nil {
+			return v, false, err
+		}
+		v, err := s.same(old, f)
+		return v, false, err
+	}
+	if err := s.checkLinks(ctx, tx, t); err != nil {
+		return v, false, err
+	}
+	if err := number(ctx, tx, t); err != nil {
+		return v, false, err
+	}
+	t.CreatedAt = s.Now()
+	t.UpdatedAt = t.CreatedAt
+	if _, err := s.note(ctx, tx, t, cmp.Or(actor, systemActor), categoryState, "created", map[string]any{"to": t.State}); err != nil {
+		return v, false, err
+	}
+	if err := s.announce(ctx, tx, t, map[string]any{"created": true}); err != nil {
+		return v, false, err
+	}
+	if err := count(ctx, tx, "", t.State); err != nil {
+		return v, false, err
+	}
+	return t.View(s.Now()), true, write(ctx, tx, t, 0)
+}
+
+// existing returns the ticket with the id or key of t, nil if there is none.
+func existing(ctx context.Context, tx Tx, t *Ticket) (*Ticket, error) {
+	if t.ID != "" {
+		old, _, err := load(ctx, tx, t.ID)
+		if abi.CodeOf(err) == abi.NotFound {
+			return nil, nil
+		}
+		return old, err
+	}
+	if t.Key == "" {
+		return nil, nil
+	}
+	var old *Ticket
+	var bad error
+	err := tx.ScanIndex(ctx, byKey, runtime.DocumentRange{Equal: []any{t.Key}, Limit: 1}, func(_ string, d sentinels.Document) bool {
+		old, bad = read(d)
+		return false
+	})
+	if err == nil {
+		err = bad
+	}
+	return old, err
+}
+
+// same answers a repeated creation.
+func (s *Service) same(old *Ticket, f Fields) (View, error) {
+	next := *old
+	f.apply(&next)
+	before, err := json.Marshal(old)
+	if err != nil {
+		return View{}, err
+	}
+	after, err := json.Marshal(next)
+	if err != nil {
+		return View{}, err
+	}
+	if !bytes.Equal(before, after) {
+		return View{}, &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s exists with other content", old.ID), Hint: "update it, or create one with another id or key"}
+	}
+	return old.View(s.Now()), nil
+}
+
+// number gives a ticket without an id the next one: T-1, T-2 and so on.
+func number(ctx context.Context, tx Tx, t *Ticket) error {
+	if t.ID != "" {
+		return nil
+	}
+	n := 0
+	doc, err := tx.Get(ctx, sequence, "tickets")
+	switch {
+	case err == nil:
+		err = json.Unmarshal(doc.Data, &n)
+	case abi.CodeOf(err) == abi.NotFound:
+		err = nil
+	}
+	for err == nil {
+		n++
+		t.ID = fmt.Sprintf("T-%d", n)
+		if _, taken := tx.Get(ctx, Collection, t.ID); abi.CodeOf(taken) == abi.NotFound {
+			break
+		} else if taken != nil {
+			err = taken
+		}
+	}
+	if err == nil {
+		_, err = tx.Put(ctx, sequence, "tickets", json.RawMessage(fmt.Sprint(n)), sentinels.AnyRevision)
+	}
+	return err
+}
+
+// Update changes fields of a ticket, and its state if the machine allows it. Other
+// criteria have to be verified again.
+func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields) (View, error) {
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		from := t.State
+		f.apply(t)
+		if f.AcceptanceCriteria != nil {
+			t.VerificationStatus = Pending
+		}
+		if err := s.checkLinks(ctx, tx, t); err != nil {
+			return err
+		}
+		if f.State != nil {
+			to, err := ParseState(*f.State)
+			if err != nil {
+				return err
+			}
+			switch to {
+			case from:
+			case InProgress, SentinelFailed:
+				return bad("state", "%s follows from a claim or a rejection and cannot be set", to)
+			default:
+				return s.decided(ctx, tx, t, actor, to, "")
+			}
+		}
+		_, err := s.note(ctx, tx, t, actor, "ticket_updated", "", nil)
+		return err
+	})
+	return s.view(t, err)
+}
+
+// checkLinks checks a ticket with its dependencies and parent, and counts those that
+// are not done.
+func (s *Service) checkLinks(ctx context.Context, tx Tx, t *Ticket) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if s.opt.CheckCriteria != nil && t.AcceptanceCriteria != nil {
+		if err := s.opt.CheckCriteria(t.AcceptanceCriteria); err != nil {
+			return err
+		}
+	}
+	if t.ParentID != "" {
+		if err := above(ctx, tx, "parent_id", t.ID, t.ParentID, func(p *Ticket) []string { return []string{p.ParentID} }); err != nil {
+			return err
+		}
+	}
+	for _, id := range t.DependsOn {
+		if err := above(ctx, tx, "depends_on", t.ID, id, func(p *Ticket) []string { return p.DependsOn }); err != nil {
+			return err
+		}
+	}
+	open, err := open(ctx, tx, t)
+	t.Open = open
+	return err
+}
+
+// open counts the dependencies that are not done.
+func open(ctx context.Context, tx Tx, t *Ticket) (n int, err error) {
+	for _, id := range t.DependsOn {
+		d, _, err := load(ctx, tx, id)
+		if abi.CodeOf(err) == abi.NotFound {
+			n++ // deleted: a person has to remove the dependency
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		if d.State != Done {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// maxLinked bounds the tickets that one link leads to.
+const maxLinked = 1000
+
+// above refuses a link to a ticket that does not exist, or that leads back to own.
+func above(ctx context.Context, tx Tx, field, own, id string, links func(*Ticket) []string) error {
+	seen := map[string]bool{}
+	todo := []string{id}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		if at == "" || seen[at] {
+			continue
+		}
+		if at == own {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: field, Message: fmt.Sprintf("%s: %s leads back to %s: a circle", field, id, own)}
+		}
+		if seen[at] = true; len(seen) > maxLinked {
+			return bad(field, "%s leads to more than %d tickets", id, maxLinked)
+		}
+		t, _, err := load(ctx, tx, at)
+		if abi.CodeOf(err) == abi.NotFound && at != id {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		todo = append(todo, links(t)...)
+	}
+	return nil
+}
+
+// recount writes how many dependencies of each dependent ticket are not done.
+func (s *Service) recount(ctx context.Context, tx Tx, id string) error {
+	dependents, err := linked(ctx, tx, byDependency, id)
+	if err != nil {
+		return err
+	}
+	for _, dependent := range dependents {
+		t, revision, err := load(ctx, tx, dependent)
+		if err != nil {
+			return err
+		}
+		was := t.Open
+		if t.Open, err = open(ctx, tx, t); err != nil {
+			return err
+		}
+		if t.Open == was {
+			continue
+		}
+		if err := write(ctx, tx, t, revision); err != nil {
+			return err
+		}
+		if t.claimable() {
+			if err := s.emitAs(ctx, tx, fmt.Sprintf("%s:%s:%s", DueEvent, numbered(t.ID, t.Activities), id), DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// linked returns the ids of the tickets in a part of an index.
+func linked(ctx context.Context, tx Tx, x *runtime.DocumentIndex, equal ...any) (ids []string, err error) {
+	err = tx.ScanIndex(ctx, x, runtime.DocumentRange{Equal: equal, Limit: maxLinked}, func(_ string, d sentinels.Document) bool {
+		ids = append(ids, d.ID)
+		return true
+	})
+	return ids, err
+}

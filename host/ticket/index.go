@@ -1,0 +1,119 @@
+package ticket
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The collections.
+const (
+	Collection = "tickets"
+	Attempts   = "ticket-attempts"   // ID/NUMBER: append-only
+	Activities = "ticket-activities" // ID/NUMBER: append-only
+	sequence   = "ticket-sequence"   // the number of the newest ticket
+)
+
+// maxWords bounds the words of one ticket that a search finds.
+const maxWords = 200
+
+// indexed returns an index over tickets.
+func indexed(name string, version int, values func(t *Ticket) [][]any) *runtime.DocumentIndex {
+	return &runtime.DocumentIndex{Collection: Collection, Name: name, Version: version, Values: func(d sentinels.Document) [][]any {
+		t := new(Ticket)
+		if json.Unmarshal(d.Data, t) != nil {
+			return nil // not written by this package
+		}
+		return values(t)
+	}}
+}
+
+func newestFirst(at time.Time) runtime.Descending { return runtime.Descending{Value: at} }
+
+// The indexes of tickets.
+var (
+	// byClaim has what agents may claim now, by queue, kind of assignee and project, in
+	// the order in which it is given out. The empty project has all.
+	byClaim = indexed("claim", 1, func(t *Ticket) [][]any {
+		if !t.claimable() {
+			return nil
+		}
+		entry := func(project string) []any {
+			return []any{string(t.State), t.AssigneeType, project, runtime.Descending{Value: t.Priority}, t.CreatedAt}
+		}
+		entries := [][]any{entry("")}
+		if t.Project != "" {
+			entries = append(entries, entry(t.Project))
+		}
+		return entries
+	})
+	// byTime has when something becomes due: the end of a lease, or of a delay.
+	byTime = indexed("time", 1, func(t *Ticket) [][]any {
+		switch {
+		case t.Lease != nil:
+			return [][]any{{t.Lease.ExpiresAt}}
+		case inQueue(t.State) && t.RetryAfter != nil && !t.Due:
+			return [][]any{{*t.RetryAfter}}
+		}
+		return nil
+	})
+	byUpdate = indexed("updated", 1, func(t *Ticket) [][]any { return [][]any{{newestFirst(t.UpdatedAt)}} })
+	byState  = indexed("state", 1, func(t *Ticket) [][]any { return [][]any{{string(t.State), newestFirst(t.UpdatedAt)}} })
+	byParent = indexed("parent", 1, func(t *Ticket) [][]any {
+		if t.ParentID == "" {
+			return nil
+		}
+		return [][]any{{t.ParentID, t.CreatedAt}}
+	})
+	byDependency = indexed("dependency", 1, func(t *Ticket) (entries [][]any) {
+		for _, id := range t.DependsOn {
+			entries = append(entries, []any{id})
+		}
+		return entries
+	})
+	byFile = indexed("file", 1, func(t *Ticket) (entries [][]any) {
+		for _, f := range t.Files {
+			if len(f.Path) <= 1000 {
+				entries = append(entries, []any{f.Path})
+			}
+		}
+		return entries
+	})
+	byKey = indexed("key", 1, func(t *Ticket) [][]any {
+		if t.Key == "" {
+			return nil
+		}
+		return [][]any{{t.Key}}
+	})
+	byWord = indexed("word", 1, func(t *Ticket) (entries [][]any) {
+		for _, w := range wordsOf(t) {
+			entries = append(entries, []any{w, newestFirst(t.UpdatedAt)})
+		}
+		return entries
+	})
+)
+
+// Indexes returns what a host registers.
+func Indexes() []*runtime.DocumentIndex {
+	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byParent, byDependency, byFile, byKey, byWord}
+}
+
+// split returns the words of a text, in lower case.
+func split(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+}
+
+// wordsOf returns the words by which a search finds a ticket, each once.
+func wordsOf(t *Ticket) []string {
+	list := split(strings.Join([]string{t.ID, t.Title, strings.Join(t.Labels, " "), t.Description}, " "))
+	list = slices.DeleteFunc(list, func(w string) bool { return len(w) > 60 })
+	list = list[:min(len(list), 2*maxWords)]
+	slices.Sort(list)
+	list = slices.Compact(list)
+	return list[:min(len(list), maxWords)]
+}

@@ -1,0 +1,195 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+const anyRevision = sentinels.AnyRevision
+
+// stuckAfter is how long a ticket may be in progress without a change.
+const stuckAfter = 5 * time.Minute
+
+// maxScanned bounds what one page reads.
+const maxScanned = 5000
+
+// A Filter selects tickets. Empty fields select all.
+type Filter struct {
+	States       []State
+	Project      string
+	AssigneeID   string
+	AssigneeType string
+	Label        string
+	ParentID     string
+	Query        string // words that the id, title, labels or description have, the last one as a beginning
+	Stuck        bool   // in progress without a change for five minutes
+	After        string // position of the last ticket of the page before
+	Limit        int    // 0 is 50; at most 200
+}
+
+// A List is a page of tickets, the newest change first.
+type List struct {
+	Tickets []View `json:"tickets"`
+	Next    string `json:"next,omitempty"` // position for the next page; empty if this is the last one
+}
+
+// List returns a page of tickets. Tickets that wait for a retry are in it.
+func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
+	out := List{Tickets: []View{}}
+	if f.Limit <= 0 {
+		f.Limit = defaultPage
+	}
+	f.Limit = min(f.Limit, maxPage)
+	now := s.Now()
+	words := split(f.Query)
+	x, r := f.index(words, now)
+	r.After = f.After
+	scanned, last := 0, ""
+	var bad error
+	seen := map[string]bool{}
+	err := tx.ScanIndex(ctx, x, r, func(position string, d sentinels.Document) bool {
+		if len(out.Tickets) == f.Limit || scanned == maxScanned {
+			out.Next = last
+			return false
+		}
+		scanned, last = scanned+1, position
+		var t *Ticket
+		if t, bad = read(d); bad != nil {
+			return false
+		}
+		if !seen[t.ID] && f.matches(t, words, now) {
+			seen[t.ID] = true
+			out.Tickets = append(out.Tickets, t.View(now))
+		}
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	return out, err
+}
+
+// index returns the index that has the fewest tickets beside those that match.
+func (f Filter) index(words []string, now time.Time) (*runtime.DocumentIndex, runtime.DocumentRange) {
+	switch {
+	case len(words) == 1:
+		return byWord, runtime.DocumentRange{From: []any{words[0]}, To: []any{words[0] + "\U0010ffff"}}
+	case len(words) > 1:
+		longest := slices.MaxFunc(words[:len(words)-1], func(a, b string) int { return len(a) - len(b) })
+		return byWord, runtime.DocumentRange{Equal: []any{longest}}
+	case f.ParentID != "":
+		return byParent, runtime.DocumentRange{Equal: []any{f.ParentID}}
+	case f.Stuck:
+		return byState, runtime.DocumentRange{Equal: []any{string(InProgress)}, From: []any{newestFirst(now.Add(-stuckAfter))}}
+	case len(f.States) == 1:
+		return byState, runtime.DocumentRange{Equal: []any{string(f.States[0])}}
+	}
+	return byUpdate, runtime.DocumentRange{}
+}
+
+func (f Filter) matches(t *Ticket, words []string, now time.Time) bool {
+	switch {
+	case len(f.States) > 0 && !slices.Contains(f.States, t.State),
+		f.Project != "" && t.Project != f.Project,
+		f.AssigneeID != "" && t.AssigneeID != f.AssigneeID,
+		f.AssigneeType != "" && t.AssigneeType != f.AssigneeType,
+		f.ParentID != "" && t.ParentID != f.ParentID,
+		f.Label != "" && !slices.Contains(t.Labels, f.Label),
+		f.Stuck && (t.State != InProgress || now.Sub(t.UpdatedAt) < stuckAfter):
+		return false
+	}
+	if len(words) == 0 {
+		return true
+	}
+	have := wordsOf(t)
+	for _, w := range words[:len(words)-1] {
+		if !slices.Contains(have, w) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(have, func(w string) bool { return strings.HasPrefix(w, words[len(words)-1]) })
+}
+
+// Children returns the tickets that are part of another one, oldest first.
+func (s *Service) Children(ctx context.Context, tx Tx, id string) ([]View, error) {
+	return s.linkedViews(ctx, tx, id, byParent)
+}
+
+// Dependents returns the tickets that depend on another one.
+func (s *Service) Dependents(ctx context.Context, tx Tx, id string) ([]View, error) {
+	return s.linkedViews(ctx, tx, id, byDependency)
+}
+
+func (s *Service) linkedViews(ctx context.Context, tx Tx, id string, x *runtime.DocumentIndex) ([]View, error) {
+	list := []View{}
+	if _, _, err := load(ctx, tx, id); err != nil {
+		return list, err
+	}
+	ids, err := linked(ctx, tx, x, id)
+	for _, other := range ids {
+		if err != nil {
+			break
+		}
+		var v View
+		if v, err = s.Get(ctx, tx, other); err == nil {
+			list = append(list, v)
+		}
+	}
+	return list, err
+}
+
+// Stats are numbers of tickets.
+type Stats struct {
+	Total  int           `json:"total"`
+	States map[State]int `json:"states"`
+}
+
+// Stats returns how many tickets are in each state.
+func (s *Service) Stats(ctx context.Context, tx Tx) (Stats, error) {
+	out := Stats{States: map[State]int{}}
+	counts, err := counts(ctx, tx)
+	for state, n := range counts {
+		if n > 0 {
+			out.States[state] = n
+			out.Total += n
+		}
+	}
+	return out, err
+}
+
+func counts(ctx context.Context, tx Tx) (map[State]int, error) {
+	n := map[State]int{}
+	doc, err := tx.Get(ctx, sequence, "states")
+	switch {
+	case abi.CodeOf(err) == abi.NotFound:
+		return n, nil
+	case err != nil:
+		return n, err
+	}
+	return n, json.Unmarshal(doc.Data, &n)
+}
+
+// count writes that a ticket went from one state to another; "" is outside.
+func count(ctx context.Context, tx Tx, from, to State) error {
+	n, err := counts(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for state, by := range map[State]int{from: -1, to: 1} {
+		if state != "" {
+			n[state] += by
+		}
+	}
+	data, err := json.Marshal(n)
+	if err == nil {
+		_, err = tx.Put(ctx, sequence, "states", data, anyRevision)
+	}
+	return err
+}

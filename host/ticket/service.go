@@ -1,0 +1,172 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A Tx is the documents as one transaction sees them, such as a [runtime.DocumentTx].
+type Tx interface {
+	Get(ctx context.Context, collection, id string) (sentinels.Document, error)
+	Scan(ctx context.Context, collection, after string, reverse bool, fn func(sentinels.Document) bool) error
+	ScanIndex(ctx context.Context, x *runtime.DocumentIndex, r runtime.DocumentRange, fn func(position string, d sentinels.Document) bool) error
+	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)
+	Delete(ctx context.Context, collection, id string, expect uint64) error
+	Emit(ctx context.Context, e sentinels.Event) error
+}
+
+// Options are what a Service needs. The zero value is usable.
+type Options struct {
+	Now     func() time.Time // default [time.Now]
+	Profile retry.Profile    // default [retry.Fine]
+	// Reviews is how many rejections of a reviewer are retried; default 2.
+	Reviews int
+	// ReviewDelay times the number of the rejection is the delay before the next
+	// attempt; default 5 s, negative for none.
+	ReviewDelay time.Duration
+	// Lease is how long a claim holds without a heartbeat; default 5 minutes.
+	Lease time.Duration
+	// RepoURL is the repository of tickets that name none.
+	RepoURL string
+	// AllowUnverified lets work without criteria be done. Else it is blocked.
+	AllowUnverified bool
+	// CheckCriteria refuses criteria that could not be checked; default none.
+	CheckCriteria func(*Criteria) error
+	Logger        *slog.Logger // of decisions; default discards
+	Observer      Observer
+}
+
+// An Observer counts decisions. Its functions may be nil.
+type Observer struct {
+	Retried   func(category retry.Category, delay time.Duration)
+	Exhausted func(category retry.Category)
+	Recovered func() // a ticket is done after at least one retry
+}
+
+// A Service changes tickets.
+type Service struct{ opt Options }
+
+// New returns a Service.
+func New(opt Options) *Service {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Profile.Name() == "" {
+		opt.Profile = retry.Fine()
+	}
+	if opt.Reviews == 0 {
+		opt.Reviews = 2
+	}
+	if opt.ReviewDelay == 0 {
+		opt.ReviewDelay = 5 * time.Second
+	}
+	if opt.Lease == 0 {
+		opt.Lease = 5 * time.Minute
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Service{opt}
+}
+
+// Now returns the time by which the service decides, in UTC and whole milliseconds.
+func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Millisecond) }
+
+// load returns a ticket and the revision of its document.
+func load(ctx context.Context, tx Tx, id string) (*Ticket, uint64, error) {
+	doc, err := tx.Get(ctx, Collection, id)
+	if err != nil {
+		if abi.CodeOf(err) == abi.NotFound {
+			return nil, 0, &abi.Error{Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("no ticket %.100q", id), Hint: "ticket/list shows those that exist"}
+		}
+		return nil, 0, err
+	}
+	t, err := read(doc)
+	return t, doc.Revision, err
+}
+
+func read(doc sentinels.Document) (*Ticket, error) {
+	t := new(Ticket)
+	if err := json.Unmarshal(doc.Data, t); err != nil {
+		return nil, fmt.Errorf("read ticket %s: %w", doc.ID, err)
+	}
+	return t, nil
+}
+
+// Get returns a ticket.
+func (s *Service) Get(ctx context.Context, tx Tx, id string) (View, error) {
+	t, _, err := load(ctx, tx, id)
+	if err != nil {
+		return View{}, err
+	}
+	return t.View(s.Now()), nil
+}
+
+// change loads a ticket, lets fn change it, and writes it. When its state becomes or
+// stops being done, those that it affects are written too.
+func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket) error) (*Ticket, error) {
+	t, revision, err := load(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	was := t.State
+	if err := fn(t); err != nil {
+		return nil, err
+	}
+	t.UpdatedAt = s.Now()
+	if err := write(ctx, tx, t, revision); err != nil {
+		return nil, err
+	}
+	if was == t.State {
+		return t, nil
+	}
+	if err := count(ctx, tx, was, t.State); err != nil {
+		return nil, err
+	}
+	if t.State == Done {
+		err = s.impact(ctx, tx, t)
+	}
+	if err == nil && (was == Done || t.State == Done) {
+		err = s.recount(ctx, tx, t.ID)
+	}
+	return t, err
+}
+
+func write(ctx context.Context, tx Tx, t *Ticket, revision uint64) error {
+	data, err := json.Marshal(t)
+	if err == nil {
+		_, err = tx.Put(ctx, Collection, t.ID, data, revision)
+	}
+	return err
+}
+
+// enter changes the state and what belongs to it: a ticket in a queue has no time of
+// completion and no reason to be held.
+func (s *Service) enter(t *Ticket, to State) error {
+	if err := t.move(to); err != nil {
+		return err
+	}
+	now := s.Now()
+	t.Phase = ""
+	switch to {
+	case Done, Cancelled:
+		t.CompletedAt, t.RetryAfter, t.Due = &now, nil, false
+	case OnHold, Blocked:
+		t.CompletedAt, t.HeldAt, t.RetryAfter, t.Due = &now, &now, nil, false
+	default:
+		t.CompletedAt, t.HeldAt, t.HoldReason, t.HoldCode = nil, nil, "", ""
+	}
+	return nil
+}
+
+// free ends the claim of a ticket. The kind of assignee stays: without it nobody would
+// claim the ticket again.
+func (t *Ticket) free() { t.Lease, t.AssigneeID, t.VMID, t.Phase = nil, "", "", "" }

@@ -1,0 +1,266 @@
+package ticket
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Ticket is one piece of work. Its JSON names are those of the trackers that it
+// replaces. Times are in UTC.
+type Ticket struct {
+	ID          string   `json:"id"`
+	Title       string   `json:"title"`
+	Description string   `json:"description,omitempty"`
+	State       State    `json:"state"`
+	Phase       string   `json:"phase,omitempty"` // what the agent that has it does
+	Priority    int      `json:"priority"`        // higher first
+	Labels      []string `json:"labels,omitempty"`
+	Project     string   `json:"project,omitempty"`
+	Session     string   `json:"session,omitempty"`
+	CreatedBy   string   `json:"created_by,omitempty"`
+	Key         string   `json:"key,omitempty"`       // idempotency key of its creation
+	DesignID    *string  `json:"design_id,omitempty"` // of a design in another system
+
+	AssigneeType string `json:"assignee_type"` // agent or human
+	AssigneeID   string `json:"assignee_id,omitempty"`
+	VMID         string `json:"vm_id,omitempty"` // where the agent executes
+	Lease        *Lease `json:"lease,omitempty"`
+	Fence        uint64 `json:"fence"` // token of the newest claim
+
+	RepoURL     string       `json:"repo_url,omitempty"`
+	BranchName  string       `json:"branch_name,omitempty"`
+	BaseBranch  string       `json:"base_branch,omitempty"`
+	PullRequest *PullRequest `json:"pull_request,omitempty"`
+
+	AcceptanceCriteria *Criteria         `json:"acceptance_criteria,omitempty"`
+	VerificationStatus string            `json:"verification_status"`
+	VerificationLog    []json.RawMessage `json:"verification_log"` // the newest 20 entries
+	ImpactFlags        []Flag            `json:"impact_flags"`
+	Files              []File            `json:"files,omitempty"` // what its work changed
+
+	RetryCount       int            `json:"retry_count"` // of all causes
+	Retries          map[string]int `json:"retries,omitempty"`
+	RetryAfter       *time.Time     `json:"retry_after,omitempty"` // not claimed before
+	RetryStrategy    *Strategy      `json:"retry_strategy,omitempty"`
+	RejectionCount   int            `json:"rejection_count"`
+	SentinelFeedback *Feedback      `json:"sentinel_feedback,omitempty"` // of the newest rejection
+	HoldReason       string         `json:"hold_reason,omitempty"`
+	HoldCode         string         `json:"hold_code,omitempty"` // max_retries, sentinel_max_retries, max_verification_attempts, unverified, ...
+	HeldAt           *time.Time     `json:"held_at,omitempty"`
+	Error            string         `json:"error,omitempty"` // of the newest failure
+
+	DependsOn []string `json:"depends_on,omitempty"`
+	ParentID  string   `json:"parent_id,omitempty"`
+
+	CreatedAt   time.Time  `json:"created_at"`
+	UpdatedAt   time.Time  `json:"updated_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	CompletedAt *time.Time `json:"completed_at,omitempty"`
+
+	// Open, Due and the counters are kept for indexes and for ids.
+	Open       int  `json:"open_dependencies,omitempty"`
+	Due        bool `json:"retry_due,omitempty"` // RetryAfter has passed
+	Attempts   int  `json:"attempts,omitempty"`
+	Activities int  `json:"activities,omitempty"`
+}
+
+// A Lease is a claim that has not ended.
+type Lease struct {
+	Holder      string    `json:"holder"`
+	Role        Role      `json:"role"`
+	Token       uint64    `json:"token"`
+	ClaimedAt   time.Time `json:"claimed_at"`
+	HeartbeatAt time.Time `json:"last_heartbeat"`
+	ExpiresAt   time.Time `json:"lease_expires"`
+	SpanMs      int64     `json:"lease_ms"` // what a heartbeat adds
+}
+
+// Criteria are what the work of a ticket must fulfil. They are read from an object with
+// checks or from a list of checks.
+type Criteria struct {
+	Checks []Check `json:"checks"`
+}
+
+// A Check is one criterion. What Verify holds depends on the type.
+type Check struct {
+	ID          string          `json:"id"`
+	Type        string          `json:"type"`
+	Description string          `json:"description,omitempty"`
+	Verify      json.RawMessage `json:"verify,omitempty"`
+}
+
+// UnmarshalJSON reads {"checks": [...]} or [...].
+func (c *Criteria) UnmarshalJSON(b []byte) error {
+	type plain Criteria
+	if strings.HasPrefix(strings.TrimSpace(string(b)), "[") {
+		return json.Unmarshal(b, &c.Checks)
+	}
+	return json.Unmarshal(b, (*plain)(c))
+}
+
+// A Strategy is the decision about the newest failure.
+type Strategy struct {
+	ErrorCategory     retry.Category `json:"errorCategory"`
+	ErrorSubcategory  string         `json:"errorSubcategory"`
+	MaxRetries        int            `json:"maxRetries"`
+	BackoffType       string         `json:"backoffType"`
+	NextDelayMs       int64          `json:"nextDelayMs"`
+	AttemptsRemaining int            `json:"attemptsRemaining"`
+}
+
+// Feedback is what a reviewer or a verification says to the next attempt. It is read
+// from an object or a text, which is then its only item.
+type Feedback struct {
+	Items    []string        `json:"feedback_for_agent"`
+	Decision string          `json:"decision,omitempty"`
+	Score    *float64        `json:"score,omitempty"`
+	Summary  string          `json:"summary,omitempty"`
+	Issues   json.RawMessage `json:"issues,omitempty"`
+}
+
+// UnmarshalJSON reads an object, a list of texts or a text; a text that is JSON itself
+// is read as such.
+func (f *Feedback) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		if inner := strings.TrimSpace(text); strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[") {
+			if own := (*Feedback)(nil); json.Unmarshal([]byte(inner), &own) == nil && own != nil {
+				*f = *own
+				return nil
+			}
+		}
+		f.Items = []string{text}
+		return nil
+	}
+	if json.Unmarshal(b, &f.Items) == nil {
+		return nil
+	}
+	type plain Feedback
+	var raw struct {
+		plain
+		Items json.RawMessage `json:"feedback_for_agent"`
+	}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	*f = Feedback(raw.plain)
+	if len(raw.Items) > 0 && json.Unmarshal(raw.Items, &f.Items) != nil {
+		if err := json.Unmarshal(raw.Items, &text); err != nil {
+			return fmt.Errorf("feedback_for_agent: want texts")
+		}
+		f.Items = []string{text}
+	}
+	return nil
+}
+
+// A PullRequest is where the work was proposed.
+type PullRequest struct {
+	URL    string `json:"url,omitempty"`
+	Number int    `json:"number,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Commit string `json:"commit,omitempty"`
+}
+
+// A File is one that the work of a ticket changed.
+type File struct {
+	Path      string    `json:"file_path"`
+	Change    string    `json:"change_type"` // created, modified or deleted
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// A Flag says that the work of another ticket touched this one's files.
+type Flag struct {
+	TicketID string    `json:"ticket_id"`
+	Files    []string  `json:"files,omitempty"`
+	Reason   string    `json:"reason"`
+	At       time.Time `json:"at"`
+}
+
+// Verification states.
+const (
+	Pending          = "pending"
+	Running          = "running"
+	Passing          = "passing"
+	Failing          = "failing"
+	VerifyBlocked    = "blocked"
+	SentinelRejected = "sentinel_rejected"
+	ReviewNeeded     = "needs_review"
+)
+
+// A View is a ticket as lists and answers show it.
+type View struct {
+	Ticket
+	Status         State `json:"status"`                   // the same as state
+	RetryInSeconds *int  `json:"retryInSeconds,omitempty"` // until it may be claimed, rounded up
+}
+
+// View returns the ticket as it is at a time.
+func (t Ticket) View(now time.Time) View {
+	v := View{Ticket: t, Status: t.State}
+	if t.RetryAfter != nil && inQueue(t.State) {
+		left := max(int((t.RetryAfter.Sub(now)+time.Second-1)/time.Second), 0)
+		v.RetryInSeconds = &left
+	}
+	return v
+}
+
+// Limits of a ticket, in bytes or entries.
+const (
+	maxTitle       = 500
+	maxDescription = 64 << 10
+	maxError       = 8 << 10
+	maxLabels      = 50
+	maxLinks       = 200
+	maxChecks      = 200
+	maxFiles       = 2000
+	maxLog         = 20
+)
+
+func bad(field, format string, args ...any) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+}
+
+// check returns the first problem of what a client may write.
+func (t *Ticket) check() error {
+	switch {
+	case strings.TrimSpace(t.Title) == "":
+		return bad("title", "is empty")
+	case len(t.Title) > maxTitle:
+		return bad("title", "has %d bytes, at most %d", len(t.Title), maxTitle)
+	case len(t.Description) > maxDescription:
+		return bad("description", "has %d bytes, at most %d", len(t.Description), maxDescription)
+	case len(t.Labels) > maxLabels:
+		return bad("labels", "are %d, at most %d", len(t.Labels), maxLabels)
+	case len(t.DependsOn) > maxLinks:
+		return bad("depends_on", "are %d, at most %d", len(t.DependsOn), maxLinks)
+	case t.AssigneeType != "agent" && t.AssigneeType != "human":
+		return bad("assignee_type", "%.40q: want agent or human", t.AssigneeType)
+	case t.AcceptanceCriteria != nil && len(t.AcceptanceCriteria.Checks) > maxChecks:
+		return bad("acceptance_criteria", "has %d checks, at most %d", len(t.AcceptanceCriteria.Checks), maxChecks)
+	case slices.Contains(t.DependsOn, t.ID):
+		return bad("depends_on", "a ticket cannot depend on itself")
+	}
+	return nil
+}
+
+// claimable reports whether an agent may claim the ticket now.
+func (t *Ticket) claimable() bool {
+	return inQueue(t.State) && t.Lease == nil && t.Open == 0 && (t.RetryAfter == nil || t.Due)
+}
+
+// cut shortens a text to n bytes at the start of a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xc0 == 0x80 {
+		n--
+	}
+	return text[:n]
+}
