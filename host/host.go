@@ -25,6 +25,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -51,6 +52,7 @@ type Host struct {
 	registry *command.Registry
 	grants   *grant.Store
 	rt       *runtime.Runtime
+	tickets  *ticket.Service
 	logs     *runLogs
 }
 
@@ -166,6 +168,7 @@ func (h *Host) open(ctx context.Context) error {
 		Redact:          h.redact,
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
+		Indexes:         ticket.Indexes(),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
 		KeepSnapshots: h.settings.Snapshots.Keep,
@@ -176,6 +179,7 @@ func (h *Host) open(ctx context.Context) error {
 	if _, err := h.shells.Recover(ctx); err != nil {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)
 	}
+	h.tickets = h.openTickets()
 	h.registry, err = h.openRegistry()
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -62,6 +63,8 @@ type Options struct {
 	Kinds triggers.Set
 	// Observer receives what happens; see [runtime.Observer].
 	Observer runtime.Observer
+	// Tickets counts decisions about tickets; its functions may be nil.
+	Tickets ticket.Observer
 	// Limits are the engine's. Default: its own.
 	Limits runtime.Limits
 	// Subreaper makes this process adopt the orphans of all its descendants, so that

@@ -20,6 +20,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/command/ticket"
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -33,16 +34,19 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	owned := ticket.Collections()
+	owned[chat.Collection] = "use collaboration/chat/send"
 	families := [][]command.Command{
 		code.Commands(code.Options{Run: h.shells.Run, SecretFiles: h.secretFiles()}),
 		shell.Commands(h.shells),
 		git.Commands(git.Options{SecretFiles: h.secretFiles()}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
-			Owned:       map[string]string{chat.Collection: "use collaboration/chat/send", "ticket": "use the ticket commands"},
+			Owned:       owned,
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),
+		ticket.Commands(h.tickets),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

@@ -115,7 +115,9 @@ var layers = []layer{
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
-	{"host/validation", []string{"host/command", "sentinels", "sentinels/reference", "sdk/abi"}, nil},                                                                                         // what definitions name is commands first
+	{"host/ticket", []string{"sentinels", "sdk/abi", "runtime", "runtime/retry"}, nil},                                                                                                        // its tickets are documents of the engine
+	{"host/command/ticket", []string{"host/command", "host/ticket", "sdk/abi"}, nil},
+	{"host/validation", []string{"host/command", "sentinels", "sentinels/reference", "sdk/abi"}, nil}, // what definitions name is commands first
 	{"host/internal/atomicfile", nil, nil},
 	{"host/internal/termtext", nil, nil},
 	{"host/internal/regularfile", nil, nil},

@@ -17,6 +17,7 @@ type Config struct {
 	Retention Retention `json:"retention" doc:"how long runs that are over are kept"`
 	Logs      Logs      `json:"logs" doc:"what the host process says"`
 	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
+	Tickets   Tickets   `json:"tickets" doc:"how work on tickets is retried and accepted"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
 	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
 
@@ -126,6 +127,15 @@ type Snapshots struct {
 	Keep  int      `json:"keep" doc:"the newest, of each reason to take one"`
 }
 
+// Tickets settles how work on tickets is retried and accepted.
+type Tickets struct {
+	Profile         string   `json:"profile" doc:"strategies of retries: fine, a strategy for each category of errors, or coarse, one for each of five classes"`
+	Reviews         int      `json:"reviews" doc:"rejections by a reviewer that are retried"`
+	ReviewDelay     Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
+	Lease           Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
+	AllowUnverified bool     `json:"allowUnverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
+}
+
 // Tracing settles OpenTelemetry.
 type Tracing struct {
 	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
@@ -140,6 +150,7 @@ func Default() Config {
 		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
 		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
 		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
+		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute)},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

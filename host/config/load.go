@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -204,6 +205,16 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	if l.Snapshots.Keep < 1 {
 		say("snapshots.keep", "invalid number %d: want at least 1", l.Snapshots.Keep)
+	}
+	oneOf("tickets.profile", l.Tickets.Profile, "fine", "coarse")
+	if l.Tickets.Reviews < 0 {
+		say("tickets.reviews", "invalid number %d: want at least 0", l.Tickets.Reviews)
+	}
+	if d := l.Tickets.Lease.Std(); d < time.Second || d > 24*time.Hour {
+		say("tickets.lease", "invalid duration %s: want 1s to 24h", d)
+	}
+	if d := l.Tickets.ReviewDelay.Std(); d < 0 {
+		say("tickets.reviewDelay", "invalid duration %s: want at least 0", d)
 	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")

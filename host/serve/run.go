@@ -85,6 +85,7 @@ func (s *Server) run(ctx context.Context) error {
 		return errors.Join(err, s.drain())
 	}
 	work.Go(func() { s.upkeep(beside) })
+	work.Go(func() { s.host.RunTickets(beside) })
 	if port != nil {
 		start.URL = port.URL()
 	}

@@ -177,7 +177,7 @@ func (s *Service) ListActivities(ctx context.Context, tx Tx, id string, categori
 	return page, err
 }
 
-// An Attempt is one try to finish a ticket. It is written when it ends.
+// An Attempt is one execution of the work on a ticket. It is written when it ends.
 type Attempt struct {
 	Number    int             `json:"attempt"`
 	TicketID  string          `json:"ticket_id"`

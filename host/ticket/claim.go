@@ -151,7 +151,7 @@ func (s *Service) Heartbeat(ctx context.Context, tx Tx, id string, token uint64,
 			return View{}, err
 		}
 	}
-	return s.view(t, write(ctx, tx, t, revision))
+	return s.view(t, s.write(ctx, tx, t, revision))
 }
 
 // Release ends a claim without a result: the ticket goes back to its queue, at once and
@@ -162,7 +162,7 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 			return err
 		}
 		if t.Lease == nil {
-			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s is %s and nobody has it", t.ID, t.State), Hint: "a held ticket is released by a decision"}
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s is %s and has no claim", t.ID, t.State), Hint: "a held ticket is released by a decision"}
 		}
 		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: cut(reason, maxError)}); err != nil {
 			return err
@@ -204,11 +204,12 @@ func (s *Service) Wake(ctx context.Context, tx Tx) (time.Time, error) {
 	return soon, err
 }
 
+// dueAt returns when a lease or a delay of the ticket ends, zero if it has none.
 func (t *Ticket) dueAt() time.Time {
-	if t.Lease != nil {
+	switch {
+	case t.Lease != nil:
 		return t.Lease.ExpiresAt
-	}
-	if t.RetryAfter != nil {
+	case inQueue(t.State) && t.RetryAfter != nil && !t.Due:
 		return *t.RetryAfter
 	}
 	return time.Time{}
@@ -227,7 +228,7 @@ func (s *Service) wake(ctx context.Context, tx Tx, id string) error {
 		return err
 	}
 	t.Due = true
-	if err := write(ctx, tx, t, revision); err != nil {
+	if err := s.write(ctx, tx, t, revision); err != nil {
 		return err
 	}
 	return s.emit(ctx, tx, t, DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State})

@@ -110,7 +110,7 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	if err := count(ctx, tx, "", t.State); err != nil {
 		return v, false, err
 	}
-	return t.View(s.Now()), true, write(ctx, tx, t, 0)
+	return t.View(s.Now()), true, s.write(ctx, tx, t, 0)
 }
 
 // existing returns the ticket with the id or key of t, nil if there is none.
@@ -161,7 +161,7 @@ func number(ctx context.Context, tx Tx, t *Ticket) error {
 		return nil
 	}
 	n := 0
-	doc, err := tx.Get(ctx, sequence, "tickets")
+	doc, err := tx.Get(ctx, Sequence, "tickets")
 	switch {
 	case err == nil:
 		err = json.Unmarshal(doc.Data, &n)
@@ -178,7 +178,7 @@ func number(ctx context.Context, tx Tx, t *Ticket) error {
 		}
 	}
 	if err == nil {
-		_, err = tx.Put(ctx, sequence, "tickets", json.RawMessage(fmt.Sprint(n)), sentinels.AnyRevision)
+		_, err = tx.Put(ctx, Sequence, "tickets", json.RawMessage(fmt.Sprint(n)), sentinels.AnyRevision)
 	}
 	return err
 }
@@ -209,6 +209,21 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 			}
 		}
 		_, err := s.note(ctx, tx, t, actor, "ticket_updated", "", nil)
+		return err
+	})
+	return s.view(t, err)
+}
+
+// Depend adds and removes dependencies.
+func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remove []string) (View, error) {
+	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		list := slices.Concat(slices.Clone(t.DependsOn), add)
+		list = slices.DeleteFunc(list, func(id string) bool { return slices.Contains(remove, id) })
+		Fields{DependsOn: &list}.apply(t)
+		if err := s.checkLinks(ctx, tx, t); err != nil {
+			return err
+		}
+		_, err := s.note(ctx, tx, t, actor, "ticket_updated", "dependencies: "+strings.Join(t.DependsOn, ", "), nil)
 		return err
 	})
 	return s.view(t, err)
@@ -307,7 +322,7 @@ func (s *Service) recount(ctx context.Context, tx Tx, id string) error {
 		if t.Open == was {
 			continue
 		}
-		if err := write(ctx, tx, t, revision); err != nil {
+		if err := s.write(ctx, tx, t, revision); err != nil {
 			return err
 		}
 		if t.claimable() {

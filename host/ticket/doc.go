@@ -14,7 +14,7 @@
 // # Claims
 //
 // A claim is a lease: it has a holder, a time at which it expires unless a heartbeat
-// renews it, and a token. The token grows with each claim of a ticket, and whoever
+// renews it, and a token. The token grows with each claim of a ticket, and an agent that
 // reports a result gives it: the report of an agent that lost its lease is the error
 // conflict. An expired lease is a retry of category runtime.
 //

@@ -16,7 +16,7 @@ const (
 	Collection = "tickets"
 	Attempts   = "ticket-attempts"   // ID/NUMBER: append-only
 	Activities = "ticket-activities" // ID/NUMBER: append-only
-	sequence   = "ticket-sequence"   // the number of the newest ticket
+	Sequence   = "ticket-sequence"   // the number of the newest ticket, and how many are in each state
 )
 
 // maxWords bounds the words of one ticket that a search finds.
@@ -54,11 +54,8 @@ var (
 	})
 	// byTime has when something becomes due: the end of a lease, or of a delay.
 	byTime = indexed("time", 1, func(t *Ticket) [][]any {
-		switch {
-		case t.Lease != nil:
-			return [][]any{{t.Lease.ExpiresAt}}
-		case inQueue(t.State) && t.RetryAfter != nil && !t.Due:
-			return [][]any{{*t.RetryAfter}}
+		if at := t.dueAt(); !at.IsZero() {
+			return [][]any{{at}}
 		}
 		return nil
 	})

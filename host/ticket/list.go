@@ -166,7 +166,7 @@ func (s *Service) Stats(ctx context.Context, tx Tx) (Stats, error) {
 
 func counts(ctx context.Context, tx Tx) (map[State]int, error) {
 	n := map[State]int{}
-	doc, err := tx.Get(ctx, sequence, "states")
+	doc, err := tx.Get(ctx, Sequence, "states")
 	switch {
 	case abi.CodeOf(err) == abi.NotFound:
 		return n, nil
@@ -189,7 +189,7 @@ func count(ctx context.Context, tx Tx, from, to State) error {
 	}
 	data, err := json.Marshal(n)
 	if err == nil {
-		_, err = tx.Put(ctx, sequence, "states", data, anyRevision)
+		_, err = tx.Put(ctx, Sequence, "states", data, anyRevision)
 	}
 	return err
 }

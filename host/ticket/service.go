@@ -27,7 +27,8 @@ type Tx interface {
 type Options struct {
 	Now     func() time.Time // default [time.Now]
 	Profile retry.Profile    // default [retry.Fine]
-	// Reviews is how many rejections of a reviewer are retried; default 2.
+	// Reviews is how many rejections of a reviewer are retried; default 2, negative for
+	// none.
 	Reviews int
 	// ReviewDelay times the number of the rejection is the delay before the next
 	// attempt; default 5 s, negative for none.
@@ -52,7 +53,10 @@ type Observer struct {
 }
 
 // A Service changes tickets.
-type Service struct{ opt Options }
+type Service struct {
+	opt   Options
+	poked chan struct{}
+}
 
 // New returns a Service.
 func New(opt Options) *Service {
@@ -74,7 +78,7 @@ func New(opt Options) *Service {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{opt}
+	return &Service{opt, make(chan struct{}, 1)}
 }
 
 // Now returns the time by which the service decides, in UTC and whole milliseconds.
@@ -122,7 +126,7 @@ func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket)
 		return nil, err
 	}
 	t.UpdatedAt = s.Now()
-	if err := write(ctx, tx, t, revision); err != nil {
+	if err := s.write(ctx, tx, t, revision); err != nil {
 		return nil, err
 	}
 	if was == t.State {
@@ -140,10 +144,14 @@ func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket)
 	return t, err
 }
 
-func write(ctx context.Context, tx Tx, t *Ticket, revision uint64) error {
+// write writes a ticket on a revision of its document.
+func (s *Service) write(ctx context.Context, tx Tx, t *Ticket, revision uint64) error {
 	data, err := json.Marshal(t)
 	if err == nil {
 		_, err = tx.Put(ctx, Collection, t.ID, data, revision)
+	}
+	if !t.dueAt().IsZero() {
+		s.poke()
 	}
 	return err
 }
@@ -167,6 +175,6 @@ func (s *Service) enter(t *Ticket, to State) error {
 	return nil
 }
 
-// free ends the claim of a ticket. The kind of assignee stays: without it nobody would
+// free ends the claim of a ticket. The kind of assignee stays: without it no agent would
 // claim the ticket again.
 func (t *Ticket) free() { t.Lease, t.AssigneeID, t.VMID, t.Phase = nil, "", "", "" }

@@ -34,7 +34,7 @@ func TestSpecStrategiesFine(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", category, diff)
 		}
 	}
-	if got := profileDelays(retry.Fine(), retry.ClassifyMessage("nobody knows")); got != nil {
+	if got := profileDelays(retry.Fine(), retry.ClassifyMessage("unknown words")); got != nil {
 		t.Errorf("an unclassified error of a ticket is retried after %v", got)
 	}
 }
@@ -51,7 +51,7 @@ func TestSpecStrategiesCoarse(t *testing.T) {
 		"TypeError: x is not a function":             {0},
 		"ENOENT: no such file or directory":          {5, 10},
 		"context length exceeded":                    {5},
-		"nobody knows":                               {5},
+		"unknown words":                               {5},
 	} {
 		c := retry.ClassifyMessage(text)
 		if diff := cmp.Diff(want, profileDelays(retry.Coarse(), c)); diff != "" {

@@ -35,7 +35,7 @@ type Profile struct {
 }
 
 // Steps is the profile of steps: [Fine], and an error of unknown category is retried
-// twice, since nobody looks at a step while its run executes.
+// twice, since no person watches a step.
 func Steps() Profile {
 	three := strategy{2, exponential, 1000 * time.Millisecond, 0}
 	rows := []row{{ManualReview, "unclassified", three}, {ManualReview, "empty_error", three}}

@@ -1,0 +1,488 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	tickets "github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Collections are those that the commands keep, for the family data/*, with the words
+// that say what to use instead.
+func Collections() map[string]string {
+	owned := map[string]string{}
+	for _, c := range []string{tickets.Collection, tickets.Attempts, tickets.Activities, tickets.Sequence} {
+		owned[c] = "use the commands ticket/*"
+	}
+	return owned
+}
+
+// family is what the commands share.
+type family struct{ s *tickets.Service }
+
+// Commands returns the family ticket/*.
+func Commands(s *tickets.Service) []command.Command {
+	f := family{s}
+	ids := map[string]string{"ticket_id": "id", "ticketId": "id"}
+	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true, Aliases: ids}
+	list := command.Options{ReadOnly: true, Idempotent: true, InStore: true}
+	write := command.Options{InStore: true, Aliases: ids}
+	work := command.Options{InStore: true, Private: true, Aliases: ids}
+	return []command.Command{
+		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Idempotent: true, InStore: true, Aliases: ids}, f.create),
+		command.New("ticket/get", "Read a ticket.", read, f.get),
+		command.New("ticket/list", "List or search tickets, the newest change first.", list, f.list),
+		command.New("ticket/update", "Change fields of a ticket, or its state.", write, f.update),
+		command.New("ticket/delete", "Remove a ticket with its history.", work, f.remove),
+		command.New("ticket/claim", "Take the next ticket of a queue, or a certain one, for a limited time.", work, f.claim),
+		command.New("ticket/heartbeat", "Extend a claim.", work, f.heartbeat),
+		command.New("ticket/complete", "Report that the work of a claimed ticket is finished.", work, f.complete),
+		command.New("ticket/release", "Give a claimed ticket back without a result.", work, f.release),
+		command.New("ticket/fail", "Report that work failed: the ticket is retried or held.", work, f.fail),
+		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),
+		command.New("ticket/reject", "Reject the work of a ticket with feedback for the next attempt.", work, f.reject),
+		command.New("ticket/escalate", "Block a ticket whose verification failed too often.", work, f.escalate),
+		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", work, f.decide),
+		command.New("ticket/comment", "Append a comment to the log of a ticket.", write, f.comment),
+		command.New("ticket/log", "Append an entry to the log of a ticket.", write, f.log),
+		command.New("ticket/activity", "Read the log of a ticket, newest entry first.", read, f.activity),
+		command.New("ticket/attempts", "Read the attempts to finish a ticket, oldest first.", read, f.attempts),
+		command.New("ticket/children", "List the tickets that are part of a ticket.", read, f.children),
+		command.New("ticket/dependents", "List the tickets that depend on a ticket.", read, f.dependents),
+		command.New("ticket/depend", "Add or remove a dependency of a ticket.", write, f.depend),
+		command.New("ticket/files", "Record the files that the work of a ticket changed.", write, f.files),
+		command.New("ticket/stats", "Count the tickets in each state.", list, f.stats),
+	}
+}
+
+// begin returns the transaction of a call.
+func begin(call *command.Call) (tickets.Tx, error) {
+	tx, ok := call.Records.(tickets.Tx)
+	if !ok {
+		return nil, abi.New(abi.Internal, call.Command+": the call has no records")
+	}
+	return tx, nil
+}
+
+// actor returns who calls, for the log of a ticket.
+func actor(call *command.Call) string {
+	if call.Sentinel != "" {
+		return string(call.Sentinel)
+	}
+	return string(call.By)
+}
+
+// people refuses a call of a model.
+func people(call *command.Call) error {
+	if call.By == command.ByModel {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": a model cannot decide about tickets"}
+	}
+	return nil
+}
+
+type idIn struct {
+	ID string `json:"id" jsonschema:"id of the ticket"`
+}
+
+type createIn struct {
+	ID  string `json:"id,omitempty" jsonschema:"id of the ticket; T-1, T-2 and so on if not given"`
+	Key string `json:"key,omitempty" jsonschema:"idempotency key: a repeated creation finds the ticket"`
+	tickets.Fields
+}
+
+type createOut struct {
+	Ticket  tickets.View `json:"ticket"`
+	Created bool         `json:"created" jsonschema:"false if it existed with this content"`
+}
+
+type ticketOut struct {
+	Ticket tickets.View `json:"ticket"`
+}
+
+func answer(v tickets.View, err error) (ticketOut, error) { return ticketOut{v}, err }
+
+func (f family) create(ctx context.Context, call *command.Call, in createIn) (out createOut, err error) {
+	tx, err := begin(call)
+	if err != nil {
+		return out, err
+	}
+	if in.Title == nil {
+		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
+	}
+	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, actor(call), in.Fields)
+	return out, err
+}
+
+func (f family) get(ctx context.Context, call *command.Call, in idIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Get(ctx, tx, in.ID))
+}
+
+type listIn struct {
+	State        []string `json:"state,omitempty" jsonschema:"only tickets in these states"`
+	Project      string   `json:"project,omitempty" jsonschema:"only tickets of this project"`
+	AssigneeID   string   `json:"assignee_id,omitempty" jsonschema:"only tickets that this agent or person has"`
+	AssigneeType string   `json:"assignee_type,omitempty" enum:"agent,human" jsonschema:"only tickets for agents, or for people"`
+	Label        string   `json:"label,omitempty" jsonschema:"only tickets with this label"`
+	ParentID     string   `json:"parent_id,omitempty" jsonschema:"only tickets that are part of this one"`
+	Query        string   `json:"query,omitempty" jsonschema:"words of the id, title, labels or description; the last one may be the beginning of a word"`
+	Stuck        bool     `json:"stuck,omitempty" jsonschema:"only tickets in progress that did not change for five minutes"`
+	After        string   `json:"after,omitempty" jsonschema:"next of the page before"`
+	Limit        int      `json:"limit,omitempty" jsonschema:"tickets on the page, 50 if not given" minimum:"1" maximum:"200"`
+}
+
+func (f family) list(ctx context.Context, call *command.Call, in listIn) (tickets.List, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return tickets.List{}, err
+	}
+	filter := tickets.Filter{
+		Project: in.Project, AssigneeID: in.AssigneeID, AssigneeType: in.AssigneeType, Label: in.Label, ParentID: in.ParentID,
+		Query: in.Query, Stuck: in.Stuck, After: in.After, Limit: in.Limit,
+	}
+	for _, text := range in.State {
+		state, err := tickets.ParseState(text)
+		if err != nil {
+			return tickets.List{}, err
+		}
+		filter.States = append(filter.States, state)
+	}
+	return f.s.List(ctx, tx, filter)
+}
+
+type updateIn struct {
+	ID string `json:"id" jsonschema:"id of the ticket"`
+	tickets.Fields
+}
+
+func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return ticketOut{}, err
+	}
+	if in.State != nil {
+		if err := people(call); err != nil {
+			return ticketOut{}, err
+		}
+	}
+	return answer(f.s.Update(ctx, tx, in.ID, actor(call), in.Fields))
+}
+
+type removeOut struct {
+	Deleted string `json:"deleted" jsonschema:"id of the ticket"`
+}
+
+func (f family) remove(ctx context.Context, call *command.Call, in idIn) (removeOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = people(call)
+	}
+	if err == nil {
+		err = f.s.Delete(ctx, tx, in.ID)
+	}
+	return removeOut{in.ID}, err
+}
+
+type claimIn struct {
+	AgentID string `json:"agent_id,omitempty" jsonschema:"who takes it; the calling run if not given"`
+	Role    string `json:"role,omitempty" enum:"worker,reviewer,deployer" jsonschema:"which queue: worker (ready, if not given), reviewer (in_review) or deployer (approved)"`
+	ID      string `json:"id,omitempty" jsonschema:"only this ticket"`
+	Project string `json:"project,omitempty" jsonschema:"only tickets of this project"`
+	VMID    string `json:"vm_id,omitempty" jsonschema:"machine that the agent executes on"`
+	LeaseMs int64  `json:"lease_ms,omitempty" jsonschema:"how long the claim holds without a heartbeat, in milliseconds; 300000 if not given" minimum:"1000" maximum:"86400000"`
+}
+
+type claimOut struct {
+	Ticket *tickets.View `json:"ticket" jsonschema:"null if there is none"`
+	Token  uint64        `json:"token,omitempty" jsonschema:"to give with reports about this claim"`
+}
+
+func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out claimOut, err error) {
+	tx, err := begin(call)
+	if err != nil {
+		return out, err
+	}
+	role, err := tickets.ParseRole(in.Role)
+	if err != nil {
+		return out, err
+	}
+	if in.AgentID == "" {
+		in.AgentID = string(call.Run)
+	}
+	if in.AgentID == "" {
+		in.AgentID = actor(call)
+	}
+	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
+	if out.Ticket != nil {
+		out.Token = out.Ticket.Lease.Token
+	}
+	return out, err
+}
+
+type heartbeatIn struct {
+	ID    string `json:"id" jsonschema:"id of the ticket"`
+	Token uint64 `json:"token" jsonschema:"of the claim"`
+	Phase string `json:"phase,omitempty" jsonschema:"what the agent does now"`
+}
+
+func (f family) heartbeat(ctx context.Context, call *command.Call, in heartbeatIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Heartbeat(ctx, tx, in.ID, in.Token, in.Phase))
+}
+
+type completeIn struct {
+	ID string `json:"id" jsonschema:"id of the ticket"`
+	tickets.Result
+}
+
+func (f family) complete(ctx context.Context, call *command.Call, in completeIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Result))
+}
+
+// holder refuses a call of a model without the token of a claim: only the holder of a
+// claim reports about it.
+func holder(call *command.Call, token uint64) error {
+	if token == 0 && call.By == command.ByModel {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+	}
+	return nil
+}
+
+type reportIn struct {
+	ID     string `json:"id" jsonschema:"id of the ticket"`
+	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim"`
+	Reason string `json:"reason,omitempty" jsonschema:"why"`
+}
+
+func (f family) release(ctx context.Context, call *command.Call, in reportIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Release(ctx, tx, in.ID, in.Token, actor(call), in.Reason))
+}
+
+type failIn struct {
+	ID           string `json:"id" jsonschema:"id of the ticket"`
+	Token        uint64 `json:"token,omitempty" jsonschema:"of the claim"`
+	Error        string `json:"error" jsonschema:"what failed; its category decides about the retry"`
+	RetryAfterMs int64  `json:"retry_after_ms,omitempty" jsonschema:"delay that a server asked for, in milliseconds" minimum:"0"`
+	RawReply     string `json:"raw_reply,omitempty" jsonschema:"reply of a model that could not be read"`
+}
+
+func (in failIn) failure() tickets.Failure {
+	return tickets.Failure{Error: in.Error, Token: in.Token, RawReply: in.RawReply, RetryAfter: time.Duration(in.RetryAfterMs) * time.Millisecond}
+}
+
+func (f family) fail(ctx context.Context, call *command.Call, in failIn) (tickets.Outcome, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return tickets.Outcome{}, err
+	}
+	return f.s.RetryOrFail(ctx, tx, in.ID, in.failure())
+}
+
+func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.FailNoRetry(ctx, tx, in.ID, in.failure()))
+}
+
+type rejectIn struct {
+	ID       string          `json:"id" jsonschema:"id of the ticket"`
+	Token    uint64          `json:"token,omitempty" jsonschema:"of the claim"`
+	Feedback json.RawMessage `json:"sentinel_feedback" jsonschema:"a text, a list of texts, or an object with feedback_for_agent"`
+}
+
+func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (tickets.Outcome, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return tickets.Outcome{}, err
+	}
+	var feedback tickets.Feedback
+	if err := json.Unmarshal(in.Feedback, &feedback); err != nil {
+		return tickets.Outcome{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "sentinel_feedback", Message: fmt.Sprintf("%s: sentinel_feedback: %v", call.Command, err)}
+	}
+	return f.s.Reject(ctx, tx, in.ID, in.Token, actor(call), feedback)
+}
+
+type escalateIn struct {
+	ID         string          `json:"id" jsonschema:"id of the ticket"`
+	Token      uint64          `json:"token,omitempty" jsonschema:"of the claim"`
+	Reason     string          `json:"reason,omitempty" jsonschema:"why; max_verification_attempts if not given"`
+	LastResult json.RawMessage `json:"last_result,omitempty" jsonschema:"the last verification"`
+}
+
+func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = holder(call, in.Token)
+	}
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Escalate(ctx, tx, in.ID, in.Token, actor(call), in.Reason, in.LastResult))
+}
+
+type decideIn struct {
+	ID      string `json:"id" jsonschema:"id of the ticket"`
+	Action  string `json:"action" enum:"release,reject,accept,hold" jsonschema:"release: back into the queue with new retries; reject: cancel it; accept: it is done; hold: take it out of its queue"`
+	Comment string `json:"comment,omitempty" jsonschema:"why; with release it is feedback for the next attempt"`
+	tickets.Fields
+}
+
+func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err == nil {
+		err = people(call)
+	}
+	if err != nil {
+		return ticketOut{}, err
+	}
+	in.State = nil // the action gives it
+	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields}))
+}
+
+type commentIn struct {
+	ID   string `json:"id" jsonschema:"id of the ticket"`
+	Text string `json:"text" jsonschema:"at most 2000 bytes are kept"`
+}
+
+func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (tickets.Activity, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return tickets.Activity{}, err
+	}
+	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: actor(call), Category: "comment", Message: in.Text})
+}
+
+type logIn struct {
+	ID       string          `json:"id" jsonschema:"id of the ticket"`
+	AgentID  string          `json:"agent_id,omitempty" jsonschema:"who reports; the caller if not given"`
+	Category string          `json:"category" jsonschema:"kind of the entry, such as ai_request, file_modified, git_operation, pr_created or error"`
+	Message  string          `json:"message,omitempty" jsonschema:"at most 2000 bytes are kept"`
+	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"more about it, at most 16 KiB"`
+}
+
+func (f family) log(ctx context.Context, call *command.Call, in logIn) (tickets.Activity, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return tickets.Activity{}, err
+	}
+	if in.AgentID == "" {
+		in.AgentID = actor(call)
+	}
+	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: in.AgentID, Category: in.Category, Message: in.Message, Metadata: in.Metadata})
+}
+
+type activityIn struct {
+	ID       string   `json:"id" jsonschema:"id of the ticket"`
+	Category []string `json:"category,omitempty" jsonschema:"only entries of these kinds"`
+	Limit    int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
+	Offset   int      `json:"offset,omitempty" jsonschema:"newest entries to leave out" minimum:"0"`
+}
+
+func (f family) activity(ctx context.Context, call *command.Call, in activityIn) (tickets.Page, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return tickets.Page{}, err
+	}
+	return f.s.ListActivities(ctx, tx, in.ID, in.Category, in.Limit, in.Offset)
+}
+
+type attemptsOut struct {
+	Attempts []tickets.Attempt `json:"attempts"`
+}
+
+func (f family) attempts(ctx context.Context, call *command.Call, in idIn) (out attemptsOut, err error) {
+	tx, err := begin(call)
+	if err == nil {
+		out.Attempts, err = f.s.ListAttempts(ctx, tx, in.ID)
+	}
+	return out, err
+}
+
+func (f family) children(ctx context.Context, call *command.Call, in idIn) (out tickets.List, err error) {
+	tx, err := begin(call)
+	if err == nil {
+		out.Tickets, err = f.s.Children(ctx, tx, in.ID)
+	}
+	return out, err
+}
+
+func (f family) dependents(ctx context.Context, call *command.Call, in idIn) (out tickets.List, err error) {
+	tx, err := begin(call)
+	if err == nil {
+		out.Tickets, err = f.s.Dependents(ctx, tx, in.ID)
+	}
+	return out, err
+}
+
+type dependIn struct {
+	ID     string   `json:"id" jsonschema:"id of the ticket"`
+	Add    []string `json:"add,omitempty" jsonschema:"ids of tickets that must be done before it"`
+	Remove []string `json:"remove,omitempty" jsonschema:"ids of tickets that need not be"`
+}
+
+func (f family) depend(ctx context.Context, call *command.Call, in dependIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.Depend(ctx, tx, in.ID, actor(call), in.Add, in.Remove))
+}
+
+type filesIn struct {
+	ID    string         `json:"id" jsonschema:"id of the ticket"`
+	Token uint64         `json:"token,omitempty" jsonschema:"of the claim"`
+	Files []tickets.File `json:"files" jsonschema:"each with file_path and change_type: created, modified or deleted"`
+}
+
+func (f family) files(ctx context.Context, call *command.Call, in filesIn) (ticketOut, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.AddFiles(ctx, tx, in.ID, actor(call), in.Token, in.Files))
+}
+
+type statsIn struct{}
+
+func (f family) stats(ctx context.Context, call *command.Call, _ statsIn) (tickets.Stats, error) {
+	tx, err := begin(call)
+	if err != nil {
+		return tickets.Stats{}, err
+	}
+	return f.s.Stats(ctx, tx)
+}
