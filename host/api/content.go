@@ -12,7 +12,8 @@ import (
 
 // checkContent holds a request's body to what its route takes. A page can send
 // a form or plain text to any server without asking it first; JSON it cannot,
-// so whatever changes something takes JSON only (API.md, G5).
+// so whatever changes something takes JSON only (API.md, G5). Where the type may be any,
+// the check of the origin is the protection.
 func (g *guard) checkContent(r *http.Request, route *Route) error {
 	// A declared length is checked before a byte is read.
 	limit := route.limit()
@@ -20,7 +21,7 @@ func (g *guard) checkContent(r *http.Request, route *Route) error {
 		return tooLarge(limit)
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, limit)
-	if route.raw || r.Method == http.MethodGet || r.Method == http.MethodHead {
+	if route.raw || route.anyType || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
 	given := r.Header.Values("Content-Type")

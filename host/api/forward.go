@@ -15,7 +15,7 @@ import (
 )
 
 // inCommand is what path values are called in the parameters of commands.
-var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "address", "revision": "revision"}
+var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "address", "revision": "revision", "ticket": "id"}
 
 // forward answers a request with what the route's command returns.
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
@@ -163,6 +163,8 @@ func (p Param) value(text string) (json.RawMessage, error) {
 			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is neither true nor false", p.Name, text)}
 		}
 		return json.RawMessage(text), nil
+	case "list":
+		return json.Marshal(strings.Split(text, ","))
 	}
 	return json.Marshal(text)
 }

@@ -168,7 +168,7 @@ func TestForeignPage(t *testing.T) {
 func TestContentType(t *testing.T) {
 	s, reached := guarded(t)
 	for _, route := range s.api.Routes() {
-		if route.Method == http.MethodGet || strings.Contains(route.Pattern, "hooks") || strings.Contains(route.Pattern, "mounted") {
+		if route.Method == http.MethodGet || strings.Contains(route.Pattern, "hooks") || strings.Contains(route.Pattern, "mounted") || strings.Contains(route.Pattern, "tickets") {
 			continue
 		}
 		before := reached()
@@ -189,6 +189,30 @@ func TestContentType(t *testing.T) {
 	}
 	if got := s.do(http.MethodPost, "/v1/runs/r/stop", "{}", "Content-Type: application/json; charset=utf-8"); got.status != http.StatusOK {
 		t.Errorf("with a charset: %d %s", got.status, got.body)
+	}
+}
+
+// "These routes read JSON whatever the content type says, after the Origin check"
+func TestTicketsReadAnyType(t *testing.T) {
+	s, reached := guarded(t)
+	for _, path := range []string{"/tickets", "/api/tickets", "/tickets/T-1/fail"} {
+		before := reached()
+		for _, header := range []string{"Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"} {
+			if got := s.do(http.MethodPost, path, "{}", "Content-Type: text/plain", header); got.status != http.StatusForbidden {
+				t.Errorf("POST %s of another page, %s: %d", path, header, got.status)
+			}
+		}
+		if reached() != before {
+			t.Errorf("POST %s of another page reached its handler", path)
+		}
+		for _, media := range []string{"application/x-www-form-urlencoded", "text/plain", "application/json", ""} {
+			if got := s.do(http.MethodPost, path, `{"title":"x"}`, "Content-Type: "+media); got.status/100 != 2 {
+				t.Errorf("POST %s with %q: %d %s", path, media, got.status, got.body)
+			}
+		}
+		if got := s.do(http.MethodPost, path, `title=x`, "Content-Type: application/x-www-form-urlencoded"); got.status != http.StatusBadRequest {
+			t.Errorf("POST %s of a form: %d", path, got.status)
+		}
 	}
 }
 

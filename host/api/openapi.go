@@ -178,7 +178,11 @@ func (d *document) parameters(route *Route) []object {
 	}
 	// Those of the query may all be left out.
 	for _, p := range route.Query {
-		list = append(list, object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": p.Type}})
+		param := object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": p.Type}}
+		if p.Type == "list" {
+			param["schema"], param["style"], param["explode"] = object{"type": "array", "items": object{"type": "string"}}, "form", false
+		}
+		list = append(list, param)
 	}
 	if route.match != matchNone {
 		list = append(list, object{

@@ -55,10 +55,39 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/v1/runs/r1/fork", `{"iteration":2}`, nil, "sentinel/fork", `{"run":"r1","iteration":2}`},
 		{"GET", "/v1/events?pattern=git:*&limit=5", ``, nil, "events/tail", `{"pattern":"git:*","limit":5}`},
 		{"POST", "/v1/events", `{"event":"git:push","data":[1]}`, nil, "events/emit", `{"event":"git:push","data":[1]}`},
+		{"GET", "/tickets?state=ready,draft&q=a&limit=2", ``, nil, "ticket/list", `{"state":["ready","draft"],"query":"a","limit":2}`},
+		{"GET", "/api/tickets?status=done", ``, nil, "ticket/list", `{"state":["done"]}`},
+		{"POST", "/api/tickets", `{"title":"a"}`, nil, "ticket/create", `{"title":"a"}`},
+		{"GET", "/tickets/needs-review", ``, nil, "ticket/list", `{"state":["needs_review","blocked","on_hold"]}`},
+		{"GET", "/tickets/stuck", ``, nil, "ticket/list", `{"stuck":true}`},
+		{"GET", "/tickets/stats", ``, nil, "ticket/stats", `{}`},
+		{"POST", "/tickets/claim", `{"agent_id":"a"}`, nil, "ticket/claim", `{"agent_id":"a"}`},
+		{"POST", "/tickets/T-1/claim", ``, nil, "ticket/claim", `{"id":"T-1"}`},
+		{"GET", "/tickets/T-1", ``, nil, "ticket/get", `{"id":"T-1"}`},
+		{"GET", "/tickets/T-1/verification", ``, nil, "ticket/get", `{"id":"T-1"}`},
+		{"PUT", "/tickets/T-1", `{"status":"done"}`, nil, "ticket/update", `{"id":"T-1","status":"done"}`},
+		{"PATCH", "/tickets/T-1", `{"priority":3}`, nil, "ticket/update", `{"id":"T-1","priority":3}`},
+		{"DELETE", "/tickets/T-1", ``, nil, "ticket/delete", `{"id":"T-1"}`},
+		{"GET", "/tickets/T-1/activity?category=error&limit=3&offset=2", ``, nil, "ticket/activity", `{"id":"T-1","category":["error"],"limit":3,"offset":2}`},
+		{"POST", "/tickets/T-1/activity", `{"category":"error"}`, nil, "ticket/log", `{"id":"T-1","category":"error"}`},
+		{"POST", "/tickets/T-1/comments", `{"text":"x"}`, nil, "ticket/comment", `{"id":"T-1","text":"x"}`},
+		{"GET", "/tickets/T-1/attempts", ``, nil, "ticket/attempts", `{"id":"T-1"}`},
+		{"GET", "/tickets/T-1/children", ``, nil, "ticket/children", `{"id":"T-1"}`},
+		{"GET", "/tickets/T-1/impact", ``, nil, "ticket/dependents", `{"id":"T-1"}`},
+		{"POST", "/tickets/T-1/dependencies", `{"add":["T-2"]}`, nil, "ticket/depend", `{"id":"T-1","add":["T-2"]}`},
+		{"POST", "/tickets/T-1/files", `{"files":[]}`, nil, "ticket/files", `{"id":"T-1","files":[]}`},
+		{"POST", "/tickets/T-1/heartbeat", `{"token":1}`, nil, "ticket/heartbeat", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/complete", `{"token":1}`, nil, "ticket/complete", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/release", `{"token":1}`, nil, "ticket/release", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/fail", `{"token":1}`, nil, "ticket/fail", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/reject", `{"token":1}`, nil, "ticket/reject", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/escalate", `{"token":1}`, nil, "ticket/escalate", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/decide", `{"action":"reject"}`, nil, "ticket/decide", `{"id":"T-1","action":"reject"}`},
+		{"POST", "/tickets/T-1/requeue", ``, nil, "ticket/decide", `{"id":"T-1","action":"release"}`},
 	}
 	seen := map[string]bool{}
 	for _, tt := range tests {
-		reg := commands(t, map[string]any{tt.command: `{"run":"r9","sentinelId":"a","revision":5}`})
+		reg := commands(t, map[string]any{tt.command: `{"run":"r9","sentinelId":"a","revision":5,"ticket":{"id":"T-1"}}`})
 		s := open(t, api.Options{Commands: reg})
 		got := s.do(tt.method, tt.path, tt.body, tt.headers...)
 		if got.status/100 != 2 {

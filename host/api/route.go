@@ -33,7 +33,7 @@ const (
 // Param is one parameter of a route's query.
 type Param struct {
 	Name    string
-	Type    string // "string", "integer" or "boolean"
+	Type    string // "string", "integer", "boolean" or "list" of texts between commas
 	As      string // the command's name for it; default Name
 	Summary string
 }
@@ -54,6 +54,8 @@ type Route struct {
 	// its members are the parameters, any other value is the name of the one
 	// parameter.
 	body string
+	// anyType means that the body is JSON whatever its content type says.
+	anyType bool
 	// raw means that the handler reads the body, which may be of any type.
 	raw bool
 	// media is the content type of the response; default JSON.

@@ -28,15 +28,16 @@ type family struct{ s *tickets.Service }
 func Commands(s *tickets.Service) []command.Command {
 	f := family{s}
 	ids := map[string]string{"ticket_id": "id", "ticketId": "id"}
+	edit := map[string]string{"ticket_id": "id", "ticketId": "id", "status": "state"} // older trackers have status
 	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true, Aliases: ids}
 	list := command.Options{ReadOnly: true, Idempotent: true, InStore: true}
 	write := command.Options{InStore: true, Aliases: ids}
 	work := command.Options{InStore: true, Private: true, Aliases: ids}
 	return []command.Command{
-		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Idempotent: true, InStore: true, Aliases: ids}, f.create),
+		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Idempotent: true, InStore: true, Aliases: edit}, f.create),
 		command.New("ticket/get", "Read a ticket.", read, f.get),
 		command.New("ticket/list", "List or search tickets, the newest change first.", list, f.list),
-		command.New("ticket/update", "Change fields of a ticket, or its state.", write, f.update),
+		command.New("ticket/update", "Change fields of a ticket, or its state.", command.Options{InStore: true, Aliases: edit}, f.update),
 		command.New("ticket/delete", "Remove a ticket with its history.", work, f.remove),
 		command.New("ticket/claim", "Take the next ticket of a queue, or a certain one, for a limited time.", work, f.claim),
 		command.New("ticket/heartbeat", "Extend a claim.", work, f.heartbeat),
