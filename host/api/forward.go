@@ -177,7 +177,7 @@ func (p Param) value(text string) (json.RawMessage, error) {
 	case typeDuration:
 		ms, err := milliseconds(text)
 		if err != nil {
-			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is no duration", p.Name, text),
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is not a duration", p.Name, text),
 				Hint: "write a number with its unit, such as 30s or 5m"}
 		}
 		return strconv.AppendInt(nil, ms, 10), nil

@@ -38,13 +38,13 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 		{"POST", start + "?wait=20ms", 201, `{"run":"r1","sentinelId":"a","status":"running"}`},
 		{"POST", start + "?wait=1h", 201, `{"run":"r1","sentinelId":"a","status":"running"}`}, // it has started: no error may hide that
 		{"POST", start, 201, `{"run":"r1","sentinelId":"a","status":"running"}`},
-		{"POST", start + "?wait=5", 400, `query: wait \"5\" is no duration`},
+		{"POST", start + "?wait=5", 400, `query: wait \"5\" is not a duration`},
 		{"POST", start + "?wait=-1s", 400, "30s or 5m"},
 		{"GET", "/v1/runs/r1/result?wait=1.5s", 200, over},
 		{"GET", "/v1/runs/r1/result?wait=20ms", 409, "it is running"},
 		{"GET", "/v1/runs/r1/result", 409, "it is running"},
 		{"GET", "/v1/runs/r2/result?wait=1s", 404, "no run"},
-		{"GET", "/v1/runs/r1/result?wait=soon", 400, "is no duration"},
+		{"GET", "/v1/runs/r1/result?wait=soon", 400, "is not a duration"},
 		{"GET", "/v1/runs/r1/result?for=1s", 400, "there are wait"},
 	} {
 		body := ""
