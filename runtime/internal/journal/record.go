@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -287,6 +288,7 @@ type SignalBody struct {
 	Call      string              `json:"call,omitempty"` // path!seq of the host call that it answers
 	Verdict   string              `json:"verdict,omitempty"`
 	By        string              `json:"by,omitempty"`
+	At        time.Time           `json:"at,omitzero"` // decision: when it was made, in UTC
 	Comment   string              `json:"comment,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Extension *run.LimitExtension `json:"extension,omitempty"` // resume: what it adds to the limits
