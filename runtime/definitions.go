@@ -96,9 +96,11 @@ func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, 
 }
 
 // absent returns an error if something that a definition needs is known, but not here.
-func (rt *Runtime) absent(def *sentinels.Definition) error {
+// A reference to a sentinel that named reports is available.
+func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bool) error {
 	var found sentinels.Problems
 	types := rt.Types()
+	refs := def.References(types)
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
 		d.EachStep(func(path string, s *sentinels.Step) {
 			if _, live := types.Lookup(s.Type); live {
@@ -111,7 +113,9 @@ func (rt *Runtime) absent(def *sentinels.Definition) error {
 		if rt.opt.Checks != nil {
 			for _, p := range rt.opt.Checks.Absent(d, types) {
 				p.Path = prefix + p.Path
-				found = append(found, p)
+				if id, ok := refs[p.Path]; !ok || !named(id) {
+					found = append(found, p)
+				}
 			}
 		}
 	})

@@ -136,6 +136,7 @@ type RunStartBody struct {
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
 	Variables   map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
 	Inherited   map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
+	Named       map[sentinels.ID]Value     `json:"named,omitempty"`  // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
 	Within      []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
 	Fork        *Fork                      `json:"fork,omitempty"`
 }

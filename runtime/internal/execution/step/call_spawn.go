@@ -79,7 +79,22 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 			return def, 0, true, nil
 		}
 	}
+	if kept, ok := a.run.Start().Named[sentinels.ID(id)]; ok {
+		raw, err := a.svc.Values.Load(kept)
+		if err != nil {
+			return nil, 0, false, failure.From(err, abi.Internal)
+		}
+		def, problems := a.svc.Definitions.Decode(raw, id)
+		if len(problems) > 0 {
+			return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: problems.Error()}
+		}
+		return def, 0, false, nil
+	}
 	stored, err := a.svc.Definitions.Get(sentinels.ID(id))
+	if abi.CodeOf(err) == abi.NotFound { // another attempt would not find it either
+		return nil, 0, false, &abi.Error{Code: abi.NotFound, Field: field, Permanent: true, Message: fmt.Sprintf("no sentinel %q is stored here", id),
+			Hint: "store it (sentinel create FILE), then sentinel retry"}
+	}
 	if err != nil {
 		return nil, 0, false, failure.From(err, abi.Internal)
 	}
