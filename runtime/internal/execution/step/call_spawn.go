@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,12 +92,13 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 		return def, 0, false, nil
 	}
 	stored, err := a.svc.Definitions.Get(sentinels.ID(id))
-	if abi.CodeOf(err) == abi.NotFound { // another attempt would not find it either
-		return nil, 0, false, &abi.Error{Code: abi.NotFound, Field: field, Permanent: true, Message: fmt.Sprintf("no sentinel %q is stored here", id),
-			Hint: "store it (sentinel create FILE), then sentinel retry"}
-	}
 	if err != nil {
-		return nil, 0, false, failure.From(err, abi.Internal)
+		e := *failure.From(err, abi.Internal)
+		if e.Code == abi.NotFound { // another attempt would not find it either
+			e.Permanent = true
+			e.Hint = cmp.Or(e.Hint, "store it with `sentinel create FILE`, then `sentinel retry RUN`")
+		}
+		return nil, 0, false, &e
 	}
 	def, err = a.svc.Definitions.Decoded(stored)
 	if err != nil {
