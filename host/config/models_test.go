@@ -40,7 +40,7 @@ func TestFinding12ModelSettings(t *testing.T) {
 		`{"models": {"providers": [{"name": "lab"}]}}`:                                                            `:1:27: models.providers[0]: provider "lab": base URL "" is no http or https address`,
 		`{"models": {"providers": [{"name": "a/b", "baseUrl": "http://h"}]}}`:                                     `models.providers[0].name: provider "a/b": a name has neither spaces nor slashes`,
 		`{"models": {"providers": [{"name": "a", "baseUrl": "http://h"}, {"name": "a", "baseUrl": "http://h"}]}}`: `models.providers[1]: provider "a": configured twice`,
-		`{"models": {"default": "acme/m"}}`:                                                                     `:1:24: models.default: model "acme/m": unknown provider "acme"`,
+		`{"models": {"default": "acme/m"}}`:                                                                       `:1:24: models.default: model "acme/m": unknown provider "acme"`,
 	} {
 		if got := load(text, nil); !strings.Contains(got, want) || !strings.Contains(got, "config.json:") {
 			t.Errorf("%s:\n%s\nwant %s", text, got, want)

@@ -383,7 +383,14 @@ func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.Ra
 	}
 	for _, name := range names {
 		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
-			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: def.Inputs[name].Description}
+			e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: "give it: --input " + name + "=..."}
+			if opt.parent != nil {
+				e.Hint = fmt.Sprintf(`give it in the step: "inputs": {%q: ...}`, name)
+			}
+			if text := def.Inputs[name].Description; text != "" {
+				e.Hint += " (" + text + ")"
+			}
+			return nil, e
 		}
 	}
 	return inputs, nil
