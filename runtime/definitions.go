@@ -131,11 +131,29 @@ func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bo
 	return e
 }
 
+// hintedError is an error of a condition with what to do about it.
+type hintedError struct {
+	error
+	hint string
+}
+
+// HintText returns the hint; see [sentinels.DecodeOptions].
+func (e hintedError) HintText() string { return e.hint }
+
+// checkCondition checks the text of a condition.
+func (rt *Runtime) checkCondition(src string) error {
+	err := rt.conditions.Check(src)
+	if e := abi.As(err); e != nil && e.Hint != "" {
+		return hintedError{err, e.Hint}
+	}
+	return err
+}
+
 // decodeOptions are those of the step types that are live now and of the
 // program's kinds of triggers.
 func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 	opt := sentinels.DecodeOptions{
-		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckExpression: rt.conditions.Check,
+		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckExpression: rt.checkCondition,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
 		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check
