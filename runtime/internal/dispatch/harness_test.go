@@ -111,7 +111,7 @@ func (h *harness) fire(t testing.TB, id sentinels.ID, f triggers.Firing) trigger
 
 func (h *harness) info(t testing.TB, id sentinels.ID) trigger.Info {
 	t.Helper()
-	infos, err := h.Triggers(id)
+	infos, err := h.Triggers(id, 0)
 	if err != nil || len(infos) != 1 {
 		t.Fatalf("%d triggers, %v", len(infos), err)
 	}
