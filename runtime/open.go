@@ -31,7 +31,7 @@ const bucketTrusted = "trusted"
 // What is in none of these holds no blob.
 var buckets = append([]string{
 	execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, definition.Bucket, eventlog.Bucket,
-	bucketTrusted, document.Bucket, document.IndexBucket, runindex.Bucket,
+	bucketTrusted, document.Bucket, document.BucketIndex, runindex.Bucket,
 }, dispatch.Buckets()...)
 
 // openParts opens the parts of the engine, each after those that it uses.

@@ -51,7 +51,7 @@ func TestSpecStrategiesCoarse(t *testing.T) {
 		"TypeError: x is not a function":             {0},
 		"ENOENT: no such file or directory":          {5, 10},
 		"context length exceeded":                    {5},
-		"unknown words":                               {5},
+		"unknown words":                              {5},
 	} {
 		c := retry.ClassifyMessage(text)
 		if diff := cmp.Diff(want, profileDelays(retry.Coarse(), c)); diff != "" {

@@ -110,6 +110,31 @@ func (p Profile) Strategy(c Classification) Strategy {
 	return Strategy{s.maxRetries, s.backoff, s.base.Milliseconds()}
 }
 
+// A Default is what a retry without a policy of the step does for a category of errors.
+type Default struct {
+	Category   Category
+	MaxRetries int // attempts after the first; the others are 0 without any
+	Backoff    string
+	Base       time.Duration // the shortest delay; the longest is not limited
+}
+
+// Defaults returns the table of strategies. Unclassified errors are of the category "".
+func Defaults() []Default {
+	var list []Default
+	for _, r := range Steps().rows {
+		c := r.category
+		switch r.subcategory {
+		case "unclassified":
+			c = ""
+		case "":
+		default:
+			continue
+		}
+		list = append(list, Default{c, r.strategy.maxRetries, r.strategy.backoff, r.strategy.base})
+	}
+	return list
+}
+
 // of returns the strategy of a classification. Without a matching row there are no
 // retries.
 func (p Profile) of(c Classification) strategy {

@@ -14,9 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// IndexBucket is where the entries of indexes are in the store: collection \x00 index
+// BucketIndex is where the entries of indexes are in the store: collection \x00 index
 // \x00 ordered values, ID -> ID; and the version of each index under its name alone.
-const IndexBucket = "document-index"
+const BucketIndex = "documentindex"
 
 // An Index orders documents of a collection by values of theirs. Its entries are
 // written in the commit of their document.
@@ -77,12 +77,12 @@ func (s *Store) Register(ctx context.Context, indexes ...*Index) error {
 func (s *Store) build(ctx context.Context, x *Index) error {
 	marker := []byte(x.Collection + "\x00" + x.Name)
 	version := strconv.Itoa(x.Version)
-	have, _, err := s.opt.Store.Get(IndexBucket, marker)
+	have, _, err := s.opt.Store.Get(BucketIndex, marker)
 	if err != nil || string(have) == version {
 		return err
 	}
-	if err := s.rewrite(ctx, IndexBucket, x.prefix(), func(key, _ []byte) ([]store.Put, error) {
-		return []store.Put{{Bucket: IndexBucket, Key: key, Delete: true}}, nil
+	if err := s.rewrite(ctx, BucketIndex, x.prefix(), func(key, _ []byte) ([]store.Put, error) {
+		return []store.Put{{Bucket: BucketIndex, Key: key, Delete: true}}, nil
 	}); err != nil {
 		return err
 	}
@@ -94,13 +94,13 @@ func (s *Store) build(ctx context.Context, x *Index) error {
 		entries, err := x.entries(doc)
 		var puts []store.Put
 		for key := range entries {
-			puts = append(puts, store.Put{Bucket: IndexBucket, Key: []byte(key), Value: []byte(doc.ID)})
+			puts = append(puts, store.Put{Bucket: BucketIndex, Key: []byte(key), Value: []byte(doc.ID)})
 		}
 		return puts, err
 	}); err != nil {
 		return err
 	}
-	return s.opt.Store.Enqueue(store.Batch{Puts: []store.Put{{Bucket: IndexBucket, Key: marker, Value: []byte(version)}}}).Wait(ctx)
+	return s.opt.Store.Enqueue(store.Batch{Puts: []store.Put{{Bucket: BucketIndex, Key: marker, Value: []byte(version)}}}).Wait(ctx)
 }
 
 // rewrite commits what fn makes of each pair below prefix, in batches.
@@ -181,7 +181,7 @@ func (tx *Tx) reindex(old, now *sentinels.Document) error {
 
 func (tx *Tx) entry(key, id string, remove bool) {
 	tx.wrote[entryMark+key] = pendingWrite{doc: sentinels.Document{ID: id}, deleted: remove}
-	put := store.Put{Bucket: IndexBucket, Key: []byte(key), Delete: remove}
+	put := store.Put{Bucket: BucketIndex, Key: []byte(key), Delete: remove}
 	if !remove {
 		put.Value = []byte(id)
 	}
@@ -286,7 +286,7 @@ func (tx *Tx) entriesOf(p part, reverse bool) ([]indexEntry, error) {
 	if first != nil {
 		after = string(first[len(p.below):])
 	}
-	err := tx.merged(area{bucket: IndexBucket, mark: entryMark, prefix: p.below}, after, reverse, func(suffix string, value []byte, w *pendingWrite) (bool, error) {
+	err := tx.merged(area{bucket: BucketIndex, mark: entryMark, prefix: p.below}, after, reverse, func(suffix string, value []byte, w *pendingWrite) (bool, error) {
 		key := join(p.below, []byte(suffix))
 		if !within(key, p.from, p.to) {
 			return false, nil
