@@ -1,0 +1,56 @@
+package sentinels
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RunEventPrefix begins the names of events of runs.
+const RunEventPrefix = "sentinel:"
+
+// Words of events of runs, the last part of their names.
+const (
+	RunStarted     = "started"
+	RunPaused      = "paused"
+	RunResumed     = "resumed"
+	RunWaiting     = "waiting"
+	RunCompleted   = "completed"
+	RunFailed      = "failed"
+	RunStopped     = "stopped"
+	RunTimedOut    = "timed_out"
+	RunQuarantined = "quarantined"
+)
+
+// RunEventWords returns the words of events of runs, in the order of a run's life.
+func RunEventWords() []string {
+	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined}
+}
+
+// RunEventName returns the name of an event of a run: sentinel:ID:WORD.
+func RunEventName(id ID, word string) string { return RunEventPrefix + string(id) + ":" + word }
+
+// IsRunEvent reports whether a name or pattern is one of events of runs: it has three
+// parts, and the first is "sentinel". Only such patterns match events of runs, and no
+// other event may have such a name.
+func IsRunEvent(name string) bool {
+	rest, ok := strings.CutPrefix(name, RunEventPrefix)
+	id, word, more := strings.Cut(rest, ":")
+	return ok && more && id != "" && id != "**" && word != "" && word != "**" && !strings.Contains(word, ":")
+}
+
+// CheckRunPattern returns what is wrong with a pattern of events of runs, "" for none.
+func CheckRunPattern(pattern string) (problem, hint string) {
+	if !IsRunEvent(pattern) {
+		return "", ""
+	}
+	word := pattern[strings.LastIndex(pattern, ":")+1:]
+	if word == "*" || slices.Contains(RunEventWords(), word) {
+		return "", ""
+	}
+	hint = "known are " + strings.Join(RunEventWords(), ", ")
+	if near := Suggest(word, RunEventWords()); len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "?"
+	}
+	return "runs have no event " + strconv.Quote(word), hint
+}
