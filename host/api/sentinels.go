@@ -39,11 +39,13 @@ func sentinelRoutes() []Route {
 		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels/{id}/triggers", Name: "listTriggers", Access: AccessToken, Command: "sentinel/triggers",
 			Summary: "Show the triggers of a sentinel, with the time each fires next.",
+			Query:   []Param{{Name: "next", Type: "integer", Summary: "so many planned times of each schedule"}},
 		},
 		{
 			// Inputs may be large: a text to work on, not only a setting.
 			Method: http.MethodPost, Pattern: "/v1/sentinels/{id}/runs", Name: "startRun", Access: AccessToken, Command: "sentinel/start",
-			Summary: "Start a run.", Status: http.StatusCreated, body: "*", maxBody: maxCommandBody, answer: created("/v1/runs/", "run"),
+			Summary: "Start a run. With wait, the answer has its result if it ends by then.", Status: http.StatusCreated,
+			body: "*", maxBody: maxCommandBody, answer: startedRun, Query: []Param{waitParam},
 		},
 	}
 }
