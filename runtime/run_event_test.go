@@ -236,7 +236,8 @@ func TestStoredRunEndsWithAnEvent(t *testing.T) {
 	}
 }
 
-// "cost nothing where nobody may read them; users cannot emit under these names"
+// Events of runs "cost nothing" without a reader: no event is written.
+// "users cannot emit under these names"
 func TestRunEventsAreWrittenForReadersOnly(t *testing.T) {
 	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
 	wait(t, rt, start(t, rt, `{"id":"a","name":"a","loop":{"type":"once"},"steps":[]}`, runtime.StartOptions{}))
@@ -261,4 +262,100 @@ func TestRunEventsAreWrittenForReadersOnly(t *testing.T) {
 	if _, err := rt.Emit(context.Background(), sentinels.Event{Name: "sentinel:deployed"}); err != nil {
 		t.Errorf("a name with two parts: %v", err)
 	}
+}
+
+// A run that waits, is paused or is quarantined does not say so again at each start of the
+// host; what happens to it then does.
+func TestTakeoverRepeatsNoStatus(t *testing.T) {
+	db := newRecordingStore()
+	rt, _ := life(t, db)
+	rt.ExpectRunEvents("sentinel:*:*")
+	id := start(t, rt, `{"id":"w","name":"w","loop":{"type":"once"},"steps":[{"type":"pause","decision":{"prompt":"well?"}}]}`, runtime.StartOptions{})
+	untilStatus(t, rt, id, sentinels.StatusWaiting)
+	for range 2 {
+		db = crashed(t, db, rt)
+		rt, _ = life(t, db)
+		rt.ExpectRunEvents("sentinel:*:*")
+		resumeAll(t, rt)
+		untilStatus(t, rt, id, sentinels.StatusWaiting)
+	}
+	decide(t, rt, id, runtime.Decision{Verdict: "approve", By: "ann"})
+	wait(t, rt, id)
+	want := []string{"sentinel:w:started", "sentinel:w:waiting", "sentinel:w:resumed", "sentinel:w:completed"}
+	if diff := cmp.Diff(want, runEvents(t, rt)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// "a sentinel is never fired by events of its own runs or their descendants": of children,
+// of what a child starts by a command, and of what these fire.
+func TestSpecRunEventsNeverFireTheirCause(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	top := s.saveSteps(t, "top", `{"type":"child","definition":{"name":"kid","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}}`,
+		`"concurrency":"parallel","trigger":{"type":"event","event":"sentinel:*:*"}`)
+	id := startStored(t, s.Runtime, top, runtime.StartOptions{})
+	var kid sentinels.RunID
+	until(t, "the child", func() bool {
+		runs, err := s.Runs(runtime.RunFilter{Parent: id})
+		if err == nil && len(runs) == 1 {
+			kid = runs[0].ID
+		}
+		return kid != ""
+	})
+	until(t, "its iteration", func() bool { hops, _ := s.Chain(kid); return hops == 1 })
+	started, err := s.Start(within(t), decode(t, s.Runtime, `{"id":"helper","name":"helper","steps":[],"loop":{"type":"once"}}`), runtime.StartOptions{Starter: kid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, s.Runtime, started)
+	emit(t, s.Runtime, "go", "")
+	wait(t, s.Runtime, id)
+	// An event of a run that has nothing to do with it comes behind all of those.
+	wait(t, s.Runtime, start(t, s.Runtime, `{"id":"other","name":"other","steps":[],"loop":{"type":"once"}}`, runtime.StartOptions{}))
+	until(t, "the events of the other run", func() bool { return s.info(t, "top", 0).Fired == 2 })
+	all, err := s.Events("sentinel:*:*", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		caused := !strings.HasPrefix(e.Name, "sentinel:other:")
+		if got := strings.Contains(" "+strings.Join(e.Path, " ")+" ", " top "); got != caused && !strings.HasPrefix(e.Name, "sentinel:top:") {
+			t.Errorf("%s has the path %v", e.Name, e.Path)
+		}
+	}
+	if i := s.info(t, "top", 0); i.Fired != 2 || i.Missed != 0 {
+		t.Errorf("fired %d, missed %d; want the two events of the other run", i.Fired, i.Missed)
+	}
+}
+
+// That they "cost nothing" without a reader is measured by BenchmarkRunThreeSteps. Who may
+// read them is known from the definitions, and only as long as these are stored.
+func TestRunEventsFollowDefinitions(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{})
+	written := func() uint64 {
+		before := s.RunEventPosition()
+		wait(t, s.Runtime, start(t, s.Runtime, `{"id":"b","name":"b","loop":{"type":"once"},"steps":[]}`, runtime.StartOptions{}))
+		return s.RunEventPosition() - before
+	}
+	expect := func(when string, want uint64) {
+		t.Helper()
+		if n := written(); n != want {
+			t.Errorf("%s: %d events were written, want %d", when, n, want)
+		}
+	}
+	expect("without a reader", 0)
+	s.saveSteps(t, "x", quick, `"trigger":{"type":"event","event":"sentinel:b:failed"}`)
+	expect("with a reader of another word", 0)
+	s.saveSteps(t, "x", quick, `"trigger":{"type":"event","event":"sentinel:b:completed"}`)
+	expect("with a trigger", 1)
+	s.saveSteps(t, "x", `{"type":"pause","event":"sentinel:*:started"}`, `"trigger":{"type":"manual"}`)
+	expect("with a step", 1)
+	if err := s.Delete(within(t), "x", runtime.AnyRevision); err != nil {
+		t.Fatal(err)
+	}
+	expect("after it was deleted", 0)
+	id := start(t, s.Runtime, `{"id":"w","name":"w","loop":{"type":"once"},"steps":[{"type":"pause","event":"sentinel:b:started"}]}`, runtime.StartOptions{})
+	expect("while an unsaved run waits", 1)
+	wait(t, s.Runtime, id)
+	expect("after its end", 0)
 }

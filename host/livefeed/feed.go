@@ -58,7 +58,7 @@ type Feed struct {
 	dirty   []*index // have new entries, and followers to wake
 
 	runEvents map[string]bool      // patterns of events of runs that were subscribed to
-	expect    func(pattern string) // tells the engine of them; nil before PublishEvents
+	expect    func(pattern string) // informs the engine of them; nil before PublishEvents
 
 	subs int // open subscriptions
 	gaps atomic.Uint64

@@ -78,7 +78,7 @@ func (f *Feed) publish(ctx context.Context, at uint64, next func(context.Context
 	}
 }
 
-// maxRunPatterns bounds the patterns of events of runs that are told apart. Clients can
+// maxRunPatterns bounds the patterns of events of runs that are kept. Clients can
 // subscribe to any.
 const maxRunPatterns = 1000
 

@@ -7,8 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// maxExpected bounds the patterns that are told apart. With more, every name is
-// expected.
+// maxExpected bounds the patterns that are kept. With more, every name is expected.
 const maxExpected = 1000
 
 // Expected are the patterns that readers of a log may have. A log of events that are
