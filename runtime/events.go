@@ -73,7 +73,7 @@ func (rt *Runtime) expectStored(id sentinels.ID) {
 	case s.Deleted:
 		rt.expected.Set(source)
 	default:
-		rt.expected.Set(source, eventlog.RunPatterns(string(s.Definition))...)
+		rt.expected.Set(source, eventlog.RunPatterns(s.Definition)...)
 	}
 }
 

@@ -1,7 +1,7 @@
 package eventlog
 
 import (
-	"strings"
+	"bytes"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -74,29 +74,28 @@ func (x *Expected) Has(name string) bool {
 	return false
 }
 
-// RunPatterns returns the patterns of events of runs that the JSON text of a definition
-// may wait for. A pattern that is made of a variable is unknown, so it stands for any.
-func RunPatterns(text string) []string {
+// RunPatterns returns the patterns of events of runs that the JSON of a definition may
+// wait for. A pattern that is made of a variable is unknown, so it stands for any.
+func RunPatterns(definition []byte) []string {
 	var found []string
-	if strings.Contains(text, `"event":"$`) {
+	if bytes.Contains(definition, []byte(`"event":"$`)) {
 		found = append(found, sentinels.RunEventPrefix+"*:*")
 	}
-	for {
-		_, rest, ok := strings.Cut(text, `"`+sentinels.RunEventPrefix)
+	for rest := definition; ; {
+		_, text, ok := bytes.Cut(rest, []byte(`"`+sentinels.RunEventPrefix))
 		if !ok {
 			return found
 		}
-		name, after, ok := strings.Cut(rest, `"`)
+		name, after, ok := bytes.Cut(text, []byte(`"`))
 		if !ok {
 			return found
 		}
-		text = after
-		id, word, ok := strings.Cut(name, ":")
-		switch {
-		case strings.ContainsAny(name, "$\\"):
+		rest = after
+		switch pattern := sentinels.RunEventPrefix + string(name); {
+		case bytes.ContainsAny(name, `$\`):
 			found = append(found, sentinels.RunEventPrefix+"*:*")
-		case ok && id != "" && word != "" && !strings.Contains(word, ":"):
-			found = append(found, sentinels.RunEventPrefix+name)
+		case sentinels.IsRunEvent(pattern):
+			found = append(found, pattern)
 		}
 	}
 }

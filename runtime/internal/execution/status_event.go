@@ -68,7 +68,7 @@ func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *senti
 // definition, none for nil. Stored definitions are expected anyway, but the run may have
 // another one, or an older revision.
 func (r *liveRun) expect(definition []byte) {
-	r.ex.svc.Expected.Set("run "+string(r.id), eventlog.RunPatterns(string(definition))...)
+	r.ex.svc.Expected.Set("run "+string(r.id), eventlog.RunPatterns(definition)...)
 }
 
 // storedEvent is statusEvent for a record of a run that no process executes.
