@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,26 @@ func IsRunEvent(name string) bool {
 	id, word, more := strings.Cut(rest, ":")
 	return ok && more && id != "" && id != "**" && word != "" && word != "**" && !strings.Contains(word, ":")
 }
+
+// RunEventSchema returns the JSON Schema of the data of events of runs.
+func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
+
+const runEventSchema = `{
+  "type": "object",
+  "properties": {
+    "run": {"type": "string", "description": "Id of the run."},
+    "sentinel": {"type": "string", "description": "Id of its sentinel; parent@address for an inline definition."},
+    "parent": {"type": "string", "description": "Id of the run that started it by a step; absent without one."},
+    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed."},
+    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one."},
+    "error": {"type": "object", "description": "Why it failed, was stopped or timed out: {code, message, hint?, ...}; absent without one."},
+    "iterations": {"type": "integer", "description": "Iterations that it has begun."},
+    "durationMs": {"type": "integer", "description": "Time in which it was executed."},
+    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."}
+  },
+  "required": ["run", "sentinel", "status", "iterations", "durationMs", "usage"],
+  "additionalProperties": false
+}`
 
 // CheckRunPattern returns what is wrong with a pattern of events of runs, "" for none.
 func CheckRunPattern(pattern string) (problem, hint string) {
