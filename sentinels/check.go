@@ -13,9 +13,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Check returns what is probably wrong with a valid definition: warnings, and errors for
-// references that can never have a value ([KindUnknown]), both without line and column;
-// see [Problems.Locate]. known are names of variables that the caller will set.
+// Check returns what is probably wrong with a definition beside the problems of [Inspect]:
+// warnings, and errors for references that can never have a value ([KindUnknown]), both
+// without line and column; see [Problems.Locate]. known are names of variables that the
+// caller will set. Fields of steps whose type is not in types are not checked.
 //
 // A variable is known if it is reserved, an input, one of "variables", the outputTo of
 // any step, the id of a step, or named by a field that is marked as the name of a
@@ -34,7 +35,7 @@ type checker struct {
 	set      map[string]bool   // names that have a value at some time
 	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
 	results  map[string]result // what is known about their values, by variable
-	open     bool              // a step of another plugin may set any variable
+	open     bool              // a step of another plugin, or of unknown type, may set any variable
 	problems Problems
 }
 
@@ -44,7 +45,7 @@ func (c *checker) collect(steps []Step) {
 		if s.OutputTo != "" && s.Parse == "" {
 			c.setResult(s.OutputTo, c.resultOf(s))
 		}
-		if spec, ok := c.types.Lookup(s.Type); ok && spec.Plugin != builtIn {
+		if spec, ok := c.types.Lookup(s.Type); !ok || spec.Plugin != builtIn {
 			c.open = true
 		}
 	})
@@ -98,12 +99,11 @@ func (c *checker) step(s *Step, path string) {
 	c.truthiness(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-		raw := s.Fields[name]
-		mark := ""
-		if spec != nil {
-			mark = spec.Mark(name)
+		if spec == nil {
+			break // the fields mean nothing
 		}
-		switch at := path + "." + name; mark {
+		raw := s.Fields[name]
+		switch at := path + "." + name; spec.Mark(name) {
 		case markExpression:
 			c.expression(at, reference.Text(raw))
 			if spec.hasConditions() {
@@ -209,13 +209,13 @@ func (c *checker) expression(path, source string) {
 // effect says what happens to others.
 func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 	known := slices.Sorted(maps.Keys(c.set))
-	near := Suggest(name, known)
+	near := references(Suggest(name, known))
 	if (hasPath || c.isTypo(name)) && !c.open {
 		hint := `declare it under "inputs" or "variables", or write "$$" for a dollar`
 		if len(near) > 0 {
 			hint = "did you mean " + quotedList(near, " or ") + "?"
 		} else if own := slices.DeleteFunc(known, func(n string) bool { return slices.Contains(Reserved, n) }); len(own) > 0 && len(own) <= 40 {
-			hint = "known: " + strings.Join(own, ", ")
+			hint = "known: " + strings.Join(references(own), ", ")
 		}
 		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("unknown variable $%s", name)})
 		return
@@ -225,6 +225,15 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
 	}
 	c.warn(path, hint, "$%s is never set and %s", name, effect)
+}
+
+// references returns names as they are referred to.
+func references(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = "$" + name
+	}
+	return out
 }
 
 // isTypo reports whether a name is one edit from a known one.

@@ -31,9 +31,9 @@ func TestCheck(t *testing.T) {
 	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:5:31: steps[0].prompt: unknown variable $plces`,
-		"\tdid you mean \"places\"?",
+		"\tdid you mean \"$places\"?",
 		`f.json:6:12: steps[1].check: unknown variable $placs`,
-		"\tdid you mean \"places\"?",
+		"\tdid you mean \"$places\"?",
 		`f.json:6:81: steps[1].then[0].command: $places is in single quotes, where the shell does not expand it`,
 		"\tuse double quotes",
 		`f.json:8:44: steps[3].steps[0].argv: $thing is never set and stays as written`,
