@@ -35,6 +35,8 @@ type checker struct {
 	set      map[string]bool   // names that have a value at some time
 	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
 	results  map[string]result // what is known about their values, by variable
+	inputs   map[string]bool   // of the definition and those around it
+	ids      []string          // of the steps of the definition
 	open     bool              // a step of another plugin, or of unknown type, may set any variable
 	problems Problems
 }
@@ -69,9 +71,19 @@ func (c *checker) definition(d *Definition, prefix string) {
 	for id := range names.kept {
 		c.set[id] = true
 	}
-	for name := range d.Inputs {
-		c.assigned[name] = true
+	inputs := maps.Clone(c.inputs)
+	if inputs == nil {
+		inputs = make(map[string]bool)
 	}
+	for name := range d.Inputs {
+		c.assigned[name], inputs[name] = true, true
+	}
+	c.inputs = inputs
+	d.EachStep(func(_ string, s *Step) {
+		if s.ID != "" {
+			c.ids = append(c.ids, s.ID)
+		}
+	})
 	for name, value := range d.Variables {
 		c.assigned[name] = true
 		if len(reference.Names(value)) > 0 {
@@ -80,7 +92,13 @@ func (c *checker) definition(d *Definition, prefix string) {
 	}
 	c.booleanTexts(d.Inputs)
 	c.collect(d.Steps)
-	c.references(prefix+"loop.max", d.Loop.Max)
+	for _, ref := range reference.In(d.Loop.Max) {
+		if c.set[ref.Name] {
+			c.reference(prefix+"loop.max", ref)
+		} else { // it cannot stay as written
+			c.unknown(prefix+"loop.max", ref.Name, true, "")
+		}
+	}
 	c.steps(d.Steps, prefix+"steps")
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
@@ -184,12 +202,46 @@ func (c *checker) references(path string, raw json.RawMessage) {
 
 // reference reports a reference without a value: for ever, or in the first iteration.
 func (c *checker) reference(path string, ref reference.Reference) {
+	c.member(path, ref)
 	switch {
 	case !c.set[ref.Name]:
 		c.unknown(path, ref.Name, ref.Path != "" && !strings.HasPrefix(ref.Path, "?"), "stays as written")
 	case !c.assigned[ref.Name]:
 		c.warn(path, `set it before, with "variables" or a step of type set`, "$%s has no value here in the first iteration: a later step sets it", ref.Name)
 	}
+}
+
+// runFields are the fields of $run.
+var runFields = []string{"id", "iteration", "sentinel", "workspace"}
+
+// member reports a reference to an input, a step or a field of the run that does not exist.
+func (c *checker) member(path string, ref reference.Reference) {
+	var known []string
+	switch ref.Name {
+	case "inputs":
+		known = slices.Sorted(maps.Keys(c.inputs))
+	case varSteps:
+		known = c.ids
+	case "run":
+		known = runFields
+	default:
+		return
+	}
+	m := namePattern.FindStringSubmatch(ref.String())
+	if m == nil || strings.HasPrefix(m[2], "?") {
+		return
+	}
+	key, ok := stepKey(m[2])
+	if !ok || slices.Contains(known, key) {
+		return
+	}
+	hint := "known: " + strings.Join(known, ", ")
+	if near := Suggest(key, known); len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "?"
+	} else if len(known) == 0 {
+		hint = map[string]string{"inputs": `declare it under "inputs"`, varSteps: `give a step an "id"`}[ref.Name]
+	}
+	c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", ref.Name, key)})
 }
 
 // expression reports the names in a condition that never have a value. A name whose
@@ -320,6 +372,8 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 					c.unknown(path, ref.Name, true, "")
 				}
 			case belongs(ref.Name):
+			case !quoted && slices.Contains(Reserved, ref.Name):
+				c.member(path, ref)
 			case quoted:
 				c.warn(path, "use double quotes", "%s is in single quotes, where the shell does not expand it", ref)
 			case !c.assigned[ref.Name]:
@@ -353,7 +407,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), open: c.open}
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
 	inner.definition(d, "")
 	for _, p := range inner.problems {
 		p.Path = path + "." + p.Path
