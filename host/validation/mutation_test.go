@@ -228,8 +228,15 @@ func (h *harness) run(ctx context.Context, def *sentinels.Definition) (runtime.R
 	return res, nil
 }
 
-// missingPart matches the message about a part that is missing of what validate knows.
-var missingPart = regexp.MustCompile(`\$(inputs|steps|run)\b\S*: \$`)
+// missingPart matches the message about a part that is missing of what validate knows. Its
+// group is the name of an input.
+var missingPart = regexp.MustCompile(`\$(?:inputs\.(\w+)|inputs|steps|run)\b\S*: \$`)
+
+// optional reports whether a start may leave an input without a value.
+func optional(def *sentinels.Definition, name string) bool {
+	in, ok := def.Inputs[name]
+	return ok && in.Default == nil
+}
 
 // known returns the reason of FORMAT F12.1 for which the run of a valid definition failed,
 // "" if it did not fail or for another reason (F12.2). A field with a reference may be
@@ -244,7 +251,7 @@ func known(def *sentinels.Definition, res runtime.Result, err error) string {
 	if res.Status != sentinels.StatusFailed || res.Error.Code != abi.BadFields && res.Error.Code != abi.NotFound {
 		return ""
 	}
-	if m := missingPart.FindStringSubmatch(res.Error.Message); m != nil {
+	if m := missingPart.FindStringSubmatch(res.Error.Message); m != nil && !optional(def, m[1]) {
 		return "a reference that has no value: " + res.Error.Message
 	}
 	if res.Step == "" && def.Loop.Max != nil && reference.Contains(string(def.Loop.Max)) {
