@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -52,6 +53,7 @@ type Host struct {
 	grants   *grant.Store
 	rt       *runtime.Runtime
 	logs     *runLogs
+	warned   sync.Map // names of secrets of triggers, and what was logged of them
 }
 
 // Open opens the state folder and everything around it. When another process
@@ -277,7 +279,7 @@ func (h *Host) secret(name string) (string, bool) {
 		}
 		// A secret that is there and cannot be used is no reason to take another.
 		if abi.CodeOf(err) != abi.NotFound || h.settings.Secrets[name] != (secret.Place{}) {
-			h.opt.Logger.Warn("secret of a trigger", "reason", err)
+			h.warnOfSecret(name, "secret of a trigger cannot be used", err)
 			return "", false
 		}
 	}
@@ -286,9 +288,17 @@ func (h *Host) secret(name string) (string, bool) {
 		return "", false
 	}
 	if err := h.redactor.Register(value); err != nil {
-		h.opt.Logger.Warn("secret cannot be kept out of what is written", "variable", name, "reason", err)
+		h.warnOfSecret(name, "secret cannot be kept out of what is written", err)
 	}
 	return value, true
+}
+
+// warnOfSecret logs what is wrong with a secret once, and again if that changes:
+// triggers ask for their secrets at each request.
+func (h *Host) warnOfSecret(name, message string, reason error) {
+	if before, warned := h.warned.Swap(name, reason.Error()); !warned || before != reason.Error() {
+		h.opt.Logger.Warn(message, "secret", name, "reason", reason)
+	}
 }
 
 // snapshotEvery returns the interval of snapshots as the engine has it: negative is

@@ -36,6 +36,13 @@ func TestSecretsOfTriggers(t *testing.T) {
 			t.Errorf("%s is not kept out of what is written", name)
 		}
 	}
+	for _, name := range []string{"SHORT", "LOST", "BROKEN"} { // asked for at each request, and logged once
+		before := strings.Count(said.String(), "secret="+name+" ")
+		h.secret(name)
+		if n := strings.Count(said.String(), "secret="+name+" "); before != 1 || n != 1 {
+			t.Errorf("%s was logged %d times, then %d: %s", name, before, n, said.String())
+		}
+	}
 	for _, value := range env {
 		if strings.Contains(said.String(), value) {
 			t.Errorf("the log has %q: %s", value, said.String())

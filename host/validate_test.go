@@ -142,6 +142,8 @@ func TestValidateKnows(t *testing.T) {
 			`steps[2].command: unknown command "nope/x" | commands begin with ai/, code/, …`}},
 		{"$refs", `{"definition": {"$ref": "child"}}`, nil},
 		{"a $ref not yet stored ... is a warning", `{"definition": {"$ref": "chidl"}}`, []string{`warning steps[0].definition.$ref: no sentinel "chidl" is stored here | did you mean "child"? Else a run can start when it is stored: sentinel create FILE`}},
+		{"$refs", `{"definition": {"$ref": "$n"}}`, []string{`steps[0].definition.$ref: invalid sentinel id "$n" | the definition in a variable is the value of the field itself: "$n"`}},
+		{"$refs", `{"definition": {"$ref": "My Child"}}`, []string{`steps[0].definition.$ref: invalid sentinel id "My Child" | for example "my-child"`}},
 		{"problems of nested definitions", `{"definition": {"steps": [{"command": "code/reed"}, {"type": "shell"}, ` + llm + `, "tools": ["x/*"]}]}}`, []string{
 			`steps[0].definition.steps[0].command: unknown command "code/reed" | did you mean "code/read"?`,
 			`steps[0].definition.steps[1].command: want command or argv`,

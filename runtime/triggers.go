@@ -57,12 +57,18 @@ func (rt *Runtime) Disarm() { rt.dispatch.Disarm() }
 // Triggers returns the triggers of a sentinel in the order of its definition, or
 // of all sentinels if id is empty. It also works while nothing is armed.
 func (rt *Runtime) Triggers(id sentinels.ID) ([]TriggerInfo, error) {
+	return rt.UpcomingTriggers(id, 0)
+}
+
+// UpcomingTriggers is [Runtime.Triggers] with the next planned times of each schedule, at
+// most n.
+func (rt *Runtime) UpcomingTriggers(id sentinels.ID, n int) ([]TriggerInfo, error) {
 	if id != "" {
 		if _, err := rt.Definition(id); err != nil {
 			return nil, err
 		}
 	}
-	return rt.dispatch.Triggers(id)
+	return rt.dispatch.Triggers(id, n)
 }
 
 // PauseTriggers pauses the triggers of a sentinel, or ends the pause, durably. While

@@ -170,7 +170,11 @@ func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 			}
 		}
 		if s, ok := d.nonEmptyText(ref); ok && !ID(s).Valid() {
-			d.add(ref, KindValue, fmt.Sprintf("for example %q", Slug(s)), "invalid sentinel id %q", s)
+			hint := fmt.Sprintf("for example %q", Slug(s))
+			if reference.IsReference(s) {
+				hint = fmt.Sprintf("the definition in a variable is the value of the field itself: %q", s)
+			}
+			d.add(ref, KindValue, hint, "invalid sentinel id %q", s)
 		}
 		return n.Canonical()
 	}

@@ -31,6 +31,7 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"PUT", "/v1/sentinels/a", `{"name":"A"}`, []string{`If-Match: *`}, "sentinel/update", `{"sentinelId":"a","definition":{"name":"A"}}`},
 		{"DELETE", "/v1/sentinels/a", ``, []string{`If-Match: 4`}, "sentinel/delete", `{"sentinelId":"a","revision":4}`},
 		{"GET", "/v1/sentinels/a/triggers", ``, nil, "sentinel/triggers", `{"sentinelId":"a"}`},
+		{"GET", "/v1/sentinels/a/triggers?next=5", ``, nil, "sentinel/triggers", `{"next":5,"sentinelId":"a"}`},
 		{"GET", "/v1/sentinels/a/steps", ``, nil, "sentinel/step/list", `{"sentinelId":"a"}`},
 		{"POST", "/v1/sentinels/a/steps", `{"index":2,"step":{"command":"x"}}`, nil, "sentinel/step/add", `{"sentinelId":"a","index":2,"step":{"command":"x"}}`},
 		{"POST", "/v1/sentinels/a/steps", `{"index":2,"step":{}}`, []string{`If-Match: "9"`}, "sentinel/step/add", `{"sentinelId":"a","index":2,"step":{},"revision":9}`},

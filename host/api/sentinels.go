@@ -39,6 +39,7 @@ func sentinelRoutes() []Route {
 		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels/{id}/triggers", Name: "listTriggers", Access: AccessToken, Command: "sentinel/triggers",
 			Summary: "Show the triggers of a sentinel, with the time each fires next.",
+			Query:   []Param{{Name: "next", Type: "integer", Summary: "so many planned times of each schedule"}},
 		},
 		{
 			// Inputs may be large: a text to work on, not only a setting.

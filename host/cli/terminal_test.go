@@ -171,6 +171,9 @@ func testTerminalGoesAway(t *testing.T, compiled string) {
 	if !strings.Contains(term.shown(), "sentinel decide ") {
 		t.Error(term.shown())
 	}
+	if regexp.MustCompile(`approve / reject: [^\n]`).MatchString(term.shown()) {
+		t.Errorf("a line is glued to the question:\n%s", term.shown())
+	}
 }
 
 func testLiveLine(t *testing.T, compiled string) {

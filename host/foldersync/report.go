@@ -36,6 +36,16 @@ func (r *Syncer) report(f *file) bool {
 	return true
 }
 
+// logProblems logs the first problem of a file with what to do about it, and how many
+// there are: `sentinel validate` shows them all.
+func (r *Syncer) logProblems(message string, f *file, list sentinels.Problems) {
+	args := []any{"file", f.shown, "problem", list[0].String()}
+	if list[0].Hint != "" {
+		args = append(args, "hint", list[0].Hint)
+	}
+	r.opt.Logger.Warn(message, append(args, "problems", len(list))...)
+}
+
 // reportAll passes on what is new and makes it what is shown, as a copy: readers
 // never wait for a batch, and see the files as they were between two.
 func (r *Syncer) reportAll() {

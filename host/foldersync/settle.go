@@ -155,8 +155,8 @@ func (r *Syncer) judge(one *reading) bool {
 		return false
 	case len(one.problems) > 0:
 		f.missing = time.Time{}
-		if f.state != Invalid || len(f.problems) == 0 {
-			r.opt.Logger.Warn("file has problems; what it said before stays live", "file", f.shown, "problem", one.problems[0].String(), "problems", len(one.problems))
+		if f.state != Invalid || f.problems.Error() != one.problems.Error() {
+			r.logProblems("file has problems; what it said before stays live", f, one.problems)
 		}
 		f.invalid(one.problems...)
 		return false
@@ -250,7 +250,7 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		return
 	}
 	if len(one.older) > 0 && len(f.problems) == 0 {
-		r.opt.Logger.Warn("definition of a file has problems; it cannot be executed as it is", "file", f.shown, "problem", one.older[0].String(), "problems", len(one.older))
+		r.logProblems("definition of a file has problems; it cannot be executed as it is", f, one.older)
 	}
 	f.state, f.problems, f.lost, f.failing = Live, one.older, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}

@@ -5,14 +5,15 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 )
 
-// observer passes the engine's reports to the live feed, the metrics and the
-// traces, and to the observer of the options. None of them may block.
+// observer passes the engine's reports to the live feed, the metrics, the log and
+// the traces, and to the observer of the options. None of them may block.
 func (s *Server) observer() runtime.Observer {
 	feed, next := s.feed.Observer(), s.opt.Host.Observer
 	return runtime.Observer{
 		Progress: func(p runtime.Progress) {
 			feed.Progress(p)
 			s.metrics.Progress(p)
+			s.activity.progress(p)
 			if s.tracer != nil {
 				s.tracer.Progress(p)
 			}
@@ -41,6 +42,7 @@ func (s *Server) observer() runtime.Observer {
 		Trigger: func(f runtime.TriggerFired) {
 			feed.Trigger(f)
 			s.metrics.Trigger(f.Type, string(f.Outcome))
+			s.activity.fired(f)
 			if next.Trigger != nil {
 				next.Trigger(f)
 			}

@@ -36,16 +36,17 @@ import (
 // Run may be called once. All other methods are safe for concurrent use. Close
 // may be called more than once, and ends an active Run.
 type Server struct {
-	opt     Options
-	log     *slog.Logger
-	host    *host.Host
-	feed    *livefeed.Feed
-	sockets *livefeed.Sockets
-	metrics *metrics.Metrics
-	tracer  *tracing.Tracer // nil unless tracing is configured
-	folder  *foldersync.Syncer
-	api     *api.API
-	state   state
+	opt      Options
+	log      *slog.Logger
+	host     *host.Host
+	feed     *livefeed.Feed
+	sockets  *livefeed.Sockets
+	metrics  *metrics.Metrics
+	activity activityLog
+	tracer   *tracing.Tracer // nil unless tracing is configured
+	folder   *foldersync.Syncer
+	api      *api.API
+	state    state
 
 	socketMu sync.Mutex
 	socket   *control.Server // nil until there is disk space for it, and once it is closed
@@ -100,6 +101,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.log = s.host.Logger() // without secrets
+	s.activity.open(s.log)
 	if s.folder, err = s.openFolder(); err != nil {
 		return err
 	}
@@ -206,6 +208,7 @@ func (s *Server) Close() error {
 		if s.host != nil {
 			errs = append(errs, s.host.Close())
 		}
+		s.activity.close()
 		if s.tracer != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 			errs = append(errs, s.tracer.Close(ctx))

@@ -103,7 +103,7 @@ func (v *check) absent(path string, s *sentinels.Step) {
 			continue
 		}
 		id := sentinels.RefOf(s.Fields[mark.Path])
-		if id == "" || id == v.definition.ID {
+		if !id.Valid() || id == v.definition.ID { // an invalid one is an error already
 			continue
 		}
 		if near, stored := v.Stored(id); !stored {

@@ -22,7 +22,8 @@ type Info struct {
 	// Problem is the reason why it is not armed, or why its newest firing could not be used.
 	Problem string `json:"problem,omitempty"`
 
-	Next        time.Time        `json:"next,omitzero"` // the planned time; zero without a schedule, and while it is paused
+	Next        time.Time        `json:"next,omitzero"`      // the planned time, in the zone of the schedule; zero without one, and while it is paused
+	Upcoming    []time.Time      `json:"upcoming,omitempty"` // as many planned times as were asked for, Next is the first
 	LastFire    time.Time        `json:"lastFire,omitzero"`
 	LastOutcome triggers.Outcome `json:"lastOutcome,omitempty"`
 	LastReason  string           `json:"lastReason,omitempty"`

@@ -139,8 +139,20 @@ func (a *armed) sleep(ctx context.Context) bool {
 	return true
 }
 
-// Next returns when the schedule fires next, including jitter.
+// Next returns when the schedule fires next, including jitter, in the zone of the
+// schedule.
 func (a *armed) Next(now time.Time) time.Time {
+	next := a.next(now)
+	if next.IsZero() {
+		return next
+	}
+	if c, ok := a.plan.(*calendar); ok {
+		return next.In(c.zone)
+	}
+	return next.Local()
+}
+
+func (a *armed) next(now time.Time) time.Time {
 	a.mu.Lock()
 	base := a.base
 	a.mu.Unlock()

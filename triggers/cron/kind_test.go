@@ -359,3 +359,28 @@ func TestNextWithoutRun(t *testing.T) {
 		t.Errorf("next is %s", got)
 	}
 }
+
+// TestNextInZone: planned times follow each other by Next, with jitter too, and are in the
+// zone of the schedule, so that they show the times that its author wrote.
+func TestNextInZone(t *testing.T) {
+	h, from := new(fakeHost), time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		options string
+		jitter  time.Duration
+	}{{`{"timeZone":"Europe/Berlin"}`, 0}, {`{"timeZone":"Europe/Berlin","jitterMs":600000}`, 10 * time.Minute}} {
+		at := from
+		for _, planned := range []string{"2026-03-28T09:00:00+01:00", "2026-03-29T09:00:00+02:00", "2026-03-30T09:00:00+02:00"} {
+			want, err := time.Parse(time.RFC3339, planned)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = h.arm(t, "0 9 * * *", tt.options).(triggers.Planner).Next(at)
+			if d := at.Sub(want); d < 0 || d > tt.jitter || at.Hour() != 9 || at.Location().String() != "Europe/Berlin" {
+				t.Errorf("%s: %s, want %s", tt.options, at, planned)
+			}
+		}
+	}
+	if at := h.arm(t, "@every 1h", `{}`).(triggers.Planner).Next(from); at.Location() != time.Local {
+		t.Errorf("%s is not in the zone of the host", at)
+	}
+}

@@ -9,12 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
-	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/control"
@@ -198,7 +196,7 @@ func (a *App) dial(ctx context.Context) (*Session, error) {
 			return nil, err
 		}
 		if named {
-			a.sayThrough("through the server at " + c.URL())
+			a.reportThrough("through the server at " + c.URL())
 			return &Session{Engine: c, Owner: control.Info{Serves: true, AcceptsRuns: true}, ByURL: true}, nil
 		}
 	}
@@ -210,23 +208,22 @@ func (a *App) dial(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case info.Serves:
-		a.sayThrough("through the server, process " + strconv.Itoa(info.PID))
-	case a.Flags.Verbose:
-		a.Info("process %d has the store and answers", info.PID)
+	if info.Serves {
+		a.reportThrough(fmt.Sprintf("through the server, process %d", info.PID))
+	} else {
+		a.reportThrough(fmt.Sprintf("process %d has the store and answers", info.PID))
 	}
 	return &Session{Engine: client.Local(a.State()), Owner: info}, nil
 }
 
-// sayThrough reports once that another process answers: otherwise a user who forgot
-// the server would not understand the output.
-func (a *App) sayThrough(text string) {
-	if a.through || a.Flags.Quiet || a.Flags.Output != output.FormatTable {
+// reportThrough reports with -v, once, that another process answers. Without -v it would
+// be a line beside every command of a user who has a server.
+func (a *App) reportThrough(text string) {
+	if !a.Flags.Verbose || a.through {
 		return
 	}
 	a.through = true
-	a.PrintErr("%s\n", a.Paint.Dim(output.Escape(text)))
+	a.Info("%s", text)
 }
 
 // open opens the store in this process.

@@ -74,7 +74,7 @@ func (a verbs) revisions(ctx context.Context, s *app.Session, params map[string]
 		case why == "" && r.Origin != "":
 			why = p.Dim("from " + output.Clip(a.Relative(r.Origin), 75))
 		}
-		rows = append(rows, output.Row{output.Number(r.Revision), output.Escape(r.SavedAt.Local().Format(time.DateTime)), output.Clip(r.By, 40), why})
+		rows = append(rows, output.Row{output.Number(r.Revision), output.LocalTime(r.SavedAt), output.Clip(r.By, 40), why})
 	}
 	return a.Table(rows)
 }

@@ -104,7 +104,7 @@ func (a verbs) showEvents(events []json.RawMessage) error {
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return fmt.Errorf("read event: %w", err)
 		}
-		rows = append(rows, output.Row{output.Escape(e.Time.Local().Format(time.DateTime)), output.Escape(e.Name + e.Event), output.Clip(e.Source, 40), output.ClipJSON(e.Data, 80)})
+		rows = append(rows, output.Row{output.LocalTime(e.Time), output.Escape(e.Name + e.Event), output.Clip(e.Source, 40), output.ClipJSON(e.Data, 80)})
 	}
 	if len(events) == 0 {
 		a.Info("no event")

@@ -257,6 +257,8 @@ func reason(r runtime.RunInfo) string {
 		return r.Error.Message
 	case r.Reason != "":
 		return r.Reason
+	case r.Status == sentinels.StatusWaiting && !r.Live: // and no decision is pending
+		return "decided; it continues when it is resumed"
 	case !r.Status.Final() && !r.Live:
 		return "no process executes it"
 	}

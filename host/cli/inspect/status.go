@@ -45,7 +45,7 @@ func (a verbs) statusOf(ctx context.Context, s *app.Session, word string) error 
 	var list []runtime.TriggerInfo
 	if a.Stored(ctx, s, word) {
 		var failed error
-		if list, failed = a.triggersOf(ctx, s, sentinels.ID(word)); failed != nil {
+		if list, failed = a.triggersOf(ctx, s, sentinels.ID(word), 0); failed != nil {
 			return failed
 		}
 	}
@@ -119,9 +119,9 @@ func (a verbs) showRun(r runtime.RunInfo) error {
 	add("spent", string(output.Spent(r.Usage)))
 	add("workspace", r.Workspace)
 	add("parent", string(r.Parent))
-	add("started", r.CreatedAt.Local().Format(time.DateTime))
+	add("started", string(output.LocalTime(r.CreatedAt)))
 	if !r.EndedAt.IsZero() {
-		add("ended", r.EndedAt.Local().Format(time.DateTime))
+		add("ended", string(output.LocalTime(r.EndedAt)))
 	}
 	if err := a.Table(rows); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (a verbs) showRun(r runtime.RunInfo) error {
 
 // nextAttempt describes until when a step waits, and why.
 func (a verbs) nextAttempt(w runtime.RetryWait) termtext.Text {
-	text := termtext.Sprintf("step %s at %s", w.Step, w.At.Local().Format(time.DateTime))
+	text := termtext.Sprintf("step %s at %s", w.Step, output.LocalTime(w.At))
 	if wait := w.At.Sub(a.Env.Now()); wait > 0 {
 		text += termtext.Sprintf(", in %s", output.Duration(wait.Round(time.Second)))
 	}

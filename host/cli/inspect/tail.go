@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -144,6 +143,6 @@ func (t *tail) show(raw json.RawMessage) error {
 		return t.app.WriteLine(raw)
 	}
 	p := t.app.PaintOut
-	parts := output.Row{p.Dim(output.Escape(e.Time.Local().Format(time.TimeOnly))), p.Strong(output.Escape(e.Name)), p.Dim(output.Clip(e.Source, 40)), output.ClipJSON(e.Data, 200)}
+	parts := output.Row{p.Dim(output.LocalClock(e.Time)), p.Strong(output.Escape(e.Name)), p.Dim(output.Clip(e.Source, 40)), output.ClipJSON(e.Data, 200)}
 	return t.app.Out.Printf("%s\n", termtext.Text(strings.TrimRight(string(termtext.Join(parts, "  ")), " ")))
 }

@@ -78,7 +78,7 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 	p := a.PaintOut
 	b.Printf("%s  run %s  %s\n", p.Strong(output.Escape(tr.Run.Sentinel)), tr.Run.ID, output.Status(p, tr.Run.Status))
 	for _, it := range tr.Iterations {
-		b.Printf("%s  %s", p.Strong(termtext.Sprintf("iteration %d", it.Number)), p.Dim(output.Escape(it.Start.Local().Format("15:04:05"))))
+		b.Printf("%s  %s", p.Strong(termtext.Sprintf("iteration %d", it.Number)), p.Dim(output.LocalClock(it.Start)))
 		if it.Revision > 0 {
 			b.Printf("  revision %d", it.Revision)
 		}

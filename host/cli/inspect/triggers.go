@@ -14,37 +14,41 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // triggersCommand shows what would start sentinels. What they count is kept in the
 // store, so it can be seen without a server, but nothing fires then.
 func (a verbs) triggersCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "triggers [NAME]", Short: "Show what triggers wait for, and the outcomes of their firings",
+	var next int
+	c := &cobra.Command{
+		Use: "triggers [FILE|NAME]", Short: "Show what triggers wait for, and the outcomes of their firings",
+		Long: "Without a server the triggers of files that are not stored yet are shown too.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if cmd.Flags().Changed("next") && (next < 1 || next > 100) {
+				return app.NewUsageError(fmt.Sprintf("--next %d is not between 1 and 100", next), "")
+			}
 			s, err := a.Connect(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
 			defer a.CloseSession(s, &err)
-			id := sentinels.ID("")
-			if len(args) > 0 {
-				id = sentinels.ID(args[0])
-			}
-			list, err := a.triggersOf(cmd.Context(), s, id)
+			list, err := a.allTriggers(cmd.Context(), s, strings.Join(args, ""), next)
 			if err != nil {
 				return err
 			}
 			return a.showTriggers(s, list)
 		},
 	}
+	c.Flags().IntVar(&next, "next", 0, "show so many of the next times of each schedule")
+	return c
 }
 
-// triggersOf asks for the triggers of a sentinel, or of all with "". They come in
-// the order of the definitions.
-func (a verbs) triggersOf(ctx context.Context, s *app.Session, id sentinels.ID) ([]runtime.TriggerInfo, error) {
+// triggersOf asks for the triggers of a sentinel, or of all with "", with as many planned
+// times as next says. They come in the order of the definitions.
+func (a verbs) triggersOf(ctx context.Context, s *app.Session, id sentinels.ID, next int) ([]runtime.TriggerInfo, error) {
 	var out struct {
 		Triggers []runtime.TriggerInfo `json:"triggers"`
 	}
@@ -52,12 +56,72 @@ func (a verbs) triggersOf(ctx context.Context, s *app.Session, id sentinels.ID) 
 	if id != "" {
 		params["sentinelId"] = id
 	}
+	if next > 0 {
+		params["next"] = next
+	}
 	err := s.Call(ctx, "sentinel/triggers", params, &out)
 	return out.Triggers, err
 }
 
-// showTriggers writes a trigger a line. Counts are exact and survive restarts, so
-// they are shown whether or not anything fires now.
+// allTriggers returns the triggers of a file, of a name, or of all with "". A server
+// stores the files of its folder; without one, those that are not stored yet count too.
+func (a verbs) allTriggers(ctx context.Context, s *app.Session, word string, next int) ([]runtime.TriggerInfo, error) {
+	file := func(l app.ListedSentinel) ([]runtime.TriggerInfo, error) {
+		return a.fileTriggers(ctx, next, []app.ListedSentinel{l})
+	}
+	if word != "" && a.IsFile(word) {
+		return file(app.ListedSentinel{File: word})
+	}
+	list, err := a.triggersOf(ctx, s, sentinels.ID(word), next)
+	switch {
+	case s.Serves() || err == nil && word != "":
+		return list, err
+	case word != "" && abi.CodeOf(err) == abi.NotFound:
+		if src, fault := a.ReadSource(word); src == nil || fault != nil {
+			return nil, err
+		}
+		return file(app.ListedSentinel{File: word})
+	case err != nil:
+		return nil, err
+	}
+	var stored app.Listed
+	if err := s.Call(ctx, "sentinel/list", map[string]any{"only": "sentinels"}, &stored); err != nil {
+		return nil, err
+	}
+	more, err := a.fileTriggers(ctx, next, a.withFiles(stored.Sentinels, "")[len(stored.Sentinels):])
+	return append(list, more...), err
+}
+
+// fileTriggers returns the triggers of files that are not stored, as if they were stored
+// now. Of several, one with problems is shown with its problem.
+func (a verbs) fileTriggers(ctx context.Context, next int, files []app.ListedSentinel) (list []runtime.TriggerInfo, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	s, err := a.Scratch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer a.CloseSession(s, &err)
+	for _, l := range files {
+		src, err := a.ReadSource(l.File)
+		if err == nil {
+			err = app.NameFile(app.Invalid(s.Call(ctx, "sentinel/create", map[string]any{"definition": string(src.Text)}, nil)), src)
+		}
+		switch {
+		case err != nil && len(files) == 1 && l.SentinelID == "":
+			return nil, err
+		case err != nil:
+			list = append(list, runtime.TriggerInfo{Sentinel: l.SentinelID, Index: -1, Problem: cmp.Or(l.Problem, err.Error())})
+		}
+	}
+	found, err := a.triggersOf(ctx, s, "", next)
+	return append(found, list...), err
+}
+
+// showTriggers writes a trigger a line, and each further planned time on one below it.
+// Counts are exact and survive restarts, so they are shown whether or not anything fires
+// now.
 func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 	if done, err := app.WriteItems(a.App, list, list); done {
 		return err
@@ -69,13 +133,19 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 	p := a.PaintOut
 	rows := []output.Row{output.Head(p, "SENTINEL", "TRIGGER", "WAITS FOR", "STATE", "NEXT", "LAST", "FIRES", "")}
 	for _, t := range list {
-		last := termtext.Text("")
+		last, next := termtext.Text(""), a.when(t.Next)
 		if !t.LastFire.IsZero() {
 			last = output.Ago(a.Env.Now(), t.LastFire)
 		}
+		if len(t.Upcoming) > 0 {
+			next = output.Time(t.Upcoming[0])
+		}
 		rows = append(rows, output.Row{
-			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), a.when(t.Next), last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Problem, t.LastReason), 70)),
+			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Problem, t.LastReason), 70)),
 		})
+		for i := 1; i < len(t.Upcoming); i++ {
+			rows = append(rows, output.Row{"", "", "", "", output.Time(t.Upcoming[i])})
+		}
 	}
 	if err := a.Table(rows); err != nil {
 		return err
@@ -101,17 +171,13 @@ func (a verbs) armed(t runtime.TriggerInfo) termtext.Text {
 	return p.Dim("off")
 }
 
-// when is a planned time as a person reads it: the day is left out when it is
+// when is a planned time in the zone of its schedule; the day is left out when it is
 // today's.
 func (a verbs) when(t time.Time) termtext.Text {
 	if t.IsZero() {
 		return ""
 	}
-	local, now := t.Local(), a.Env.Now().Local()
-	if local.YearDay() == now.YearDay() && local.Year() == now.Year() {
-		return output.Escape(local.Format(time.TimeOnly))
-	}
-	return output.Escape(local.Format("2006-01-02 15:04"))
+	return output.Soon(a.Env.Now(), t)
 }
 
 // fires counts the outcomes of firings, without those that are 0. The parts

@@ -2,7 +2,6 @@ package operations
 
 import (
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ func (a verbs) listSnapshots() error {
 	rows := []output.Row{output.Head(a.PaintOut, "SNAPSHOT", "TAKEN", "WHY", "BYTES")}
 	for _, s := range list {
 		// The bare name is what --from takes.
-		rows = append(rows, output.Row{output.Escape(filepath.Base(s.Path)), output.Escape(s.Taken.Local().Format(time.DateTime)), output.Escape(s.Why), output.Grouped(s.Bytes)})
+		rows = append(rows, output.Row{output.Escape(filepath.Base(s.Path)), output.LocalTime(s.Taken), output.Escape(s.Why), output.Grouped(s.Bytes)})
 	}
 	return a.Table(rows)
 }

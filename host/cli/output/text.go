@@ -92,6 +92,33 @@ func Ago(now, t time.Time) termtext.Text {
 	}
 }
 
+// Time formats a time with its day and zone, in the zone of t.
+func Time(t time.Time) termtext.Text { return WithZone(t, time.DateTime) }
+
+// LocalTime is Time in the zone of this host.
+func LocalTime(t time.Time) termtext.Text { return Time(t.Local()) }
+
+// LocalClock formats the time of day and the zone of this host.
+func LocalClock(t time.Time) termtext.Text { return WithZone(t.Local(), time.TimeOnly) }
+
+// WithZone formats a time and adds the name of the zone, or its offset where a time that was read from JSON
+// has no more than that.
+func WithZone(t time.Time, layout string) termtext.Text {
+	zone := "MST"
+	if name, _ := t.Zone(); name == "" || name[0] == '+' || name[0] == '-' {
+		zone = "-07:00"
+	}
+	return Escape(t.Format(layout + " " + zone))
+}
+
+// Soon formats a planned time: the day is left out if it is that of now, in the zone of t.
+func Soon(now, t time.Time) termtext.Text {
+	if now = now.In(t.Location()); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return WithZone(t, time.TimeOnly)
+	}
+	return WithZone(t, "2006-01-02 15:04")
+}
+
 // Number formats n for a cell of a table.
 func Number(n int) termtext.Text { return termtext.Text(strconv.Itoa(n)) }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 func TestDuration(t *testing.T) {
@@ -59,5 +60,26 @@ func TestTable(t *testing.T) {
 	want := "A      LONG HEAD\n\x1b[32mgreen\x1b[0m  x\ny\n"
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTimes: each time names its zone, or its offset where it has no name, and a planned
+// time has its day unless that is today in its zone.
+func TestTimes(t *testing.T) {
+	at := time.Date(2026, 11, 24, 8, 5, 0, 0, time.UTC)
+	offset := time.FixedZone("", 3600) // as JSON has it
+	named := time.FixedZone("CET", 3600)
+	now := time.Date(2026, 11, 23, 23, 30, 0, 0, time.UTC) // the 24th at +01:00
+	for _, tt := range []struct{ got, want termtext.Text }{
+		{output.Time(at), "2026-11-24 08:05:00 UTC"},
+		{output.Time(at.In(offset)), "2026-11-24 09:05:00 +01:00"},
+		{output.Time(at.In(named)), "2026-11-24 09:05:00 CET"},
+		{output.Time(at.In(time.FixedZone("-03", -3*3600))), "2026-11-24 05:05:00 -03:00"},
+		{output.Soon(now, at), "2026-11-24 08:05 UTC"},
+		{output.Soon(now, at.In(offset)), "09:05:00 +01:00"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
 	}
 }

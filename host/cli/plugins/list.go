@@ -104,7 +104,7 @@ func (a verbs) aboutPlugin(b *output.Page, p hostplugin.Listed) {
 		if v.Denied {
 			word = "denied"
 		}
-		line := fmt.Sprintf("%s by %s at %s", word, v.By, v.At.Local().Format("2006-01-02 15:04"))
+		line := fmt.Sprintf("%s by %s at %s", word, v.By, output.WithZone(v.At.Local(), "2006-01-02 15:04"))
 		switch {
 		case v.Seal == grant.Bad:
 			line += ", elsewhere or edited since: it does not count here"

@@ -39,8 +39,8 @@ func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 		return
 	}
 	if f.prompt != nil && f.prompt.run == run && !f.open(ctx, *f.prompt) {
-		f.app.Info("\nthe decision was made elsewhere")
-		f.endPrompt()
+		f.endPrompt(false)
+		f.message("the decision was made elsewhere")
 	}
 	f.askNext(ctx)
 }
@@ -97,10 +97,14 @@ func (a verbs) question(p prompt) {
 	a.PrintErr("%s: ", strings.Join(p.decision.Choices, " / "))
 }
 
-// endPrompt gives the terminal back to the view.
-func (f *follower) endPrompt() {
+// endPrompt gives the terminal back to the view. Unless the user typed a line, the
+// cursor is still behind the question.
+func (f *follower) endPrompt(typed bool) {
 	if f.prompt != nil {
 		f.prompt = nil
+		if !typed {
+			f.app.PrintErr("\n")
+		}
 		f.view.hold(false)
 	}
 }
@@ -111,7 +115,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 	p := f.prompt
 	if !ok { // standard input has ended: continue without it
 		f.app.StdinClosed = true
-		f.endPrompt()
+		f.endPrompt(false)
 		return
 	}
 	d, err := decisionOf(line, p.decision)
@@ -126,7 +130,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 			return
 		}
 	}
-	f.endPrompt()
+	f.endPrompt(true)
 	f.askNext(ctx)
 }
 

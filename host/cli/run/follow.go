@@ -53,7 +53,7 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
 	defer cancel(nil)
-	defer f.endPrompt()
+	defer f.endPrompt(false)
 	ended := make(chan outcome, 1)
 	failed := make(chan error, 2)
 	helpers.Go(func() {
@@ -100,7 +100,7 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 			f.message(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", output.ShortID(f.id)))
 		case <-interrupt:
 			interrupt = nil
-			f.endPrompt()
+			f.endPrompt(false)
 			f.message(fmt.Sprintf("stopping run %s; a second Ctrl-C ends at once", output.ShortID(f.id)))
 			helpers.Go(func() {
 				if err := f.stopAll(ctx); err != nil {
@@ -117,10 +117,18 @@ func (f *follower) follow(ctx, stop context.Context) (outcome, error) {
 	}
 }
 
-// message prints a line between what the view shows.
+// message prints a line between what the view shows. A question that is on the terminal
+// is asked again below it.
 func (f *follower) message(text string) {
+	if f.prompt != nil {
+		f.app.PrintErr("\n")
+	}
 	f.view.hold(true)
 	f.app.Info("%s", text)
+	if f.prompt != nil {
+		f.app.question(*f.prompt)
+		return
+	}
 	f.view.hold(false)
 }
 

@@ -174,7 +174,7 @@ func (a verbs) logShower(id sentinels.RunID) func(loggedEvent) error {
 	}
 	l := lines{app: a, paint: a.PaintOut, root: id}
 	at := func(e loggedEvent) termtext.Text {
-		return a.PaintOut.Dim(output.Escape(e.Time.Local().Format("15:04:05.000")))
+		return a.PaintOut.Dim(output.WithZone(e.Time.Local(), "15:04:05.000"))
 	}
 	return func(e loggedEvent) error {
 		for _, s := range l.of(e.Progress) {

@@ -72,40 +72,52 @@ func (a verbs) resultTable(r runtime.Result) error {
 	if err := a.Out.Printf("%s\n", termtext.Join(parts, "  ")); err != nil {
 		return err
 	}
+	type shown struct{ reference, value termtext.Text }
+	var list []shown
 	width := 0
-	for name := range r.Variables {
-		width = max(width, output.Width(output.Escape(name)))
+	for _, name := range output.SortedKeys(r.Variables) {
+		field, value := gist(r.Variables[name])
+		list = append(list, shown{output.Escape("$" + name + field), value})
+		width = max(width, output.Width(list[len(list)-1].reference))
 	}
 	limit := math.MaxInt
 	if a.Env.StdoutTerminal {
 		limit = max(20, a.Env.Width()-width-4)
 	}
 	var rows []output.Row
-	for _, name := range output.SortedKeys(r.Variables) {
-		rows = append(rows, output.Row{"  " + p.Dim(output.Escape(name)), output.Cut(gist(r.Variables[name]), limit)})
+	for _, v := range list {
+		rows = append(rows, output.Row{"  " + p.Dim(v.reference), output.Cut(v.value, limit)})
 	}
 	return a.Table(rows)
 }
 
-// gist is what a person wants to know of a value: the text of one that has a
-// text, such as a model's reply or a program's output, else its JSON. -o json
-// has all of it.
-func gist(value json.RawMessage) termtext.Text {
+// gist is what a person wants to know of a value, and the field that has it, as a
+// definition would write it: of a program's output the JSON or the text, of a model's
+// reply the text, else the value itself. -o json has all of it.
+func gist(value json.RawMessage) (field string, shown termtext.Text) {
 	var text string
-	var fields struct{ Text, Output string }
+	var fields struct {
+		Text, Output string
+		JSON         json.RawMessage
+	}
+	isText := json.Unmarshal(value, &text) == nil
 	switch {
-	case json.Unmarshal(value, &text) == nil:
-	case json.Unmarshal(value, &fields) == nil && fields.Text != "":
-		text = fields.Text
+	case isText:
+	case json.Unmarshal(value, &fields) != nil:
+		return "", output.JSONText(value)
+	case len(fields.JSON) > 0 && fields.Text != "":
+		return ".json", output.JSONText(fields.JSON)
+	case fields.Text != "":
+		field, text = ".text", fields.Text
 	case fields.Output != "":
-		text = fields.Output
+		field, text = ".output", fields.Output
 	default:
-		return output.Escape(string(termtext.JSON(value)))
+		return "", output.JSONText(value)
 	}
 	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
 	first = strings.Join(strings.Fields(first), " ")
 	if more {
 		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
 	}
-	return output.Escape(first)
+	return field, output.Escape(first)
 }

@@ -12,6 +12,7 @@ import (
 
 type triggersIn struct {
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"id of the sentinel; all if not given"`
+	Next       int    `json:"next,omitempty" jsonschema:"so many planned times of each schedule, in upcoming" minimum:"1" maximum:"100"`
 }
 
 type triggersOut struct {
@@ -26,7 +27,7 @@ func (f family) triggers(_ context.Context, _ *command.Call, in triggersIn) (tri
 			return triggersOut{}, err
 		}
 	}
-	list, err := f.rt.Triggers(sentinels.ID(in.SentinelID))
+	list, err := f.rt.UpcomingTriggers(sentinels.ID(in.SentinelID), in.Next)
 	if list == nil {
 		list = []runtime.TriggerInfo{}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // The overlap policy of a sentinel depends on its active runs: started in any way,
@@ -26,7 +27,7 @@ func (d *Dispatcher) findRuns() error {
 		// final, or RunEnded comes after this and removes the run again.
 		r, err := d.opt.Runs.Run(id)
 		if err == nil && !r.Child && !r.Status.Final() {
-			d.note(r.Sentinel, id)
+			d.note(r.Sentinel, id, true)
 		}
 		d.mu.Unlock()
 		if err != nil && abi.CodeOf(err) != abi.NotFound {
@@ -36,12 +37,15 @@ func (d *Dispatcher) findRuns() error {
 	return nil
 }
 
-// note counts a run as active. The caller holds mu.
-func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID) {
+// note counts a run as active. inherited is whether an earlier process began it. The
+// caller holds mu.
+func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID, inherited bool) {
 	if d.active[id] == nil {
-		d.active[id] = map[sentinels.RunID]struct{}{}
+		d.active[id] = map[sentinels.RunID]bool{}
 	}
-	d.active[id][run] = struct{}{}
+	if _, known := d.active[id][run]; !known { // arming again finds runs of this process too
+		d.active[id][run] = inherited
+	}
 }
 
 // RunStarted counts a run as active. Child runs are part of their parent's run and
@@ -49,7 +53,7 @@ func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID) {
 func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.note(id, run)
+	d.note(id, run, false)
 }
 
 // RunEnded is called once the end of a run is durable. It may be called for runs
@@ -81,11 +85,36 @@ func (d *Dispatcher) activeRuns(id sentinels.ID) []sentinels.RunID {
 	return out
 }
 
-// describe says in words that a run is active.
-func (d *Dispatcher) describe(id sentinels.RunID) string {
-	r, err := d.opt.Runs.Run(id)
-	if err != nil {
-		return fmt.Sprintf("run %s is active", id)
+// describe returns why the policy skip does not start a firing now: the oldest active
+// run. until is not empty if the firing waits for the active runs instead of being
+// skipped:
+//
+//   - Their ends are decided and only not durable yet. To a user they have ended, so
+//     they are no reason to skip.
+//   - An earlier process began them, and what the firing reports happened before this
+//     process opened the store. The restart that interrupted the runs is what made the
+//     firing late.
+func (d *Dispatcher) describe(id sentinels.ID, f triggers.Firing, active []sentinels.RunID) (reason, until string) {
+	for _, run := range active {
+		r, err := d.opt.Runs.Run(run)
+		if err == nil && r.Status.Final() {
+			continue
+		}
+		reason = fmt.Sprintf("run %s is active", run)
+		if err == nil {
+			reason = fmt.Sprintf("run %s is %s", run, r.Status)
+		}
+		if f.At.Before(d.opened) && d.inherited(id, active) {
+			until = reason + "; it began before the restart that made the firing late"
+		}
+		return reason, until
 	}
-	return fmt.Sprintf("run %s is %s", id, r.Status)
+	return "", fmt.Sprintf("run %s is ending", active[0])
+}
+
+// inherited reports whether earlier processes began all of these active runs.
+func (d *Dispatcher) inherited(id sentinels.ID, active []sentinels.RunID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.ContainsFunc(active, func(run sentinels.RunID) bool { return !d.active[id][run] })
 }

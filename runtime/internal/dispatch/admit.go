@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -137,14 +138,18 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	case policy == sentinels.OverlapSkip:
 		reason := "earlier firings are queued"
 		if len(active) > 0 {
-			reason = s.d.describe(active[0])
+			why, until := s.d.describe(s.id, f, active)
+			if until != "" && len(s.queue) == 0 {
+				return dec.enqueue(f, false, until)
+			}
+			reason = cmp.Or(why, reason)
 		}
 		if err := dec.remember(f, keyRecord{Outcome: triggers.Skipped}); err != nil {
 			return triggers.Admission{}, nil, err
 		}
 		return dec.settle(triggers.Skipped, "", reason, f)
 	case policy == sentinels.OverlapRestart:
-		return dec.enqueue(f, true)
+		return dec.enqueue(f, true, "the active run is stopped for it")
 	}
-	return dec.enqueue(f, false)
+	return dec.enqueue(f, false, "a run is active")
 }

@@ -27,10 +27,11 @@ import (
 // holder stops waiting once Disarm or Close needs it. Goroutines are started by
 // spawn, and Disarm waits for them.
 type Dispatcher struct {
-	opt  Options
-	log  *slog.Logger
-	base context.Context // ends with Close
-	end  context.CancelCauseFunc
+	opt    Options
+	log    *slog.Logger
+	opened time.Time       // what happened before is late
+	base   context.Context // ends with Close
+	end    context.CancelCauseFunc
 
 	change   sync.Mutex
 	before   bool            // triggers were armed before in this process; guarded by change
@@ -41,7 +42,7 @@ type Dispatcher struct {
 	cancel    context.CancelCauseFunc
 	work      sync.WaitGroup
 	sentinels map[sentinels.ID]*armedSentinel
-	active    map[sentinels.ID]map[sentinels.RunID]struct{} // runs that have not ended, without child runs
+	active    map[sentinels.ID]map[sentinels.RunID]bool // runs that have not ended, without child runs; true: of an earlier process
 }
 
 // errDisarmed is the error of a firing that comes too late: nothing was decided.
@@ -62,8 +63,8 @@ func New(opt Options) *Dispatcher {
 		opt.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	d := &Dispatcher{
-		opt: opt, log: opt.Log,
-		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]struct{}{},
+		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
+		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]bool{},
 	}
 	d.base, d.end = context.WithCancelCause(context.Background())
 	return d

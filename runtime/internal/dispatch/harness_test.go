@@ -111,7 +111,7 @@ func (h *harness) fire(t testing.TB, id sentinels.ID, f triggers.Firing) trigger
 
 func (h *harness) info(t testing.TB, id sentinels.ID) trigger.Info {
 	t.Helper()
-	infos, err := h.Triggers(id)
+	infos, err := h.Triggers(id, 0)
 	if err != nil || len(infos) != 1 {
 		t.Fatalf("%d triggers, %v", len(infos), err)
 	}
@@ -185,17 +185,24 @@ func (r *fakeRuns) Stop(ctx context.Context, id sentinels.RunID) error {
 
 // end ends a run as the engine does.
 func (r *fakeRuns) end(id sentinels.RunID, status sentinels.Status) error {
+	ended, err := r.decide(id, status)
+	if err == nil {
+		ended()
+	}
+	return err
+}
+
+// decide ends a run, which is durable when the returned function is called.
+func (r *fakeRuns) decide(id sentinels.RunID, status sentinels.Status) (durable func(), err error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	run, ok := r.runs[id]
 	if !ok || run.Status.Final() {
-		r.mu.Unlock()
-		return &abi.Error{Code: abi.Conflict, Message: "the run has ended"}
+		return nil, &abi.Error{Code: abi.Conflict, Message: "the run has ended"}
 	}
 	run.Status = status
 	r.runs[id] = run
-	r.mu.Unlock()
-	r.h.RunEnded(run.Sentinel, id)
-	return nil
+	return func() { r.h.RunEnded(run.Sentinel, id) }, nil
 }
 
 func (r *fakeRuns) Unfinished() (list []sentinels.RunID, err error) {

@@ -9,8 +9,9 @@ import (
 )
 
 // Triggers returns the triggers of a sentinel in the order of its definition, or
-// of all sentinels if id is empty. It also works while nothing is armed.
-func (d *Dispatcher) Triggers(id sentinels.ID) ([]trigger.Info, error) {
+// of all sentinels if id is empty, each with as many planned times as upcoming says. It
+// also works while nothing is armed.
+func (d *Dispatcher) Triggers(id sentinels.ID, upcoming int) ([]trigger.Info, error) {
 	stored, err := d.revisions(id)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func (d *Dispatcher) Triggers(id sentinels.ID) ([]trigger.Info, error) {
 				return nil, err
 			}
 		}
-		out = append(out, s.infos(now, armed)...)
+		out = append(out, s.infos(now, armed, upcoming)...)
 	}
 	return out, nil
 }
@@ -44,7 +45,7 @@ func (d *Dispatcher) revisions(id sentinels.ID) ([]Revision, error) {
 	return []Revision{r}, nil
 }
 
-func (s *armedSentinel) infos(now time.Time, armed bool) []trigger.Info {
+func (s *armedSentinel) infos(now time.Time, armed bool, upcoming int) []trigger.Info {
 	if s.problem != "" {
 		return []trigger.Info{{Sentinel: s.id, Index: -1, Problem: s.problem, Paused: s.paused}}
 	}
@@ -58,13 +59,13 @@ func (s *armedSentinel) infos(now time.Time, armed bool) []trigger.Info {
 				waiting++
 			}
 		}
-		out = append(out, t.info(now, armed, waiting))
+		out = append(out, t.info(now, armed, waiting, upcoming))
 	}
 	return out
 }
 
 // info describes the trigger as it is now. The caller holds the sentinel's lock.
-func (t *armedTrigger) info(now time.Time, armed bool, queued int) trigger.Info {
+func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) trigger.Info {
 	i := trigger.Info{
 		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: t.s.d.opt.Kinds.Detail(t.def),
 		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, Problem: t.broken,
@@ -79,6 +80,9 @@ func (t *armedTrigger) info(now time.Time, armed bool, queued int) trigger.Info 
 	}
 	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused {
 		i.Next = p.Next(now)
+		for at := i.Next; len(i.Upcoming) < upcoming && !at.IsZero(); at = p.Next(at) {
+			i.Upcoming = append(i.Upcoming, at)
+		}
 	}
 	return i
 }

@@ -2,12 +2,14 @@ package dispatch_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 var errClosed = errors.New("closed")
@@ -62,6 +64,63 @@ func TestUnfinishedRunsCount(t *testing.T) {
 	}
 	if adm := next.fire(t, "s", firing("c")); adm.Outcome != "started" {
 		t.Errorf("%+v", adm)
+	}
+}
+
+// TestSkipWaitsForEnds: a run whose end is decided, but not durable yet, is no reason to
+// skip a firing: the firing starts when it is. A further one is skipped meanwhile.
+func TestSkipWaitsForEnds(t *testing.T) {
+	h := newHarness(t, store.NewMemory())
+	h.arm(t, "s", "", `{}`)
+	first := h.fire(t, "s", firing("a"))
+	durable, err := h.runs.decide(first.Run, sentinels.StatusCompleted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if adm := h.fire(t, "s", firing("b")); adm.Outcome != triggers.Queued || adm.Reason != "run "+string(first.Run)+" is ending" {
+		t.Errorf("%+v", adm)
+	}
+	if adm := h.fire(t, "s", firing("c")); adm.Outcome != triggers.Skipped || adm.Reason != "earlier firings are queued" {
+		t.Errorf("%+v", adm)
+	}
+	if n := h.runs.count(); n != 1 {
+		t.Errorf("%d runs before the end is durable", n)
+	}
+	durable()
+	eventually(t, "the second run", func() bool { return h.info(t, "s").Started == 2 })
+}
+
+// TestLateFiringWaits: after a restart, what happened before it is not skipped for a run
+// that the restart interrupted, but starts when that has ended. One firing waits.
+func TestLateFiringWaits(t *testing.T) {
+	h := newHarness(t, store.NewMemory())
+	h.arm(t, "s", "", `{}`)
+	first := h.fire(t, "s", firing("a"))
+	late := firing("late")
+	late.At = time.Now()
+	h.Close()
+
+	next := newHarness(t, h.db.Snapshot())
+	next.runs.runs["old"], _ = h.runs.Run(first.Run)
+	next.arm(t, "s", "", `{}`)
+	if adm := next.fire(t, "s", firing("now")); adm.Outcome != triggers.Skipped || adm.Reason != "run old is running" {
+		t.Errorf("%+v", adm)
+	}
+	if err := next.Arm(t.Context()); err != nil { // again, as after a plugin was loaded
+		t.Fatal(err)
+	}
+	if adm := next.fire(t, "s", late); adm.Outcome != triggers.Queued || adm.Reason != "run old is running; it began before the restart that made the firing late" {
+		t.Errorf("%+v", adm)
+	}
+	if adm := next.fire(t, "s", late); adm.Outcome != triggers.Skipped || adm.Reason != "run old is running" {
+		t.Errorf("%+v", adm)
+	}
+	if err := next.runs.end("old", sentinels.StatusCompleted); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the late run", func() bool { return next.info(t, "s").Started == 2 })
+	if adm := next.fire(t, "s", late); adm.Outcome != triggers.Skipped || !strings.HasSuffix(adm.Reason, " is running") {
+		t.Errorf("for a run of this process: %+v", adm)
 	}
 }
 

@@ -79,19 +79,17 @@ func (s *armedSentinel) remove(i int) {
 	s.waiting.Add(-1)
 }
 
-// enqueue queues a firing until the runs before it have ended. One that restarts
-// replaces another of its trigger that still waits for the old runs to stop: the
-// newest counts.
-func (dec *decision) enqueue(f triggers.Firing, restart bool) (triggers.Admission, *store.Ticket, error) {
+// enqueue queues a firing until the runs before it have ended, for a reason that people
+// read. One that restarts replaces another of its trigger that still waits for the old
+// runs to stop: the newest counts.
+func (dec *decision) enqueue(f triggers.Firing, restart bool, reason string) (triggers.Admission, *store.Ticket, error) {
 	s, t := dec.t.s, dec.t
 	kept := keep(f)
 	q := queuedFiring{Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(), Restart: restart, Firing: &kept}
 	put := encodePut(bucketQueue, queueKey(s.id, q.Number), q)
 	q.Firing, q.bytes = nil, int64(len(put.Value))
-	reason := "a run is active"
 	replaced := -1 // the firing in whose place this one is queued
 	if restart {
-		reason = "the active run is stopped for it"
 		replaced = s.restartOf(t)
 	}
 	switch {
