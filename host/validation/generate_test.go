@@ -139,6 +139,16 @@ func (g *generator) step(depth int) object {
 		if kind == "shell" || s["command"] == "code/shell/execute" {
 			g.set = append(g.set, "$"+name+".exitCode", "$"+name+".output")
 		}
+		for _, c := range g.commands {
+			if c.Name == s["command"] && kind == "command" {
+				var output object
+				_ = json.Unmarshal(c.Output, &output) // the registry has compiled it
+				properties, _ := output["properties"].(object)
+				for _, field := range slices.Sorted(maps.Keys(properties)) {
+					g.set = append(g.set, "$"+name+"."+field)
+				}
+			}
+		}
 	}
 	if g.often(4) {
 		s["id"] = fmt.Sprintf("step-%d", id)

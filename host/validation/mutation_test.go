@@ -265,7 +265,7 @@ func known(def *sentinels.Definition, res runtime.Result, err error) string {
 	if own, _, _ := strings.Cut(res.Error.Field, "."); step.Fields[own] != nil && step.Type != "sentinel" {
 		fields = step.Fields[own]
 	}
-	if err != nil || reference.Contains(string(fields)) {
+	if err != nil || reference.Contains(string(fields)) || step.Type == "set" { // its values are those of expressions
 		return ""
 	}
 	return fmt.Sprintf("%s %s: %v", step.Type, res.Step, res.Error)
