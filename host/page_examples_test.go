@@ -43,6 +43,7 @@ func TestPageExamples(t *testing.T) {
 	newModelServer(t, func(chatRequest) answer { return answer{text: "done"} })
 	t.Setenv("HOOK_SECRET", "a secret of the test")
 	stubs(t)
+	h := open(t, host.Options{})
 	seen, whole := map[string]bool{}, 0
 	for _, page := range pages(t, "*.md") {
 		if strings.Contains(page, "testdata/") || strings.Contains(page, "template") {
@@ -66,7 +67,7 @@ func TestPageExamples(t *testing.T) {
 						return
 					}
 				}
-				if kind := checkExample(t, block, text[m[0]] != '-'); kind == "definition" {
+				if kind := checkExample(t, h, block, text[m[0]] != '-'); kind == "definition" {
 					whole++
 				} else if kind == "" && text[m[0]] != '-' {
 					t.Errorf("it is no definition, step, trigger or configuration; list it in otherBlocks with what it is:\n%s", block)
@@ -86,7 +87,7 @@ func TestPageExamples(t *testing.T) {
 
 // checkExample checks a block, and runs it if it is a definition and complete is set. It
 // returns what the block is, "" for none of what it knows.
-func checkExample(t *testing.T, block string, complete bool) string {
+func checkExample(t *testing.T, h *host.Host, block string, complete bool) string {
 	t.Helper()
 	keys, kind := map[string]bool{}, ""
 	tree := strictjson.ParseWithComments([]byte(block), strictjson.Limits{})
@@ -99,8 +100,6 @@ func checkExample(t *testing.T, block string, complete bool) string {
 			kind = m.Value.Text
 		}
 	}
-	h := open(t, host.Options{})
-	workspace(t, h.Workspace())
 	trigger := slices.ContainsFunc(h.Runtime().DecodeOptions("").Triggers, func(k sentinels.TriggerKind) bool { return k.Name == kind })
 	_, inferred := h.Runtime().Inspect([]byte(`{"name": "n", "steps": [`+block+`]}`), "")
 	switch {
@@ -149,8 +148,10 @@ func completes(t *testing.T, h *host.Host, definition string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	dir := t.TempDir()
+	workspace(t, dir)
 	event := &sentinels.Event{Name: "build:done", Data: []byte(`{"commit":"c"}`)}
-	id, err := h.Runtime().Start(ctx, def, runtime.StartOptions{Workspace: h.Workspace(), Event: event})
+	id, err := h.Runtime().Start(ctx, def, runtime.StartOptions{Workspace: dir, Event: event})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,9 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv("GOCACHE", compiled)
 			env.Setenv("GOPROXY", "off") // a new project builds without a network
+			for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
+				env.Setenv(name, cmp.Or(os.Getenv(name), filepath.Join(os.Getenv("HOME"), dir))) // where the compiler is
+			}
 			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
 			env.Setenv("MODEL_URL", model.URL+"/v1")
 			env.Setenv("REGISTRY", registry.Host())
