@@ -127,7 +127,7 @@ func (a verbs) showRun(r runtime.RunInfo) error {
 		return err
 	}
 	for _, w := range a.PendingActions([]runtime.RunInfo{r}) {
-		a.Info("%s", w.Prompt)
+		a.Info("%s", w.Question())
 		a.Hint(w.Type)
 	}
 	if len(r.Decisions) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {
