@@ -40,8 +40,7 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		inspect = f.rt.InspectEdit
 	}
 	def, problems := inspect(src, file)
-	problems, err = f.withoutBeside(problems, def, in, src, file)
-	if err != nil {
+	if problems, err = f.withoutBeside(problems, def, in, src, file); err != nil {
 		return validated{}, err
 	}
 	var out validated
@@ -67,7 +66,8 @@ func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Defini
 	}
 	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file))
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
-		return append(problems, sentinels.Problem{Kind: sentinels.KindValue, File: file, Message: e.Message, Hint: e.Hint}), nil
+		beside := sentinels.Problems{{Kind: sentinels.KindValue, Path: e.Field, Message: e.Message, Hint: e.Hint}}
+		return problems.Merge(beside.Locate(file, src, f.rt.Types())), nil
 	}
 	if err != nil {
 		return nil, err
