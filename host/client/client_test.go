@@ -110,6 +110,7 @@ func TestMethods(t *testing.T) {
 	for _, name := range []string{"sentinel/status", "sentinel/stop", "sentinel/pause", "sentinel/resume", "sentinel/decide"} {
 		w.on(name, run)
 	}
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": run})
 	w.on("sentinel/start", map[string]any{"run": "r1"})
 	w.on("sentinel/retry", map[string]any{"run": "r2"})
 	w.on("sentinel/trace", map[string]any{"iterations": []int{}})
@@ -140,7 +141,7 @@ func TestMethods(t *testing.T) {
 		{`sentinel/start {"inputs":{"q":1},"sentinelId":"a"}`, func() (any, error) {
 			return c.Start(ctx, "a", client.StartOptions{Inputs: map[string]any{"q": 1}, Key: "k"})
 		}, sentinels.RunID("r1")},
-		{`sentinel/status {"run":"r1"}`, func() (any, error) { return c.Run(ctx, "r1") }, wantRun},
+		{`sentinel/status {"brief":true,"run":"r1"}`, func() (any, error) { return c.Run(ctx, "r1") }, wantRun},
 		{`sentinel/stop {"run":"r1"}`, func() (any, error) { return c.Stop(ctx, "r1") }, wantRun},
 		{`sentinel/pause {"run":"r1"}`, func() (any, error) { return c.Pause(ctx, "r1") }, wantRun},
 		{`sentinel/resume {"maxIterations":5,"run":"r1"}`, func() (any, error) { return c.Resume(ctx, "r1", client.Room{MaxIterations: 5}) }, wantRun},
@@ -310,7 +311,7 @@ func TestBelowAPath(t *testing.T) {
 // Over the owner's socket the user needs no token.
 func TestLocal(t *testing.T) {
 	w, _ := newWorld(t)
-	w.on("sentinel/status", map[string]any{"id": "r1", "status": "running"})
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": map[string]any{"id": "r1", "status": "running"}})
 	state := t.TempDir()
 	s, err := control.Listen(control.ServerOptions{State: state, Handler: w.api.Local()})
 	if err != nil {
