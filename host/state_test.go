@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -383,5 +385,50 @@ func TestSpecOneSetOfNames(t *testing.T) {
 		if got := []string{string(result[name]), string(list.Runs[0][name])}; slices.Contains(got, "") || got[0] != got[1] || got[0] != string(status.State[name]) {
 			t.Errorf("%s is %q, in its status %q", name, got, status.State[name])
 		}
+	}
+}
+
+// TestStatusWithoutItsPlugin shows that the state of a run (S1 of API.md) is also to be had when its definition cannot be read any more.
+func TestStatusWithoutItsPlugin(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	echo, err := os.ReadFile("../runtime/internal/wasm/testdata/wat/echo.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "echo.wasm"), echo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), State: state, Plugins: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var echoType string
+	for _, p := range h.Runtime().Plugins() {
+		if p.Source == "echo.wasm" {
+			echoType = string(p.Types[0])
+		}
+	}
+	must(t, h, "sentinel/create", `{"definition": {"name": "gone", "steps": [{"type": "`+echoType+`", "outputTo": "said"}]}}`, nil)
+	run := started(t, h, "gone", "")
+	ended(t, h, run)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = open(t, host.Options{Workspace: t.TempDir(), State: state, Plugins: t.TempDir()})
+	var got struct {
+		handle
+		State struct {
+			Status    string
+			Variables map[string]json.RawMessage
+			Trace     []traceEntry
+			Warnings  []string
+		}
+	}
+	must(t, h, "sentinel/status", map[string]any{"run": run}, &got)
+	if s := got.State; s.Status != "completed" || s.Variables["said"] == nil || len(s.Trace) != 1 {
+		t.Errorf("%+v", s)
+	}
+	if w := got.State.Warnings; got.Definition != nil || len(w) != 1 || !strings.Contains(w[0], "its definition cannot be read: ") || !strings.Contains(w[0], "unknown step type") {
+		t.Errorf("definition %s, warnings %q", got.Definition, w)
 	}
 }

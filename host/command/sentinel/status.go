@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,15 +87,12 @@ func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusO
 		return out, nil
 	}
 	v, err := f.read(found{info.Sentinel, info.ID})
-	switch {
-	case abi.CodeOf(err) == abi.NotFound: // retention removed its journal
+	if err == nil {
+		out.Definition, err = v.def.MarshalJSON()
+	}
+	if err != nil { // such as of a plugin that is gone; the state is to be had all the same
 		v.def = &sentinels.Definition{}
-	case err != nil:
-		return out, err
-	default:
-		if out.Definition, err = v.def.MarshalJSON(); err != nil {
-			return out, err
-		}
+		out.State.Warnings = append(slices.Clone(out.State.Warnings), fmt.Sprintf("its definition cannot be read: %v", err))
 	}
 	if out.State.Variables, err = f.rt.Variables(info.ID); err != nil {
 		return out, err
