@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -98,6 +99,88 @@ func TestAPIOverTheEngine(t *testing.T) {
 	var doc struct{ Paths map[string]json.RawMessage }
 	if do("GET", "/openapi.json", "", &doc); doc.Paths["/v1/commands/sentinel/start"] == nil {
 		t.Error("the document lacks a command")
+	}
+}
+
+// Finding 18 of writing sentinels with the binary alone: request bodies were
+// {"type":"object"} though their commands have schemas.
+func TestFinding18RequestBodies(t *testing.T) {
+	h := open(t, host.Options{})
+	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}, Schema: h.Schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a.Handler())
+	defer srv.Close()
+	do := caller(t, srv, http.StatusOK, http.StatusCreated)
+	type schema struct {
+		Ref        string                     `json:"$ref"`
+		Text       string                     `json:"description"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			ID   string `json:"operationId"`
+			Body struct {
+				Content map[string]struct{ Schema schema } `json:"content"`
+			} `json:"requestBody"`
+		}
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]json.RawMessage `json:"properties"`
+				Defs       map[string]json.RawMessage `json:"$defs"`
+			}
+		}
+	}
+	do("GET", "/openapi.json", "", &doc)
+	bodies := map[string]schema{}
+	for path, operations := range doc.Paths {
+		for _, op := range operations {
+			body, ok := op.Body.Content["application/json"]
+			if !ok || path == "/v1/commands/{name}" {
+				continue // any command's
+			}
+			s := body.Schema
+			bodies[op.ID] = s
+			if s.Ref == "" && len(s.Properties) == 0 && s.Text == "" && !strings.HasPrefix(path, "/v1/commands/") {
+				t.Errorf("%s %s: the body is any object", op.ID, path)
+			}
+		}
+	}
+	definition := doc.Components.Schemas["Definition"]
+	if bodies["createSentinel"].Ref != "#/components/schemas/Definition" || definition.Properties["steps"] == nil {
+		t.Errorf("a definition is %+v", bodies["createSentinel"])
+	}
+	if bodies["replaceStep"].Ref != "#/components/schemas/Definition/$defs/step" || definition.Defs["step"] == nil {
+		t.Errorf("a step is %+v", bodies["replaceStep"])
+	}
+	if s := bodies["startRun"]; s.Properties["inputs"] == nil || s.Properties["sentinelId"] != nil {
+		t.Errorf("a start has %v", slices.Collect(maps.Keys(s.Properties)))
+	}
+	if s := bodies["decideRun"]; !slices.Equal(s.Required, []string{"verdict"}) || s.Properties["run"] != nil {
+		t.Errorf("a decision has %v and needs %v", slices.Collect(maps.Keys(s.Properties)), s.Required)
+	}
+	if s := bodies["addStep"]; len(s.Required) > 0 && slices.Contains(s.Required, "sentinelId") {
+		t.Errorf("a new step needs %v", s.Required)
+	}
+
+	// Started, waited for, and its result.
+	do("POST", "/v1/sentinels", `{"id":"nap","steps":[{"type":"wait","durationMs":1},{"type":"set","values":{"n":7}}]}`, nil)
+	var started struct {
+		Run, Status string
+		Result      struct{ Status string }
+	}
+	do("POST", "/v1/sentinels/nap/runs?wait=1m", "{}", &started)
+	if started.Status != "completed" || started.Result.Status != "completed" {
+		t.Errorf("%+v", started)
+	}
+	var result struct {
+		Status    string
+		Variables map[string]int
+	}
+	if do("GET", "/v1/runs/"+started.Run+"/result", "", &result); result.Status != "completed" || result.Variables["n"] != 7 {
+		t.Errorf("%+v", result)
 	}
 }
 

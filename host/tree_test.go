@@ -145,7 +145,7 @@ var layers = []layer{
 	{"host/cli/inspect", []string{"host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
 	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},
-	{"host/cli/help", []string{"host", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/help", []string{"host", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/clitest", []string{"host/cli", "host/cli/app", "host/client", "sentinels", "sdk/abi"}, nil},
 	{"host/cli", []string{"host/ops/bench", "host/internal/procenv", "host/cli/*"}, []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},

@@ -198,3 +198,21 @@ func journalOf(t *testing.T, db store.Store, id sentinels.RunID) (records []stor
 	}
 	return records
 }
+
+// Finding 20 of writing sentinels with the binary alone: a $ref to a sentinel that is
+// missing made three attempts. It is permanent, also where it was there at the start.
+func TestFinding20MissingIsPermanent(t *testing.T) {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
+	id := start(t, rt, `{"name":"root","steps":[{"type":"child","definition":{"$ref":"gone"},"onError":{"retry":{"maxRetries":3,"baseDelayMs":1}}}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	res := wait(t, rt, id)
+	if res.Status != sentinels.StatusFailed || res.Error == nil || res.Error.Code != abi.NotFound || !res.Error.Permanent || res.Error.Hint == "" {
+		t.Fatalf("%s: %+v", res.Status, res.Error)
+	}
+	trace, err := rt.Trace(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(trace.Iterations[0].Steps[0].Attempts); n != 1 {
+		t.Errorf("%d attempts, want 1", n)
+	}
+}

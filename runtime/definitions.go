@@ -96,9 +96,11 @@ func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, 
 }
 
 // absent returns an error if something that a definition needs is known, but not here.
-func (rt *Runtime) absent(def *sentinels.Definition) error {
+// A reference to a sentinel that named reports is available.
+func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bool) error {
 	var found sentinels.Problems
 	types := rt.Types()
+	refs := def.References(types)
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
 		d.EachStep(func(path string, s *sentinels.Step) {
 			if _, live := types.Lookup(s.Type); live {
@@ -111,7 +113,9 @@ func (rt *Runtime) absent(def *sentinels.Definition) error {
 		if rt.opt.Checks != nil {
 			for _, p := range rt.opt.Checks.Absent(d, types) {
 				p.Path = prefix + p.Path
-				found = append(found, p)
+				if id, ok := refs[p.Path]; !ok || !named(id) {
+					found = append(found, p)
+				}
 			}
 		}
 	})
@@ -127,11 +131,29 @@ func (rt *Runtime) absent(def *sentinels.Definition) error {
 	return e
 }
 
+// hintedError is an error of a condition with what to do about it.
+type hintedError struct {
+	error
+	hint string
+}
+
+// HintText returns the hint; see [sentinels.DecodeOptions].
+func (e hintedError) HintText() string { return e.hint }
+
+// checkCondition checks the text of a condition.
+func (rt *Runtime) checkCondition(src string) error {
+	err := rt.conditions.Check(src)
+	if e := abi.As(err); e != nil && e.Hint != "" {
+		return hintedError{err, e.Hint}
+	}
+	return err
+}
+
 // decodeOptions are those of the step types that are live now and of the
 // program's kinds of triggers.
 func (rt *Runtime) decodeOptions(file string) sentinels.DecodeOptions {
 	opt := sentinels.DecodeOptions{
-		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckExpression: rt.conditions.Check,
+		File: file, Types: rt.Types(), UnknownType: rt.deniedType, CheckExpression: rt.checkCondition,
 	}
 	if set := rt.opt.Triggers; len(set) > 0 {
 		opt.Triggers, opt.CheckTrigger = set.Formats(), set.Check

@@ -2,8 +2,10 @@ package runtime_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -84,5 +86,33 @@ func TestDecideBeforeTheRunAsksAgain(t *testing.T) {
 	}
 	if n := db.count(t, func(r *journal.Record) bool { return r.Signal != nil && r.Signal.Call != "" }); n != 1 {
 		t.Errorf("the journal has %d decisions, want 1", n)
+	}
+}
+
+// Finding 19 of writing sentinels with the binary alone: $answer.at was the time of the
+// resume. It is that of the decision, which the journal has, also where no process
+// executed the run then.
+func TestFinding19TimeOfTheDecision(t *testing.T) {
+	db := newRecordingStore()
+	rt, _ := askingLife(t, db)
+	id := start(t, rt, `{"name":"s","steps":[{"type":"actask"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	untilStatus(t, rt, id, sentinels.StatusWaiting)
+	db = crashed(t, db, rt)
+
+	rt, _ = askingLife(t, db)
+	before := time.Now()
+	decide(t, rt, id, runtime.Decision{Verdict: "approve", By: "ann"})
+	after := time.Now()
+	db = crashed(t, db, rt)
+
+	rt, _ = askingLife(t, db)
+	resumeAll(t, rt)
+	res := wait(t, rt, id)
+	var out struct{ Decision struct{ At time.Time } }
+	if err := json.Unmarshal(res.Output, &out); err != nil || res.Status != sentinels.StatusCompleted {
+		t.Fatal(res.Status, res.Error, err)
+	}
+	if at := out.Decision.At; at.Before(before) || at.After(after) {
+		t.Errorf("decided at %s, want a time from %s to %s", at, before, after)
 	}
 }

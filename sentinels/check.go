@@ -241,7 +241,7 @@ func (c *checker) isTypo(name string) bool {
 func (c *checker) foreign(path string, raw json.RawMessage) {
 	eachString(raw, func(text string) {
 		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
-			switch name := m[2] + m[3]; {
+			switch name := m[2] + m[4]; {
 			case m[1] != "" && !strings.HasPrefix(m[1], "secret."):
 				first, rest := splitPath(m[1])
 				hint := `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
@@ -250,14 +250,14 @@ func (c *checker) foreign(path string, raw json.RawMessage) {
 				}
 				c.warn(path, hint, "%s stays as written", m[0])
 			case name != "" && c.set[name]:
-				c.warn(path, "write $"+name, "%s stays as written", m[0])
+				c.warn(path, "write $"+name+m[3], "%s stays as written", m[0])
 			}
 		}
 	})
 }
 
-// foreignPattern matches {{name.path}}, ${name} and %name%.
-var foreignPattern = lazyregexp.New(`\{\{\s*\$?([A-Za-z_][\w.\[\]-]*)\s*\}\}|\$\{([A-Za-z_]\w*)\}|%([A-Za-z_]\w*)%`)
+// foreignPattern matches {{name.path}}, ${name.path} and %name%.
+var foreignPattern = lazyregexp.New(`\{\{\s*\$?([A-Za-z_][\w.\[\]-]*)\s*\}\}|\$\{([A-Za-z_]\w*)([.\[][\w.\[\]-]*)?\}|%([A-Za-z_]\w*)%`)
 
 // splitPath splits "a.b[0]" after its first name.
 func splitPath(text string) (name, path string) {
@@ -321,18 +321,30 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		if reference.IsReference(strings.TrimSpace(text)) && !belongs(strings.Trim(strings.TrimSpace(text), "$")) {
 			c.warn(path, `to execute a stored line, write eval "`+strings.TrimSpace(text)+`"`, "the line is one reference: the shell splits the value into words and executes the first of them")
 		}
-		for _, m := range bracedPattern.FindAllStringSubmatch(text, -1) {
-			if !belongs(m[1]) {
-				c.warn(path, "write $"+m[1], "%s is a variable of the shell, which does not have the value", m[0])
-			}
+		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
+			c.foreignInShell(path, m, belongs)
 		}
+	}
+}
+
+// foreignInShell warns about a match of foreignPattern in a shell line. Templates of other
+// programs have the same forms, so a name has to be known, or one edit from a known one.
+// No shell has ${name.path}.
+func (c *checker) foreignInShell(path string, m []string, belongs func(string) bool) {
+	switch first, rest := splitPath(m[1]); {
+	case m[1] != "" && (!belongs(first) || c.isTypo(first)):
+		c.warn(path, "write $"+first+rest, "%s is no reference, and stays as written", m[0])
+	case m[4] != "" && !belongs(m[4]):
+		c.warn(path, "write $"+m[4], "%s is no reference, and stays as written", m[0])
+	case m[2] != "" && !belongs(m[2]):
+		c.warn(path, "write $"+m[2]+m[3], "%s is a variable of the shell, which does not have the value", m[0])
+	case strings.HasPrefix(m[3], "."):
+		c.warn(path, "a reference is $name.field, where name is the \"outputTo\" of a step, an input or one of \"variables\"", "%s is a bad substitution in a shell", m[0])
 	}
 }
 
 // sourcePattern matches a line that may get variables from elsewhere.
 var sourcePattern = lazyregexp.New(`(?:^|[\s;&|(])(?:source|eval|\.)\s`)
-
-var bracedPattern = lazyregexp.New(`\$\{([A-Za-z_]\w*)\}`)
 
 // nested checks an inline definition, which sees the variables around it.
 func (c *checker) nested(path string, raw json.RawMessage) {

@@ -102,6 +102,44 @@ func TestReferences(t *testing.T) {
 	}
 }
 
+// Finding 3 of writing sentinels with the binary alone: ${r.x} and {{r.x}} passed validate
+// and stayed as written. Names that only other programs know are theirs.
+func TestFinding3ForeignForms(t *testing.T) {
+	for line, want := range map[string]string{
+		`echo {{r.text}}`:      "{{r.text}} is no reference, and stays as written | write $r.text",
+		`echo {{ $r.text }}`:   "{{ $r.text }} is no reference, and stays as written | write $r.text",
+		`echo {{reslut.text}}`: "{{reslut.text}} is no reference, and stays as written | write $reslut.text",
+		`echo {{event.data}}`:  "{{event.data}} is no reference, and stays as written | write $event.data",
+		`echo %r%`:             "%r% is no reference, and stays as written | write $r",
+		`echo ${r.text}`:       "${r.text} is a variable of the shell, which does not have the value | write $r.text",
+		`echo ${r[0]}`:         "${r[0]} is a variable of the shell, which does not have the value | write $r[0]",
+		`echo ${other.text}`:   "${other.text} is a bad substitution in a shell | a reference is $name.field, where name is the \"outputTo\" of a step, an input or one of \"variables\"",
+		`docker ps --format '{{.Names}} {{json .}} {{names}}'`:  "",
+		`date +%H%M%S; echo %PATH% ${HOME} ${list[0]} ${x%.go}`: "",
+		`r=1; echo ${r} ${r[0]}`:                                "",
+	} {
+		raw, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		src := `{"name":"a","steps":[{"type":"llm","prompt":"x","outputTo":"r"},{"type":"llm","prompt":"x","outputTo":"result"},{"type":"shell","command":` + string(raw) + `}]}`
+		var got []string
+		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+			if p.Kind != sentinels.KindWarning || p.Path != "steps[2].command" {
+				t.Errorf("%s: %+v", line, p)
+			}
+			got = append(got, p.Message+" | "+p.Hint)
+		}
+		if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
+		}
+	}
+	src := `{"name":"a","steps":[{"type":"llm","prompt":"x","outputTo":"r"},{"type":"llm","prompt":"${r.output} ${other.text}"}]}`
+	if p := sentinels.Check(decode(t, src), types(t)); len(p) != 1 || p[0].Message != "${r.output} stays as written" || p[0].Hint != "write $r.output" {
+		t.Errorf("in a prompt: %v", p)
+	}
+}
+
 // TestMarks checks that the format knows every mark of the ABI.
 func TestMarks(t *testing.T) {
 	for _, mark := range []string{abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,

@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,7 +28,8 @@ type DecodeOptions struct {
 	Triggers []TriggerKind
 
 	// The checks validate texts in other languages; nil skips the check. The
-	// error's text becomes the problem's message.
+	// error's text becomes the problem's message. If the error has a method
+	// HintText() string, that is the problem's hint.
 	CheckExpression func(source string) error
 	CheckTrigger    func(t Trigger) error // the options of a trigger whose type is in Triggers
 }
@@ -273,7 +275,11 @@ func (d *decoder) expression(n *node) (string, bool) {
 	}
 	if d.opt.CheckExpression != nil {
 		if err := d.opt.CheckExpression(text); err != nil {
-			d.add(n, KindExpression, "", "%s", err)
+			hint := ""
+			if h := (interface{ HintText() string })(nil); errors.As(err, &h) {
+				hint = h.HintText()
+			}
+			d.add(n, KindExpression, hint, "%s", err)
 			return "", false
 		}
 	}

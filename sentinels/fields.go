@@ -179,10 +179,10 @@ func init() {
 	}
 
 	format.retry = table[RetryPolicy]{
-		numberField("maxRetries", "Attempts after the first one.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
+		numberField("maxRetries", "Attempts after the first one. Default: by the kind of error, 0 to 7.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
 		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
-		numberField("baseDelayMs", "The shortest delay.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
-		numberField("maxDelayMs", "The longest delay.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+		numberField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
+		numberField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
 	}
 
 	format.loop = table[Loop]{

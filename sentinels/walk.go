@@ -60,3 +60,23 @@ func RefOf(raw json.RawMessage) ID {
 	}
 	return ref.ID
 }
+
+// References returns the stored sentinels that steps refer to, also those of inline
+// definitions: the id by the path of its "$ref".
+func (d *Definition) References(types *TypeSet) map[string]ID {
+	found := map[string]ID{}
+	d.Walk(types, func(prefix string, d *Definition) {
+		d.EachStep(func(path string, s *Step) {
+			spec, ok := types.Lookup(s.Type)
+			if !ok {
+				return
+			}
+			for _, mark := range spec.Marks() {
+				if id := RefOf(s.Fields[mark.Path]); mark.Mark == markDefinition && id != "" {
+					found[prefix+path+"."+mark.Path+".$ref"] = id
+				}
+			}
+		})
+	})
+	return found
+}

@@ -19,29 +19,38 @@ var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "
 
 // forward answers a request with what the route's command returns.
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {
+	result, err := a.forwarded(r, route)
+	switch {
+	case err != nil:
+		return err
+	case route.answer != nil:
+		return route.answer(a, w, r, route, result)
+	}
+	return writeJSON(w, route.Status, result)
+}
+
+// forwarded calls the route's command with the parameters of a request.
+func (a *API) forwarded(r *http.Request, route *Route) (json.RawMessage, error) {
 	// The body stays in memory until the command has answered: its bytes are
 	// those of the parameters.
 	body, release, err := a.readJSON(r, route)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	params, err := a.params(r, route, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	on, err := a.precondition(r, route, params)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	result, err := a.call(r, route.Command, params)
 	if err != nil {
-		return route.place(body, a.stale(r, params, on, err))
+		return nil, route.place(body, a.stale(r, params, on, err))
 	}
-	if route.answer != nil {
-		return route.answer(a, w, r, route, result)
-	}
-	return writeJSON(w, route.Status, result)
+	return result, nil
 }
 
 // params joins body, path, query and what the route fixes. The path counts: a
@@ -131,7 +140,9 @@ func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) er
 		if as == "" {
 			as = p.Name
 		}
-		params[as] = value
+		if as != "-" {
+			params[as] = value
+		}
 	}
 	return nil
 }
@@ -163,6 +174,13 @@ func (p Param) value(text string) (json.RawMessage, error) {
 			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is neither true nor false", p.Name, text)}
 		}
 		return json.RawMessage(text), nil
+	case typeDuration:
+		ms, err := milliseconds(text)
+		if err != nil {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: p.Name, Message: fmt.Sprintf("query: %s %.40q is not a duration", p.Name, text),
+				Hint: "write a number with its unit, such as 30s or 5m"}
+		}
+		return strconv.AppendInt(nil, ms, 10), nil
 	}
 	return json.Marshal(text)
 }

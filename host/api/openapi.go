@@ -41,6 +41,7 @@ func (a *API) currentDocument() ([]byte, string, error) {
 			_, _ = digest.Write(append(part[:len(part):len(part)], 0)) // a hash takes everything
 		}
 	}
+	_, _ = digest.Write(a.definitions())
 	tag := strconv.Quote(hex.EncodeToString(digest.Sum(nil)[:16]))
 	a.documentMu.Lock()
 	defer a.documentMu.Unlock()
@@ -54,6 +55,14 @@ func (a *API) currentDocument() ([]byte, string, error) {
 	return a.document, a.documentTag, nil
 }
 
+// definitions returns the schema of definitions, nil if it is not known.
+func (a *API) definitions() json.RawMessage {
+	if a.opt.Schema == nil {
+		return nil
+	}
+	return a.opt.Schema()
+}
+
 // bit is a flag as a number, for the digest.
 func bit(b bool) byte {
 	if b {
@@ -65,6 +74,10 @@ func bit(b bool) byte {
 // describe makes the document of the table and the commands.
 func (a *API) describe(list []command.Command) object {
 	d := &document{paths: object{}, schemas: object{"Problem": problemSchema()}, known: map[string]command.Command{}}
+	var definition any
+	if json.Unmarshal(a.definitions(), &definition) == nil {
+		d.schemas[definitionSchema] = moved(definition, "#/components/schemas/"+definitionSchema)
+	}
 	for _, c := range list {
 		d.known[c.Name] = c
 		d.addSchemas(c)
@@ -124,9 +137,9 @@ func (d *document) addRoute(route *Route) {
 	case route.raw:
 		op["requestBody"] = object{"content": object{"*/*": object{"schema": object{}}}}
 	case route.body == "*":
-		op["requestBody"] = object{"content": jsonContent(object{"type": "object"})}
+		op["requestBody"] = object{"content": jsonContent(d.body(route))}
 	case route.body != "":
-		op["requestBody"] = object{"required": true, "content": jsonContent(object{"type": "object"})}
+		op["requestBody"] = object{"required": true, "content": jsonContent(d.body(route))}
 	}
 	// Webhooks may come by GET, and OpenAPI knows no body of a GET.
 	if route.Method == http.MethodGet {
@@ -178,7 +191,11 @@ func (d *document) parameters(route *Route) []object {
 	}
 	// Those of the query may all be left out.
 	for _, p := range route.Query {
-		list = append(list, object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": p.Type}})
+		kind := p.Type
+		if kind == typeDuration {
+			kind = "string"
+		}
+		list = append(list, object{"name": p.Name, "in": "query", "description": p.Summary, "schema": object{"type": kind}})
 	}
 	if route.match != matchNone {
 		list = append(list, object{

@@ -64,6 +64,9 @@ type Options struct {
 	// Logs opens the run log of a run, one JSON value a line. fs.ErrNotExist
 	// means that the log is still empty. Default: not found.
 	Logs func(run sentinels.RunID) (io.ReadCloser, error)
+	// Schema returns the JSON Schema of definitions, for the OpenAPI document.
+	// Default: a definition is any object.
+	Schema func() json.RawMessage
 	// Health returns the health of the process. It must not block. Default: ok.
 	Health func(ctx context.Context) Health
 	// Ready returns whether the process accepts work. It must not block.

@@ -48,6 +48,8 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"GET", "/v1/runs/r1", ``, nil, "sentinel/status", `{"run":"r1"}`},
 		{"GET", "/v1/runs/r1?brief=true", ``, nil, "sentinel/status", `{"run":"r1","brief":true}`},
 		{"GET", "/v1/sentinels/a/status?after=7", ``, nil, "sentinel/status", `{"sentinelId":"a","after":7}`},
+		{"GET", "/v1/runs/r1/result", ``, nil, "sentinel/result", `{"run":"r1"}`},
+		{"GET", "/v1/runs/r1/result?wait=2s", ``, nil, "sentinel/await", `{"run":"r1","timeoutMs":2000}`},
 		{"GET", "/v1/runs/r1/trace", ``, nil, "sentinel/trace", `{"run":"r1"}`},
 		{"POST", "/v1/runs/r1/stop", ``, nil, "sentinel/stop", `{"run":"r1"}`},
 		{"POST", "/v1/runs/r1/pause", `{}`, nil, "sentinel/pause", `{"run":"r1"}`},

@@ -33,8 +33,8 @@ const (
 // Param is one parameter of a route's query.
 type Param struct {
 	Name    string
-	Type    string // "string", "integer" or "boolean"
-	As      string // the command's name for it; default Name
+	Type    string // "string", "integer", "boolean" or "duration", which commands get in milliseconds
+	As      string // the command's name for it; "-" if the command does not get it. Default Name
 	Summary string
 }
 

@@ -30,6 +30,10 @@ func runRoutes() []Route {
 			Query:   statusQuery,
 		},
 		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/result", Name: "getResult", Access: AccessToken, Command: "sentinel/result",
+			Summary: "Show how a run ended; before its end that is a conflict.", serve: (*API).result, Query: []Param{waitParam},
+		},
+		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/trace", Name: "traceRun", Access: AccessToken, Command: "sentinel/trace",
 			Summary: "Show what a run did: iterations, steps, attempts and host calls.",
 		},

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,6 +57,63 @@ func (d *document) addSchemas(c command.Command) {
 		name := schemaName(c.Name, side)
 		d.schemas[name] = moved(schema, "#/components/schemas/"+name)
 	}
+}
+
+// definitionSchema is the component with the schema of definitions.
+const definitionSchema = "Definition"
+
+// body returns the schema of what a route reads: the parameters of its command
+// without those that the path, the query and the route itself give, or the one
+// that the body is. It says no more than that the body is an object where this
+// host does not have the command.
+func (d *document) body(route *Route) object {
+	input, _ := d.schemas[schemaName(route.Command, "input")].(object)
+	params, _ := input["properties"].(object)
+	if route.body != "*" {
+		return d.oneBody(route.body, params)
+	}
+	if params == nil {
+		return object{"type": "object"}
+	}
+	elsewhere := map[string]bool{}
+	for _, name := range route.placeholders() {
+		elsewhere[inCommand[name]] = true
+	}
+	for _, p := range route.Query {
+		elsewhere[cmp.Or(p.As, p.Name)] = true
+	}
+	for name := range route.fixed {
+		elsewhere[name] = true
+	}
+	properties := maps.Clone(params)
+	maps.DeleteFunc(properties, func(name string, _ any) bool { return elsewhere[name] })
+	out := maps.Clone(input)
+	delete(out, "$defs") // references lead to those of the command
+	out["properties"] = properties
+	if required, ok := input["required"].([]any); ok {
+		required = slices.DeleteFunc(slices.Clone(required), func(name any) bool { return elsewhere[name.(string)] })
+		if out["required"] = required; len(required) == 0 {
+			delete(out, "required")
+		}
+	}
+	return out
+}
+
+// oneBody returns the schema of a body that is one parameter.
+func (d *document) oneBody(name string, params object) object {
+	if _, ok := d.schemas[definitionSchema]; ok {
+		switch name {
+		case "definition":
+			return ref(definitionSchema)
+		case "step":
+			return object{"$ref": "#/components/schemas/" + definitionSchema + "/$defs/step"}
+		}
+	}
+	out := object{"type": "object"}
+	if param, ok := params[name].(object); ok && param["description"] != nil {
+		out["description"] = param["description"]
+	}
+	return out
 }
 
 // moved returns a schema whose local references begin at place.

@@ -48,7 +48,8 @@ func sentinelRoutes() []Route {
 		{
 			// Inputs may be large: a text to work on, not only a setting.
 			Method: http.MethodPost, Pattern: "/v1/sentinels/{id}/runs", Name: "startRun", Access: AccessToken, Command: "sentinel/start",
-			Summary: "Start a run.", Status: http.StatusCreated, body: "*", maxBody: maxCommandBody, answer: created("/v1/runs/", "run"),
+			Summary: "Start a run. With wait, the answer has its result if it ends by then.", Status: http.StatusCreated,
+			body: "*", maxBody: maxCommandBody, answer: startedRun, Query: []Param{waitParam},
 		},
 	}
 }

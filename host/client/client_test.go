@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -103,14 +104,18 @@ func TestMethods(t *testing.T) {
 	w, c := newWorld(t)
 	ctx := t.Context()
 	revision := map[string]any{"sentinelId": "a", "name": "A", "revision": 4, "definition": map[string]any{"name": "A"}}
-	run := map[string]any{"id": "r1", "sentinel": "a", "status": "paused", "elapsedMs": 7}
+	stands := map[string]any{"id": "r1", "sentinel": "a", "status": "paused", "elapsedMs": 7}
 	for _, name := range []string{"sentinel/create", "sentinel/export", "sentinel/update", "sentinel/delete", "sentinel/step/update"} {
 		w.on(name, revision)
 	}
 	for _, name := range []string{"sentinel/status", "sentinel/stop", "sentinel/pause", "sentinel/resume", "sentinel/decide"} {
-		w.on(name, run)
+		w.on(name, stands)
 	}
-	w.on("sentinel/status", map[string]any{"id": "r1", "state": run})
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": stands})
+	for _, name := range []string{"sentinel/result", "sentinel/await"} {
+		w.on(name, map[string]any{"run": "r1", "status": "completed", "durationMs": 7})
+	}
+	ended := run.Result{Run: "r1", Status: sentinels.StatusCompleted, Millis: 7, Duration: 7 * time.Millisecond}
 	w.on("sentinel/start", map[string]any{"run": "r1"})
 	w.on("sentinel/retry", map[string]any{"run": "r2"})
 	w.on("sentinel/trace", map[string]any{"iterations": []int{}})
@@ -142,6 +147,8 @@ func TestMethods(t *testing.T) {
 			return c.Start(ctx, "a", client.StartOptions{Inputs: map[string]any{"q": 1}, Key: "k"})
 		}, sentinels.RunID("r1")},
 		{`sentinel/status {"brief":true,"run":"r1"}`, func() (any, error) { return c.Run(ctx, "r1") }, wantRun},
+		{`sentinel/result {"run":"r1"}`, func() (any, error) { return c.Result(ctx, "r1") }, ended},
+		{`sentinel/await {"run":"r1","timeoutMs":50000}`, func() (any, error) { return c.Wait(ctx, "r1") }, ended},
 		{`sentinel/stop {"run":"r1"}`, func() (any, error) { return c.Stop(ctx, "r1") }, wantRun},
 		{`sentinel/pause {"run":"r1"}`, func() (any, error) { return c.Pause(ctx, "r1") }, wantRun},
 		{`sentinel/resume {"maxIterations":5,"run":"r1"}`, func() (any, error) { return c.Resume(ctx, "r1", client.Room{MaxIterations: 5}) }, wantRun},
@@ -388,5 +395,26 @@ func TestServerClosesSockets(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", s.Addr().String()); err == nil {
 		t.Error("it still listens")
+	}
+}
+
+// Wait asks again while the run has not ended.
+func TestWaitAsksAgain(t *testing.T) {
+	w, c := newWorld(t)
+	asked := 0
+	w.commands["sentinel/await"] = func(*command.Call) (any, error) {
+		if asked++; asked < 3 {
+			return nil, abi.New(abi.Timeout, "it has not ended")
+		}
+		return map[string]any{"run": "r1", "status": "failed", "error": map[string]any{"code": "plugin", "message": "no"}}, nil
+	}
+	w.commands["sentinel/result"] = func(*command.Call) (any, error) { return nil, abi.New(abi.Conflict, "it is running") }
+	res, err := c.Wait(t.Context(), "r1")
+	if err != nil || res.Status != sentinels.StatusFailed || res.Error == nil || asked != 3 {
+		t.Errorf("%+v, %v, asked %d times", res, err, asked)
+	}
+	w.commands["sentinel/await"] = nil
+	if _, err := c.Wait(t.Context(), "r1"); abi.CodeOf(err) != abi.NotFound {
+		t.Errorf("no such run: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -76,6 +77,32 @@ func (c *Client) Run(ctx context.Context, id sentinels.RunID) (Run, error) {
 	var out struct{ State Run }
 	err := c.do(ctx, request{path: []string{"v1", "runs", string(id)}, query: url.Values{"brief": {"true"}}}, &out)
 	return out.State, err
+}
+
+// waitStep is how long one request of [Client.Wait] waits. Proxies often end
+// requests that are idle for a minute.
+const waitStep = 50 * time.Second
+
+// Result returns how a run ended. Before its end that is the error conflict.
+func (c *Client) Result(ctx context.Context, id sentinels.RunID) (run.Result, error) {
+	return c.result(ctx, id, nil)
+}
+
+// Wait waits for the end of a run and returns how it ended.
+func (c *Client) Wait(ctx context.Context, id sentinels.RunID) (run.Result, error) {
+	for {
+		res, err := c.result(ctx, id, url.Values{"wait": {waitStep.String()}})
+		if abi.CodeOf(err) != abi.Conflict {
+			return res, err
+		}
+	}
+}
+
+func (c *Client) result(ctx context.Context, id sentinels.RunID, query url.Values) (run.Result, error) {
+	var out run.Result
+	err := c.do(ctx, request{path: []string{"v1", "runs", string(id), "result"}, query: query}, &out)
+	out.Duration = time.Duration(out.Millis) * time.Millisecond
+	return out, err
 }
 
 // RunFilter selects runs; empty fields select all.

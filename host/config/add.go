@@ -48,7 +48,8 @@ func Add(file, key string, item any) error {
 // check reads a text as if it were the file, and nothing else beside it.
 func check(file string, src []byte) (Config, error) {
 	c := Default()
-	if problems := readFile(file, src, leavesOf(&c), map[string]string{}); len(problems) > 0 {
+	r := &reader{path: file, leaves: leavesOf(&c), origins: map[string]string{}}
+	if problems := r.read(src); len(problems) > 0 {
 		return c, fmt.Errorf("read configuration: %s", strings.Join(problems, "\n"))
 	}
 	return c, nil

@@ -115,9 +115,9 @@ type Trust struct {
 
 // A PluginKey is a public key of the minisign kind.
 type PluginKey struct {
-	ID      string `json:"id,omitempty"` // as the key has it; for people
-	Key     string `json:"key"`          // the line that begins with RW
-	Comment string `json:"comment,omitempty"`
+	ID      string `json:"id,omitempty" doc:"id of the key, for people"`
+	Key     string `json:"key" check:"required" doc:"the line of the public key that begins with RW"`
+	Comment string `json:"comment,omitempty" doc:"for people"`
 }
 
 // Snapshots settles copies of the store.

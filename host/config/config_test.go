@@ -107,7 +107,7 @@ func TestStrictFile(t *testing.T) {
 		"{\"serve\": {},\n \"\\u0073erve\": {}}":                          `:2:2: serve: duplicate key "serve", first at line 1, column 2`,
 		"{\"logs\": {\"level\": \"\xff\"}}":                               ":1:21: logs.level: text that is not UTF-8",
 		`{"Serve": {}}`:                                                   `:1:2: unknown setting "Serve"`,
-		`{"models": {"providers": [{"name": "a", "Key": "x"}]}}`:          `:1:13: models.providers: [0].Key: unknown key "Key"`,
+		`{"models": {"providers": [{"name": "a", "Key": "x"}]}}`:          `:1:48: models.providers[0].Key: unknown key "Key"`,
 		`{"secrets": {"A": {"env": "hunter2"}, "A": {"env": "hunter2"}}}`: `:1:39: secrets.A: duplicate key "A"`,
 	} {
 		_, err := config.Load(config.Options{File: file(t, text), Getenv: env(nil)})

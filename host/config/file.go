@@ -14,12 +14,18 @@ import (
 // maxFile is the largest configuration file, in bytes.
 const maxFile = 1 << 20
 
-// readFile sets what the file sets, notes where, and returns every problem of its
+// read sets what the file sets, notes where, and returns every problem of its
 // settings. A file that is not strict JSON has one problem, the first.
-func readFile(path string, src []byte, leaves []leaf, origins map[string]string) (problems []string) {
-	r := &reader{path: path, src: src, leaves: leaves, origins: origins}
+func (r *reader) read(src []byte) (problems []string) {
+	r.src, r.values = src, map[string]fileValue{}
 	r.object("", src, 0)
 	return r.problems
+}
+
+// A fileValue is the value of a setting in the file.
+type fileValue struct {
+	text   []byte
+	offset int // in the file
 }
 
 // reader walks the file's objects and knows the place of every key.
@@ -28,6 +34,7 @@ type reader struct {
 	src      []byte
 	leaves   []leaf
 	origins  map[string]string
+	values   map[string]fileValue // by key
 	problems []string
 }
 
@@ -49,6 +56,7 @@ func (r *reader) object(prefix string, text []byte, at int) {
 		case r.section(key):
 			r.object(key+".", m.Value, at+m.ValueOffset)
 		case m.Key != "$schema" || prefix != "":
+			r.values[key] = fileValue{m.Value, at + m.ValueOffset}
 			r.member(key, m.Value, place)
 		}
 	}
@@ -65,10 +73,29 @@ func (r *reader) member(key string, raw json.RawMessage, place int) {
 		r.problems = append(r.problems, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
 	default:
 		r.origins[key] = fmt.Sprintf("%s:%d", r.path, 1+bytes.Count(r.src[:place], []byte("\n")))
-		if err := r.leaves[i].decode(raw); err != nil {
+		if bad := r.leaves[i].mistakes(raw); len(bad) > 0 {
+			for _, m := range bad {
+				r.problems = append(r.problems, fmt.Sprintf("%s: %s", r.place(key, m.path), strings.TrimPrefix(key+m.path+": "+m.text, ": ")))
+			}
+		} else if err := r.leaves[i].decode(raw); err != nil {
 			r.problems = append(r.problems, r.at(place, fmt.Sprintf("%s: %v", key, err)))
 		}
 	}
+}
+
+// place returns where a value within a setting is in the file, "" if the setting is not
+// in it.
+func (r *reader) place(key, path string) string {
+	v, ok := r.values[key]
+	if !ok {
+		return ""
+	}
+	line, column := strictjson.Position(r.src, v.offset)
+	_, l, c := strictjson.Find(v.text, path)
+	if l == 1 {
+		c += column - 1
+	}
+	return fmt.Sprintf("%s:%d:%d", r.path, line+l-1, c)
 }
 
 // section reports whether settings lie below key.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -94,6 +95,7 @@ func Load(opt Options) (*Loaded, error) {
 	leaves := leavesOf(&l.Config)
 	origins := map[string]string{}
 	var problems []string
+	r := &reader{path: opt.File, leaves: leaves, origins: origins}
 	if opt.File != "" {
 		early, err := opt.early()
 		if err != nil {
@@ -107,7 +109,7 @@ func Load(opt Options) (*Loaded, error) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 		if err == nil {
-			problems = readFile(opt.File, src, leaves, origins)
+			problems = r.read(src)
 		}
 	}
 	for _, f := range leaves {
@@ -126,6 +128,9 @@ func Load(opt Options) (*Loaded, error) {
 	}
 	problems = append(problems, l.check(origins)...)
 	var err error
+	if len(problems) == 0 { // else the models may lack what a problem is about
+		problems = l.checkModels(opt.Getenv, r, origins)
+	}
 	if l.Policy, err = l.Trust.policy(); err != nil {
 		problems = append(problems, err.Error())
 	}
@@ -211,6 +216,27 @@ func (l *Loaded) check(origins map[string]string) []string {
 	return problems
 }
 
+// checkModels finds what [llm.Open] would refuse at every start.
+func (l *Loaded) checkModels(getenv func(string) string, r *reader, origins map[string]string) []string {
+	m, err := llm.Open(llm.Config{
+		Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Env: getenv,
+	})
+	if err == nil {
+		_ = m.Close() // nothing was requested
+		return nil
+	}
+	bad := (*llm.Mistake)(nil)
+	if !errors.As(err, &bad) {
+		return nil // of the environment, which is no setting
+	}
+	key := "models." + bad.Key
+	at := r.place(key, bad.Path)
+	if at == "" || !strings.HasPrefix(origins[key], r.path) {
+		at = cmp.Or(origins[key], "default")
+	}
+	return []string{fmt.Sprintf("%s: %s: %v", at, key+bad.Path, bad)}
+}
+
 // A leaf is one setting in a Config.
 type leaf struct {
 	key, doc string
@@ -272,6 +298,9 @@ func (f leaf) set(text string) error {
 
 // decode reads a value as the file has it.
 func (f leaf) decode(raw []byte) error {
+	if bad := f.mistakes(raw); len(bad) > 0 {
+		return bad[0]
+	}
 	fresh := reflect.New(f.value.Type())
 	err := strictjson.Decode(raw, fresh.Interface(), strictjson.Limits{})
 	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) && bad.Path != "" {

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/secret"
 )
@@ -53,11 +54,7 @@ func schemaOf(v reflect.Value, doc string) map[string]any {
 		s["type"], s["properties"], s["additionalProperties"] = "object", properties, false
 	case reflect.Slice:
 		s["type"] = "array"
-		if v.Type().Elem().Kind() == reflect.String {
-			s["items"] = map[string]any{"type": "string"}
-		} else {
-			s["items"] = map[string]any{"type": "object"}
-		}
+		s["items"] = itemSchema(v.Type().Elem())
 	case reflect.Bool:
 		s["type"], s["default"] = "boolean", v.Bool()
 	case reflect.Int:
@@ -66,4 +63,53 @@ func schemaOf(v reflect.Value, doc string) map[string]any {
 		s["type"], s["default"] = "string", v.String()
 	}
 	return s
+}
+
+// itemSchema describes a type of values that have no defaults of ours: an item of a list,
+// and what is in it. The tag doc of a field is its description; the tag check is
+// "required", or the values that it may have. Numbers are prices and counts, so none is
+// negative.
+func itemSchema(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return itemSchema(t.Elem())
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": itemSchema(t.Elem())}
+	case reflect.Struct:
+		properties, required := map[string]any{}, []string{}
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
+			p := itemSchema(f.Type)
+			if doc := f.Tag.Get("doc"); doc != "" {
+				p["description"] = doc
+			}
+			switch check := f.Tag.Get("check"); check {
+			case "":
+			case "required":
+				required = append(required, name)
+				if f.Type.Kind() == reflect.String {
+					p["minLength"] = 1
+				}
+			default:
+				p["enum"] = strings.Split(check, "|")
+			}
+			properties[name] = p
+		}
+		s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+		if len(required) > 0 {
+			s["required"] = required
+		}
+		return s
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int64:
+		return map[string]any{"type": "integer", "minimum": 0}
+	case reflect.Float64:
+		return map[string]any{"type": "number", "minimum": 0}
+	}
+	return map[string]any{"type": "string"}
 }

@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -37,12 +36,22 @@ func (c Capacity) of(name string) (refs []string, ok bool) {
 	return nil, false
 }
 
+// A modelRef is a configured reference to a model, and the key that has it.
+type modelRef struct{ key, name string }
+
 // refs returns every configured reference to a model.
-func (c Config) refs() []string {
-	list := append(slices.Clone(c.Auto), c.Default)
+func (c Config) refs() []modelRef {
+	var list []modelRef
+	add := func(key string, names ...string) {
+		for _, name := range names {
+			list = append(list, modelRef{key, name})
+		}
+	}
+	add("auto", c.Auto...)
+	add("default", c.Default)
 	for _, name := range []string{"tiny", "small", "medium", "large", "sota"} {
 		refs, _ := c.Capacity.of(name)
-		list = append(list, refs...)
+		add("capacity."+name, refs...)
 	}
 	return list
 }

@@ -63,44 +63,54 @@ const (
 	ToolsText   = "text"   // in the text: the tools are described in the system text
 )
 
-// A Provider is one server that answers turns.
+// A Provider is one server that answers turns. The tags doc and check are in the schema
+// of the configuration.
 type Provider struct {
-	Name    string            `json:"name"`              // as in "name/model"
-	Kind    string            `json:"kind,omitempty"`    // openai, anthropic; default openai
-	BaseURL string            `json:"baseUrl,omitempty"` // for openai with its version: ".../v1"
-	Key     string            `json:"-"`                 // never from a file; see KeyEnv
-	KeyEnv  string            `json:"keyEnv,omitempty"`  // the variable that holds the key
-	Model   string            `json:"model,omitempty"`   // the one for "auto"; default the server's first
-	Tools   string            `json:"tools,omitempty"`   // auto, native, text; default native at the hosted services, else auto
-	Local   bool              `json:"local,omitempty"`   // costs nothing, comes first for "auto"
-	Headers map[string]string `json:"headers,omitempty"` // added to every request; values of names with auth, key, token... are secrets
+	Name    string            `json:"name" check:"required" doc:"as in provider/model; openai, anthropic and ollama are known"`
+	Kind    string            `json:"kind,omitempty" check:"openai|anthropic" doc:"protocol: openai (Chat Completions) or anthropic (Messages). Default: that of the known provider with this name, else openai"`
+	BaseURL string            `json:"baseUrl,omitempty" doc:"http or https address; for openai with its version, such as http://127.0.0.1:8000/v1. Default: that of the known provider with this name"`
+	Key     string            `json:"-"` // never from a file; see KeyEnv
+	KeyEnv  string            `json:"keyEnv,omitempty" doc:"environment variable that holds the key. Default: that of the known provider with this name, else none"`
+	Model   string            `json:"model,omitempty" doc:"model for auto. Default: the first that the server offers"`
+	Tools   string            `json:"tools,omitempty" check:"auto|native|text" doc:"how its models call tools: native, text (described in the system text), or auto (natively, and calls in the text are read too). Default: native for the hosted services, else auto"`
+	Local   bool              `json:"local,omitempty" doc:"its calls cost nothing, and it comes first for auto. Default: false"`
+	Headers map[string]string `json:"headers,omitempty" doc:"HTTP headers of every request; values of names with auth, key, token, secret, cookie or password are hidden"`
 }
 
-// A Model is one row of the table of models. Prices are US dollars per million
-// tokens.
+// A Model is one row of the table of models.
 type Model struct {
-	Provider      string     `json:"provider,omitempty"` // empty for any
-	Name          string     `json:"name"`
-	Input         float64    `json:"input"`
-	Output        float64    `json:"output"`
-	CacheRead     float64    `json:"cacheRead,omitempty"`  // 0 is the input price
-	CacheWrite    float64    `json:"cacheWrite,omitempty"` // 0 is the input price
-	Long          *LongPrice `json:"long,omitempty"`
-	Context       int64      `json:"context,omitempty"`       // window in tokens, 0 unknown
-	MaxOutput     int64      `json:"maxOutput,omitempty"`     // in tokens, 0 unknown
-	CharsPerToken float64    `json:"charsPerToken,omitempty"` // of English text; 0 is 4
-	NoTools       bool       `json:"noTools,omitempty"`       // never chosen for a turn with tools
-	NoSchema      bool       `json:"noSchema,omitempty"`      // schemas go into the system text
-	NoTemperature bool       `json:"noTemperature,omitempty"` // refuses the parameter
+	Provider      string     `json:"provider,omitempty" doc:"name of its provider. Default: any"`
+	Name          string     `json:"name" check:"required" doc:"as the server names it; a date or -latest at its end may be left out"`
+	Input         float64    `json:"input" doc:"price of input, in US dollars per million tokens. Default: 0, free"`
+	Output        float64    `json:"output" doc:"price of output, in US dollars per million tokens. Default: 0, free"`
+	CacheRead     float64    `json:"cacheRead,omitempty" doc:"price of input read from the provider's cache, in US dollars per million tokens. Default: the price of input"`
+	CacheWrite    float64    `json:"cacheWrite,omitempty" doc:"price of input written to the provider's cache, in US dollars per million tokens. Default: the price of input"`
+	Long          *LongPrice `json:"long,omitempty" doc:"prices of a request with more input. Default: the same"`
+	Context       int64      `json:"context,omitempty" doc:"size of the context window, in tokens. Default: unknown"`
+	MaxOutput     int64      `json:"maxOutput,omitempty" doc:"longest reply, in tokens. Default: unknown"`
+	CharsPerToken float64    `json:"charsPerToken,omitempty" doc:"characters of English text per token, for estimates. Default: 4"`
+	NoTools       bool       `json:"noTools,omitempty" doc:"it cannot call tools, and is never chosen for a turn with tools"`
+	NoSchema      bool       `json:"noSchema,omitempty" doc:"it takes no JSON Schema: schemas go into the system text"`
+	NoTemperature bool       `json:"noTemperature,omitempty" doc:"it refuses the parameter temperature"`
 }
 
 // A LongPrice replaces the prices of a request whose input is larger.
 type LongPrice struct {
-	Above     int64   `json:"above"` // input tokens
-	Input     float64 `json:"input"`
-	Output    float64 `json:"output"`
-	CacheRead float64 `json:"cacheRead,omitempty"`
+	Above     int64   `json:"above" check:"required" doc:"tokens of input above which these prices hold"`
+	Input     float64 `json:"input" check:"required" doc:"price of input, in US dollars per million tokens"`
+	Output    float64 `json:"output" check:"required" doc:"price of output, in US dollars per million tokens"`
+	CacheRead float64 `json:"cacheRead,omitempty" doc:"price of input read from the cache, in US dollars per million tokens. Default: the price of input"`
 }
+
+// A Mistake is a value of the configuration that [Open] refuses.
+type Mistake struct {
+	Key  string // of Config as the file names it: default, auto, capacity, providers or known
+	Path string // of the value in it, such as [0].baseUrl; "" for all of it
+	Text string
+}
+
+// Error returns the text.
+func (m *Mistake) Error() string { return m.Text }
 
 // A Choice is the model for a turn and the reason.
 type Choice struct {

@@ -57,9 +57,9 @@ func Open(config Config) (*Models, error) {
 	if m.builtin, err = builtinPrices(); err != nil {
 		return nil, err
 	}
-	for _, row := range config.Models {
-		if row.Name == "" || row.Input < 0 || row.Output < 0 || row.Context < 0 || row.MaxOutput < 0 {
-			return nil, fmt.Errorf("model %q: needs a name, and prices and limits of 0 or more", row.Name)
+	for i, row := range config.Models {
+		if !row.valid() {
+			return nil, &Mistake{"known", fmt.Sprintf("[%d]", i), fmt.Sprintf("model %q: needs a name, and prices and limits of 0 or more", row.Name)}
 		}
 	}
 	if m.all, err = m.providers(); err != nil {
@@ -78,9 +78,9 @@ func Open(config Config) (*Models, error) {
 		}
 	}
 	for _, ref := range config.refs() {
-		name, _, slash := strings.Cut(ref, "/")
-		if slash && m.provider(name) == nil && !m.inTable(ref) {
-			return nil, fmt.Errorf("model %q: unknown provider %q: want one of %s", ref, name, strings.Join(m.names(), ", "))
+		name, _, slash := strings.Cut(ref.name, "/")
+		if slash && m.provider(name) == nil && !m.inTable(ref.name) {
+			return nil, &Mistake{ref.key, "", fmt.Sprintf("model %q: unknown provider %q: want one of %s", ref.name, name, strings.Join(m.names(), ", "))}
 		}
 	}
 	return m, nil

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
@@ -80,6 +81,15 @@ func (row Model) cost(u wire.Usage) float64 {
 	plain := max(u.Input-u.CacheRead-u.CacheWrite, 0)
 	return (float64(plain)*input + float64(u.CacheRead)*read +
 		float64(u.CacheWrite)*write + float64(u.Output)*output) / 1e6
+}
+
+// valid reports whether a row has a name, and no negative number.
+func (row Model) valid() bool {
+	numbers := []float64{row.Input, row.Output, row.CacheRead, row.CacheWrite, float64(row.Context), float64(row.MaxOutput), row.CharsPerToken}
+	if long := row.Long; long != nil {
+		numbers = append(numbers, float64(long.Above), long.Input, long.Output, long.CacheRead)
+	}
+	return row.Name != "" && !slices.ContainsFunc(numbers, func(n float64) bool { return n < 0 })
 }
 
 // Token limits of a request that names none.

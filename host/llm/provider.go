@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,15 +49,17 @@ func (m *Models) providers() ([]*provider, error) {
 	// {"name": "openai", "model": "..."} need not repeat where and with what key.
 	known := m.known()
 	var all []*provider
-	for _, c := range m.config.Providers {
+	places := map[*provider]string{} // of the configured ones
+	for i, c := range m.config.Providers {
+		at := "[" + strconv.Itoa(i) + "]"
 		if c.Name == "" || strings.ContainsAny(c.Name, "/ ") {
-			return nil, fmt.Errorf("provider %q: a name has neither spaces nor slashes", c.Name)
+			return nil, &Mistake{"providers", at + ".name", fmt.Sprintf("provider %q: a name has neither spaces nor slashes", c.Name)}
 		}
 		p := &provider{Provider: c, ready: true}
-		at := slices.IndexFunc(known, func(k *provider) bool { return k.Name == c.Name })
-		if at >= 0 {
-			p.fill(known[at], m.config.Env)
-			known = slices.Delete(known, at, at+1)
+		places[p] = at
+		if k := slices.IndexFunc(known, func(k *provider) bool { return k.Name == c.Name }); k >= 0 {
+			p.fill(known[k], m.config.Env)
+			known = slices.Delete(known, k, k+1)
 		}
 		if p.KeyEnv != "" && p.Key == "" {
 			p.Key = m.config.Env(p.KeyEnv)
@@ -68,10 +71,13 @@ func (m *Models) providers() ([]*provider, error) {
 	seen := map[string]bool{}
 	for _, p := range all {
 		if seen[p.Name] {
-			return nil, fmt.Errorf("provider %q: configured twice", p.Name)
+			return nil, &Mistake{"providers", places[p], fmt.Sprintf("provider %q: configured twice", p.Name)}
 		}
 		seen[p.Name] = true
 		if err := m.finish(p); err != nil {
+			if places[p] != "" {
+				err = &Mistake{"providers", places[p], err.Error()}
+			}
 			return nil, err
 		}
 	}

@@ -96,7 +96,7 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 // openAPI creates the API that the control socket serves.
 func (p *Process) openAPI() (http.Handler, error) {
 	a, err := api.New(api.Options{
-		Commands: (*commands)(p), Feed: p.sockets, Version: p.version, Logger: p.log,
+		Commands: (*commands)(p), Feed: p.sockets, Version: p.version, Logger: p.log, Schema: p.host.Schema,
 		Logs: func(run sentinels.RunID) (io.ReadCloser, error) {
 			f, _, err := regularfile.Open(p.host.RunLog(run))
 			return f, err

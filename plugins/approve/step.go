@@ -19,7 +19,7 @@ const output = `{
     "approved": {"type": "boolean", "description": "True; a rejection is an error."},
     "by": {"type": "string", "description": "Who approved."},
     "at": {"type": "string", "description": "When, in RFC 3339."},
-    "comment": {"type": "string", "description": "Comment of the person, if there is one."}
+    "comment": {"type": "string", "description": "Comment of the person; empty if there is none."}
   },
   "additionalProperties": false
 }`
@@ -67,6 +67,6 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		sdk.F("approved", sdk.Bool(true)),
 		sdk.F("by", sdk.String(d.By)),
 		sdk.F("at", sdk.String(d.At)),
-		sdk.F("comment", sdk.Text(d.Comment)),
+		sdk.F("comment", sdk.String(d.Comment)),
 	), nil
 }

@@ -21,6 +21,16 @@ func TestApproved(t *testing.T) {
 	}
 }
 
+// TestFinding19NoComment checks that an approval without a comment has an empty one, so
+// that $answer.comment never fails a run.
+func TestFinding19NoComment(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_wait", `{"timedOut":false,"decision":{"verdict":"approve","by":"ann","at":"2026-01-01T00:00:00Z"}}`)
+	out, fault := sdktest.Run(t, sdktest.Only(approve.Step()), "approve", `{"prompt":"Push?"}`, h)
+	if want := `{"approved":true,"by":"ann","at":"2026-01-01T00:00:00Z","comment":""}`; fault != nil || out.String() != want {
+		t.Errorf("got %s %v, want %s", out, fault, want)
+	}
+}
+
 // TestNotApproved checks that only the verdict "approve" succeeds: a rejection, a
 // timeout and an unknown verdict are errors.
 func TestNotApproved(t *testing.T) {

@@ -46,6 +46,31 @@ func strategies() []row {
 	}
 }
 
+// A Default is what a retry without a policy of the step does for a category of errors.
+type Default struct {
+	Category   Category
+	MaxRetries int // attempts after the first; the others are 0 without any
+	Backoff    string
+	Base       time.Duration // the shortest delay; the longest is not limited
+}
+
+// Defaults returns the table of strategies. Unclassified errors are of the category "".
+func Defaults() []Default {
+	var list []Default
+	for _, r := range strategies() {
+		c := r.category
+		switch r.subcategory {
+		case "unclassified":
+			c = ""
+		case "":
+		default:
+			continue
+		}
+		list = append(list, Default{c, r.strategy.maxRetries, r.strategy.backoff, r.strategy.base})
+	}
+	return list
+}
+
 // strategyOf returns the strategy of a classification. Without a matching row
 // there are no retries.
 func strategyOf(c Classification) strategy {

@@ -15,6 +15,9 @@ type StartOptions struct {
 	Variables map[string]json.RawMessage
 	// Event is the value of $event. Default null.
 	Event *sentinels.Event
+	// Named are the definitions that {"$ref": id} means in this run and those below it,
+	// before the stored ones. Default none.
+	Named map[sentinels.ID]*sentinels.Definition
 	// Workspace is the folder the run works in. Default: the definition's, else
 	// the current folder. It is made absolute.
 	Workspace string

@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "manual".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "manual", Fires: "never; a user or another sentinel starts the sentinel", Event: "not set"}
+	return triggers.Description{Name: "manual", Fires: "never; a user or another sentinel starts the sentinel", Event: "name manual, source user; data: what --event or event gives. Without it null"}
 }
 
 // Check reports options other than the common ones. The common options have no

@@ -1,6 +1,9 @@
 package app
 
-import "bufio"
+import (
+	"bufio"
+	"os/user"
+)
 
 // CanAsk reports whether a person sits at both ends.
 func (a *App) CanAsk() bool { return a.Env.StdinTerminal && a.Env.StderrTerminal && !a.StdinClosed }
@@ -23,12 +26,16 @@ func (a *App) TypedLines() <-chan string {
 	return a.typed
 }
 
-// User is the name of the user at this terminal.
+// User is the name of the user at this terminal: of the environment, else of the
+// account of the process.
 func (a *App) User() string {
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if v := a.Env.Getenv(name); v != "" {
 			return v
 		}
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
 	}
 	return "user"
 }

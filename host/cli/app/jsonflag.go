@@ -3,23 +3,43 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// JSONFlag reads a flag that takes JSON. "@FILE" stands for the text of FILE.
+// FileArgument returns the text of FILE for "@FILE", that of standard input for "@-", and
+// any other text as it is. Of "@@" the first is taken away.
+func (a *App) FileArgument(text string) (string, error) {
+	name, ok := strings.CutPrefix(text, "@")
+	switch {
+	case !ok || strings.HasPrefix(name, "@"):
+		return name, nil
+	case name == "-":
+		b, err := io.ReadAll(io.LimitReader(a.Env.Stdin, MaxFile+1))
+		if err == nil && len(b) > MaxFile {
+			err = fmt.Errorf("standard input has more than %d bytes", MaxFile)
+		}
+		return string(b), err
+	}
+	b, err := ReadFile(a.Path(name), MaxFile)
+	return string(b), err
+}
+
+// JSONFlag reads a flag that takes JSON. "@FILE" stands for the text of FILE, "@-" for
+// standard input.
 func (a *App) JSONFlag(flag, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
 	}
 	where, hint := flag, "a text needs quotes of its own: '\"text\"'"
 	if name, ok := strings.CutPrefix(text, "@"); ok {
-		b, err := ReadFile(a.Path(name), MaxFile)
-		if err != nil {
+		var err error
+		if text, err = a.FileArgument(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		text, where, hint = string(b), flag+" "+name, ""
+		where, hint = flag+" "+name, ""
 	}
 	if err := strictjson.Check([]byte(text), JSONLimits); err != nil {
 		if json.Valid([]byte(text)) {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
@@ -13,7 +14,8 @@ import (
 type Pending struct {
 	Run     sentinels.RunID `json:"run"`
 	Call    string          `json:"call,omitempty"`
-	Kind    string          `json:"kind"` // approval, doubt, limit
+	Where   string          `json:"where,omitempty"` // Call in words
+	Kind    string          `json:"kind"`            // approval, doubt, limit
 	Prompt  string          `json:"prompt"`
 	Choices []string        `json:"choices,omitempty"`
 	Type    string          `json:"type"` // the command line
@@ -25,11 +27,15 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 	var list []Pending
 	for _, r := range runs {
 		for _, q := range r.Decisions {
-			line := fmt.Sprintf("sentinel decide%s %s %s %s", a.SameStore(), r.ID, output.Quote(q.Call), strings.Join(q.Choices, "|"))
+			line := fmt.Sprintf("sentinel decide%s %s", a.SameStore(), r.ID)
+			if len(r.Decisions) > 1 { // else the run alone says what is decided
+				line += " " + output.Quote(q.Call)
+			}
+			line += " " + strings.Join(q.Choices, "|")
 			if q.Kind == runtime.DecisionQuarantine {
 				line += " --comment WHY"
 			}
-			list = append(list, Pending{r.ID, q.Call, string(q.Kind), q.Prompt, q.Choices, line})
+			list = append(list, Pending{r.ID, q.Call, callPlace(q.Call), string(q.Kind), q.Prompt, q.Choices, line})
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, Pending{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
@@ -37,6 +43,30 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 		}
 	}
 	return list
+}
+
+// callPlace says in words what the name of a pending decision means: the path of a step
+// and the number of its host call.
+func callPlace(call string) string {
+	i := strings.LastIndexByte(call, '!')
+	switch {
+	case i < 0:
+		return ""
+	case call[i+1:] == "0": // the step as a whole
+		return "step " + call[:i]
+	}
+	if _, err := strconv.Atoi(call[i+1:]); err != nil {
+		return "background process of step " + call[:i]
+	}
+	return "host call " + call[i+1:] + " of step " + call[:i]
+}
+
+// Question is the prompt with the name of its call and what the name means.
+func (w Pending) Question() string {
+	if w.Where == "" {
+		return w.Prompt
+	}
+	return fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
 }
 
 // extensionFlag returns the flag that extends a limit.

@@ -27,6 +27,9 @@ type Source struct {
 	Path string // absolute, empty for standard input and a stored one
 	Base string // folder that a relative workspace in it starts from
 
+	// Beside are the definitions that {"$ref": id} in it means: files in the same folder.
+	Beside map[sentinels.ID]sentinels.Neighbour
+
 	Stored   string // id of the stored sentinel; then text is its newest revision
 	Revision int    // of a stored one
 }
@@ -38,7 +41,39 @@ func (a *App) ReadTrusted(target string) (*Source, error) {
 	if err != nil || src == nil || src.Path == "" {
 		return src, err
 	}
+	for _, n := range src.Beside {
+		if err := a.checkTrust(filepath.Join(src.Base, n.File)); err != nil {
+			return nil, err
+		}
+	}
 	return src, a.checkTrust(src.Path)
+}
+
+// withBeside adds the definitions in files beside src that it refers to.
+func withBeside(src *Source, err error) (*Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	src.Beside, err = sentinels.Beside(src.Text, func(name string) ([]byte, error) {
+		n, err := ReadDefinition(name, filepath.Join(src.Base, name))
+		if err != nil {
+			return nil, err
+		}
+		return n.Text, nil
+	})
+	return src, err
+}
+
+// PlaceBeside adds the definitions beside src to parameters of a command that takes it.
+func (src *Source) PlaceBeside(params map[string]any) {
+	if len(src.Beside) == 0 {
+		return
+	}
+	texts := map[sentinels.ID]string{}
+	for id, n := range src.Beside {
+		texts[id] = string(n.Text)
+	}
+	params["definitions"] = texts
 }
 
 // ReadSource is readSource for a definition that is only checked.
@@ -52,7 +87,7 @@ func (a *App) ReadSource(target string) (*Source, error) {
 	}
 	path := a.Path(target)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return ReadDefinition(target, path)
+		return withBeside(ReadDefinition(target, path))
 	}
 	if looksLikeFile(target) {
 		return nil, NotFound("", "no file %q", target)
@@ -61,7 +96,7 @@ func (a *App) ReadSource(target string) (*Source, error) {
 		for _, ext := range []string{".json", ".jsonc"} {
 			path := filepath.Join(dir, target+ext)
 			if info, err := os.Stat(path); err == nil && !info.IsDir() {
-				return ReadDefinition(a.Relative(path), path)
+				return withBeside(ReadDefinition(a.Relative(path), path))
 			}
 		}
 	}
@@ -177,11 +212,12 @@ func (a *App) validation(ctx context.Context, s *Session, src *Source, params ma
 		return validated{Problems: problems}, nil
 	}
 	params["definition"] = string(src.Text)
+	src.PlaceBeside(params)
 	if err := s.Call(ctx, "sentinel/validate", params, &out); err != nil {
 		return out, err
 	}
 	for i := range out.Problems {
-		out.Problems[i].File = src.File
+		out.Problems[i].File, out.Problems[i].Message = src.File, src.NameBeside(out.Problems[i].Message)
 	}
 	return out, nil
 }
@@ -217,12 +253,23 @@ var definedIn = regexp.MustCompile(`(?m)^definition:`)
 // NameFile names the file of src in the problems of a definition that was sent as text.
 func NameFile(err error, src *Source) error {
 	e := abi.As(err)
-	if e == nil || e.Code != abi.BadFields || !definedIn.MatchString(e.Message) {
+	if e == nil || e.Code != abi.BadFields {
 		return err
 	}
 	named := *e
-	named.Message = definedIn.ReplaceAllLiteralString(e.Message, src.File+":")
+	named.Message = src.NameBeside(definedIn.ReplaceAllLiteralString(e.Message, src.File+":"))
+	if named.Message == e.Message {
+		return err
+	}
 	return invalidError{&named}
+}
+
+// NameBeside names the files of the definitions beside src in a text about them.
+func (src *Source) NameBeside(text string) string {
+	for id, n := range src.Beside {
+		text = strings.ReplaceAll(text, "definitions."+string(id)+":", filepath.Join(filepath.Dir(src.File), n.File)+":")
+	}
+	return text
 }
 
 // NoSentinel returns the error of a name that is neither a file nor a stored sentinel.

@@ -18,6 +18,7 @@ type saved struct {
 	Revision   int                `json:"revision"`
 	Hash       string             `json:"hash"`
 	Warning    string             `json:"warning,omitempty"`
+	Beside     []saved            `json:"beside,omitempty"` // that were stored with it
 	Problems   sentinels.Problems `json:"problems,omitempty"`
 }
 
@@ -103,8 +104,9 @@ func (a verbs) create(ctx context.Context, src *app.Source, revision int, replac
 		return err
 	}
 	params := map[string]any{"definition": string(src.Text)}
+	src.PlaceBeside(params)
 	place(params, revision, replace)
-	return app.NameFile(a.keep(ctx, s, params, true), src)
+	return app.NameFile(a.keep(ctx, s, params, src), src)
 }
 
 // definitionFile reads a definition that must be a file: FILE, a name in the
@@ -125,18 +127,22 @@ func (a verbs) store(ctx context.Context, params map[string]any) (err error) {
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	return a.keep(ctx, s, params, false)
+	return a.keep(ctx, s, params, nil)
 }
 
 // keep stores a sentinel and prints its revision; the same text again is
-// the same revision. shown is whether its problems have been shown.
-func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any, shown bool) error {
+// the same revision. src is the file it was read from, whose problems have been shown; nil
+// if there is none.
+func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any, src *app.Source) error {
 	var out saved
 	if err := s.Call(ctx, "sentinel/create", params, &out); err != nil {
 		return app.Invalid(err)
 	}
-	if !shown {
+	if src == nil {
 		a.ShowProblems(out.Problems)
+	}
+	if src != nil {
+		out.Warning = src.NameBeside(out.Warning)
 	}
 	if out.Warning != "" {
 		a.Warn(out.Warning)
@@ -144,5 +150,10 @@ func (a verbs) keep(ctx context.Context, s *app.Session, params map[string]any, 
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(out)
 	}
-	return a.Out.Printf("%s  revision %d\n", out.SentinelID, out.Revision)
+	for _, s := range append(out.Beside, out) {
+		if err := a.Out.Printf("%s  revision %d\n", s.SentinelID, s.Revision); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -128,7 +129,7 @@ func newSource(h *host.Host) *source {
 func (s *source) topic(name string) (string, error) {
 	t, err := template.New(name+".md").Funcs(template.FuncMap{
 		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds,
-		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "topics": func() string { return strings.Join(Topics, ", ") },
+		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "topics": func() string { return strings.Join(Topics, ", ") },
 	}).ParseFS(files, path.Join("topics", name+".md"))
 	if err != nil {
 		return "", err
@@ -278,6 +279,25 @@ func option(o sentinels.TriggerOption) string {
 		text += "; default " + o.Default
 	}
 	return text + "\n"
+}
+
+// retries lists what a retry does that sets nothing.
+func retries() string {
+	var list []string
+	other := ""
+	for _, d := range retry.Defaults() {
+		text := fmt.Sprintf("%d (%s from %s)", d.MaxRetries, d.Backoff, d.Base)
+		switch {
+		case d.Category == "":
+			other = "any other " + text
+		case d.Category == retry.ManualReview: // of those that a policy cannot help
+		case d.MaxRetries == 0:
+			list = append(list, string(d.Category)+" 0")
+		default:
+			list = append(list, string(d.Category)+" "+text)
+		}
+	}
+	return strings.Join(append(list, other), ", ")
 }
 
 // exitCodes lists the exit codes of the program.

@@ -147,6 +147,9 @@ func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string)
 	return spec.Output, ""
 }
 
+// dataOnTop says what holds for $event of every kind.
+const dataOnTop = "Members of data are members of $event too: $event.x is $event.data.x."
+
 // triggerSchema explains a kind of trigger, or only its event.
 func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 	kinds := rt.DecodeOptions("").Triggers
@@ -166,7 +169,7 @@ func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 		return a.WriteJSON(k.Schema())
 	}
 	if part == "event" {
-		return a.Out.Printf("$event: %s.\n", k.Event)
+		return a.Out.Printf("$event: %s.\n%s\n", k.Event, dataOnTop)
 	}
 	var page output.Page
 	page.Printf("trigger %s\nFires %s.\n", k.Name, k.Fires)
@@ -176,7 +179,7 @@ func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 	if k.Field != "" {
 		page.Printf("It needs %s.\n", string(k.Field))
 	}
-	page.Printf("$event: %s.\n\noptions:\n", k.Event)
+	page.Printf("$event: %s.\n%s\n\noptions:\n", k.Event, dataOnTop)
 	return a.explain(&page, k.Schema(), " ")
 }
 

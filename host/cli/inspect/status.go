@@ -169,7 +169,7 @@ func (a verbs) showState(r state) error {
 		return nil
 	}
 	for _, w := range a.PendingActions([]runtime.RunInfo{r.RunInfo}) {
-		a.Info("%s", w.Prompt)
+		a.Info("%s", w.Question())
 		a.Hint(w.Type)
 	}
 	if len(r.Decisions) == 0 && !r.Live && !r.Status.Final() && r.Limit == "" {

@@ -56,6 +56,11 @@ func (a verbs) configCommand() *cobra.Command {
 				if err != nil {
 					return app.Invalid(err)
 				}
+				m, err := a.models(l) // variables of the environment are a part of what a start reads
+				if err != nil {
+					return app.Invalid(err)
+				}
+				_ = m.Close() // nothing was requested
 				a.Info("%s", inOrder(l))
 				return nil
 			},

@@ -116,6 +116,12 @@ func inOrder(l *config.Loaded) string {
 	return l.File + " is in order"
 }
 
+// models opens the models of the settings as a host would. That reads settings and
+// variables, no more.
+func (a verbs) models(l *config.Loaded) (*llm.Models, error) {
+	return llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
+}
+
 // probeModel looks for a model as a host would, but asks no server: that would
 // send a key somewhere, and take as long as it likes.
 func (a verbs) probeModel(context.Context) (string, error) {
@@ -124,8 +130,7 @@ func (a verbs) probeModel(context.Context) (string, error) {
 		// The check of the configuration reports it.
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
-	// Opening one reads settings and variables, no more.
-	m, err := llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
+	m, err := a.models(l)
 	if err != nil {
 		return "", err
 	}

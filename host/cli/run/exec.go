@@ -200,7 +200,7 @@ func (a verbs) execRun(ctx context.Context, s *app.Session, name string, args []
 	}
 	a.Info("run %s is %s", out.Run, out.Status)
 	for _, w := range a.PendingActions(out.open) {
-		a.ErrorMessage(w.Prompt, w.Type)
+		a.ErrorMessage(w.Question(), w.Type)
 	}
 	return app.ExitError(code)
 }

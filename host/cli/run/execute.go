@@ -169,6 +169,7 @@ func (a verbs) start(ctx context.Context, s *app.Session, src *app.Source, f *ru
 			return "", err
 		}
 		params["definition"] = string(src.Text)
+		src.PlaceBeside(params)
 	}
 	// A server that a URL names has none of our folders.
 	if !s.ByURL {

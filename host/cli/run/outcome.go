@@ -43,7 +43,7 @@ func (a verbs) showOutcome(out outcome) error {
 		return err
 	}
 	for _, w := range list {
-		a.ErrorMessage(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Prompt), w.Type)
+		a.ErrorMessage(fmt.Sprintf("run %s waits for a person: %s", w.Run, w.Question()), w.Type)
 	}
 	if !out.served && slices.ContainsFunc(list, func(w app.Pending) bool { return w.Call != "" }) {
 		a.Info("then continue with `sentinel run%s --resume %s`", a.SameStore(), out.Run)

@@ -44,10 +44,10 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 
 // startFlags adds the flags for what a new run begins with.
 func (f *runFlags) startFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.vars, "var", nil, "NAME=VALUE: an input where the sentinel declares it, else a variable; repeatable")
-	fs.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: an input; repeatable")
+	fs.StringArrayVar(&f.vars, "var", nil, "NAME=VALUE: an input where the sentinel declares it, else a variable; VALUE as with --input; repeatable")
+	fs.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: an input; @FILE is the content of a file, @- standard input, @@ a text that begins with @; repeatable")
 	fs.StringVar(&f.inputsFile, "inputs", "", "file with a JSON object of inputs")
-	fs.StringVar(&f.event, "event", "", "the value of $event: JSON, or @FILE")
+	fs.StringVar(&f.event, "event", "", "data of $event: JSON, @FILE or @-; {\"ok\": 7} is $event.data.ok, and $event.ok too")
 	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
 }
 

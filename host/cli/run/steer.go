@@ -146,7 +146,11 @@ func (a verbs) decideCommand() *cobra.Command {
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	c := &cobra.Command{
 		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Decide what a run waits for",
-		Long: "CALL may be left out when only one decision is pending.",
+		Long: "CALL names what is decided: the path of a step, ! and the number of its host call. 0!1 is the\n" +
+			"first host call of step 0, 0!0 the step as a whole. `sentinel status RUN` shows it. It may be left\n" +
+			"out when only one decision is pending. In a shell, quote it: '0!1'.\n\n" +
+			"approve continues the run; reject fails the step with the error denied, which its onError may\n" +
+			"handle. After a crash, retry makes the call again, skip treats it as done and fail as failed.",
 		Args: app.RangeArgs(2, 3, "RUN", "the decision"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{"verdict": args[len(args)-1], "by": by}
@@ -194,18 +198,44 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		return err
 	}
 	params["run"] = info.ID
+	call, _ := params["call"].(string)
+	if len(info.Decisions) == 1 {
+		call = info.Decisions[0].Call
+	}
 	if err := s.Call(ctx, "sentinel/decide", params, &info); err != nil {
 		return err
 	}
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(info)
 	}
-	if !info.Live {
-		a.Info("decided; `sentinel run%s --resume %s` continues it", a.SameStore(), rootOf(info))
-	} else {
-		a.Info("decided; run %s continues", info.ID)
-	}
+	a.Info("%s", a.decided(params["verdict"].(string), call, info))
 	return nil
+}
+
+// decided says what a decision does to the run and to the step that it is about. A
+// rejection does not continue the run: its step fails, and the run by the step's onError.
+func (a verbs) decided(verdict, call string, info runtime.RunInfo) string {
+	path, number, _ := strings.Cut(call, "!")
+	step, resume := strings.TrimSpace("step "+path), fmt.Sprintf("`sentinel run%s --resume %s`", a.SameStore(), rootOf(info))
+	failure := ""
+	switch {
+	case verdict == "reject":
+		failure = step + " fails with the error denied"
+	case verdict == "fail" && number == "0":
+		failure = step + " fails"
+	case verdict == "fail":
+		failure = "the call of " + step + " fails"
+	}
+	word := map[string]string{"approve": "approved", "reject": "rejected", "retry": "decided to retry", "skip": "decided to skip", "fail": "decided to fail"}[verdict]
+	switch {
+	case failure != "" && info.Live:
+		return fmt.Sprintf("%s: in run %s, %s", word, info.ID, failure)
+	case failure != "":
+		return fmt.Sprintf("%s: with %s, %s", word, resume, failure)
+	case info.Live:
+		return fmt.Sprintf("%s; run %s continues", word, info.ID)
+	}
+	return fmt.Sprintf("%s; %s continues the run", word, resume)
 }
 
 // rootOf is the run to resume so that info continues too.

@@ -39,6 +39,10 @@ func (a verbs) values(def *sentinels.Definition, f *runFlags) (given, error) {
 			return g, app.NewUsageError(fmt.Sprintf("%s %q is not NAME=VALUE", pair.flag, pair.text), "")
 		}
 		in, declared := def.Inputs[name]
+		text, err := a.FileArgument(text)
+		if err != nil {
+			return g, fmt.Errorf("%s %s: %w", pair.flag, name, err)
+		}
 		value, err := app.ValueOf(text, in.Type)
 		if err != nil {
 			return g, app.NewUsageError(fmt.Sprintf("%s %s: %v", pair.flag, name, err), "")

@@ -24,8 +24,9 @@ type createIn struct {
 	Steps       json.RawMessage `json:"steps,omitempty" jsonschema:"its steps"`
 	Loop        json.RawMessage `json:"loop,omitempty" jsonschema:"its loop; once if not given"`
 	Safety      json.RawMessage `json:"safety,omitempty" jsonschema:"its limits"`
-	Revision    *int            `json:"revision,omitempty" jsonschema:"revision the edit was made on; another one is a conflict"`
-	Replace     bool            `json:"replace,omitempty" jsonschema:"replace another definition with this id by a new revision; without it and without revision, that is a conflict. An equal one is no change"`
+	besideIn
+	Revision *int `json:"revision,omitempty" jsonschema:"revision the edit was made on; another one is a conflict"`
+	Replace  bool `json:"replace,omitempty" jsonschema:"replace another definition with this id by a new revision; without it and without revision, that is a conflict. An equal one is no change"`
 }
 
 type saved struct {
@@ -34,6 +35,8 @@ type saved struct {
 	Revision   int          `json:"revision"`
 	Hash       string       `json:"hash"`
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
+	// Beside are the sentinels that were stored because this one refers to them.
+	Beside []storedBeside `json:"beside,omitempty" jsonschema:"sentinels that it refers to and that were stored with it"`
 	// Problems are those that did not prevent the edit.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
@@ -54,7 +57,25 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if err != nil {
 		return saved{}, err
 	}
-	return f.save(ctx, call, def, expect, givenText{src, file})
+	all, err := f.beside(in.besideIn, src, in.path(file))
+	if err != nil {
+		return saved{}, err
+	}
+	stored, warning, err := f.saveBeside(ctx, call, all, in.Replace)
+	if err != nil {
+		return saved{}, err
+	}
+	out, err := f.save(ctx, call, def, expect, givenText{src, file})
+	out.Beside, out.Warning = stored, joinLines(out.Warning, warning)
+	return out, err
+}
+
+// path returns the file of the definition, "" if it is not given by a file.
+func (in createIn) path(file string) string {
+	if in.File == "" {
+		return ""
+	}
+	return file
 }
 
 // replaced returns the revision that the definition may take the place of. Another
@@ -120,7 +141,7 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{s.ID, def.Name, s.Revision, s.Hash, f.writeBack(ctx, s), f.remaining(from)}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: f.writeBack(ctx, s), Problems: f.remaining(from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as

@@ -14,15 +14,16 @@ import (
 )
 
 type startIn struct {
-	SentinelID string                     `json:"sentinelId,omitempty" jsonschema:"id of the sentinel"`
-	File       string                     `json:"file,omitempty" jsonschema:"in place of a stored sentinel, a file that holds the definition, below the workspace or absolute"`
-	Definition json.RawMessage            `json:"definition,omitempty" jsonschema:"in place of a stored sentinel, the definition itself"`
-	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
-	Variables  map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
-	Event      json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
-	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
-	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
-	Pinned     bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
+	SentinelID string          `json:"sentinelId,omitempty" jsonschema:"id of the sentinel"`
+	File       string          `json:"file,omitempty" jsonschema:"in place of a stored sentinel, a file that holds the definition, below the workspace or absolute"`
+	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"in place of a stored sentinel, the definition itself"`
+	besideIn
+	Inputs    map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
+	Variables map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
+	Event     json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
+	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
+	Key       string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
 }
@@ -38,13 +39,13 @@ type runOut struct {
 
 // start returns when the run is durable; what it does goes on behind.
 func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
-	def, revision, err := f.startable(call, in)
+	def, revision, named, err := f.startable(call, in)
 	if err != nil {
 		return runOut{}, err
 	}
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: in.Key,
-		Revision: revision, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
+		Revision: revision, Named: named, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if opt.Workspace == "" {
 		opt.Workspace = call.Workspace
@@ -88,8 +89,9 @@ func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 }
 
 // startable returns what is to be run: the stored sentinel with its revision, or
-// a definition of the caller's own, which is stored nowhere but in the run.
-func (f family) startable(call *command.Call, in startIn) (*sentinels.Definition, int, error) {
+// a definition of the caller's own, which is stored nowhere but in the run, with those
+// that it refers to.
+func (f family) startable(call *command.Call, in startIn) (def *sentinels.Definition, revision int, beside map[sentinels.ID]*sentinels.Definition, err error) {
 	given := 0
 	for _, is := range []bool{in.SentinelID != "", in.File != "", in.Definition != nil} {
 		if is {
@@ -98,22 +100,33 @@ func (f family) startable(call *command.Call, in startIn) (*sentinels.Definition
 	}
 	switch {
 	case given != 1:
-		return nil, 0, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "start: give sentinelId, or file, or definition"}
+		return nil, 0, nil, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "start: give sentinelId, or file, or definition"}
+	case in.SentinelID != "" && in.Definitions != nil:
+		return nil, 0, nil, &abi.Error{Code: abi.BadFields, Field: "definitions", Message: "start: definitions needs file or definition: a stored sentinel refers to stored ones"}
 	case in.SentinelID != "":
 		stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, nil, err
 		}
 		def, err := f.rt.Decoded(stored)
-		return def, stored.Revision, err
+		return def, stored.Revision, nil, err
 	}
-	src, file, err := f.source(call, createIn{File: in.File, Definition: in.Definition})
+	from := createIn{File: in.File, Definition: in.Definition}
+	src, file, err := f.source(call, from)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return nil, 0, createIn{File: in.File, Definition: in.Definition}.refused(problems)
+		return nil, 0, nil, from.refused(problems)
 	}
-	return def, 0, nil
+	all, err := f.beside(in.besideIn, src, from.path(file))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	beside = map[sentinels.ID]*sentinels.Definition{}
+	for id, n := range all {
+		beside[id] = n.Definition
+	}
+	return def, 0, beside, nil
 }

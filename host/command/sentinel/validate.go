@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -13,9 +14,10 @@ import (
 type validateIn struct {
 	File       string          `json:"file,omitempty" jsonschema:"file that holds the definition, below the workspace or absolute"`
 	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the definition itself; as a string, problems have its lines"`
-	Variables  []string        `json:"variables,omitempty" jsonschema:"variables that a start would set"`
-	Edit       bool            `json:"edit,omitempty" jsonschema:"check it as an edit: errors that the stored sentinel with its id has too are warnings"`
-	Strict     bool            `json:"strict,omitempty" jsonschema:"a definition with warnings is not valid"`
+	besideIn
+	Variables []string `json:"variables,omitempty" jsonschema:"variables that a start would set"`
+	Edit      bool     `json:"edit,omitempty" jsonschema:"check it as an edit: errors that the stored sentinel with its id has too are warnings"`
+	Strict    bool     `json:"strict,omitempty" jsonschema:"a definition with warnings is not valid"`
 }
 
 type validated struct {
@@ -38,6 +40,10 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		inspect = f.rt.InspectEdit
 	}
 	def, problems := inspect(src, file)
+	problems, err = f.withoutBeside(problems, def, in, src, file)
+	if err != nil {
+		return validated{}, err
+	}
 	out := validated{Valid: len(problems.Errors()) == 0}
 	if out.Valid {
 		out.SentinelID = def.ID
@@ -50,6 +56,26 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		out.Valid = false
 	}
 	return out, nil
+}
+
+// withoutBeside removes the problem that a sentinel is not stored where it is given with the
+// definition, or lies beside its file; it adds the problems of those.
+func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Definition, in validateIn, src []byte, file string) (sentinels.Problems, error) {
+	if def == nil {
+		return problems, nil
+	}
+	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file))
+	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
+		return append(problems, sentinels.Problem{Kind: sentinels.KindValue, File: file, Message: e.Message, Hint: e.Hint}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	refs := def.References(f.rt.Types())
+	return slices.DeleteFunc(problems, func(p sentinels.Problem) bool {
+		_, given := all[refs[p.Path]]
+		return given && p.Kind == sentinels.KindAbsent
+	}), nil
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string

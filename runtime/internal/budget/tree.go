@@ -175,13 +175,19 @@ func (a *account) exceeds(least sentinels.Usage) *Limit {
 	case b.Tokens > 0 && tokens > b.Tokens+more.Tokens:
 		return limit(run.ReasonTokens, fmt.Sprintf("the next call takes at least %d tokens, %d of them input, and %d of %d are used",
 			least.InputTokens+least.OutputTokens, least.InputTokens, used.InputTokens+used.OutputTokens, b.Tokens+more.Tokens),
-			"raise budget.tokens, or send less: a shorter prompt, fewer tools")
+			"raise budget.tokens, or send less: a shorter prompt, fewer tools"+shorterReply(least))
 	case b.CostUSD > 0 && after.CostUSD > b.CostUSD+more.CostUSD:
 		return limit(run.ReasonCost, fmt.Sprintf("the next call costs at least $%.4f, for %d tokens of input and a reply of %d, and $%.4f of $%.4f are used",
 			least.CostUSD, least.InputTokens, least.OutputTokens, used.CostUSD, b.CostUSD+more.CostUSD),
-			"raise budget.costUsd, choose a cheaper model, or send less: a shorter prompt, fewer tools")
+			"raise budget.costUsd, choose a cheaper model, or send less: a shorter prompt, fewer tools"+shorterReply(least))
 	}
 	return nil
+}
+
+// shorterReply names the step's own limit of a reply: below [MinReply] only that lowers the
+// worst case.
+func shorterReply(least sentinels.Usage) string {
+	return fmt.Sprintf("; a reply of fewer than %d tokens needs maxTokens in the step", least.OutputTokens)
 }
 
 // ReserveAgain reserves without regard to limits: the call was admitted before a crash

@@ -135,7 +135,7 @@ func TestSpecLowerLimitOfAReply(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case tt.limit != "":
-				if limit == nil || limit.Name != tt.limit || !strings.Contains(limit.Text, tt.text) || limit.Hint == "" {
+				if limit == nil || limit.Name != tt.limit || !strings.Contains(limit.Text, tt.text) || limit.Hint == "" || limit.Name != run.ReasonCalls && !strings.Contains(limit.Hint, "needs maxTokens in the step") {
 					t.Errorf("limit %+v", limit)
 				}
 			case limit != nil || granted.OutputTokens != tt.output || math.Abs(granted.CostUSD-tt.usd) > 1e-9 || granted.InputTokens != 100 || granted.Calls != 1:

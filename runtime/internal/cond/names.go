@@ -47,7 +47,7 @@ func hintFor(name string) string {
 		return h
 	}
 	if isName(name) {
-		return "did you mean $" + name
+		return "did you mean $" + name + "? A variable is written with $"
 	}
 	return ""
 }

@@ -65,12 +65,12 @@ func (r *liveRun) undecided(asked bool) []run.PendingDecision {
 }
 
 // AwaitDecision implements [step.Decisions].
-func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error) {
+func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, error) {
 	r.mu.Lock()
 	if sig := r.folded.Decisions[name]; sig != nil {
 		delete(r.pending, name)
 		r.mu.Unlock()
-		return sig, time.Now().UTC(), nil
+		return sig, nil
 	}
 	what.Prompt = r.ex.svc.Redact.Text(what.Prompt)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
@@ -92,7 +92,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 	if !step.RunEnding(ctx) {
 		r.decisionsChanged(nil)
 	}
-	return sig, time.Now().UTC(), err
+	return sig, err
 }
 
 // answer waits for the answer to q and removes q from the pending decisions.
@@ -184,7 +184,7 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	if err := ex.opt.Health.Writable(); err != nil {
 		return err
 	}
-	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Result: d.Result}
+	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, At: time.Now().UTC(), Comment: d.Comment, Result: d.Result}
 	if r == nil {
 		err := ex.signalStored(ctx, info, sig)
 		if errors.Is(err, errTakenOver) {

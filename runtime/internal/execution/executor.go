@@ -40,7 +40,8 @@ type Options struct {
 	Triggers    Triggers
 	Contexts    external.Contexts
 	// Absent returns an error if something that a definition needs is known, but not here.
-	Absent func(*sentinels.Definition) error
+	// It may refer to the sentinels that named reports.
+	Absent func(d *sentinels.Definition, named func(sentinels.ID) bool) error
 	// OnInterrupt decides about calls in doubt where nothing else does.
 	OnInterrupt sentinels.Interrupt
 	// Unclean reports that the last process ended without closing the store.

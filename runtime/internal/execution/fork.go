@@ -48,7 +48,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
-	start.within = p.begin.Within
+	start.within, start.named = p.begin.Within, p.begin.Named
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -57,8 +58,9 @@ type startOptions struct {
 	identity  sentinels.ID
 	inherited map[string]journal.Value
 	own       map[string]bool
-	within    []string      // see RunStartBody.Within; also of all runs below
-	fork      *journal.Fork // origin of a fork, whose workspace the run keeps; else nil
+	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
+	within    []string                       // see RunStartBody.Within; also of all runs below
+	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
 	// run's id, so that puts can name it.
@@ -81,7 +83,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 			return "", err
 		}
 	}
-	if err := ex.opt.Absent(def); err != nil {
+	if err := ex.absent(def, opt); err != nil {
 		return "", err
 	}
 	begin, err := ex.runStart(def, opt)
@@ -155,6 +157,26 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	r.pauseWithParent()
 	go r.main()
 	return id, nil
+}
+
+// absent returns an error if something that the run needs is not available on this host.
+func (ex *Executor) absent(def *sentinels.Definition, opt startOptions) error {
+	named := func(id sentinels.ID) bool {
+		_, ok := opt.named[id]
+		if opt.parent != nil {
+			_, ok = opt.parent.begin.Named[id]
+		}
+		return ok || opt.Named[id] != nil
+	}
+	if err := ex.opt.Absent(def, named); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(opt.Named)) {
+		if err := ex.opt.Absent(opt.Named[id], named); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // findStarted returns the run that was started with a key; ok is false if there is
@@ -264,6 +286,9 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		return nil, err
 	}
 	begin.Inherited, begin.Within = opt.inherited, opt.within
+	if begin.Named, err = ex.named(opt); err != nil {
+		return nil, err
+	}
 	begin.Variables = map[string]json.RawMessage{}
 	for name, v := range def.Variables {
 		begin.Variables[name] = journal.Compact(v)
@@ -295,6 +320,27 @@ func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*jour
 		}
 	}
 	return begin, nil
+}
+
+// named returns the definitions that {"$ref": id} means in a new run.
+func (ex *Executor) named(opt startOptions) (map[sentinels.ID]journal.Value, error) {
+	switch {
+	case opt.parent != nil:
+		return opt.parent.begin.Named, nil
+	case len(opt.Named) == 0:
+		return opt.named, nil
+	}
+	kept := map[sentinels.ID]journal.Value{}
+	for id, def := range opt.Named {
+		raw, err := json.Marshal(def)
+		if err != nil {
+			return nil, err
+		}
+		if kept[id], err = ex.svc.Values.Redacted(raw); err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
 }
 
 // Workspace returns the absolute path of the folder that a run of def works in: the
@@ -337,7 +383,14 @@ func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.Ra
 	}
 	for _, name := range names {
 		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
-			return nil, &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: def.Inputs[name].Description}
+			e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: "give it: --input " + name + "=..."}
+			if opt.parent != nil {
+				e.Hint = fmt.Sprintf(`give it in the step: "inputs": {%q: ...}`, name)
+			}
+			if text := def.Inputs[name].Description; text != "" {
+				e.Hint += " (" + text + ")"
+			}
+			return nil, e
 		}
 	}
 	return inputs, nil

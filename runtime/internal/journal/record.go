@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -135,6 +136,7 @@ type RunStartBody struct {
 	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
 	Variables   map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
 	Inherited   map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
+	Named       map[sentinels.ID]Value     `json:"named,omitempty"`  // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
 	Within      []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
 	Fork        *Fork                      `json:"fork,omitempty"`
 }
@@ -289,6 +291,7 @@ type SignalBody struct {
 	Call      string              `json:"call,omitempty"` // path!seq of the host call that it answers
 	Verdict   string              `json:"verdict,omitempty"`
 	By        string              `json:"by,omitempty"`
+	At        time.Time           `json:"at,omitzero"` // decision: when it was made, in UTC
 	Comment   string              `json:"comment,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Extension *run.LimitExtension `json:"extension,omitempty"` // resume: what it adds to the limits

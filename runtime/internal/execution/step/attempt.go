@@ -145,7 +145,7 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	// Check again: values of references were not known when the definition was checked.
 	if err := spec.CheckFields(fields); err != nil {
 		return nil, notes, &abi.Error{
-			Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("step %s: %v", a.address, err), Hint: a.parseHint(out),
+			Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: a.parseHint(out),
 		}
 	}
 	return fields, notes, nil

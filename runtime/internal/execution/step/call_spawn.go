@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,9 +80,25 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 			return def, 0, true, nil
 		}
 	}
+	if kept, ok := a.run.Start().Named[sentinels.ID(id)]; ok {
+		raw, err := a.svc.Values.Load(kept)
+		if err != nil {
+			return nil, 0, false, failure.From(err, abi.Internal)
+		}
+		def, problems := a.svc.Definitions.Decode(raw, id)
+		if len(problems) > 0 {
+			return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: problems.Error()}
+		}
+		return def, 0, false, nil
+	}
 	stored, err := a.svc.Definitions.Get(sentinels.ID(id))
 	if err != nil {
-		return nil, 0, false, failure.From(err, abi.Internal)
+		e := *failure.From(err, abi.Internal)
+		if e.Code == abi.NotFound { // another attempt would not find it either
+			e.Permanent = true
+			e.Hint = cmp.Or(e.Hint, "store it with `sentinel create FILE`, then `sentinel retry RUN`")
+		}
+		return nil, 0, false, &e
 	}
 	def, err = a.svc.Definitions.Decoded(stored)
 	if err != nil {

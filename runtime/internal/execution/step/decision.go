@@ -14,9 +14,9 @@ func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.s
 // meanwhile. A decision that the journal contains is returned at once.
 func (a *attempt) awaitDecision(ctx context.Context, c *call, what run.PendingDecision) (*waitDecision, error) {
 	a.releaseTurn() // it may take days
-	sig, at, err := a.run.AwaitDecision(ctx, a.callName(c), what)
+	sig, err := a.run.AwaitDecision(ctx, a.callName(c), what)
 	if err != nil {
 		return nil, err
 	}
-	return &waitDecision{Verdict: sig.Verdict, By: sig.By, At: at, Comment: sig.Comment, Result: sig.Result}, nil
+	return &waitDecision{Verdict: sig.Verdict, By: sig.By, At: sig.At, Comment: sig.Comment, Result: sig.Result}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
@@ -147,7 +146,7 @@ type Budget interface {
 type Decisions interface {
 	// AwaitDecision waits for a decision; the status of the run is waiting meanwhile. A
 	// decision that the journal contains is returned at once.
-	AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, time.Time, error)
+	AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, error)
 	// LiftQuarantine forgets the crashes that are counted against a step.
 	LiftQuarantine(path string)
 	// OnInterrupt returns the setting for calls in doubt of the step, the definition,

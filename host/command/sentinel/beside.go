@@ -1,0 +1,104 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// besideIn are the definitions that {"$ref": id} means, before the stored ones. Those of a
+// file are in the files beside it.
+type besideIn struct {
+	Definitions map[string]json.RawMessage `json:"definitions,omitempty" jsonschema:"definitions that {\"$ref\": id} means, by id, before the stored ones; for a file, files id.json beside it are found"`
+}
+
+// A named definition and the text that it was read from.
+type named struct {
+	*sentinels.Definition
+	givenText
+}
+
+// beside decodes the definitions that a definition refers to: the given ones and those in
+// files beside its own, which is "" for one that has none.
+func (f family) beside(in besideIn, src []byte, file string) (map[sentinels.ID]named, error) {
+	texts := map[sentinels.ID]givenText{}
+	if file != "" {
+		dir := filepath.Dir(file)
+		found, err := sentinels.Beside(src, func(name string) ([]byte, error) {
+			return f.opt.Trust.Read(filepath.Join(dir, name), sentinels.MaxBytes)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for id, n := range found {
+			texts[id] = givenText{n.Text, filepath.Join(dir, n.File)}
+		}
+	}
+	for id, raw := range in.Definitions {
+		texts[sentinels.ID(id)] = givenText{definitionText(raw), "definitions." + id}
+	}
+	out := map[sentinels.ID]named{}
+	for id, text := range texts {
+		def, problems := f.rt.Decode(text.src, text.file)
+		if len(problems) > 0 {
+			return nil, refused(problems)
+		}
+		if def.ID != id {
+			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: it defines the sentinel %q, want %q", text.file, def.ID, id),
+				Hint: fmt.Sprintf(`write "id": %q in it`, id)}
+		}
+		out[id] = named{def, text}
+	}
+	return out, nil
+}
+
+// storedBeside is a sentinel that was stored with one that refers to it.
+type storedBeside struct {
+	SentinelID sentinels.ID `json:"sentinelId"`
+	Revision   int          `json:"revision"`
+}
+
+// saveBeside stores the definitions that another one refers to. It does not replace stored
+// ones unless replace is set; the warning names those that differ.
+func (f family) saveBeside(ctx context.Context, call *command.Call, all map[sentinels.ID]named, replace bool) (stored []storedBeside, warning string, err error) {
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		expect := 0
+		head, err := f.rt.Definition(id)
+		switch {
+		case err == nil && head.Hash == all[id].Hash():
+			continue
+		case err == nil && !replace:
+			warning = joinLines(warning, fmt.Sprintf("%s: another definition of %q is stored, at revision %d, and is used; with replace (--replace) this one is stored", all[id].file, id, head.Revision))
+			continue
+		case err == nil:
+			expect = runtime.AnyRevision
+		case abi.CodeOf(err) != abi.NotFound:
+			return stored, warning, err
+		}
+		if err := f.sync(ctx, id); err != nil {
+			return stored, warning, err
+		}
+		s, err := f.save(ctx, call, all[id].Definition, expect, all[id].givenText)
+		if err != nil {
+			return stored, warning, err
+		}
+		stored = append(stored, storedBeside{s.SentinelID, s.Revision})
+	}
+	return stored, warning, nil
+}
+
+// joinLines joins two texts that may be empty.
+func joinLines(x, y string) string {
+	if x == "" || y == "" {
+		return x + y
+	}
+	return x + "\n" + y
+}
