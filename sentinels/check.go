@@ -333,9 +333,9 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 func (c *checker) foreignInShell(path string, m []string, belongs func(string) bool) {
 	switch first, rest := splitPath(m[1]); {
 	case m[1] != "" && (!belongs(first) || c.isTypo(first)):
-		c.warn(path, "write $"+first+rest, "%s is no reference, and stays as written", m[0])
+		c.warn(path, "write $"+first+rest, "%s is not a reference, and stays as written", m[0])
 	case m[4] != "" && !belongs(m[4]):
-		c.warn(path, "write $"+m[4], "%s is no reference, and stays as written", m[0])
+		c.warn(path, "write $"+m[4], "%s is not a reference, and stays as written", m[0])
 	case m[2] != "" && !belongs(m[2]):
 		c.warn(path, "write $"+m[2]+m[3], "%s is a variable of the shell, which does not have the value", m[0])
 	case strings.HasPrefix(m[3], "."):

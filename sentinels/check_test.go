@@ -106,11 +106,11 @@ func TestReferences(t *testing.T) {
 // and stayed as written. Names that only other programs know are theirs.
 func TestFinding3ForeignForms(t *testing.T) {
 	for line, want := range map[string]string{
-		`echo {{r.text}}`:      "{{r.text}} is no reference, and stays as written | write $r.text",
-		`echo {{ $r.text }}`:   "{{ $r.text }} is no reference, and stays as written | write $r.text",
-		`echo {{reslut.text}}`: "{{reslut.text}} is no reference, and stays as written | write $reslut.text",
-		`echo {{event.data}}`:  "{{event.data}} is no reference, and stays as written | write $event.data",
-		`echo %r%`:             "%r% is no reference, and stays as written | write $r",
+		`echo {{r.text}}`:      "{{r.text}} is not a reference, and stays as written | write $r.text",
+		`echo {{ $r.text }}`:   "{{ $r.text }} is not a reference, and stays as written | write $r.text",
+		`echo {{reslut.text}}`: "{{reslut.text}} is not a reference, and stays as written | write $reslut.text",
+		`echo {{event.data}}`:  "{{event.data}} is not a reference, and stays as written | write $event.data",
+		`echo %r%`:             "%r% is not a reference, and stays as written | write $r",
 		`echo ${r.text}`:       "${r.text} is a variable of the shell, which does not have the value | write $r.text",
 		`echo ${r[0]}`:         "${r[0]} is a variable of the shell, which does not have the value | write $r[0]",
 		`echo ${other.text}`:   "${other.text} is a bad substitution in a shell | a reference is $name.field, where name is the \"outputTo\" of a step, an input or one of \"variables\"",
