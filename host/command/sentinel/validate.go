@@ -44,12 +44,13 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	if err != nil {
 		return validated{}, err
 	}
-	out := validated{Valid: len(problems.Errors()) == 0}
-	if out.Valid {
-		out.SentinelID = def.ID
+	var out validated
+	if def != nil {
 		types := f.rt.Types()
 		problems = problems.Merge(sentinels.Check(def, types, in.Variables...).Locate(file, src, types))
-		out.Valid = len(problems.Errors()) == 0
+	}
+	if out.Valid = len(problems.Errors()) == 0; out.Valid {
+		out.SentinelID = def.ID
 	}
 	out.Problems = append(sentinels.Problems{}, problems...)
 	if in.Strict && len(problems) > 0 {
