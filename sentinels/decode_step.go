@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -239,18 +240,24 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	return nil
 }
 
-// typeHint suggests an inference field with a similar name, or lists the types.
+// typeHint suggests "type" or an inference field with a similar name, or lists the types.
 func (d *decoder) typeHint(n *node) string {
-	var names []string
+	names := []string{"type"}
 	for i := range d.opt.Types.specs {
 		names = append(names, inferenceFields(&d.opt.Types.specs[i])...)
 	}
+	return cmp.Or(insteadHint(n, format.step.find, names), "one of "+quotedList(d.opt.Types.names(), " or "))
+}
+
+// insteadHint suggests one of names instead of a key that is similar, "" if there is none.
+// known returns the field of a key that is not misspelt.
+func insteadHint[T any](n *node, known func(name string) *field[T], names []string) string {
 	for _, m := range n.Members {
-		if near := Suggest(m.Name, names); len(near) > 0 && format.step.find(m.Name) == nil {
+		if near := Suggest(m.Name, names); len(near) > 0 && known(m.Name) == nil {
 			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.Name)
 		}
 	}
-	return "one of " + quotedList(d.opt.Types.names(), " or ")
+	return ""
 }
 
 // ownFields divides a type's fields into Fields and Blocks and checks them.
