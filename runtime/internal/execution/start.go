@@ -262,7 +262,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
-		begin.EventCursor = opt.fork.EventCursor
+		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor
 	}
 	begin.Hops, begin.Path = ex.Chain(opt.Starter)
 	if begin.Hops >= ex.svc.Limits.Hops {

@@ -158,7 +158,8 @@ type Fork struct {
 	RAG       Value             `json:"rag,omitzero"`
 	Cursors   map[string]uint64 `json:"ec,omitempty"`
 
-	EventCursor uint64 `json:"c,omitempty"` // EventCursor of the other run's start
+	EventCursor    uint64 `json:"c,omitempty"` // EventCursor of the other run's start
+	RunEventCursor uint64 `json:"rc,omitempty"`
 }
 
 // A ForkedStep is the result of a top-level step of the other run.
