@@ -49,6 +49,10 @@ func TestSpecRunEvents(t *testing.T) {
 	run := func(id, rest string) sentinels.RunID {
 		return start(t, rt, fmt.Sprintf(`{"id":%q,"name":%q,"loop":{"type":"once"},%s}`, id, id, rest), runtime.StartOptions{})
 	}
+	var schema struct{ Properties map[string]any }
+	if err := json.Unmarshal(sentinels.RunEventSchema(), &schema); err != nil || len(schema.Properties) != 9 {
+		t.Fatal(schema, err)
+	}
 	at := uint64(0)
 	next := func(name string, id sentinels.RunID) map[string]json.RawMessage {
 		t.Helper()
@@ -69,6 +73,11 @@ func TestSpecRunEvents(t *testing.T) {
 		for _, field := range []string{"sentinel", "iterations", "durationMs", "usage"} {
 			if len(data[field]) == 0 {
 				t.Errorf("%s has no %s: %s", name, field, e.Data)
+			}
+		}
+		for field := range data {
+			if schema.Properties[field] == nil {
+				t.Errorf("the schema of %s has no %s", name, field)
 			}
 		}
 		if string(data["status"]) != fmt.Sprintf("%q", want) {
@@ -348,6 +357,13 @@ func TestRunEventsFollowDefinitions(t *testing.T) {
 	expect("with a reader of another word", 0)
 	s.saveSteps(t, "x", quick, `"trigger":{"type":"event","event":"sentinel:b:completed"}`)
 	expect("with a trigger", 1)
+	var fired []runtime.RunInfo
+	until(t, "the run that it fired", func() bool {
+		var err error
+		fired, err = s.Runs(runtime.RunFilter{Sentinel: "x"})
+		return err == nil && len(fired) == 1
+	})
+	wait(t, s.Runtime, fired[0].ID) // an active run has the old definition
 	s.saveSteps(t, "x", `{"type":"pause","event":"sentinel:*:started"}`, `"trigger":{"type":"manual"}`)
 	expect("with a step", 1)
 	if err := s.Delete(within(t), "x", runtime.AnyRevision); err != nil {

@@ -181,6 +181,8 @@ func (c *checker) event(s *Step, path string) {
 			Message: fmt.Sprintf("%q is a name of events of runs (sentinel:ID:WORD), which only the engine emits", name)})
 	case (s.Type == "wait" || s.Type == "watch") && problem != "":
 		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
+	case (s.Type == "wait" || s.Type == "watch") && missesRuns(name):
+		c.warn(at, missesRunsHint, missesRunsText, name)
 	}
 }
 

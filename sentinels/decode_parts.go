@@ -246,5 +246,8 @@ func (d *decoder) pattern(n *node) string {
 	if problem, hint := CheckRunPattern(text); problem != "" {
 		d.add(n, KindValue, hint, "%s", problem)
 	}
+	if missesRuns(text) {
+		d.add(n, KindWarning, missesRunsHint, missesRunsText, text)
+	}
 	return text
 }

@@ -40,6 +40,16 @@ func IsRunEvent(name string) bool {
 	return ok && more && id != "" && id != "**" && word != "" && word != "**" && !strings.Contains(word, ":")
 }
 
+// missesRuns reports whether a pattern looks like one of events of runs and is none.
+func missesRuns(pattern string) bool {
+	return strings.HasPrefix(pattern, RunEventPrefix) && strings.HasSuffix(pattern, ":**")
+}
+
+const (
+	missesRunsText = "%q matches no events of runs"
+	missesRunsHint = "their names have three parts: write sentinel:*:* for all, sentinel:ID:* for those of a sentinel"
+)
+
 // RunEventSchema returns the JSON Schema of the data of events of runs.
 func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
 
