@@ -105,8 +105,8 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	r := ex.newRun(id, begin, def, begin.Hash, opt.parent, 0)
 	now := time.Now().UTC()
 	r.info = run.Info{
-		ID: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
-		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
+		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)

@@ -185,6 +185,7 @@ type IterationStartBody struct {
 // here instead of resolving them again.
 type StepStartBody struct {
 	Type      sentinels.StepType `json:"type"`
+	ID        string             `json:"sid,omitempty"`
 	Name      string             `json:"name,omitempty"`
 	Address   string             `json:"addr"`
 	Module    string             `json:"mod"` // digest of the plugin
@@ -266,6 +267,7 @@ type StepEndBody struct {
 	Skipped  string     `json:"skip,omitempty"` // why the step was skipped: "condition", "error" or "fork"
 	Reused   bool       `json:"reu,omitempty"`  // executed by the run that this one was forked from
 	Type     string     `json:"type,omitempty"` // set if the step had no attempt
+	ID       string     `json:"sid,omitempty"`  // likewise
 	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`
 	Value    Value      `json:"val,omitzero"` // of OutputTo, if it is not Output: the parsed text
