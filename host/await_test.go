@@ -87,7 +87,17 @@ func TestSpecAwait(t *testing.T) {
 	refusedAs(t, ended(t, h, self), string(self)+" cannot wait for run "+string(self))
 
 	parent := started(t, h, "above", "go:below")
-	tell(t, h, "go:below", parent)
+	for { // the child waits for events from its own start on
+		tell(t, h, "go:below", parent)
+		info, err := h.Runtime().Status(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Status.Final() {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 	refusedAs(t, ended(t, h, parent), "it is one of the runs that started this one")
 
 	// By a user: with a time limit.

@@ -182,8 +182,8 @@ func (e *executions) fileWatch(w runtime.FileWatch) (shell.FileWatch, error) {
 	}
 	if read, _ := e.registry.Lookup("code/read"); !command.Allowed(w.Within, read) {
 		return own, &abi.Error{
-			Code: abi.Denied, Permanent: true, Message: "watch file: a model wrote the definition, and its tools do not include code/read",
-			Hint: "name code/read in the tools of the step that starts it",
+			Code: abi.Denied, Permanent: true, Message: "watch file: the definition of this run was the value of a variable, and the definition that started it does not name code/read",
+			Hint: "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
 	own.MayRead = (*Host)(e).secretFiles().MayRead

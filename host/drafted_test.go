@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,9 @@ func TestSpecDraftedDefinition(t *testing.T) {
 		{"a stored sentinel", `{"definition":{"$ref":"toucher"}}`, "", `"code/shell/execute"`},
 		{"a private command", `{"command":"sentinel/start","params":{"sentinelId":"toucher"}}`, "", `"sentinel/start"`},
 		{"a shell line that the parent names", `{"cmd":"touch b.txt"}`, `,{"cmd":"true","condition":"false"}`, ""},
+		{"watches a file", `{"type":"watch","file":"a.txt","from":"start","timeoutMs":1}`, "", ""},
+		{"watches a file of secrets", `{"type":"watch","file":".env","from":"start","timeoutMs":1}`, "", "models do not read files that hold secrets"},
+		{"watches the state of the host", `{"type":"watch","file":".sentinel/state/x","from":"start","timeoutMs":1}`, "", "models do not read the state of the host"},
 		{"an unknown command", `{"command":"code/raed","params":{}}`, "", `unknown command "code/raed"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,6 +44,12 @@ func TestSpecDraftedDefinition(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("a"), 0o600); err != nil {
 				t.Fatal(err)
+			}
+			for _, name := range []string{".env", ".sentinel/state/x"} {
+				name = filepath.Join(dir, filepath.FromSlash(name))
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("secret"), 0o600)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			res := run(t, h, fmt.Sprintf(`{"name":"drafter","steps":[
 				{"type":"llm","prompt":"write one","model":"openai/m","outputTo":"draft"},

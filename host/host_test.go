@@ -83,8 +83,8 @@ func TestProcessesCountAsMemory(t *testing.T) {
 	begin := time.Now()
 	res := run(t, h, `{"name":"hog","safety":{"maxMemoryMb":40},"steps":[
 		{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}]}`, ws)
-	if res.Status != sentinels.StatusTimedOut || res.Limit != "maxMemoryMb" {
-		t.Errorf("status %s, limit %q, error %v after %s; want timed_out at maxMemoryMb", res.Status, res.Limit, res.Error, time.Since(begin))
+	if res.Status != sentinels.StatusTimedOut || res.Reason != "maxMemoryMb" {
+		t.Errorf("status %s, limit %q, error %v after %s; want timed_out at maxMemoryMb", res.Status, res.Reason, res.Error, time.Since(begin))
 	}
 }
 

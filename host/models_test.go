@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	runs "github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -201,6 +206,64 @@ func TestSpecLowerLimitOfAReply(t *testing.T) {
 	if res.Status != sentinels.StatusTimedOut || s.turns() != before || res.Error == nil || !strings.Contains(res.Error.Message, "takes at least") ||
 		!strings.Contains(res.Error.Hint, "raise budget.tokens") {
 		t.Errorf("with 250 tokens: %s with %+v after %d requests", res.Status, res.Error, s.turns()-before)
+	}
+}
+
+// Specification: "Status at a limit stays `timed_out` with a `reason` from a closed list
+// (`maxIterations timeoutMs budget.tokens budget.costUsd budget.calls maxMemoryMb`) in
+// result, event, list and exit message."
+func TestSpecReasonsOfTimedOut(t *testing.T) {
+	newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
+	var mu sync.Mutex
+	ended := map[sentinels.RunID]string{}
+	h := open(t, host.Options{Observer: runtime.Observer{Progress: func(p runtime.Progress) {
+		if p.Event == runtime.OnRunEnd {
+			mu.Lock()
+			defer mu.Unlock()
+			ended[p.Run] = string(p.Status) + " " + p.Reason
+		}
+	}}})
+	const turn = `"steps":[{"type":"llm","prompt":"hi","model":"gpt-4o"}]`
+	definitions := map[string]string{
+		"maxIterations":  `"steps":[{"type":"shell","command":"true"}],"loop":{"type":"until","check":"false"},"maxIterations":2`,
+		"timeoutMs":      `"steps":[{"type":"wait","durationMs":60000}],"timeoutMs":50`,
+		"budget.tokens":  turn + `,"budget":{"tokens":20}`,
+		"budget.costUsd": turn + `,"budget":{"costUsd":0.000001}`,
+		"budget.calls":   turn + `,"loop":{"type":"count","max":9},"budget":{"calls":1}`,
+		"maxMemoryMb":    `"steps":[{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}],"safety":{"maxMemoryMb":40}`,
+	}
+	if diff := cmp.Diff(runs.Reasons(), []string{"maxIterations", "timeoutMs", "budget.tokens", "budget.costUsd", "budget.calls", "maxMemoryMb"}); diff != "" {
+		t.Errorf("the closed list (-want +got):\n%s", diff)
+	}
+	for _, reason := range runs.Reasons() {
+		if _, err := os.Stat("/proc/self/statm"); err != nil && reason == "maxMemoryMb" {
+			continue // the memory of processes is read from /proc
+		}
+		res := run(t, h, `{"name":"m",`+definitions[reason]+`}`, t.TempDir())
+		if res.Status != sentinels.StatusTimedOut || res.Reason != reason || res.Error == nil || !strings.HasPrefix(res.Error.Message, reason+" reached: ") {
+			t.Errorf("%s: the result is %s %q, error %v", reason, res.Status, res.Reason, res.Error)
+		}
+		mu.Lock()
+		if got := ended[res.Run]; got != "timed_out "+reason {
+			t.Errorf("%s: the event says %q", reason, got)
+		}
+		mu.Unlock()
+		raw, err := h.Call(t.Context(), "sentinel/list", json.RawMessage(`{"only":"runs"}`))
+		var page struct {
+			Runs []runtime.RunInfo `json:"runs"`
+		}
+		if err != nil || json.Unmarshal(raw, &page) != nil {
+			t.Fatal(err, string(raw))
+		}
+		at := slices.IndexFunc(page.Runs, func(r runtime.RunInfo) bool { return r.ID == res.Run })
+		if at < 0 || page.Runs[at].Status != sentinels.StatusTimedOut || page.Runs[at].Reason != reason {
+			t.Errorf("%s: the list is %s", reason, raw)
+		}
+	}
+	// A limit that is not in the list is an error of the definition.
+	res := run(t, h, `{"name":"m","steps":[{"type":"loop","count":9,"steps":[{"type":"shell","command":"true"}]}],"safety":{"maxSteps":3}}`, t.TempDir())
+	if res.Status != sentinels.StatusFailed || res.Reason != "" || abi.CodeOf(res.Error) != abi.Limit || res.Error.Hint == "" {
+		t.Errorf("maxSteps: %s %q, error %+v", res.Status, res.Reason, res.Error)
 	}
 }
 

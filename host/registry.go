@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/data"
 	"github.com/sentinel-runtime/sentinel/host/command/event"
 	"github.com/sentinel-runtime/sentinel/host/command/git"
+	"github.com/sentinel-runtime/sentinel/host/command/memory"
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
@@ -41,6 +42,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Owned:       map[string]string{chat.Collection: "use collaboration/chat/send", "ticket": "use the ticket commands"},
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
+		memory.Commands(),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

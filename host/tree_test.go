@@ -49,7 +49,7 @@ var layers = []layer{
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
 	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
-	{"plugins/*", []string{"sdk", "sdk/abi"}, nil},
+	{"plugins/*", []string{"plugins/sentinel", "sdk", "sdk/abi"}, nil}, // wait and watch return the result of a run as sentinel does
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
 	{"triggers/files", []string{"triggers", "sentinels", "sentinels/glob"}, []string{"github.com/fsnotify/fsnotify"}},
@@ -77,7 +77,7 @@ var layers = []layer{
 	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/run", "runtime/trace", "runtime/internal/journal"}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
-	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
+	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/run", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/snapshots", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
@@ -139,7 +139,7 @@ var layers = []layer{
 	{"host/client", []string{"host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}}, // owner: the way to the socket
 	{"host/process", []string{"host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
 	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
-	{"host/cli/app", []string{"host", "host/client", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
+	{"host/cli/app", []string{"host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
 	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/inspect", []string{"host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
@@ -156,7 +156,7 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools

@@ -171,7 +171,7 @@ func resultOrTrace(t *testing.T, rt *runtime.Runtime, res runtime.Result) map[st
 	if res.Status == sentinels.StatusCompleted {
 		return stable(t, res)
 	}
-	t.Logf("run ended %s at step %q: limit %q, error %+v", res.Status, res.Step, res.Limit, res.Error)
+	t.Logf("run ended %s at step %q: limit %q, error %+v", res.Status, res.Step, res.Reason, res.Error)
 	runs, err := rt.Runs(runtime.RunFilter{})
 	if err != nil {
 		t.Error(err)

@@ -118,6 +118,7 @@ func TestGrantOfEachCall(t *testing.T) {
 		{"model not allowed", nil, []plugin.Permission{allowed(abi.UseLLM, "world/small")}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model "world/oracle"`},
 		{"model not asked for", []wasm.Permission{permission(abi.UseLLM, "moon/*")}, []plugin.Permission{allowed(abi.UseLLM)}, abi.FuncLLM, `{"append":[{"role":"user","content":"hi"}]}`, `not allowed the model`},
 		{"watch", nil, nil, abi.FuncWatch, `{"executionId":"x"}`, "not allowed watch"},
+		{"watch of a file without code/read", nil, []plugin.Permission{allowed(abi.UseWatch), allowed(abi.UseCommand, "world/look")}, abi.FuncWatch, `{"file":"a","timeoutMs":1}`, `does not ask for the command "code/read"`},
 		{"spawn of its own field", nil, []plugin.Permission{allowed(abi.UseSpawn)}, abi.FuncSpawn, `{"field":"definition"}`, ""},
 		{"spawn without a grant", nil, nil, abi.FuncSpawn, `{"field":"definition"}`, "not allowed spawn"},
 		{"spawn of a stored one", nil, []plugin.Permission{allowed(abi.UseSpawn, "kid")}, abi.FuncSpawn, `{"sentinel":"kid"}`, ""},

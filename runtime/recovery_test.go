@@ -144,8 +144,8 @@ func TestEventIsAnsweredOnceOverACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if res := wait(t, rt, id); res.Limit != "maxIterations" || res.Status != sentinels.StatusCompleted {
-		t.Fatalf("%s, limit %q; want completed at maxIterations", res.Status, res.Limit)
+	if res := wait(t, rt, id); res.Reason != "maxIterations" || res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s, limit %q; want completed at maxIterations", res.Status, res.Reason)
 	}
 	rt.Close()
 	for n := f.after(t, 1, kind(journal.IterationStart)); n < f.after(t, 1, kind(journal.RunEnd)); n++ {
@@ -219,8 +219,8 @@ func TestIntervalGoesOnOverACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	rt = reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
-	if res := wait(t, rt, id); res.Iterations != 2 || res.Limit != "maxIterations" {
-		t.Errorf("%d iterations, limit %q; want 2 at maxIterations", res.Iterations, res.Limit)
+	if res := wait(t, rt, id); res.Iterations != 2 || res.Reason != "maxIterations" {
+		t.Errorf("%d iterations, limit %q; want 2 at maxIterations", res.Iterations, res.Reason)
 	}
 }
 

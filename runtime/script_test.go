@@ -478,7 +478,7 @@ func renderResult(t *testing.T, res runtime.Result) string {
 	t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, iterations %d", res.Sentinel, res.Status, res.Iterations)
-	for _, part := range []struct{ name, text string }{{"limit", res.Limit}, {"step", res.Step}} {
+	for _, part := range []struct{ name, text string }{{"reason", res.Reason}, {"step", res.Step}} {
 		if part.text != "" {
 			fmt.Fprintf(&b, ", %s %s", part.name, part.text)
 		}

@@ -343,8 +343,8 @@ func TestEditBringsItsLimits(t *testing.T) {
 		})
 	}
 	res := wait(t, rt, id)
-	if res.Status != sentinels.StatusTimedOut || res.Limit != "budget.calls" || res.Usage.Calls != 2 {
-		t.Errorf("%s at limit %q after %d calls; want timed_out at budget.calls after 2", res.Status, res.Limit, res.Usage.Calls)
+	if res.Status != sentinels.StatusTimedOut || res.Reason != "budget.calls" || res.Usage.Calls != 2 {
+		t.Errorf("%s at limit %q after %d calls; want timed_out at budget.calls after 2", res.Status, res.Reason, res.Usage.Calls)
 	}
 	trace, err := rt.Trace(id)
 	if err != nil {

@@ -111,8 +111,8 @@ func TestLimitsOverACrash(t *testing.T) {
 			db, id := crashIn(t, tt.src, waiting, used(60*time.Second))
 			rt := reopen(t, newFakeHost(), db.Memory, id, runtime.Options{}, runtime.ResumeOptions{})
 			res := wait(t, rt, id)
-			if res.Status != tt.status || res.Limit != tt.limit || res.Error == nil || res.Error.Code != abi.Timeout {
-				t.Errorf("%s at limit %q with %v, want %s at %q", res.Status, res.Limit, res.Error, tt.status, tt.limit)
+			if res.Status != tt.status || res.Reason != tt.limit || res.Error == nil || res.Error.Code != abi.Timeout {
+				t.Errorf("%s at limit %q with %v, want %s at %q", res.Status, res.Reason, res.Error, tt.status, tt.limit)
 			}
 		})
 		t.Run(tt.name+" is not burned", func(t *testing.T) {

@@ -2,11 +2,11 @@ package cli_test
 
 import (
 	"bytes"
-	"io"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"

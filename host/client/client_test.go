@@ -130,7 +130,7 @@ func TestMethods(t *testing.T) {
 			err := c.Call(ctx, "code/read", map[string]string{"path": "x"}, &out)
 			return out.Text, err
 		}, "hi"},
-		{`sentinel/create {"definition":{"name":"A"},"revision":0}`, func() (any, error) { return c.Create(ctx, def) }, wantRevision},
+		{`sentinel/create {"definition":{"name":"A"}}`, func() (any, error) { return c.Create(ctx, def) }, wantRevision},
 		{`sentinel/export {"sentinelId":"a"}`, func() (any, error) { return c.Sentinel(ctx, "a") }, wantRevision},
 		{`sentinel/update {"definition":{"name":"A"},"revision":3,"sentinelId":"a"}`, func() (any, error) { return c.Update(ctx, "a", 3, def) }, wantRevision},
 		{`sentinel/update {"definition":{"name":"A"},"sentinelId":"a"}`, func() (any, error) { return c.Update(ctx, "a", 0, def) }, wantRevision},

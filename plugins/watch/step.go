@@ -54,33 +54,48 @@ func Step() sdk.Step {
 var targets = [...]string{"executionId", "run", "event", "file"}
 
 func check(fields sdk.Value) []sdk.Problem {
-	var given []string
+	given := func(name string) bool { return fields.Get(name).Given() }
+	target := ""
 	for _, name := range targets {
-		if fields.Get(name).Given() {
-			given = append(given, name)
+		switch {
+		case !given(name):
+		case target == "":
+			target = name
+		default:
+			return problem(name, "want "+target+" or "+name+", not both")
 		}
 	}
-	if len(given) == 0 {
+	until := fields.Get("until").StringOr("")
+	message, field := "", "until"
+	switch target {
+	case "":
 		return []sdk.Problem{{Field: "executionId", Message: "want executionId, run, event or file", Hint: `start a process with code/shell/execute and "wait": false, and watch "$name.executionId"`}}
+	case "file":
+		switch {
+		case until == "finished":
+			message = "a file has no end: want error or match"
+		case !given("until") && !given("timeoutMs"):
+			message = "a file has no end: want until (error or match) or timeoutMs"
+		case until == "error" && !given("rules"):
+			message = "error requires rules: without rules no line is an error"
+		}
+	case "event", "run":
+		if given("rules") || given("until") && (target == "event" || until != "finished") {
+			field, message = target, "rules and until require executionId or file"
+		}
 	}
-	if len(given) > 1 {
-		return []sdk.Problem{{Field: given[1], Message: "want " + given[0] + " or " + given[1] + ", not both"}}
+	if target != "file" && given("from") {
+		field, message = "from", "from requires file"
 	}
-	target := given[0]
-	until, untilGiven := fields.Get("until").StringOr(""), fields.Get("until").Given()
-	switch {
-	case target != "file" && fields.Get("from").Given():
-		return []sdk.Problem{{Field: "from", Message: "from requires file"}}
-	case target == "file" && until == "finished":
-		return []sdk.Problem{{Field: "until", Message: "a file has no end: want error or match"}}
-	case target == "file" && !untilGiven && !fields.Get("timeoutMs").Given():
-		return []sdk.Problem{{Field: "until", Message: "a file has no end: want until (error or match) or timeoutMs"}}
-	case target == "file" && until == "error" && !fields.Get("rules").Given():
-		return []sdk.Problem{{Field: "until", Message: "error requires rules: without rules no line is an error"}}
-	case target == "event" && (fields.Get("rules").Given() || untilGiven), target == "run" && (fields.Get("rules").Given() || untilGiven && until != "finished"):
-		return []sdk.Problem{{Field: target, Message: "rules and until require executionId or file"}}
+	if message == "" {
+		return nil
 	}
-	return nil
+	return problem(field, message)
+}
+
+//go:noinline
+func problem(field, message string) []sdk.Problem {
+	return []sdk.Problem{{Field: field, Message: message}}
 }
 
 // run returns the answer of the host for an execution, with success, and for a file;

@@ -56,7 +56,7 @@ type Progress struct {
 	RetryAt   time.Time          `json:"retryAt,omitzero"`
 	Category  string             `json:"category,omitempty"`
 	Status    sentinels.Status   `json:"status,omitempty"`
-	Limit     string             `json:"limit,omitempty"`
+	Reason    string             `json:"reason,omitempty"`   // the limit that a run ended or paused at, see [Reasons]
 	Decision  *PendingDecision   `json:"decision,omitempty"` // with status waiting: the pending decision
 	Usage     *sentinels.Usage   `json:"usage,omitempty"`
 	Level     string             `json:"level,omitempty"`

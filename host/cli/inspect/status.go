@@ -106,7 +106,7 @@ func (a verbs) showRun(r runtime.RunInfo) error {
 		}
 	}
 	add("why", reason(r))
-	add("limit", r.Limit)
+	add("reason", r.Limit)
 	add("failed at", r.Step)
 	for _, w := range r.Retries {
 		rows = append(rows, output.Row{p.Dim("next attempt"), a.nextAttempt(w)})

@@ -223,7 +223,7 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 			out.open = append(out.open, r)
 		}
 		if r.ID == f.id {
-			out.Result = runtime.Result{Run: r.ID, Sentinel: r.Sentinel, Status: r.Status, Iterations: r.Iteration, Millis: r.Elapsed, Usage: r.Usage, Limit: r.Limit}
+			out.Result = runtime.Result{Run: r.ID, Sentinel: r.Sentinel, Status: r.Status, Iterations: r.Iteration, Millis: r.Elapsed, Usage: r.Usage, Reason: r.Limit}
 		}
 	}
 	if len(out.open) == 0 {

@@ -66,8 +66,8 @@ func (a verbs) resultTable(r runtime.Result) error {
 	if s := output.Spent(r.Usage); s != "" {
 		parts = append(parts, s)
 	}
-	if r.Limit != "" {
-		parts = append(parts, "limit "+output.Escape(r.Limit))
+	if r.Reason != "" {
+		parts = append(parts, "reason "+output.Escape(r.Reason))
 	}
 	if err := a.Out.Printf("%s\n", termtext.Join(parts, "  ")); err != nil {
 		return err

@@ -279,7 +279,7 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 	if text, err = r.must(ctx, pathspec(args, in.Paths)...); err != nil {
 		return err
 	}
-	cut := false
+	var cut bool
 	out.Output, cut = fit(text, maxText/2)
 	out.Truncated = out.Truncated || cut
 	return nil

@@ -52,6 +52,8 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.importBundle),
 		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
 		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
+		command.New("sentinel/run", "Start a run and wait for its end.", write, f.run),
+		command.New("sentinel/save", "Store a definition, or that of a run, under a name.", write, f.saveAs),
 		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
 		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", write, f.pause),
 		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", change, f.resume),

@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 type awaitIn struct {
@@ -25,17 +26,37 @@ func (f family) await(ctx context.Context, call *command.Call, in awaitIn) (runt
 	if err != nil {
 		return runtime.Result{}, err
 	}
+	return f.wait(ctx, call, info.ID, in.TimeoutMs)
+}
+
+// wait waits for the end of a run; 0 means no limit.
+func (f family) wait(ctx context.Context, call *command.Call, id sentinels.RunID, timeoutMs int64) (runtime.Result, error) {
 	limited := ctx
-	if in.TimeoutMs > 0 {
+	if timeoutMs > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, time.Duration(in.TimeoutMs)*time.Millisecond)
+		limited, cancel = context.WithTimeout(ctx, time.Duration(timeoutMs)*time.Millisecond)
 		defer cancel()
 	}
-	res, err := f.rt.WaitFrom(limited, call.Run, info.ID)
+	res, err := f.rt.WaitFrom(limited, call.Run, id)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return runtime.Result{}, &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("await run %s: it has not ended after %d ms", info.ID, in.TimeoutMs)}
+		return runtime.Result{}, &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("await run %s: it has not ended after %d ms", id, timeoutMs)}
 	}
 	return res, err
+}
+
+type runIn struct {
+	startIn
+	TimeoutMs int64 `json:"timeoutMs,omitempty" jsonschema:"how long to wait, in milliseconds; the error is timeout, and the run continues. Default: until it ends" minimum:"1"`
+}
+
+// run is start and await in one call. A call that is repeated after a crash waits for the
+// run that it has started.
+func (f family) run(ctx context.Context, call *command.Call, in runIn) (runtime.Result, error) {
+	started, err := f.start(ctx, call, in.startIn)
+	if err != nil {
+		return runtime.Result{}, err
+	}
+	return f.wait(ctx, call, started.Run, in.TimeoutMs)
 }
 
 // result shows how a run ended, in the form of the last line of "-o jsonl". It

@@ -1,3 +1,5 @@
+//go:build unix
+
 package shell_test
 
 import (
@@ -55,7 +57,7 @@ func (b *bench) logs(name string, by command.By, run sentinels.RunID, p params) 
 // and logs/search.
 func TestLogs(t *testing.T) {
 	b := newBench(t, shell.Options{})
-	first := b.do("code/shell/execute", params{"command": "for i in 1 2 3 4 5; do echo line $i; done; echo Problem >&2"})
+	first := b.do("code/shell/execute", params{"command": "for i in 1 2 3 4 5; do echo line $i; done; echo Problem"})
 	second := b.do("code/shell/execute", params{"command": "echo problem two"})
 
 	read := func(name string, p params) logsOut {

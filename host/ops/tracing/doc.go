@@ -28,7 +28,7 @@
 // # Attributes
 //
 //	sentinel.id, sentinel.run.id, sentinel.run.root, sentinel.run.status,
-//	sentinel.run.limit, sentinel.revision, sentinel.iteration,
+//	sentinel.run.reason, sentinel.revision, sentinel.iteration,
 //	sentinel.step.address, sentinel.step.type, sentinel.step.name,
 //	sentinel.step.skipped, sentinel.attempt, sentinel.call.function,
 //	sentinel.call.label, sentinel.retry.category, error.type,

@@ -233,8 +233,8 @@ func (t *Tracer) endRun(r *run, p runtime.Progress) {
 	}
 	attributes := r.common(attribute.String("sentinel.id", string(p.Sentinel)), attribute.String("sentinel.run.root", string(r.root)),
 		attribute.String("sentinel.run.status", string(p.Status)), attribute.Int("sentinel.revision", r.revision), attribute.Int("sentinel.iteration", p.Iteration))
-	if p.Limit != "" {
-		attributes = append(attributes, attribute.String("sentinel.run.limit", p.Limit))
+	if p.Reason != "" {
+		attributes = append(attributes, attribute.String("sentinel.run.reason", p.Reason))
 	}
 	if u := p.Usage; u != nil {
 		attributes = append(attributes, attribute.Int64("gen_ai.usage.input_tokens", u.InputTokens),

@@ -171,13 +171,13 @@ func (a *account) exceeds(least sentinels.Usage) *Limit {
 	}
 	switch b := a.budget; {
 	case b.Calls > 0 && after.Calls > b.Calls+more.Calls:
-		return limit("budget.calls", fmt.Sprintf("%d of %d model calls were made", used.Calls, b.Calls+more.Calls), "raise budget.calls")
+		return limit(run.ReasonCalls, fmt.Sprintf("%d of %d model calls were made", used.Calls, b.Calls+more.Calls), "raise budget.calls")
 	case b.Tokens > 0 && tokens > b.Tokens+more.Tokens:
-		return limit("budget.tokens", fmt.Sprintf("the next call takes at least %d tokens, %d of them input, and %d of %d are used",
+		return limit(run.ReasonTokens, fmt.Sprintf("the next call takes at least %d tokens, %d of them input, and %d of %d are used",
 			least.InputTokens+least.OutputTokens, least.InputTokens, used.InputTokens+used.OutputTokens, b.Tokens+more.Tokens),
 			"raise budget.tokens, or send less: a shorter prompt, fewer tools")
 	case b.CostUSD > 0 && after.CostUSD > b.CostUSD+more.CostUSD:
-		return limit("budget.costUsd", fmt.Sprintf("the next call costs at least $%.4f, for %d tokens of input and a reply of %d, and $%.4f of $%.4f are used",
+		return limit(run.ReasonCost, fmt.Sprintf("the next call costs at least $%.4f, for %d tokens of input and a reply of %d, and $%.4f of $%.4f are used",
 			least.CostUSD, least.InputTokens, least.OutputTokens, used.CostUSD, b.CostUSD+more.CostUSD),
 			"raise budget.costUsd, choose a cheaper model, or send less: a shorter prompt, fewer tools")
 	}

@@ -120,7 +120,7 @@ func (r *liveRun) nextDue(next definitionVersion) (iterationEvent, bool, error) 
 		// Nothing else ends these loops, so reaching the limit completes the run.
 		if limit := r.maxIterations(def); limit > 0 && n >= limit {
 			r.mu.Lock()
-			r.info.Limit = "maxIterations"
+			r.info.Limit = run.ReasonMaxIterations
 			r.mu.Unlock()
 			return answers, false, nil
 		}
@@ -163,7 +163,7 @@ func (r *liveRun) capIterations(def *sentinels.Definition, n int) error {
 		if limit <= 0 || n < limit {
 			return nil
 		}
-		if err := r.atLimit(r.ctx, &step.LimitError{Limit: "maxIterations", Text: fmt.Sprintf("maxIterations reached: the loop did not end within %d iterations", limit)}); err != nil {
+		if err := r.atLimit(r.ctx, &step.LimitError{Limit: run.ReasonMaxIterations, Text: fmt.Sprintf("maxIterations reached: the loop did not end within %d iterations", limit)}); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (r *liveRun) atLimit(ctx context.Context, limit *step.LimitError) error {
 	if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
 		return limit
 	}
-	r.pause("limit "+limit.Limit, limit.Limit, "", "")
+	r.pause(limit.Limit, limit.Limit, "", "")
 	return r.WaitWhilePaused(ctx)
 }
 
@@ -215,12 +215,12 @@ func (t *timeoutTimer) arm() {
 		return
 	}
 	t.timer = r.clock.At(due, func() {
-		limit := &step.LimitError{Limit: "timeoutMs", Text: fmt.Sprintf("timeoutMs reached: the run was active for %s", due)}
+		limit := &step.LimitError{Limit: run.ReasonTimeout, Text: fmt.Sprintf("timeoutMs reached: the run was active for %s", due)}
 		if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
 			r.cancel(limit)
 			return
 		}
-		r.pause("limit timeoutMs", "timeoutMs", "", "")
+		r.pause(run.ReasonTimeout, run.ReasonTimeout, "", "")
 	})
 }
 

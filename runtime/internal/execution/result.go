@@ -60,7 +60,7 @@ func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 	}
 	if !ok { // retention has removed it
 		return run.Result{Run: info.ID, Sentinel: info.Sentinel, Status: info.Status, Iterations: info.Iteration,
-			Usage: info.Usage, Limit: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
+			Usage: info.Usage, Reason: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
 	}
 	var v journal.Value
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -110,6 +110,6 @@ func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
 	return run.Result{
 		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
 		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: sc.Last(),
-		Variables: variables, Limit: end.Limit, Step: end.Step, Error: end.Error,
+		Variables: variables, Reason: end.Limit, Step: end.Step, Error: end.Error,
 	}
 }

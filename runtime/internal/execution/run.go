@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,10 +128,14 @@ func (r *liveRun) finish(err error) {
 	case errors.Is(err, step.ErrStopped):
 		end.Status = sentinels.StatusStopped
 		end.Error = failure.New(abi.Cancelled, "run was stopped")
+	case errors.As(err, &limit) && !slices.Contains(run.Reasons(), limit.Limit):
+		// maxSteps is a bound on mistakes in a definition rather than on its work.
+		end.Status = sentinels.StatusFailed
+		end.Error = &abi.Error{Code: abi.Limit, Permanent: true, Message: limit.Text, Hint: limit.Hint}
 	case errors.As(err, &limit):
 		end.Status, end.Limit = sentinels.StatusTimedOut, limit.Limit
 		end.Error = &abi.Error{Code: abi.Limit, Message: limit.Text, Hint: limit.Hint}
-		if limit.Limit == "timeoutMs" {
+		if limit.Limit == run.ReasonTimeout {
 			end.Error.Code = abi.Timeout
 		}
 	default:
@@ -155,7 +160,8 @@ func (r *liveRun) finish(err error) {
 	defer r.snap.Unlock()
 	endedAt := time.Now().UTC()
 	change := func(info *run.Info) {
-		info.Status, info.Error, info.Limit, info.Step, info.EndedAt = end.Status, end.Error, end.Limit, end.Step, endedAt
+		info.Status, info.Error, info.Step, info.EndedAt = end.Status, end.Error, end.Step, endedAt
+		info.Limit, info.Reason = end.Limit, end.Limit
 	}
 	puts, err := r.ex.resultPuts(result)
 	if err != nil {
@@ -171,7 +177,7 @@ func (r *liveRun) finish(err error) {
 		over := r.info // the summary as it was written
 		r.mu.Unlock()
 		r.ex.opt.Index.Ended(over)
-		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Limit: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
+		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Reason: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
 		r.deregister(waitedResult{Result: result})
 	})
 }

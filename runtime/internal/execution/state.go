@@ -59,7 +59,7 @@ func (r *liveRun) CountStep(address string) error {
 	n := r.steps
 	r.mu.Unlock()
 	if n > limit {
-		return &step.LimitError{Limit: "maxSteps", Text: fmt.Sprintf("maxSteps reached: iteration %d executed %d steps, the next one is at %s", r.Iteration(), limit, address)}
+		return &step.LimitError{Limit: "maxSteps", Hint: "end the loop earlier, or raise safety.maxSteps", Text: fmt.Sprintf("maxSteps reached: iteration %d executed %d steps, the next one is at %s", r.Iteration(), limit, address)}
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (r *liveRun) setStatus(body journal.StatusBody, pending []run.PendingDecisi
 	}
 	t := r.writeSummary(step.Commit{Summary: true, Lazy: body.Resumed}, change, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Limit: body.Limit, Message: body.Reason, Decision: added})
+		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Reason: body.Limit, Message: body.Reason, Decision: added})
 	})
 	return t
 }

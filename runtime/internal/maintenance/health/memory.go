@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
 // A MemoryUser is a run whose memory is watched.
@@ -27,7 +29,7 @@ func (m *Monitor) watchMemory(ctx context.Context) {
 		}
 		for _, r := range m.opt.Runs() {
 			if used, limit := r.MemoryUse(); used > limit {
-				r.ExceedMemory("maxMemoryMb", fmt.Sprintf("maxMemoryMb reached: variables and processes take %d MiB, the limit is %d MiB", used>>20, limit>>20))
+				r.ExceedMemory(run.ReasonMemory, fmt.Sprintf("maxMemoryMb reached: variables and processes take %d MiB, the limit is %d MiB", used>>20, limit>>20))
 			}
 		}
 	}

@@ -28,7 +28,7 @@ type Manifest struct {
 type StepType struct {
 	Type     string            `json:"type"`
 	Summary  string            `json:"summary"`
-	Fields   json.RawMessage   `json:"fields"` // JSON Schema of type object
+	Fields   json.RawMessage   `json:"fields"`           // JSON Schema of type object
 	Output   json.RawMessage   `json:"output,omitempty"` // JSON Schema of the output, for users and checks of references
 	Infer    []string          `json:"infer,omitempty"`
 	Aliases  map[string]string `json:"aliases,omitempty"` // alias to field
