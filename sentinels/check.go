@@ -140,6 +140,7 @@ func (c *checker) step(s *Step, path string) {
 			c.references(at, raw)
 		}
 	}
+	c.event(s, path)
 	for _, name := range setBy(s, c.types) {
 		if name != s.OutputTo {
 			c.assigned[name] = true
@@ -154,6 +155,35 @@ func (c *checker) step(s *Step, path string) {
 		c.steps(s.Blocks[field], at)
 	}
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
+}
+
+// event reports a name of events of runs that a step emits, and a pattern of such events
+// that no run has. Plugins cannot: only the engine knows the events of runs.
+func (c *checker) event(s *Step, path string) {
+	at, raw := path+".event", s.Fields["event"]
+	emits := s.Type == "emit"
+	if s.Type == "command" && reference.Text(s.Fields["command"]) == "events/emit" {
+		emits, at, raw = true, path+".params.event", nil
+		strictjson.EachMember(s.Fields["params"], func(name, value []byte) bool {
+			if strictjson.Unquote(name) == "event" {
+				raw = value
+			}
+			return true
+		})
+	}
+	name := reference.Text(raw)
+	if strings.Contains(name, "$") {
+		return // known when it is resolved; the engine refuses it then
+	}
+	switch problem, hint := CheckRunPattern(name); {
+	case emits && IsRunEvent(name):
+		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: "give it another name; runs have these events without a step",
+			Message: fmt.Sprintf("%q is a name of events of runs (sentinel:ID:WORD), which only the engine emits", name)})
+	case (s.Type == "wait" || s.Type == "watch") && problem != "":
+		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
+	case (s.Type == "wait" || s.Type == "watch") && missesRuns(name):
+		c.warn(at, missesRunsHint, missesRunsText, name)
+	}
 }
 
 // values checks the entries of a field that is marked as values.

@@ -243,5 +243,11 @@ func (d *decoder) pattern(n *node) string {
 	if ok && !ValidPattern(text) {
 		d.add(n, KindValue, `segments are separated by ":"; "*" is a whole segment, "**" only the last`, "invalid event pattern %q", text)
 	}
+	if problem, hint := CheckRunPattern(text); problem != "" {
+		d.add(n, KindValue, hint, "%s", problem)
+	}
+	if missesRuns(text) {
+		d.add(n, KindWarning, missesRunsHint, missesRunsText, text)
+	}
 	return text
 }

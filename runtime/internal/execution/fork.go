@@ -190,7 +190,7 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
 		return nil, err
 	}
-	f.Done, f.Cursors, f.EventCursor = done, st.Cursors, p.begin.EventCursor
+	f.Done, f.Cursors, f.EventCursor, f.RunEventCursor = done, st.Cursors, p.begin.EventCursor, p.begin.RunEventCursor
 	return f, nil
 }
 
