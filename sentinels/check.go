@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -335,16 +336,34 @@ func (c *checker) foreign(path string, raw json.RawMessage) {
 			switch name := m[2] + m[4]; {
 			case m[1] != "" && !strings.HasPrefix(m[1], "secret."):
 				first, rest := splitPath(m[1])
-				hint := `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
-				if c.set[first] {
-					hint = "write $" + first + rest
-				}
-				c.warn(path, hint, "%s stays as written", m[0])
+				c.warn(path, c.ownForm(first, rest), "%s stays as written", m[0])
 			case name != "" && c.set[name]:
 				c.warn(path, "write $"+name+m[3], "%s stays as written", m[0])
 			}
 		}
 	})
+}
+
+// ownForm says how to write a reference that stands in double braces. The forms of the
+// original system begin with steps, input, named, loop or env.
+func (c *checker) ownForm(first, rest string) string {
+	const rewrite = "; `sentinel import --from-continuum FILE` rewrites such files"
+	switch {
+	case c.set[first] && first != "steps":
+		return "write $" + first + rest
+	case first == "steps":
+		_, field, _ := strings.Cut(strings.TrimPrefix(rest, "."), ".")
+		return `write $steps["ID"].` + cmp.Or(field, "output") + `, with the id of the step` + rewrite
+	case first == "input" || first == "inputs":
+		return "write $inputs" + rest + rewrite
+	case first == "named" && rest != "":
+		return "write $" + strings.TrimPrefix(rest, ".") + rewrite
+	case first == "env" && rest != "":
+		return "write ${" + strings.TrimPrefix(rest, ".") + "} in a shell line" + rewrite
+	case first == "loop":
+		return `write $index, or the name that "outputTo" gives a value` + rewrite
+	}
+	return `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
 }
 
 // foreignPattern matches {{name.path}}, ${name.path} and %name%.
@@ -425,6 +444,8 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 // No shell has ${name.path}.
 func (c *checker) foreignInShell(path string, m []string, belongs func(string) bool) {
 	switch first, rest := splitPath(m[1]); {
+	case rest != "" && slices.Contains([]string{"env", "input", "inputs", "loop", "named", "steps"}, first):
+		c.warn(path, c.ownForm(first, rest), "%s is not a reference, and stays as written", m[0])
 	case m[1] != "" && (!belongs(first) || c.isTypo(first)):
 		c.warn(path, "write $"+first+rest, "%s is not a reference, and stays as written", m[0])
 	case m[4] != "" && !belongs(m[4]):

@@ -94,6 +94,9 @@ func (d *decoder) step(n *node) Step {
 			}
 		}()
 	}
+	adapted := *n
+	n = &adapted
+	d.adaptStep(n, spec)
 	known, _ := format.step.names()
 	var fields *fieldSet
 	if spec != nil {
@@ -190,8 +193,13 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			return nil
 		}
 	}
-	d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
-	if d.lenient {
+	instead, later := laterStepTypes[strings.ToLower(text)]
+	if later {
+		d.add(at, KindUnknown, instead, "unknown step type %q", text)
+	} else {
+		d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
+	}
+	if d.lenient || later {
 		return nil
 	}
 	if near := Suggest(text, d.opt.Types.names()); len(near) > 0 {
