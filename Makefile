@@ -12,7 +12,7 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 .DEFAULT_GOAL := help
-.PHONY: help build plugins hostile toolchains examples demo test soak race fuzz kill lint fmt check schema commands run bench clean
+.PHONY: help build plugins hostile toolchains examples demo test soak race fuzz kill mutations lint fmt check schema commands run bench clean
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ kill: ## kill -9 at random points of real runs; N=1000 for more
 
 fuzz: ## every fuzz target for T (default 20s)
 	@.ci/fuzz $(or $(T),20s)
+
+mutations: ## check validate against runs of N definitions with one mutation each
+	SENTINEL_MUTATIONS=$(or $(N),100000) $(GO) test ./host/validation -run TestMutations -count=1 -v -timeout 2h
 
 lint: ## golangci-lint, as .golangci.yml has it
 	golangci-lint run ./...

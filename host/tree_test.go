@@ -57,6 +57,7 @@ var layers = []layer{
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
 	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"sentinels/continuum", []string{"sentinels", strictJSON}, nil},
 	{"runtime/run", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
 	{"runtime/internal/subprocess", nil, []string{"golang.org/x/sys"}}, // shared by those that start children
@@ -143,7 +144,7 @@ var layers = []layer{
 	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
 	{"host/cli/app", []string{"host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
-	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sentinels/continuum", "sdk/abi"}, cobra},
 	{"host/cli/inspect", []string{"host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
 	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},

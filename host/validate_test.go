@@ -120,6 +120,8 @@ func TestValidateKnows(t *testing.T) {
 		{`{"cmd": "ls"} is a shell step`, `{"cmd": "ls"}`, nil},
 		{"parameters", `{"command": "code/read"}`, []string{`steps[0]: command "code/read" needs the parameter "path" | it takes limit, numbered, …`}},
 		{"parameters", `{"command": "code/read", "params": {"pth": "a", "path": "b"}}`, []string{`steps[0].params.pth: command "code/read" has no parameter "pth" | did you mean "path"?`}},
+		{"parameters", `{"command": "code/edit", "params": {"path": "p", "edits": [{"old": "a", "nwe": "b"}]}}`, []string{`steps[0].params.edits[0].nwe: command "code/edit" has no parameter "nwe" | did you mean "new"?`}},
+		{"parameters", `{"command": "code/edit", "params": {"path": "p", "edits": [{"old": "a", "zzzz": "b"}]}}`, []string{`steps[0].params.edits[0].zzzz: command "code/edit" has no parameter "zzzz" | known: new, old, replaceAll`}},
 		{"type ... where no reference stands", `{"command": "code/git", "params": {"operation": "log", "limit": "many"}}`, []string{`steps[0].params.limit: is a string, want a whole number`}},
 		{"type ... where no reference stands", `{"command": "code/git", "params": {"operation": "log", "limit": "$iteration"}}`, nil},
 		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "statsu"}}`, []string{`steps[0].params.operation: unknown value "statsu" | did you mean "status"?`}},
@@ -140,6 +142,9 @@ func TestValidateKnows(t *testing.T) {
 			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set`,
 			`steps[1].command: want command or argv`,
 			`steps[2].command: unknown command "nope/x" | commands begin with ai/, code/, …`}},
+		{"references, beside other errors", `{"cmd": "ls", "outputTo": "listing"}, {"comand": "x", "prompt": "$listign.output"}`, []string{
+			`steps[1].comand: unknown key "comand" | known: …`,
+			`steps[1].prompt: unknown variable $listign | did you mean "$listing"?`}},
 		{"$refs", `{"definition": {"$ref": "child"}}`, nil},
 		{"a $ref not yet stored ... is a warning", `{"definition": {"$ref": "chidl"}}`, []string{`warning steps[0].definition.$ref: no sentinel "chidl" is stored here | did you mean "child"? Else a run can start when it is stored: sentinel create FILE`}},
 		{"$refs", `{"definition": {"$ref": "$n"}}`, []string{`steps[0].definition.$ref: invalid sentinel id "$n" | the definition in a variable is the value of the field itself: "$n"`}},

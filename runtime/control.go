@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,6 +23,12 @@ func (rt *Runtime) Wait(ctx context.Context, id sentinels.RunID) (Result, error)
 // run above it, or in a circle is the error conflict.
 func (rt *Runtime) WaitFrom(ctx context.Context, from, id sentinels.RunID) (Result, error) {
 	return rt.exec.AwaitFrom(ctx, from, id)
+}
+
+// Variables returns the variables that a run has set so far, without secrets: of a run
+// that executes, as its steps see them now.
+func (rt *Runtime) Variables(id sentinels.RunID) (map[string]json.RawMessage, error) {
+	return rt.exec.Variables(id)
 }
 
 // Status returns the summary of a run, or not_found.

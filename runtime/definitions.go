@@ -35,7 +35,10 @@ func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
 		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
 		Writable: rt.writable, Await: rt.await, Log: rt.opt.Logger,
-		Saved: func(ctx context.Context, id sentinels.ID) error { return rt.dispatch.Refresh(ctx, id) },
+		Saved: func(ctx context.Context, id sentinels.ID) error {
+			rt.expectStored(id) // before its triggers read
+			return rt.dispatch.Refresh(ctx, id)
+		},
 	})
 	if observe := rt.opt.Observer.Definition; observe != nil {
 		rt.definitions.Follow(func(s Stored) {

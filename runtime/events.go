@@ -8,13 +8,73 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// openEvents opens the event log of the store.
+// What the log of events of runs keeps. It is small and apart, so that runs do not push
+// out the events of users, which readers may need for longer.
+const (
+	keepRunEvents     = 2000
+	keepRunEventBytes = 8 << 20
+)
+
+// openEvents opens the event logs of the store.
 func (rt *Runtime) openEvents() (err error) {
-	rt.events, err = eventlog.Open(eventlog.Options{
-		Store: rt.db, Keep: rt.opt.Limits.KeepEvents, MaxBytes: rt.opt.Limits.KeepEventBytes, MaxHops: rt.opt.Limits.Hops,
+	opt := eventlog.Options{
+		Store: rt.db, Bucket: eventlog.Bucket, Keep: rt.opt.Limits.KeepEvents, MaxBytes: rt.opt.Limits.KeepEventBytes, MaxHops: rt.opt.Limits.Hops,
 		Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
-	})
+	}
+	if rt.events, err = eventlog.Open(opt); err != nil {
+		return err
+	}
+	opt.Bucket, opt.Keep, opt.MaxBytes = eventlog.BucketRuns, keepRunEvents, keepRunEventBytes
+	rt.runEvents, err = eventlog.Open(opt)
+	rt.expected = eventlog.NewExpected(rt.expectAll)
 	return err
+}
+
+// logOf returns the log of the events that match a pattern.
+func (rt *Runtime) logOf(pattern string) *eventlog.Log {
+	if sentinels.IsRunEvent(pattern) {
+		return rt.runEvents
+	}
+	return rt.events
+}
+
+// eventLog is logOf for a reader of which the engine knows only that it asks. The events
+// that match are written from then on, so that it misses none between two questions.
+func (rt *Runtime) eventLog(pattern string) *eventlog.Log {
+	if sentinels.IsRunEvent(pattern) {
+		rt.expected.Add(pattern)
+	}
+	return rt.logOf(pattern)
+}
+
+// expectAll adds the events of runs that stored definitions wait for.
+func (rt *Runtime) expectAll(x *eventlog.Expected) {
+	all, err := rt.definitions.List()
+	if err != nil {
+		rt.opt.Logger.Warn("some definitions cannot be read, so all events of runs are written: one of them may wait for any", "error", err)
+		x.Add(sentinels.RunEventPrefix + "*:*")
+	}
+	for _, s := range all {
+		rt.expectStored(s.ID)
+	}
+}
+
+// expectStored reads from the newest revision of a definition which events of runs its
+// triggers and steps may wait for.
+func (rt *Runtime) expectStored(id sentinels.ID) {
+	rt.expecting.Lock() // the last of several callers reads the newest revision
+	defer rt.expecting.Unlock()
+	source := "sentinel " + string(id)
+	s, err := rt.definitions.Head(id)
+	switch {
+	case err != nil:
+		rt.opt.Logger.Warn("definition cannot be read, so all events of runs are written: it may wait for any", "sentinel", id, "error", err)
+		rt.expected.Set(source, sentinels.RunEventPrefix+"*:*")
+	case s.Deleted:
+		rt.expected.Set(source)
+	default:
+		rt.expected.Set(source, eventlog.RunPatterns(s.Definition)...)
+	}
 }
 
 // Emit appends an event that belongs to no run to the event log and returns when
@@ -28,7 +88,7 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 // Events returns up to limit committed events that match pattern, the newest
 // last. An empty pattern matches all.
 func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) {
-	return rt.events.Newest(pattern, limit)
+	return rt.eventLog(pattern).Newest(pattern, limit)
 }
 
 // NextEvent returns the first durable event after a position of the event log that
@@ -36,9 +96,23 @@ func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) 
 // counts events that had left the log before they were read. A reader that continues
 // from each position gets every event once, in order.
 func (rt *Runtime) NextEvent(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
-	m, err := rt.events.Wait(ctx, pattern, after)
+	m, err := rt.eventLog(pattern).Wait(ctx, pattern, after)
 	return m.Event, m.Offset, m.Lost, err
 }
 
-// EventPosition returns the position of the newest event, committed or not.
-func (rt *Runtime) EventPosition() uint64 { return rt.events.End() }
+// EventPosition returns the position of the newest event, committed or not, of the log
+// that has the events of a pattern: those of runs have a log of their own.
+func (rt *Runtime) EventPosition(pattern string) uint64 { return rt.eventLog(pattern).End() }
+
+// ExpectRunEvents says that a reader of [Runtime.NextRunEvent] wants the events of runs
+// that match a pattern. Those that no trigger, step or reader expects are not written.
+func (rt *Runtime) ExpectRunEvents(pattern string) { rt.expected.Add(pattern) }
+
+// NextRunEvent is [Runtime.NextEvent] for all events of runs that are written.
+func (rt *Runtime) NextRunEvent(ctx context.Context, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
+	m, err := rt.runEvents.Wait(ctx, sentinels.RunEventPrefix+"*:*", after)
+	return m.Event, m.Offset, m.Lost, err
+}
+
+// RunEventPosition returns the position of the newest event of a run, committed or not.
+func (rt *Runtime) RunEventPosition() uint64 { return rt.runEvents.End() }

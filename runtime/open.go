@@ -30,7 +30,7 @@ const bucketTrusted = "trusted"
 // buckets are all buckets of the store. Journals and blobs have places of their own.
 // What is in none of these holds no blob.
 var buckets = append([]string{
-	execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, definition.Bucket, eventlog.Bucket,
+	execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, definition.Bucket, eventlog.Bucket, eventlog.BucketRuns,
 	bucketTrusted, document.Bucket, document.BucketIndex, runindex.Bucket,
 }, dispatch.Buckets()...)
 
@@ -115,7 +115,7 @@ func (rt *Runtime) openExecutor(calendar *clock.Calendar) {
 			Limits:   &opt.Limits,
 			Commands: opt.Commands, Models: opt.Models, Executions: opt.Executions, HTTP: opt.HTTP, Folders: opt.Folders,
 			Values: &values.Store{Redact: redactor, PutBlob: rt.putBlob, Blob: rt.db.Blob}, Redact: redactor,
-			Conditions: rt.conditions, Events: rt.events, Documents: rt.documents, Definitions: rt.definitions,
+			Conditions: rt.conditions, Events: rt.events, RunEvents: rt.runEvents, Expected: rt.expected, Documents: rt.documents, Definitions: rt.definitions,
 			Calendar: calendar, Blocked: rt.upkeep.health.Blocked, Log: opt.Logger,
 			Residents: capacity.NewResidents(opt.Limits.Resident, opt.Limits.ResidentBytes),
 		},

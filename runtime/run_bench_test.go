@@ -98,6 +98,19 @@ func BenchmarkRunThreeSteps(b *testing.B) {
 			benchRun(b, rt, def)
 		}
 	})
+	b.Run("engine, its events read", func(b *testing.B) {
+		rt := benchOpen(b, b.TempDir(), runtime.Limits{})
+		rt.ExpectRunEvents("sentinel:*:*")
+		def := benchSteps(b, rt, 3, "bench/act")
+		benchRun(b, rt, def)
+		b.ReportAllocs()
+		for b.Loop() {
+			benchRun(b, rt, def)
+		}
+		if rt.RunEventPosition() < uint64(2*b.N) {
+			b.Errorf("%d events of %d runs", rt.RunEventPosition(), b.N)
+		}
+	})
 	b.Run("disk", func(b *testing.B) {
 		f, err := os.Create(filepath.Join(b.TempDir(), "f"))
 		if err != nil {

@@ -36,7 +36,10 @@ type Runtime struct {
 	definitions *definition.Store
 	documents   *Documents
 	events      *eventlog.Log
-	index       *runindex.Index // of the runs in the store
+	runEvents   *eventlog.Log      // events of runs
+	expected    *eventlog.Expected // what readers of runEvents may wait for
+	expecting   sync.Mutex         // held while a stored definition is read for expected
+	index       *runindex.Index    // of the runs in the store
 	exec        *execution.Executor
 	dispatch    *dispatch.Dispatcher // of triggers
 	upkeep      upkeep

@@ -26,7 +26,7 @@ type (
 // openTriggers creates the dispatcher of triggers, with nothing armed.
 func (rt *Runtime) openTriggers(now func() time.Time) {
 	rt.dispatch = dispatch.New(dispatch.Options{
-		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt.events},
+		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt},
 		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Filter: rt.filter, ChainProblem: rt.chainProblem,
 		Workspace: func(def *sentinels.Definition) (string, error) {
 			return execution.Workspace(def, rt.opt.Workspace)
@@ -184,14 +184,14 @@ func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
 }
 
 // triggerEvents is the event log as triggers need it.
-type triggerEvents struct{ log *eventlog.Log }
+type triggerEvents struct{ rt *Runtime }
 
 var _ dispatch.EventLog = triggerEvents{}
 
-func (t triggerEvents) Position() uint64 { return t.log.End() }
-func (t triggerEvents) Quarter() uint64  { return t.log.Quarter() }
+func (t triggerEvents) Position(pattern string) uint64 { return t.rt.logOf(pattern).End() }
+func (t triggerEvents) Quarter(pattern string) uint64  { return t.rt.logOf(pattern).Quarter() }
 
 func (t triggerEvents) Await(ctx context.Context, pattern string, after uint64) (dispatch.Sighting, error) {
-	m, err := t.log.Wait(ctx, pattern, after)
+	m, err := t.rt.logOf(pattern).Wait(ctx, pattern, after)
 	return dispatch.Sighting{Event: m.Event, Position: m.Offset, Lost: m.Lost, Through: m.Through}, err
 }

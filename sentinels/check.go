@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,9 +14,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Check returns what is probably wrong with a valid definition: warnings, and errors for
-// references that can never have a value ([KindUnknown]), both without line and column;
-// see [Problems.Locate]. known are names of variables that the caller will set.
+// Check returns what is probably wrong with a definition beside the problems of [Inspect]:
+// warnings, and errors for references that can never have a value ([KindUnknown]), both
+// without line and column; see [Problems.Locate]. known are names of variables that the
+// caller will set. Fields of steps whose type is not in types are not checked.
 //
 // A variable is known if it is reserved, an input, one of "variables", the outputTo of
 // any step, the id of a step, or named by a field that is marked as the name of a
@@ -34,7 +36,9 @@ type checker struct {
 	set      map[string]bool   // names that have a value at some time
 	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
 	results  map[string]result // what is known about their values, by variable
-	open     bool              // a step of another plugin may set any variable
+	inputs   map[string]bool   // of the definition and those around it
+	ids      []string          // of the steps of the definition
+	open     bool              // a step of another plugin, or of unknown type, may set any variable
 	problems Problems
 }
 
@@ -44,7 +48,7 @@ func (c *checker) collect(steps []Step) {
 		if s.OutputTo != "" && s.Parse == "" {
 			c.setResult(s.OutputTo, c.resultOf(s))
 		}
-		if spec, ok := c.types.Lookup(s.Type); ok && spec.Plugin != builtIn {
+		if spec, ok := c.types.Lookup(s.Type); !ok || spec.Plugin != builtIn {
 			c.open = true
 		}
 	})
@@ -68,9 +72,19 @@ func (c *checker) definition(d *Definition, prefix string) {
 	for id := range names.kept {
 		c.set[id] = true
 	}
-	for name := range d.Inputs {
-		c.assigned[name] = true
+	inputs := maps.Clone(c.inputs)
+	if inputs == nil {
+		inputs = make(map[string]bool)
 	}
+	for name := range d.Inputs {
+		c.assigned[name], inputs[name] = true, true
+	}
+	c.inputs = inputs
+	d.EachStep(func(_ string, s *Step) {
+		if s.ID != "" {
+			c.ids = append(c.ids, s.ID)
+		}
+	})
 	for name, value := range d.Variables {
 		c.assigned[name] = true
 		if len(reference.Names(value)) > 0 {
@@ -79,7 +93,13 @@ func (c *checker) definition(d *Definition, prefix string) {
 	}
 	c.booleanTexts(d.Inputs)
 	c.collect(d.Steps)
-	c.references(prefix+"loop.max", d.Loop.Max)
+	for _, ref := range reference.In(d.Loop.Max) {
+		if c.set[ref.Name] {
+			c.reference(prefix+"loop.max", ref)
+		} else { // it cannot stay as written
+			c.unknown(prefix+"loop.max", ref.Name, true, "")
+		}
+	}
 	c.steps(d.Steps, prefix+"steps")
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
@@ -98,12 +118,11 @@ func (c *checker) step(s *Step, path string) {
 	c.truthiness(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-		raw := s.Fields[name]
-		mark := ""
-		if spec != nil {
-			mark = spec.Mark(name)
+		if spec == nil {
+			break // the fields mean nothing
 		}
-		switch at := path + "." + name; mark {
+		raw := s.Fields[name]
+		switch at := path + "." + name; spec.Mark(name) {
 		case markExpression:
 			c.expression(at, reference.Text(raw))
 			if spec.hasConditions() {
@@ -122,6 +141,7 @@ func (c *checker) step(s *Step, path string) {
 			c.references(at, raw)
 		}
 	}
+	c.event(s, path)
 	for _, name := range setBy(s, c.types) {
 		if name != s.OutputTo {
 			c.assigned[name] = true
@@ -136,6 +156,35 @@ func (c *checker) step(s *Step, path string) {
 		c.steps(s.Blocks[field], at)
 	}
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
+}
+
+// event reports a name of events of runs that a step emits, and a pattern of such events
+// that no run has. Plugins cannot: only the engine knows the events of runs.
+func (c *checker) event(s *Step, path string) {
+	at, raw := path+".event", s.Fields["event"]
+	emits := s.Type == "emit"
+	if s.Type == "command" && reference.Text(s.Fields["command"]) == "events/emit" {
+		emits, at, raw = true, path+".params.event", nil
+		strictjson.EachMember(s.Fields["params"], func(name, value []byte) bool {
+			if strictjson.Unquote(name) == "event" {
+				raw = value
+			}
+			return true
+		})
+	}
+	name := reference.Text(raw)
+	if strings.Contains(name, "$") {
+		return // known when it is resolved; the engine refuses it then
+	}
+	switch problem, hint := CheckRunPattern(name); {
+	case emits && IsRunEvent(name):
+		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: "give it another name; runs have these events without a step",
+			Message: fmt.Sprintf("%q is a name of events of runs (sentinel:ID:WORD), which only the engine emits", name)})
+	case (s.Type == "wait" || s.Type == "watch") && problem != "":
+		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
+	case (s.Type == "wait" || s.Type == "watch") && missesRuns(name):
+		c.warn(at, missesRunsHint, missesRunsText, name)
+	}
 }
 
 // values checks the entries of a field that is marked as values.
@@ -184,12 +233,46 @@ func (c *checker) references(path string, raw json.RawMessage) {
 
 // reference reports a reference without a value: for ever, or in the first iteration.
 func (c *checker) reference(path string, ref reference.Reference) {
+	c.member(path, ref)
 	switch {
 	case !c.set[ref.Name]:
 		c.unknown(path, ref.Name, ref.Path != "" && !strings.HasPrefix(ref.Path, "?"), "stays as written")
 	case !c.assigned[ref.Name]:
 		c.warn(path, `set it before, with "variables" or a step of type set`, "$%s has no value here in the first iteration: a later step sets it", ref.Name)
 	}
+}
+
+// runFields are the fields of $run.
+var runFields = []string{"id", "iteration", "sentinel", "workspace"}
+
+// member reports a reference to an input, a step or a field of the run that does not exist.
+func (c *checker) member(path string, ref reference.Reference) {
+	var known []string
+	switch ref.Name {
+	case "inputs":
+		known = slices.Sorted(maps.Keys(c.inputs))
+	case varSteps:
+		known = c.ids
+	case "run":
+		known = runFields
+	default:
+		return
+	}
+	m := namePattern.FindStringSubmatch(ref.String())
+	if m == nil || strings.HasPrefix(m[2], "?") {
+		return
+	}
+	key, ok := stepKey(m[2])
+	if !ok || slices.Contains(known, key) {
+		return
+	}
+	hint := "known: " + strings.Join(known, ", ")
+	if near := Suggest(key, known); len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "?"
+	} else if len(known) == 0 {
+		hint = map[string]string{"inputs": `declare it under "inputs"`, varSteps: `give a step an "id"`}[ref.Name]
+	}
+	c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", ref.Name, key)})
 }
 
 // expression reports the names in a condition that never have a value. A name whose
@@ -209,13 +292,13 @@ func (c *checker) expression(path, source string) {
 // effect says what happens to others.
 func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 	known := slices.Sorted(maps.Keys(c.set))
-	near := Suggest(name, known)
+	near := references(Suggest(name, known))
 	if (hasPath || c.isTypo(name)) && !c.open {
 		hint := `declare it under "inputs" or "variables", or write "$$" for a dollar`
 		if len(near) > 0 {
 			hint = "did you mean " + quotedList(near, " or ") + "?"
 		} else if own := slices.DeleteFunc(known, func(n string) bool { return slices.Contains(Reserved, n) }); len(own) > 0 && len(own) <= 40 {
-			hint = "known: " + strings.Join(own, ", ")
+			hint = "known: " + strings.Join(references(own), ", ")
 		}
 		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("unknown variable $%s", name)})
 		return
@@ -225,6 +308,15 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
 	}
 	c.warn(path, hint, "$%s is never set and %s", name, effect)
+}
+
+// references returns names as they are referred to.
+func references(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = "$" + name
+	}
+	return out
 }
 
 // isTypo reports whether a name is one edit from a known one.
@@ -244,16 +336,34 @@ func (c *checker) foreign(path string, raw json.RawMessage) {
 			switch name := m[2] + m[4]; {
 			case m[1] != "" && !strings.HasPrefix(m[1], "secret."):
 				first, rest := splitPath(m[1])
-				hint := `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
-				if c.set[first] {
-					hint = "write $" + first + rest
-				}
-				c.warn(path, hint, "%s stays as written", m[0])
+				c.warn(path, c.ownForm(first, rest), "%s stays as written", m[0])
 			case name != "" && c.set[name]:
 				c.warn(path, "write $"+name+m[3], "%s stays as written", m[0])
 			}
 		}
 	})
+}
+
+// ownForm says how to write a reference that stands in double braces. The forms of the
+// original system begin with steps, input, named, loop or env.
+func (c *checker) ownForm(first, rest string) string {
+	const rewrite = "; `sentinel import --from-continuum FILE` rewrites such files"
+	switch {
+	case c.set[first] && first != "steps":
+		return "write $" + first + rest
+	case first == "steps":
+		_, field, _ := strings.Cut(strings.TrimPrefix(rest, "."), ".")
+		return `write $steps["ID"].` + cmp.Or(field, "output") + `, with the id of the step` + rewrite
+	case first == "input" || first == "inputs":
+		return "write $inputs" + rest + rewrite
+	case first == "named" && rest != "":
+		return "write $" + strings.TrimPrefix(rest, ".") + rewrite
+	case first == "env" && rest != "":
+		return "write ${" + strings.TrimPrefix(rest, ".") + "} in a shell line" + rewrite
+	case first == "loop":
+		return `write $index, or the name that "outputTo" gives a value` + rewrite
+	}
+	return `a reference is $name, where name is the "outputTo" of a step, an input or one of "variables"`
 }
 
 // foreignPattern matches {{name.path}}, ${name.path} and %name%.
@@ -311,6 +421,8 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 					c.unknown(path, ref.Name, true, "")
 				}
 			case belongs(ref.Name):
+			case !quoted && slices.Contains(Reserved, ref.Name):
+				c.member(path, ref)
 			case quoted:
 				c.warn(path, "use double quotes", "%s is in single quotes, where the shell does not expand it", ref)
 			case !c.assigned[ref.Name]:
@@ -332,10 +444,12 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 // No shell has ${name.path}.
 func (c *checker) foreignInShell(path string, m []string, belongs func(string) bool) {
 	switch first, rest := splitPath(m[1]); {
+	case rest != "" && slices.Contains([]string{"env", "input", "inputs", "loop", "named", "steps"}, first):
+		c.warn(path, c.ownForm(first, rest), "%s is not a reference, and stays as written", m[0])
 	case m[1] != "" && (!belongs(first) || c.isTypo(first)):
-		c.warn(path, "write $"+first+rest, "%s is no reference, and stays as written", m[0])
+		c.warn(path, "write $"+first+rest, "%s is not a reference, and stays as written", m[0])
 	case m[4] != "" && !belongs(m[4]):
-		c.warn(path, "write $"+m[4], "%s is no reference, and stays as written", m[0])
+		c.warn(path, "write $"+m[4], "%s is not a reference, and stays as written", m[0])
 	case m[2] != "" && !belongs(m[2]):
 		c.warn(path, "write $"+m[2]+m[3], "%s is a variable of the shell, which does not have the value", m[0])
 	case strings.HasPrefix(m[3], "."):
@@ -356,7 +470,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), open: c.open}
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
 	inner.definition(d, "")
 	for _, p := range inner.problems {
 		p.Path = path + "." + p.Path

@@ -31,9 +31,9 @@ func TestCheck(t *testing.T) {
 	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:5:31: steps[0].prompt: unknown variable $plces`,
-		"\tdid you mean \"places\"?",
+		"\tdid you mean \"$places\"?",
 		`f.json:6:12: steps[1].check: unknown variable $placs`,
-		"\tdid you mean \"places\"?",
+		"\tdid you mean \"$places\"?",
 		`f.json:6:81: steps[1].then[0].command: $places is in single quotes, where the shell does not expand it`,
 		"\tuse double quotes",
 		`f.json:8:44: steps[3].steps[0].argv: $thing is never set and stays as written`,
@@ -48,6 +48,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestUnknownMax: loop.max is a whole number, so a name that nothing sets cannot stay as written.
+func TestUnknownMax(t *testing.T) {
+	d, problems := sentinels.Decode([]byte(`{"name":"n","loop":{"type":"count","max":"$times"},"steps":[]}`), sentinels.DecodeOptions{Types: types(t)})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if got := sentinels.Check(d, types(t)); len(got) != 1 || got[0].Kind != sentinels.KindUnknown || got[0].Path != "loop.max" {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestReferences checks the rules of clause F8.1, one text each.
 func TestReferences(t *testing.T) {
 	for _, tt := range []struct{ steps, want string }{
@@ -59,6 +70,9 @@ func TestReferences(t *testing.T) {
 		{`{"check":"true","then":[{"type":"llm","prompt":"x","outputTo":"a"}]},{"type":"llm","prompt":"$a"}`, ""},
 		{`{"each":"$event","steps":[{"type":"llm","prompt":"$item"}]}`, ""},
 		// "an error if nothing can ever set it and it has a path or is one edit from a known name"
+		{`{"type":"llm","prompt":"$inputs.nope"}`, "unknown: steps[0].prompt: $inputs has no \"nope\""},
+		{`{"id":"build-it","type":"shell","command":"echo $run.nope"},{"type":"llm","prompt":"$steps[\"build-it\"].output $steps.bild"}`, "unknown: steps[0].command: $run has no \"nope\"\nunknown: steps[1].prompt: $steps has no \"bild\""},
+		{`{"type":"llm","prompt":"$inputs?.nope $run.id"}`, ""},
 		{`{"type":"llm","prompt":"$foo.bar"}`, "unknown: steps[0].prompt: unknown variable $foo"},
 		{`{"type":"llm","prompt":"$foo?.bar"}`, "warning: steps[0].prompt: $foo is never set and stays as written"},
 		{`{"check":"$foo.bar > 1","then":[]}`, "unknown: steps[0].check: unknown variable $foo"},
@@ -106,11 +120,11 @@ func TestReferences(t *testing.T) {
 // and stayed as written. Names that only other programs know are theirs.
 func TestFinding3ForeignForms(t *testing.T) {
 	for line, want := range map[string]string{
-		`echo {{r.text}}`:      "{{r.text}} is no reference, and stays as written | write $r.text",
-		`echo {{ $r.text }}`:   "{{ $r.text }} is no reference, and stays as written | write $r.text",
-		`echo {{reslut.text}}`: "{{reslut.text}} is no reference, and stays as written | write $reslut.text",
-		`echo {{event.data}}`:  "{{event.data}} is no reference, and stays as written | write $event.data",
-		`echo %r%`:             "%r% is no reference, and stays as written | write $r",
+		`echo {{r.text}}`:      "{{r.text}} is not a reference, and stays as written | write $r.text",
+		`echo {{ $r.text }}`:   "{{ $r.text }} is not a reference, and stays as written | write $r.text",
+		`echo {{reslut.text}}`: "{{reslut.text}} is not a reference, and stays as written | write $reslut.text",
+		`echo {{event.data}}`:  "{{event.data}} is not a reference, and stays as written | write $event.data",
+		`echo %r%`:             "%r% is not a reference, and stays as written | write $r",
 		`echo ${r.text}`:       "${r.text} is a variable of the shell, which does not have the value | write $r.text",
 		`echo ${r[0]}`:         "${r[0]} is a variable of the shell, which does not have the value | write $r[0]",
 		`echo ${other.text}`:   "${other.text} is a bad substitution in a shell | a reference is $name.field, where name is the \"outputTo\" of a step, an input or one of \"variables\"",

@@ -238,7 +238,9 @@ const maxHinted = 200
 
 func (s *decodeState) unknownKey(m member, known []string, hidden ...string) {
 	hint := ""
-	if len(s.problems) < maxHinted {
+	if instead, later := laterKeys[m.Name]; later {
+		hint = instead
+	} else if len(s.problems) < maxHinted {
 		hint = didYouMean(m.Name, known, hidden...)
 	}
 	s.addAt(m.Start, m.Value.Path(), KindUnknown, hint, fmt.Sprintf("unknown key %q", m.Name))

@@ -1,11 +1,13 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -206,10 +208,16 @@ func (d *decoder) loop(n *node) Loop {
 	if typ == "" {
 		return l
 	}
+	var known []string
+	for i := range format.loop {
+		if f := &format.loop[i]; f.has(typ) {
+			known = append(known, f.name)
+		}
+	}
 	for i := range format.loop {
 		f := &format.loop[i]
 		if m, given := seen[f.name]; given && !f.has(typ) {
-			d.addAt(m.Start, m.Value.Path(), KindUnknown, f.elsewhere, fmt.Sprintf("a loop of type %q has no %q", typ, m.Name))
+			d.addAt(m.Start, m.Value.Path(), KindUnknown, cmp.Or(f.elsewhere, "known: "+strings.Join(known, ", ")), fmt.Sprintf("a loop of type %q has no %q", typ, m.Name))
 		}
 	}
 	return l
@@ -234,6 +242,12 @@ func (d *decoder) pattern(n *node) string {
 	text, ok := d.nonEmptyText(n)
 	if ok && !ValidPattern(text) {
 		d.add(n, KindValue, `segments are separated by ":"; "*" is a whole segment, "**" only the last`, "invalid event pattern %q", text)
+	}
+	if problem, hint := CheckRunPattern(text); problem != "" {
+		d.add(n, KindValue, hint, "%s", problem)
+	}
+	if missesRuns(text) {
+		d.add(n, KindWarning, missesRunsHint, missesRunsText, text)
 	}
 	return text
 }

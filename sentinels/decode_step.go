@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -93,6 +94,9 @@ func (d *decoder) step(n *node) Step {
 			}
 		}()
 	}
+	adapted := *n
+	n = &adapted
+	d.adaptStep(n, spec)
 	known, _ := format.step.names()
 	var fields *fieldSet
 	if spec != nil {
@@ -189,8 +193,13 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			return nil
 		}
 	}
-	d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
-	if d.lenient {
+	instead, later := laterStepTypes[strings.ToLower(text)]
+	if later {
+		d.add(at, KindUnknown, instead, "unknown step type %q", text)
+	} else {
+		d.add(at, KindUnknown, didYouMean(text, d.opt.Types.names()), "unknown step type %q", text)
+	}
+	if d.lenient || later {
 		return nil
 	}
 	if near := Suggest(text, d.opt.Types.names()); len(near) > 0 {
@@ -239,18 +248,24 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	return nil
 }
 
-// typeHint suggests an inference field with a similar name, or lists the types.
+// typeHint suggests "type" or an inference field with a similar name, or lists the types.
 func (d *decoder) typeHint(n *node) string {
-	var names []string
+	names := []string{"type"}
 	for i := range d.opt.Types.specs {
 		names = append(names, inferenceFields(&d.opt.Types.specs[i])...)
 	}
+	return cmp.Or(insteadHint(n, format.step.find, names), "one of "+quotedList(d.opt.Types.names(), " or "))
+}
+
+// insteadHint suggests one of names instead of a key that is similar, "" if there is none.
+// known returns the field of a key that is not misspelt.
+func insteadHint[T any](n *node, known func(name string) *field[T], names []string) string {
 	for _, m := range n.Members {
-		if near := Suggest(m.Name, names); len(near) > 0 && format.step.find(m.Name) == nil {
+		if near := Suggest(m.Name, names); len(near) > 0 && known(m.Name) == nil {
 			return "did you mean " + quotedList(near, " or ") + fmt.Sprintf(" instead of %q?", m.Name)
 		}
 	}
-	return "one of " + quotedList(d.opt.Types.names(), " or ")
+	return ""
 }
 
 // ownFields divides a type's fields into Fields and Blocks and checks them.

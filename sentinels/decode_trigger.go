@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,7 +188,8 @@ func (d *decoder) triggerType(n *node, t *Trigger) TriggerKind {
 		d.add(n, KindMissing, "", "type is missing")
 		return TriggerKind{}
 	case at == nil:
-		d.add(n, KindMissing, "one of "+quotedList(names, " or "), "type is missing")
+		hint := cmp.Or(insteadHint(n, format.trigger.find, []string{"type"}), "one of "+quotedList(names, " or "))
+		d.add(n, KindMissing, hint, "type is missing")
 		return TriggerKind{}
 	case names == nil:
 		t.Type, _ = d.nonEmptyText(at)

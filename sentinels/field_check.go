@@ -41,6 +41,7 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 	}
 	err := f.check.Validate(instance)
 	if err == nil {
+		d.wholeNumbers(f, own)
 		return
 	}
 	var invalid *jsonschema.ValidationError
@@ -51,6 +52,24 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 	v := schemaFindings{src: d.src, fields: f, root: own}
 	d.problems = append(d.problems, v.problems(invalid)...)
 }
+
+// wholeNumbers reports whole numbers that guests cannot read, such as 1e308: for JSON
+// Schema they are integers.
+func (d *decoder) wholeNumbers(f *fieldSet, own *node) {
+	properties, _ := f.raw["properties"].(map[string]any)
+	for _, m := range own.Members {
+		schema, _ := properties[m.Name].(map[string]any)
+		if m.Value.Kind != '0' || schema["type"] != "integer" {
+			continue
+		}
+		if v, err := strconv.ParseFloat(m.Value.Text, 64); err != nil || v > maxWhole || v < -maxWhole {
+			d.add(m.Value, KindValue, "", "is %s, want a whole number of at most 2^53", shorten(m.Value.Text))
+		}
+	}
+}
+
+// maxWhole is the number up to which a 64-bit float is exact.
+const maxWhole = 1 << 53
 
 // CheckFields validates the fields of a step, as the guest receives them, against
 // the type's schema, and returns [Problems] with the paths of the fields.

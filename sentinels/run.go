@@ -66,8 +66,12 @@ type Event struct {
 }
 
 // MatchEvent reports whether name matches pattern. Segments are separated by colons;
-// "*" matches one segment, a final "**" all that follow.
+// "*" matches one segment, a final "**" all that follow. Events of runs match only
+// patterns that name them, see [IsRunEvent].
 func MatchEvent(pattern, name string) bool {
+	if strings.HasPrefix(name, RunEventPrefix) && IsRunEvent(name) && !IsRunEvent(pattern) {
+		return false
+	}
 	for {
 		if pattern == "**" {
 			return true

@@ -3,6 +3,8 @@ package sentinels
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -21,6 +23,11 @@ func StoredNames(fields json.RawMessage, t StepType, types *TypeSet) (json.RawMe
 		t = named
 	}
 	spec, _ := types.Lookup(t)
+	if spec != nil && spec.Plugin == builtIn {
+		if err := adaptSeconds(members, spec); err != nil {
+			return nil, err
+		}
+	}
 	out, err := renamed(members, func(name string) string {
 		if f := format.step.find(name); f != nil {
 			return f.name
@@ -136,4 +143,22 @@ func encoded(members map[string]json.RawMessage, err error) (json.RawMessage, er
 		return nil, err
 	}
 	return json.Marshal(members)
+}
+
+// adaptSeconds replaces timeoutSecs by timeoutMs, as the decoder does.
+func adaptSeconds(members map[string]json.RawMessage, spec *TypeSpec) error {
+	raw, given := members["timeoutSecs"]
+	if !given || spec.compiled.has(spec.stored("timeoutSecs")) {
+		return nil
+	}
+	if _, both := members["timeoutMs"]; both {
+		return fmt.Errorf("%q and %q are the same field; remove one", "timeoutSecs", "timeoutMs")
+	}
+	var seconds float64
+	if err := json.Unmarshal(raw, &seconds); err != nil {
+		return fmt.Errorf("timeoutSecs: want a number of seconds")
+	}
+	delete(members, "timeoutSecs")
+	members["timeoutMs"] = strconv.AppendInt(nil, int64(math.Ceil(seconds*1000)), 10)
+	return nil
 }

@@ -49,6 +49,9 @@ func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (a *API) handler(route *Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := checkPathValues(r, route)
+		if err == nil && route.serve != nil && route.Access == AccessToken && len(route.Query) == 0 && route.media == "" {
+			err = queryParams(r.URL, route, nil) // all are unknown; other routes read their own
+		}
 		if err == nil {
 			if route.serve != nil {
 				err = route.serve(a, w, r)

@@ -136,7 +136,9 @@ func members(text json.RawMessage) (map[string]json.RawMessage, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(text, &m); err != nil || m == nil {
-		return nil, &httpproblem.Error{Line: 1, Column: 1, Err: &abi.Error{Code: abi.BadFields, Permanent: true, Message: "body: line 1, column 1: want a JSON object"}}
+		return nil, errNoObject
 	}
 	return m, nil
 }
+
+var errNoObject = &httpproblem.Error{Line: 1, Column: 1, Err: &abi.Error{Code: abi.BadFields, Permanent: true, Message: "body: line 1, column 1: want a JSON object"}}

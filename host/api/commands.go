@@ -1,12 +1,14 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // commandRoutes are the universal door.
@@ -63,8 +65,16 @@ func (a *API) describeCommand(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	c, ok := a.opt.Commands.Lookup(name)
 	if !ok {
-		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "command", Message: fmt.Sprintf("describe %q: no such command", name),
+		e := &abi.Error{Code: abi.NotFound, Permanent: true, Field: "command", Message: fmt.Sprintf("describe %q: no such command", name),
 			Hint: "GET /v1/commands lists them"}
+		var known []string
+		for _, c := range a.opt.Commands.List() {
+			known = append(known, c.Name)
+		}
+		if near := sentinels.Suggest(name, known); len(near) > 0 {
+			e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+		}
+		return e
 	}
 	return writeJSON(w, http.StatusOK, infoOf(c))
 }
@@ -78,8 +88,11 @@ func (a *API) callCommand(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	if len(body) == 0 {
+	switch trimmed := bytes.TrimSpace(body); {
+	case len(trimmed) == 0:
 		body = json.RawMessage("{}")
+	case trimmed[0] != '{' && string(trimmed) != "null":
+		return errNoObject
 	}
 	result, err := a.call(r, r.PathValue("name"), body)
 	if err != nil {

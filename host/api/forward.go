@@ -12,6 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // inCommand is what path values are called in the parameters of commands.
@@ -154,8 +155,13 @@ func unknownQuery(name string, route *Route) error {
 		known = append(known, p.Name)
 	}
 	e := &abi.Error{Code: abi.BadFields, Permanent: true, Field: name, Message: fmt.Sprintf("query: unknown parameter %.80q", name)}
-	if len(known) > 0 {
-		e.Hint = "there are " + strings.Join(known, ", ")
+	switch near := sentinels.Suggest(name, known); {
+	case len(near) > 0:
+		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
+	case len(known) > 0:
+		e.Hint = "known: " + strings.Join(known, ", ")
+	default:
+		e.Hint = "the route takes no query parameters"
 	}
 	return e
 }

@@ -44,7 +44,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	// A run that told nothing and no run are different things; the file says the
 	// same of both.
 	run := r.PathValue("run")
-	if _, err := a.call(r, "sentinel/status", map[string]string{"run": run}); err != nil {
+	if _, err := a.call(r, "sentinel/status", map[string]any{"run": run, "brief": true}); err != nil {
 		return err
 	}
 	if a.opt.Logs == nil {

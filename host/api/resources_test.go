@@ -46,6 +46,8 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/v1/sentinels/a/runs", `{"inputs":{"q":1}}`, nil, "sentinel/start", `{"sentinelId":"a","inputs":{"q":1}}`},
 		{"GET", "/v1/runs?sentinel=a&status=failed&limit=3&before=r9", ``, nil, "sentinel/list", `{"sentinelId":"a","status":"failed","limit":3,"before":"r9","only":"runs"}`},
 		{"GET", "/v1/runs/r1", ``, nil, "sentinel/status", `{"run":"r1"}`},
+		{"GET", "/v1/runs/r1?brief=true", ``, nil, "sentinel/status", `{"run":"r1","brief":true}`},
+		{"GET", "/v1/sentinels/a/status?after=7", ``, nil, "sentinel/status", `{"sentinelId":"a","after":7}`},
 		{"GET", "/v1/runs/r1/result", ``, nil, "sentinel/result", `{"run":"r1"}`},
 		{"GET", "/v1/runs/r1/result?wait=2s", ``, nil, "sentinel/await", `{"run":"r1","timeoutMs":2000}`},
 		{"GET", "/v1/runs/r1/trace", ``, nil, "sentinel/trace", `{"run":"r1"}`},

@@ -2,6 +2,12 @@ package api
 
 import "net/http"
 
+// statusQuery are the query parameters of sentinel/status.
+var statusQuery = []Param{
+	{Name: "after", Type: "integer", Summary: "a traceCursor: the 50 trace entries behind it; the newest if not given"},
+	{Name: "brief", Type: "boolean", Summary: "true leaves out definition, current step, variables and trace"},
+}
+
 // runRoutes are runs and what steers them.
 func runRoutes() []Route {
 	runs := []Route{
@@ -20,7 +26,8 @@ func runRoutes() []Route {
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}", Name: "getRun", Access: AccessToken, Command: "sentinel/status",
-			Summary: "Show where a run stands.",
+			Summary: "Show where a run stands: its definition, its variables, its current step and what it did last.",
+			Query:   statusQuery,
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/result", Name: "getResult", Access: AccessToken, Command: "sentinel/result",

@@ -27,6 +27,7 @@ type traceStep struct {
 	Address  string            `json:"address"`
 	Path     string            `json:"path"`
 	Type     string            `json:"type"`
+	ID       string            `json:"id"`
 	Name     string            `json:"name"`
 	Start    time.Time         `json:"start"`
 	Millis   float64           `json:"durationMs"`
@@ -56,6 +57,7 @@ type stepState struct {
 	Path      string                     `json:"path"`
 	Address   string                     `json:"address"`
 	Type      string                     `json:"type,omitempty"`
+	ID        string                     `json:"id,omitempty"`
 	Name      string                     `json:"name,omitempty"`
 	State     string                     `json:"state"` // ok, failed, skipped or running
 	Skipped   string                     `json:"skipped,omitempty"`
@@ -202,7 +204,7 @@ func addStates(into *[]stepState, steps []*traceStep) error {
 // state is everything but the fields, which the attempts have.
 func (s *traceStep) state() stepState {
 	out := stepState{
-		Path: s.Path, Address: s.Address, Type: s.Type, Name: s.Name, State: "running", Skipped: s.Skipped, Start: s.Start,
+		Path: s.Path, Address: s.Address, Type: s.Type, ID: s.ID, Name: s.Name, State: "running", Skipped: s.Skipped, Start: s.Start,
 		Millis: s.Millis, Out: s.Output, Error: s.Error, Tries: len(s.Attempts), Attempts: s.Attempts,
 	}
 	switch {

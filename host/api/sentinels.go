@@ -37,6 +37,10 @@ func sentinelRoutes() []Route {
 			Summary: "Delete a definition; its runs go on.", match: matchRequired,
 		},
 		{
+			Method: http.MethodGet, Pattern: "/v1/sentinels/{id}/status", Name: "getSentinelStatus", Access: AccessToken, Command: "sentinel/status",
+			Summary: "Show where the newest run of a sentinel stands; idle if it never ran.", Query: statusQuery,
+		},
+		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels/{id}/triggers", Name: "listTriggers", Access: AccessToken, Command: "sentinel/triggers",
 			Summary: "Show the triggers of a sentinel, with the time each fires next.",
 			Query:   []Param{{Name: "next", Type: "integer", Summary: "so many planned times of each schedule"}},

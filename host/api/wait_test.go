@@ -45,7 +45,7 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 		{"GET", "/v1/runs/r1/result", 409, "it is running"},
 		{"GET", "/v1/runs/r2/result?wait=1s", 404, "no run"},
 		{"GET", "/v1/runs/r1/result?wait=soon", 400, "is not a duration"},
-		{"GET", "/v1/runs/r1/result?for=1s", 400, "there are wait"},
+		{"GET", "/v1/runs/r1/result?for=1s", 400, "known: wait"},
 	} {
 		body := ""
 		if tt.method == "POST" {

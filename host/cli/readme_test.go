@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
 )
 
 // TestWriteYourOwnStep types the section of that name in README.md line by line,
@@ -56,6 +58,24 @@ func TestWriteYourOwnStep(t *testing.T) {
 		if !strings.Contains(said[verb], want) {
 			t.Errorf("%s said %q, want %q", verb, said[verb], want)
 		}
+	}
+}
+
+// TestHelpExamples: the lines in the help of verbs name verbs and flags that exist.
+func TestHelpExamples(t *testing.T) {
+	n, problems := cli.CheckExamples(func(line string) []string {
+		line, _, _ = strings.Cut(line, " #")
+		var words []string
+		for _, m := range regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`).FindAllString(line, -1) {
+			words = append(words, strings.NewReplacer("'", "", `"`, "").Replace(m))
+		}
+		return words
+	})
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if n < 40 {
+		t.Errorf("found only %d examples", n)
 	}
 }
 

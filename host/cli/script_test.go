@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,18 +26,30 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/oci/ocitest"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain"
+	"github.com/sentinel-runtime/sentinel/sdk/toolchain/toolchaintest"
 )
 
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
 	testscript.Main(m, map[string]func(){
 		"sentinel": func() { os.Exit(cli.Main(context.Background(), os.Args...)) },
+		"http":     func() { os.Exit(request(os.Args[1:])) },
 	})
 }
 
 // TestScripts runs testdata/script. Each script has a home and a work folder of
 // its own; compiled plugins are shared, for they are the same in all.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
+
+// TestAuthoring runs testdata/authoring: tasks that an AI solves with the program alone.
+// The comment at the top of each script is the task; then come the definition, as it is
+// written from `sentinel help` and `sentinel schema`, and the effect that is expected.
+// The model of a script is its file model.txt, see scriptedModel.
+func TestAuthoring(t *testing.T) { scripts(t, "testdata/authoring") }
+
+// scripts runs the scripts of a folder.
+func scripts(t *testing.T, dir string) {
 	cache := t.TempDir()
 	warm := exec.Command("sentinel", "exec", "--list")
 	warm.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
@@ -55,7 +68,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -66,10 +79,16 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv("GOCACHE", compiled)
 			env.Setenv("GOPROXY", "off") // a new project builds without a network
+			for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
+				env.Setenv(name, cmp.Or(os.Getenv(name), filepath.Join(os.Getenv("HOME"), dir))) // where the compiler is
+			}
 			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
 			env.Setenv("MODEL_URL", model.URL+"/v1")
 			env.Setenv("REGISTRY", registry.Host())
 			env.Setenv("SMALL_GUESTS", guests)
+			if err := scriptedModel(env); err != nil {
+				return err
+			}
 			state := filepath.Join(env.WorkDir, ".sentinel", "state")
 			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(filepath.Join(cache, "sentinel"), filepath.Join(state, "cache")))
 		},
@@ -80,7 +99,25 @@ func TestScripts(t *testing.T) {
 			"keep":  keep,
 			"guest": guest,
 		},
+		Condition: condition,
 	})
+}
+
+// condition is [toolchain:LANG]: whether plugins in that language can be built here.
+func condition(cond string) (bool, error) {
+	name, ok := strings.CutPrefix(cond, "toolchain:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	lang, err := toolchain.Lookup(name)
+	if err != nil {
+		return false, err
+	}
+	err = toolchaintest.Probe(lang)
+	if err != nil && toolchaintest.Required() {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // answer is a language model that knows one sentence.

@@ -111,6 +111,7 @@ func TestMethods(t *testing.T) {
 	for _, name := range []string{"sentinel/status", "sentinel/stop", "sentinel/pause", "sentinel/resume", "sentinel/decide"} {
 		w.on(name, stands)
 	}
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": stands})
 	for _, name := range []string{"sentinel/result", "sentinel/await"} {
 		w.on(name, map[string]any{"run": "r1", "status": "completed", "durationMs": 7})
 	}
@@ -145,7 +146,7 @@ func TestMethods(t *testing.T) {
 		{`sentinel/start {"inputs":{"q":1},"sentinelId":"a"}`, func() (any, error) {
 			return c.Start(ctx, "a", client.StartOptions{Inputs: map[string]any{"q": 1}, Key: "k"})
 		}, sentinels.RunID("r1")},
-		{`sentinel/status {"run":"r1"}`, func() (any, error) { return c.Run(ctx, "r1") }, wantRun},
+		{`sentinel/status {"brief":true,"run":"r1"}`, func() (any, error) { return c.Run(ctx, "r1") }, wantRun},
 		{`sentinel/result {"run":"r1"}`, func() (any, error) { return c.Result(ctx, "r1") }, ended},
 		{`sentinel/await {"run":"r1","timeoutMs":50000}`, func() (any, error) { return c.Wait(ctx, "r1") }, ended},
 		{`sentinel/stop {"run":"r1"}`, func() (any, error) { return c.Stop(ctx, "r1") }, wantRun},
@@ -317,7 +318,7 @@ func TestBelowAPath(t *testing.T) {
 // Over the owner's socket the user needs no token.
 func TestLocal(t *testing.T) {
 	w, _ := newWorld(t)
-	w.on("sentinel/status", map[string]any{"id": "r1", "status": "running"})
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": map[string]any{"id": "r1", "status": "running"}})
 	state := t.TempDir()
 	s, err := control.Listen(control.ServerOptions{State: state, Handler: w.api.Local()})
 	if err != nil {

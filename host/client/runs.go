@@ -74,9 +74,9 @@ func (c *Client) Start(ctx context.Context, id sentinels.ID, opt StartOptions) (
 
 // Run returns where a run stands.
 func (c *Client) Run(ctx context.Context, id sentinels.RunID) (Run, error) {
-	var out Run
-	err := c.do(ctx, request{path: []string{"v1", "runs", string(id)}}, &out)
-	return out, err
+	var out struct{ State Run }
+	err := c.do(ctx, request{path: []string{"v1", "runs", string(id)}, query: url.Values{"brief": {"true"}}}, &out)
+	return out.State, err
 }
 
 // waitStep is how long one request of [Client.Wait] waits. Proxies often end

@@ -131,7 +131,7 @@ func TestWatchEnds(t *testing.T) {
 
 // status says how r1 stands.
 func status(w *world, s sentinels.Status) {
-	w.on("sentinel/status", map[string]any{"id": "r1", "status": s})
+	w.on("sentinel/status", map[string]any{"id": "r1", "state": map[string]any{"id": "r1", "status": s}})
 }
 
 func TestFollow(t *testing.T) {
@@ -198,8 +198,8 @@ func counting(asked *int, w *world) func(*command.Call) (any, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if *asked++; *asked <= 1 {
-			return map[string]any{"id": "r1", "status": "running"}, nil
+			return map[string]any{"state": map[string]any{"id": "r1", "status": "running"}}, nil
 		}
-		return map[string]any{"id": "r1", "status": "failed"}, nil
+		return map[string]any{"state": map[string]any{"id": "r1", "status": "failed"}}, nil
 	}
 }

@@ -125,9 +125,7 @@ func (c *paramCheck) collect(v *jsonschema.ValidationError) (out sentinels.Probl
 		for _, name := range k.Properties {
 			p := sentinels.Problem{Path: c.path(append(slices.Clone(v.InstanceLocation), name)), Kind: sentinels.KindUnknown,
 				Message: fmt.Sprintf("command %q has no parameter %q", c.e.Name, name)}
-			if len(v.InstanceLocation) == 0 {
-				p.Hint = c.near(name)
-			}
+			p.Hint = c.near(name, v.InstanceLocation)
 			out = append(out, p)
 		}
 		return out
@@ -145,12 +143,36 @@ func (c *paramCheck) collect(v *jsonschema.ValidationError) (out sentinels.Probl
 	return out
 }
 
-// near suggests a parameter for an unknown one, or lists all.
-func (c *paramCheck) near(unknown string) string {
-	if near := sentinels.Suggest(unknown, slices.Concat(c.e.properties, slices.Sorted(maps.Keys(c.e.Aliases)))); len(near) > 0 {
+// near suggests a name for an unknown one at a location, or lists all.
+func (c *paramCheck) near(unknown string, location []string) string {
+	known := slices.Concat(c.e.properties, slices.Sorted(maps.Keys(c.e.Aliases)))
+	if len(location) > 0 {
+		known = c.namesAt(location)
+	}
+	switch near := sentinels.Suggest(unknown, known); {
+	case len(near) > 0:
 		return fmt.Sprintf("did you mean %q?", near[0])
+	case len(location) > 0 && len(known) > 0:
+		return "known: " + strings.Join(known, ", ")
+	case len(location) > 0:
+		return ""
 	}
 	return c.takes()
+}
+
+// namesAt returns the names of the object at a location.
+func (c *paramCheck) namesAt(location []string) []string {
+	with := coercer{root: c.e.shape}
+	schema := with.resolve(c.e.shape)
+	for _, part := range location {
+		properties, _ := schema["properties"].(map[string]any)
+		next, ok := properties[part].(map[string]any)
+		if !ok {
+			next, _ = schema["items"].(map[string]any)
+		}
+		schema = with.resolve(next)
+	}
+	return propertyNames(schema)
 }
 
 // takes lists the parameters.

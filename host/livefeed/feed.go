@@ -57,6 +57,9 @@ type Feed struct {
 	streams map[streamKey]*stream
 	dirty   []*index // have new entries, and followers to wake
 
+	runEvents map[string]bool      // patterns of events of runs that were subscribed to
+	expect    func(pattern string) // informs the engine of them; nil before PublishEvents
+
 	subs int // open subscriptions
 	gaps atomic.Uint64
 	lost atomic.Uint64 // entries in the gaps that were delivered
@@ -90,7 +93,8 @@ func New(o Options) *Feed {
 		o.Epoch = strconv.FormatInt(o.Now().UnixNano(), 36)
 	}
 	f := &Feed{
-		opt: o, indexes: map[key]*index{}, streams: map[streamKey]*stream{},
+		runEvents: map[string]bool{},
+		opt:       o, indexes: map[key]*index{}, streams: map[streamKey]*stream{},
 		signal: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go f.wake()

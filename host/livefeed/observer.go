@@ -2,6 +2,7 @@ package livefeed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -34,11 +35,35 @@ func (f *Feed) Observer() runtime.Observer {
 }
 
 // PublishEvents publishes every durable event of rt's event log from now on and
-// calls published for each, until ctx ends. Subscribers may lose events; those that
-// need each one read the event log.
+// calls published for each, until ctx ends. Events of runs are among them if a
+// subscriber has asked for them. Subscribers may lose events; those that need each one
+// read the event log.
 func (f *Feed) PublishEvents(ctx context.Context, rt *runtime.Runtime, published func(sentinels.Event)) error {
-	for at := rt.EventPosition(); ; {
-		e, position, _, err := rt.NextEvent(ctx, "**", at)
+	f.mu.Lock()
+	f.expect = rt.ExpectRunEvents
+	for pattern := range f.runEvents {
+		f.expect(pattern)
+	}
+	f.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	at := rt.RunEventPosition()
+	runs := make(chan error, 1)
+	go func() {
+		defer cancel()
+		runs <- f.publish(ctx, at, rt.NextRunEvent, published)
+	}()
+	err := f.publish(ctx, rt.EventPosition("**"), func(ctx context.Context, after uint64) (sentinels.Event, uint64, int, error) {
+		return rt.NextEvent(ctx, "**", after)
+	}, published)
+	cancel()
+	return errors.Join(err, <-runs)
+}
+
+// publish publishes the events of one log.
+func (f *Feed) publish(ctx context.Context, at uint64, next func(context.Context, uint64) (sentinels.Event, uint64, int, error), published func(sentinels.Event)) error {
+	for {
+		e, position, _, err := next(ctx, at)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -50,5 +75,24 @@ func (f *Feed) PublishEvents(ctx context.Context, rt *runtime.Runtime, published
 			published(e)
 		}
 		f.Publish(EventTopic(e.Name), e.Name, e)
+	}
+}
+
+// maxRunPatterns bounds the patterns of events of runs that are kept. Clients can
+// subscribe to any.
+const maxRunPatterns = 1000
+
+// expectRunEvents has the engine write the events of runs that match a pattern. The
+// caller holds f.mu.
+func (f *Feed) expectRunEvents(pattern string) {
+	if len(f.runEvents) >= maxRunPatterns {
+		pattern = sentinels.RunEventPrefix + "*:*"
+	}
+	if f.runEvents[pattern] {
+		return
+	}
+	f.runEvents[pattern] = true
+	if f.expect != nil {
+		f.expect(pattern)
 	}
 }

@@ -104,6 +104,9 @@ func (s *Subscription) follow(topics []string, seq uint64) error {
 		if err := CheckTopic(topic); err != nil {
 			return err
 		}
+		if pattern, ok := strings.CutPrefix(topic, "events:"); ok && sentinels.IsRunEvent(pattern) {
+			s.feed.expectRunEvents(pattern)
+		}
 		same := func(w *follow) bool { return w.topic == topic }
 		if slices.ContainsFunc(s.follows, same) || slices.ContainsFunc(fresh, same) {
 			continue

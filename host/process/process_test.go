@@ -125,11 +125,11 @@ func TestEngines(t *testing.T) {
 		if n != len(r.logs)-2 {
 			t.Errorf("%s: %d lines from line 2 on, of %d", name, n, len(r.logs))
 		}
-		var info runtime.RunInfo
-		if err := e.Call(t.Context(), "sentinel/status", map[string]any{"run": id}, &info); err != nil {
+		var out struct{ State runtime.RunInfo }
+		if err := e.Call(t.Context(), "sentinel/status", map[string]any{"run": id}, &out); err != nil {
 			t.Error(err)
 		}
-		r.status = info.Status
+		r.status = out.State.Status
 		r.missing = abi.As(e.Call(t.Context(), "sentinel/status", map[string]any{"run": "none"}, nil))
 		r.invalid = abi.As(e.Call(t.Context(), "sentinel/status", map[string]any{"rum": "x"}, nil))
 		results[name] = r
@@ -190,8 +190,9 @@ func TestFinishLeavesWaitingRuns(t *testing.T) {
 	p := open(t, true)
 	p.AcceptRuns()
 	mine, waiting := start(t, p, short), start(t, p, `[{"type": "approve", "prompt": "really?"}]`)
-	for info := (runtime.RunInfo{}); info.Status != sentinels.StatusWaiting; time.Sleep(time.Millisecond) {
-		if err := p.Call(t.Context(), "sentinel/status", map[string]any{"run": waiting}, &info); err != nil {
+	var out struct{ State runtime.RunInfo }
+	for ; out.State.Status != sentinels.StatusWaiting; time.Sleep(time.Millisecond) {
+		if err := p.Call(t.Context(), "sentinel/status", map[string]any{"run": waiting, "brief": true}, &out); err != nil {
 			t.Fatal(err)
 		}
 	}

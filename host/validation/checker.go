@@ -209,7 +209,12 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 // commandHint says what was probably meant by the name of a command that does not exist.
 func (v *check) commandHint(name string) string {
 	near := v.commands.Nearest(name)
+	family, _, _ := strings.Cut(name, "/")
 	switch {
+	case laterCommands[name] != "":
+		return laterCommands[name]
+	case laterCommands[family+"/*"] != "":
+		return laterCommands[family+"/*"]
 	case strings.ContainsAny(name, " \t|&;<>$()=") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
 		return `did you mean type "shell"?`
 	case near != "":

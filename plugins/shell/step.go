@@ -62,7 +62,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	result, err := c.Command(execute, sdk.Object(
 		sdk.F("command", c.Field("command")),
 		sdk.F("argv", c.Field("argv")),
-		sdk.F("env", c.Field("env")),
+		sdk.F("env", environment(c.Field("env"))),
 		sdk.F("cwd", c.Field("cwd")),
 		sdk.F("stdin", c.Field("stdin")),
 		sdk.F("wait", sdk.Bool(true)),
@@ -71,6 +71,18 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		return result, err
 	}
 	return sdk.Value{}, sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(commandLine(c))+": "+exitText(result))
+}
+
+// environment returns env with the texts of its numbers and booleans.
+func environment(env sdk.Value) sdk.Value {
+	if !env.Given() {
+		return env
+	}
+	var fields []sdk.Field
+	for name, v := range env.Fields() {
+		fields = append(fields, sdk.F(name, sdk.String(v.StringOr(v.String()))))
+	}
+	return sdk.Object(fields...)
 }
 
 // commandLine returns the command line, or the program with its arguments, cut for

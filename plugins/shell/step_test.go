@@ -15,6 +15,7 @@ func TestRun(t *testing.T) {
 	for _, tt := range []struct{ name, fields, request string }{
 		{"line", `{"command":"echo \"$S_0\"","env":{"A":"b"},"cwd":"sub","stdin":"in"}`,
 			`{"command":"code/shell/execute","params":{"command":"echo \"$S_0\"","cwd":"sub","env":{"A":"b"},"stdin":"in","wait":true}}`},
+		{"env", `{"argv":["env"],"env":{"A":3,"B":true,"C":""}}`, `{"command":"code/shell/execute","params":{"argv":["env"],"env":{"A":"3","B":"true","C":""},"wait":true}}`},
 		{"argv", `{"argv":["git","status"]}`, `{"command":"code/shell/execute","params":{"argv":["git","status"],"wait":true}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ type RetryWait struct {
 // Info is the summary of a run as lists and status show it.
 type Info struct {
 	ID         sentinels.RunID  `json:"id"`
+	Run        sentinels.RunID  `json:"run,omitempty"` // ID, under the name that it has in results and events
 	Sentinel   sentinels.ID     `json:"sentinel"`
 	Name       string           `json:"name"`
 	Status     sentinels.Status `json:"status"`
@@ -44,6 +45,7 @@ type Info struct {
 	Usage     sentinels.Usage   `json:"usage"`
 	Elapsed   int64             `json:"elapsedMs"` // active time in milliseconds
 	CreatedAt time.Time         `json:"createdAt"`
+	StartedAt int64             `json:"startedAt,omitempty"` // CreatedAt in milliseconds since 1970
 	UpdatedAt time.Time         `json:"updatedAt"`
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide

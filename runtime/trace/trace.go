@@ -34,7 +34,9 @@ type Step struct {
 	Address   string             `json:"address"`
 	Path      string             `json:"path"`
 	Type      sentinels.StepType `json:"type,omitempty"`
+	ID        string             `json:"id,omitempty"`
 	Name      string             `json:"name,omitempty"`
+	Record    uint64             `json:"record,omitempty"` // number of the record that ended it
 	Start     time.Time          `json:"start"`
 	Duration  time.Duration      `json:"-"`
 	Millis    float64            `json:"durationMs,omitempty"`
@@ -51,19 +53,20 @@ type Step struct {
 
 // An Attempt is one attempt of a step execution.
 type Attempt struct {
-	Number   int             `json:"number"`
-	Start    time.Time       `json:"start"`
-	Duration time.Duration   `json:"-"`
-	Millis   float64         `json:"durationMs,omitempty"`
-	Module   string          `json:"module,omitempty"`  // digest of the plugin
-	Fields   json.RawMessage `json:"fields,omitempty"`  // as resolved
-	Unknown  []string        `json:"unknown,omitempty"` // references that were left as written
-	Unset    []string        `json:"unset,omitempty"`   // references that were null, because the variable has no value yet
-	Error    *abi.Error      `json:"error,omitempty"`
-	RetryAt  time.Time       `json:"retryAt,omitzero"`
-	Category string          `json:"category,omitempty"`
-	Calls    []*Call         `json:"calls,omitempty"`
-	Steps    []*Step         `json:"steps,omitempty"` // nested
+	Number   int               `json:"number"`
+	Start    time.Time         `json:"start"`
+	Duration time.Duration     `json:"-"`
+	Millis   float64           `json:"durationMs,omitempty"`
+	Module   string            `json:"module,omitempty"`  // digest of the plugin
+	Fields   json.RawMessage   `json:"fields,omitempty"`  // as resolved
+	Env      map[string]string `json:"env,omitempty"`     // values of the references in shell lines, as environment variables
+	Unknown  []string          `json:"unknown,omitempty"` // references that were left as written
+	Unset    []string          `json:"unset,omitempty"`   // references that were null, because the variable has no value yet
+	Error    *abi.Error        `json:"error,omitempty"`
+	RetryAt  time.Time         `json:"retryAt,omitzero"`
+	Category string            `json:"category,omitempty"`
+	Calls    []*Call           `json:"calls,omitempty"`
+	Steps    []*Step           `json:"steps,omitempty"` // nested
 }
 
 // A Call is one host call.

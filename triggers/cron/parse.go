@@ -29,7 +29,7 @@ var descriptors = map[string]string{
 }
 
 // Check reports the problem of a cron expression. Valid are five fields, six with
-// seconds first, and a descriptor such as "@daily" or "@every 5m", each after an
+// seconds first, and a descriptor such as "@daily", "@every 5m" or "every 5m", each after an
 // optional zone "CRON_TZ=Europe/Berlin ".
 func Check(expression string) error {
 	_, err := parse(expression, nil, time.Time{})
@@ -68,7 +68,8 @@ func parse(expression string, zone *time.Location, since time.Time) (plan, error
 // parsePlan parses an expression without its zone. Every plan that it returns has
 // planned times, at most one a second.
 func parsePlan(text string, zone *time.Location, since time.Time) (plan, error) {
-	if word, rest, _ := strings.Cut(text, " "); word == "@every" {
+	// "every 5m" is the form of the original system.
+	if word, rest, _ := strings.Cut(text, " "); word == "@every" || word == "every" {
 		return parseInterval(strings.TrimSpace(rest), since)
 	}
 	if strings.HasPrefix(text, "@") {

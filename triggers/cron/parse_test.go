@@ -8,7 +8,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	good := []string{
-		"* * * * *", "*/5 * * * *", "0 9 * * mon-fri", "30 0 9 * * *", "@hourly", "@daily", "@every 5m", "@every 1s",
+		"* * * * *", "*/5 * * * *", "0 9 * * mon-fri", "30 0 9 * * *", "@hourly", "@daily", "@every 5m", "@every 1s", "every 5m",
 		"CRON_TZ=Europe/Berlin 0 9 * * *", "TZ=UTC 0 9 * * *", "0 0 29 2 *",
 	}
 	for _, e := range good {
@@ -18,7 +18,7 @@ func TestCheck(t *testing.T) {
 	}
 	bad := []string{
 		"", " ", "TZ=0", "TZ=", "CRON_TZ=UTC", "CRON_TZ=Nowhere/Land 0 9 * * *", "@every 0s", "@every 10ms", "@every -5m",
-		"0 9 * * 8", "60 * * * *", "* * * *", "* * * * * * *", "0 0 31 2 *", "@sometimes", "hello", "every 5m",
+		"0 9 * * 8", "60 * * * *", "* * * *", "* * * * * * *", "0 0 31 2 *", "@sometimes", "hello", "every", "every day",
 	}
 	for _, e := range bad {
 		if err := cron.Check(e); err == nil {

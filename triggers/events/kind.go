@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "event".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log", Event: "the event itself: {name, id, source, time, data}"}
+	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log", Event: "the event itself: {name, id, source, time, data}; data of an event of a run, sentinel:ID:WORD: {run, sentinel, parent, status, reason, error, iterations, durationMs, usage}"}
 }
 
 // Check reports problems of the pattern and the options of t. An event trigger

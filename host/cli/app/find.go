@@ -23,8 +23,7 @@ func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.R
 	}
 	part = strings.ToLower(part)
 	if len(part) == wholeID {
-		var info runtime.RunInfo
-		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": part}, &info); err == nil {
+		if info, err := s.RunInfo(ctx, sentinels.RunID(part)); err == nil {
 			return info.ID, nil
 		}
 	}
@@ -78,9 +77,12 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 			return r, nil
 		}
 	}
-	id, err := a.runPart(ctx, s, word)
-	if err != nil {
-		return runtime.RunInfo{}, err
+	var id sentinels.RunID
+	if len(all.Sentinels) == 0 && len(all.Runs) == 0 { // no sentinel has this name
+		var err error
+		if id, err = a.runPart(ctx, s, word); err != nil {
+			return runtime.RunInfo{}, err
+		}
 	}
 	if id == "" {
 		hint := fmt.Sprintf("`sentinel list%s` shows runs and sentinels", a.SameStore())
@@ -92,9 +94,14 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 		}
 		return runtime.RunInfo{}, NotFound(hint, "no run and no sentinel matches %q", word)
 	}
-	var info runtime.RunInfo
-	err = s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info)
-	return info, err
+	return s.RunInfo(ctx, id)
+}
+
+// RunInfo returns the summary of a run.
+func (s *Session) RunInfo(ctx context.Context, id sentinels.RunID) (runtime.RunInfo, error) {
+	var out struct{ State runtime.RunInfo }
+	err := s.Call(ctx, "sentinel/status", map[string]any{"run": id, "brief": true}, &out)
+	return out.State, err
 }
 
 // FindTarget returns the whole id of what NAME|RUN means: a stored sentinel, or else

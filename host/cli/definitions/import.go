@@ -39,14 +39,20 @@ type imported struct {
 
 // importCommand imports all of a bundle, or nothing.
 func (a verbs) importCommand() *cobra.Command {
-	var overwrite bool
+	var overwrite, original bool
 	var rename []string
 	c := &cobra.Command{
 		Use: "import FILE|-", Short: "Store what export wrote: a definition, or a bundle of them",
 		Long:    "If another sentinel with the same id is stored here, --overwrite or --rename is needed.",
-		Example: "  sentinel import bundle.json\n  sentinel import build-fix.json --rename build-fix=build-fix-2",
+		Example: "  sentinel import bundle.json\n  sentinel import build-fix.json --rename build-fix=build-fix-2\n  sentinel import --from-continuum pipeline.json",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if original {
+				if overwrite || len(rename) > 0 {
+					return app.NewUsageError("--from-continuum writes a file: --overwrite and --rename are for the store", "")
+				}
+				return a.fromContinuum(cmd.Context(), args[0])
+			}
 			params := map[string]any{}
 			if overwrite {
 				params["overwrite"] = true
@@ -58,6 +64,7 @@ func (a verbs) importCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace other sentinels with these ids, by a new revision")
+	c.Flags().BoolVar(&original, "from-continuum", false, "rewrite a definition of the original system, with {{...}} references, into .sentinel/sentinels, and say what changed")
 	c.Flags().StringArrayVar(&rename, "rename", nil, "OLD=NEW: another id; references among the imported follow; repeatable")
 	return c
 }

@@ -61,24 +61,9 @@ func (a verbs) init(ctx context.Context, dir, template, name string) error {
 	if err != nil {
 		return app.NewUsageError("sentinel init: "+err.Error(), "")
 	}
-	folder := filepath.Join(dir, ".sentinel", "sentinels")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("init: %w", err)
-	}
-	file := filepath.Join(folder, string(sentinels.Slug(name))+".json")
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.Relative(file)),
-			Hint: "take another name with --name"}
-	}
+	file, err := a.writeSentinel(dir, string(sentinels.Slug(name)), text, "take another name with --name")
 	if err != nil {
-		return fmt.Errorf("init: %w", err)
-	}
-	if _, err := f.Write(text); err != nil {
-		return errors.Join(fmt.Errorf("init: %w", err), f.Close())
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("init: %w", err)
+		return err
 	}
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(map[string]string{"file": file, "sentinel": string(sentinels.Slug(name))})
@@ -88,6 +73,28 @@ func (a verbs) init(ctx context.Context, dir, template, name string) error {
 	}
 	a.Info("next: sentinel run %s", sentinels.Slug(name))
 	return a.showMissing(ctx, file)
+}
+
+// writeSentinel writes the file of a new sentinel of a project. hint says what to do if there
+// is one already.
+func (a verbs) writeSentinel(dir, id string, text []byte, hint string) (file string, err error) {
+	folder := filepath.Join(dir, ".sentinel", "sentinels")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("write a sentinel: %w", err)
+	}
+	file = filepath.Join(folder, id+".json")
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return "", &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.Relative(file)), Hint: hint}
+	}
+	if err != nil {
+		return "", fmt.Errorf("write a sentinel: %w", err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("write a sentinel: %w", err)
+	}
+	return file, nil
 }
 
 // showMissing shows the warnings of a new definition: that it needs a model, and none is

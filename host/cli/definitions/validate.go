@@ -31,8 +31,7 @@ type checked struct {
 	Problems sentinels.Problems `json:"problems"` // warnings too
 }
 
-// validate checks every file before it returns the exit code. It needs
-// no store and makes none.
+// validate checks every file before it returns the exit code. It makes no store.
 func (a verbs) validate(ctx context.Context, files []string, strict bool) (err error) {
 	var sources []*app.Source
 	for _, file := range files {
@@ -45,7 +44,7 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 		}
 		sources = append(sources, src)
 	}
-	s, broken, err := a.ScratchAnyway(ctx)
+	s, broken, err := a.checkSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,6 +84,18 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 		return app.ExitError(app.ExitInvalid)
 	}
 	return nil
+}
+
+// checkSession returns a session that knows the stored sentinels, which definitions refer
+// to, or one without them if the store cannot be used. config is why the configuration
+// is invalid.
+func (a verbs) checkSession(ctx context.Context) (s *app.Session, config, err error) {
+	if a.Flags.Plugins == "" { // another process has others
+		if s, err = a.Connect(ctx, true); err == nil {
+			return s, nil, nil
+		}
+	}
+	return a.ScratchAnyway(ctx)
 }
 
 // showChecked writes what was found, in the JSON forms.

@@ -128,7 +128,7 @@ func newSource(h *host.Host) *source {
 
 func (s *source) topic(name string) (string, error) {
 	t, err := template.New(name+".md").Funcs(template.FuncMap{
-		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds,
+		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds, "runWords": runWords,
 		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "topics": func() string { return strings.Join(Topics, ", ") },
 	}).ParseFS(files, path.Join("topics", name+".md"))
 	if err != nil {
@@ -230,6 +230,9 @@ func (s *source) commands(private bool) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// runWords lists the words of events of runs.
+func runWords() string { return "`" + strings.Join(sentinels.RunEventWords(), "` `") + "`" }
 
 // triggerKinds lists the kinds of triggers with their own options.
 func (s *source) triggerKinds() string {

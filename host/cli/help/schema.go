@@ -23,9 +23,9 @@ func (a verbs) schemaCommand() *cobra.Command {
 		Short: "Write the JSON Schema of definitions, or explain a part of it",
 		Long: "The schema has the fields of every step type that is installed, those of --plugins too, the\n" +
 			"options of every kind of trigger, and the shapes of outputs. With a part it is explained: its\n" +
-			"fields and its output, or $event of a kind of trigger. -o json writes the part's own schema.",
+			"fields and its output, or $event of a kind of trigger or of an event of runs. -o json writes the part's own schema.",
 		Example: "  sentinel schema > .sentinel/schema.json\n  sentinel schema step shell\n  sentinel schema trigger file\n" +
-			"  sentinel schema event webhook\n  sentinel schema command code/read",
+			"  sentinel schema event webhook\n  sentinel schema event sentinel:build-fix:failed\n  sentinel schema command code/read",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 2:
@@ -152,6 +152,9 @@ const dataOnTop = "Members of data are members of $event too: $event.x is $event
 
 // triggerSchema explains a kind of trigger, or only its event.
 func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
+	if part == "event" && sentinels.IsRunEvent(name) {
+		return a.runEventSchema(name)
+	}
 	kinds := rt.DecodeOptions("").Triggers
 	var names []string
 	for _, k := range kinds {
@@ -181,6 +184,20 @@ func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 	}
 	page.Printf("$event: %s.\n%s\n\noptions:\n", k.Event, dataOnTop)
 	return a.explain(&page, k.Schema(), " ")
+}
+
+// runEventSchema explains the events of runs that match a name or pattern.
+func (a verbs) runEventSchema(name string) error {
+	if problem, hint := sentinels.CheckRunPattern(name); problem != "" {
+		return app.NotFound(hint, "unknown event %q: %s", name, problem)
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(sentinels.RunEventSchema())
+	}
+	var page output.Page
+	page.Printf("event of a run; the last part of its name is one of %s\n", strings.Join(sentinels.RunEventWords(), " "))
+	page.Printf("$event: name %s, id, source sentinel/ID, time, data.\n%s\n\ndata:\n", name, dataOnTop)
+	return a.explain(&page, sentinels.RunEventSchema(), "")
 }
 
 // commandSchema explains a command of this process.

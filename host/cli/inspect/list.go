@@ -242,7 +242,7 @@ func (a verbs) showRuns(runs []runtime.RunInfo) error {
 	for _, r := range runs {
 		rows = append(rows, output.Row{
 			output.ShortID(r.ID), output.Escape(r.Sentinel), output.Status(p, r.Status), output.Number(r.Iteration),
-			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(reason(r), 70)),
+			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(withoutLine(reason(r)), 90)),
 		})
 	}
 	return a.Table(rows)
@@ -263,6 +263,15 @@ func reason(r runtime.RunInfo) string {
 		return "no process executes it"
 	}
 	return ""
+}
+
+// withoutLine returns the message of a shell step from its exit code on: the last lines of
+// its output say more than the line does.
+func withoutLine(text string) string {
+	if i := strings.Index(text, `": exit code `); i >= 0 && strings.HasPrefix(text, `shell "`) {
+		return text[i+len(`": `):]
+	}
+	return text
 }
 
 // waitsFor is what starts a sentinel by itself, and when that is next: of several

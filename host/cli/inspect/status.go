@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,34 +37,50 @@ func (a verbs) statusCommand() *cobra.Command {
 	}
 }
 
-// statusOf shows a run and, where a sentinel was named, its triggers. One that
-// has triggers need not have had a run.
+// A state is what a table shows of the reply of sentinel/status.
+type state struct {
+	runtime.RunInfo
+	CurrentStep *struct {
+		ID, Address string
+		Type        sentinels.StepType
+	}
+	LastStepAt int64
+	Variables  map[string]json.RawMessage
+	NextFire   time.Time
+}
+
+// statusOf shows a run and, where a sentinel was named, its triggers. A sentinel that
+// never ran is idle.
 func (a verbs) statusOf(ctx context.Context, s *app.Session, word string) error {
+	stored := a.Stored(ctx, s, word)
 	info, err := a.FindRun(ctx, s, word, true)
-	if err != nil && abi.CodeOf(err) != abi.NotFound {
+	params := map[string]any{"run": info.ID}
+	if abi.CodeOf(err) == abi.NotFound && stored {
+		params, err = map[string]any{"sentinelId": word}, nil
+	}
+	if err != nil {
 		return err
 	}
-	var list []runtime.TriggerInfo
-	if a.Stored(ctx, s, word) {
-		var failed error
-		if list, failed = a.triggersOf(ctx, s, sentinels.ID(word), 0); failed != nil {
-			return failed
-		}
-	}
-	switch {
-	case err != nil && len(list) == 0:
+	var reply json.RawMessage
+	if err := s.Call(ctx, "sentinel/status", params, &reply); err != nil {
 		return err
-	case err != nil && a.Flags.Output != output.FormatTable:
-		return a.WriteJSON(map[string]any{"sentinel": word, "status": "idle", "triggers": list})
-	case err == nil:
-		if err := a.showRun(info); err != nil || len(list) == 0 || a.Flags.Output != output.FormatTable {
-			return err
-		}
-		if err := a.Out.Write("\n"); err != nil {
-			return err
-		}
-	default:
-		a.Info("sentinel %q has no run", word)
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(reply)
+	}
+	var out struct{ State state }
+	if err := json.Unmarshal(reply, &out); err != nil {
+		return fmt.Errorf("read the status of %s: %w", word, err)
+	}
+	if err := a.showState(out.State); err != nil || !stored {
+		return err
+	}
+	list, err := a.triggersOf(ctx, s, sentinels.ID(word), 0)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if err := a.Out.Write("\n"); err != nil {
+		return err
 	}
 	return a.showTriggers(s, list)
 }
@@ -89,44 +107,68 @@ func (a verbs) openRuns(ctx context.Context, s *app.Session) error {
 	return a.showRuns(runs)
 }
 
-// showRun writes one run's summary.
-func (a verbs) showRun(r runtime.RunInfo) error {
-	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(r)
-	}
+// showState writes where a run, or a sentinel without one, stands.
+func (a verbs) showState(r state) error {
 	p := a.PaintOut
-	rows := []output.Row{
-		{p.Dim("run"), output.Escape(r.ID)},
-		{p.Dim("sentinel"), output.Escape(r.Sentinel)},
-		{p.Dim("status"), output.Status(p, r.Status)},
-	}
-	add := func(name termtext.Text, value string) {
+	var rows []output.Row
+	row := func(name termtext.Text, value termtext.Text) {
 		if value != "" {
-			rows = append(rows, output.Row{p.Dim(name), output.Escape(value)})
+			rows = append(rows, output.Row{p.Dim(name), value})
 		}
 	}
-	add("why", reason(r))
+	add := func(name termtext.Text, value string) { row(name, output.Escape(value)) }
+	add("run", string(r.ID))
+	add("sentinel", string(r.Sentinel))
+	row("status", output.Status(p, r.Status))
+	add("why", reason(r.RunInfo))
 	add("reason", r.Limit)
-	add("failed at", r.Step)
-	for _, w := range r.Retries {
-		rows = append(rows, output.Row{p.Dim("next attempt"), a.nextAttempt(w)})
+	if r.CurrentStep != nil && r.Step == "" {
+		add("step", strings.Join(strings.Fields(r.CurrentStep.Address+" "+string(r.CurrentStep.Type)+" "+r.CurrentStep.ID), " "))
 	}
-	add("iteration", fmt.Sprint(r.Iteration))
+	if r.Step != "" {
+		at := r.Step
+		if r.CurrentStep != nil && r.CurrentStep.ID != "" {
+			at += " " + r.CurrentStep.ID
+		}
+		add("failed at", at)
+	}
+	for _, w := range r.Retries {
+		row("next attempt", a.nextAttempt(w))
+	}
+	if r.ID != "" {
+		add("iteration", fmt.Sprint(r.Iteration))
+	}
 	if r.Revision > 0 {
 		add("revision", fmt.Sprint(r.Revision))
 	}
-	add("active time", string(output.Duration(time.Duration(r.Elapsed)*time.Millisecond)))
+	if r.ID != "" {
+		add("active time", string(output.Duration(time.Duration(r.Elapsed)*time.Millisecond)))
+	}
 	add("spent", string(output.Spent(r.Usage)))
 	add("workspace", r.Workspace)
 	add("parent", string(r.Parent))
-	add("started", string(output.LocalTime(r.CreatedAt)))
-	if !r.EndedAt.IsZero() {
-		add("ended", string(output.LocalTime(r.EndedAt)))
+	at := func(name termtext.Text, t time.Time) {
+		if !t.IsZero() {
+			row(name, output.LocalTime(t))
+		}
+	}
+	at("started", r.CreatedAt)
+	if r.LastStepAt > 0 && !r.Status.Final() {
+		at("last step", time.UnixMilli(r.LastStepAt))
+	}
+	at("ended", r.EndedAt)
+	at("next fire", r.NextFire)
+	for _, name := range output.SortedKeys(r.Variables) {
+		row(output.Escape("$"+name), output.ClipJSON(r.Variables[name], 100))
 	}
 	if err := a.Table(rows); err != nil {
 		return err
 	}
-	for _, w := range a.PendingActions([]runtime.RunInfo{r}) {
+	if r.ID == "" {
+		a.Info("sentinel %q has no run", r.Sentinel)
+		return nil
+	}
+	for _, w := range a.PendingActions([]runtime.RunInfo{r.RunInfo}) {
 		a.Info("%s", w.Question())
 		a.Hint(w.Type)
 	}

@@ -22,7 +22,7 @@ func (a verbs) traceCommand() *cobra.Command {
 	var iteration int
 	c := &cobra.Command{
 		Use: "trace RUN|NAME", Short: "Show what a run did: iterations, steps, attempts and host calls",
-		Long: "With -v also requests and results.",
+		Long: "With -v also fields, requests and results, and longer outputs.",
 		Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := a.Connect(cmd.Context(), true)
@@ -92,6 +92,9 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 		}
 		if it.Event != nil {
 			b.Printf("  event %s", it.Event.Name)
+			if len(it.Event.Data) > 0 {
+				b.Printf(" %s", output.ClipJSON(it.Event.Data, shownOf(a, 200)))
+			}
 		}
 		if it.Check != "" {
 			b.Printf("  %s", p.Dim("loop check was "+output.Clip(it.Check, 60)+readsText(it.Reads)))
@@ -117,7 +120,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 	default:
 		state = p.Warn(state)
 	}
-	b.Printf("%s%s %s %s  %s", indent, s.Path, s.Type, p.Strong(output.Escape(s.Name)), state)
+	b.Printf("%s%s %s %s  %s", indent, s.Path, s.Type, p.Strong(output.Escape(strings.TrimSpace(s.ID+" "+s.Name))), state)
 	if s.Skipped != "" {
 		b.Printf(" by %s", s.Skipped)
 	}
@@ -129,7 +132,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 	}
 	b.Add("\n")
 	if s.Error != nil {
-		b.Printf("%s    %s\n", indent, p.Bad(output.Clip(s.Error.Message, 200)))
+		b.Printf("%s    %s\n", indent, p.Bad(output.Clip(s.Error.Message, 700)))
 	}
 	for _, t := range s.Attempts {
 		inner := indent + "    "
@@ -146,6 +149,9 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 		if len(t.Unset) > 0 {
 			b.Printf("%s%s\n", inner, p.Warn("no value yet: "+output.Escape(strings.Join(t.Unset, ", "))))
 		}
+		if line := shellLine(s, t); line != "" {
+			b.Printf("%s%s %s\n", inner, p.Dim("$"), output.Clip(line, shownOf(a, 300)))
+		}
 		if a.Flags.Verbose && len(t.Fields) > 0 {
 			b.Printf("%s%s %s\n", inner, p.Dim("fields"), output.ClipJSON(t.Fields, 1000))
 		}
@@ -156,8 +162,12 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 			a.traceStep(b, nested, inner)
 		}
 	}
-	if a.Flags.Verbose && len(s.Output) > 0 {
-		b.Printf("%s    %s %s\n", indent, p.Dim("output"), output.ClipJSON(s.Output, 1000))
+	if len(s.Output) > 0 && string(s.Output) != "null" {
+		name := termtext.Text("output")
+		if s.OutputTo != "" {
+			name = output.Escape("$" + s.OutputTo)
+		}
+		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(s.Output, shownOf(a, 300)))
 	}
 }
 
@@ -234,4 +244,40 @@ func readsText(reads map[string]string) termtext.Text {
 		return ""
 	}
 	return "; read " + output.Escape(strings.Join(parts, ", "))
+}
+
+// shownOf returns how much of a text is shown: n, with -v 1000.
+func shownOf(a verbs, n int) int {
+	if a.Flags.Verbose {
+		return 1000
+	}
+	return n
+}
+
+// shellLine returns the shell line of an attempt with the values of its references, "" of a
+// step without one. The values are in place of the variables, so where they have quotes
+// or blanks it is not what the shell was given.
+func shellLine(s *runtime.TraceStep, t *runtime.TraceAttempt) string {
+	var fields struct {
+		Command string
+		Argv    []string
+		Params  struct{ Command string }
+	}
+	if json.Unmarshal(t.Fields, &fields) != nil {
+		return ""
+	}
+	line := ""
+	switch {
+	case s.Type == "shell" && len(fields.Argv) > 0:
+		line = strings.Join(fields.Argv, " ")
+	case s.Type == "shell":
+		line = fields.Command
+	case strings.HasPrefix(fields.Command, "code/shell/"):
+		line = fields.Params.Command
+	}
+	var pairs []string
+	for name, value := range t.Env {
+		pairs = append(pairs, "${"+name+"}", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(line)
 }

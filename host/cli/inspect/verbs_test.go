@@ -26,9 +26,20 @@ func TestList(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	find := `sentinel/list {"limit":1000,"sentinelId":"a"}`
+	stored := `sentinel/list {"only":"sentinels","sentinelId":"a"}`
+	const reply = `{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","state":{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","status":"waiting","iteration":2,
+		"currentStep":{"id":"ask","type":"approve","address":"0"},"lastStepAt":1767322800000,"variables":{"n":[1,2]},"nextFire":"2026-01-03T03:00:00Z"}}`
+	const idle = `{"state":{"sentinel":"a","status":"idle","revision":3}}`
+	newest := `sentinel/status {"run":"01a207be-283b-7b36-bbb7-8aa60211067c"}`
 	clitest.Check(t, []clitest.Case{
-		{Args: []string{"status", "a", "-o", "json"}, Results: map[string]any{"sentinel/list": runs, "sentinel/triggers": `{"triggers":[]}`}, Stdout: []string{`"status": "waiting"`},
-			Calls: []string{find, `sentinel/list {"only":"sentinels","sentinelId":"a"}`, `sentinel/triggers {"sentinelId":"a"}`}},
+		{Args: []string{"status", "a", "-o", "json"}, Results: map[string]any{"sentinel/list": runs, "sentinel/status": reply}, Stdout: []string{`"status": "waiting"`, `"currentStep": {`},
+			Calls: []string{stored, find, newest}},
+		{Args: []string{"status", "a"}, Results: map[string]any{"sentinel/list": runs, "sentinel/status": reply, "sentinel/triggers": `{"triggers":[]}`},
+			Stdout: []string{"step         0 approve ask", "last step    2026-01-02 ", "next fire    2026-01-03 ", "$n           [1,2]"},
+			Calls:  []string{stored, find, newest, `sentinel/triggers {"sentinelId":"a"}`}},
+		{Args: []string{"status", "a"}, Results: map[string]any{"sentinel/list": `{"sentinels":[{"sentinelId":"a"}],"runs":[]}`, "sentinel/status": idle, "sentinel/triggers": `{"triggers":[]}`},
+			Stdout: []string{"status    idle", "revision  3"}, Stderr: []string{`sentinel "a" has no run`},
+			Calls: []string{stored, find, `sentinel/status {"sentinelId":"a"}`, `sentinel/triggers {"sentinelId":"a"}`}},
 		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": runs}, Calls: []string{`sentinel/list {"limit":1000}`}, Stdout: []string{"0211067c"}},
 		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": `{"sentinels":[],"runs":[]}`}, Calls: []string{`sentinel/list {"limit":1000}`}, Stderr: []string{"no active run"}},
 	})

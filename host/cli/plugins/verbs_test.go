@@ -346,7 +346,7 @@ func person(t *testing.T, e *clitest.Engine, dir, typed string, passwords []stri
 	code := cli.Run(t.Context(), app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs, Engine: e, StdinTerminal: true, StderrTerminal: true,
 		Getenv: func(name string) string {
-			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "XDG_CONFIG_HOME": dir}[name]
+			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "USER": "ann", "XDG_CONFIG_HOME": dir}[name]
 		},
 		Password: func() (string, error) {
 			if len(passwords) == 0 {
@@ -378,7 +378,7 @@ func TestConfirm(t *testing.T) {
 func TestHomeFolder(t *testing.T) {
 	e := &clitest.Engine{Results: map[string]any{"plugin/allow": plan}}
 	out := person(t, e, t.TempDir(), "", nil, "plugin", "allow", "scan", "--dry-run", "--folder", "a=~/x/y:rw", "--folder", "b=~", "--folder", "c=~bob/x", "--folder", "d=x/~", "--folder", "e=~/~z")
-	want := `plugin/allow {"by":"user","dryRun":true,"folders":{"a":{"path":"/home/ann/x/y","write":true},"b":{"path":"/home/ann"},"c":{"path":"~bob/x"},"d":{"path":"x/~"},"e":{"path":"/home/ann/~z"}},"name":"scan"}`
+	want := `plugin/allow {"by":"ann","dryRun":true,"folders":{"a":{"path":"/home/ann/x/y","write":true},"b":{"path":"/home/ann"},"c":{"path":"~bob/x"},"d":{"path":"x/~"},"e":{"path":"/home/ann/~z"}},"name":"scan"}`
 	if out.Code != 0 || len(e.Calls) != 1 || e.Calls[0] != want {
 		t.Errorf("%+v\ncalls %q\nwant  %q", out, e.Calls, want)
 	}

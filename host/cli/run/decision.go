@@ -47,8 +47,7 @@ func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 
 // open reports whether a question still waits.
 func (f *follower) open(ctx context.Context, p prompt) bool {
-	var info runtime.RunInfo
-	err := f.session.Call(ctx, "sentinel/status", map[string]any{"run": p.run}, &info)
+	info, err := f.session.RunInfo(ctx, p.run)
 	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Call == p.decision.Call })
 }
 

@@ -231,7 +231,7 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 			out.open = append(out.open, r)
 		}
 		if r.ID == f.id {
-			out.Result = runtime.Result{Run: r.ID, Sentinel: r.Sentinel, Status: r.Status, Iterations: r.Iteration, Millis: r.Elapsed, Usage: r.Usage, Reason: r.Limit}
+			out.Result = r.Result()
 		}
 	}
 	if len(out.open) == 0 {
@@ -239,7 +239,7 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 	}
 	if out.Run == "" || out.Status == sentinels.StatusRunning {
 		// A run waits if its child does.
-		out.Run, out.Sentinel, out.Status = f.id, cmp.Or(out.Sentinel, out.open[0].Sentinel), sentinels.StatusWaiting
+		out.ID, out.Run, out.Sentinel, out.Status = f.id, f.id, cmp.Or(out.Sentinel, out.open[0].Sentinel), sentinels.StatusWaiting
 	}
 	return out, true
 }

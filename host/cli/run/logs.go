@@ -148,8 +148,7 @@ func (l *logFollower) take(ctx context.Context, m client.Message) error {
 // gap reports that progress is missing. The end of the run may be among it.
 func (l *logFollower) gap(ctx context.Context) error {
 	l.app.Warn(fmt.Sprintf("some progress of run %s is missing here; `sentinel logs` has it", l.run.ID))
-	var now runtime.RunInfo
-	if err := l.session.Call(ctx, "sentinel/status", map[string]any{"run": l.run.ID}, &now); err == nil && now.Status.Final() {
+	if now, err := l.session.RunInfo(ctx, l.run.ID); err == nil && now.Status.Final() {
 		return errRunEnded
 	}
 	return nil

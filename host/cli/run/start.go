@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
-	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -51,8 +50,8 @@ func (a verbs) startInBackground(ctx context.Context, target string, f *runFlags
 		if err != nil {
 			return err
 		}
-		var info runtime.RunInfo
-		if err := s.Call(ctx, "sentinel/status", map[string]any{"run": id}, &info); err != nil {
+		info, err := s.RunInfo(ctx, id)
+		if err != nil {
 			return err
 		}
 		return a.ShowChanged(info)

@@ -15,6 +15,7 @@ func TestControl(t *testing.T) {
 	for _, name := range []string{"stop", "pause", "resume", "decide", "start", "status"} {
 		results["sentinel/"+name] = run
 	}
+	results["sentinel/status"] = `{"state":` + run + `}`
 	results["sentinel/start"] = `{"run":"` + id + `"}`
 	results["sentinel/export"] = `{"revision":2,"definition":{"name":"a","steps":[{"type":"wait","durationMs":1}],"inputs":{"n":{"type":"integer"}}}}`
 	find := `sentinel/list {"limit":1000,"sentinelId":"a"}`
@@ -27,7 +28,7 @@ func TestControl(t *testing.T) {
 			Calls: []string{find, `sentinel/decide {"by":"ann","call":"0!1","comment":"seen","result":{"ok":true},"run":"` + id + `","verdict":"skip"}`}},
 		{Args: []string{"start", "a", "--input", "n=3", "--var", "who=Polly", "--event", `{"x":1}`, "--workspace", "/w"}, Results: results, Stdout: []string{"run " + id},
 			Calls: []string{`sentinel/export {"sentinelId":"a"}`,
-				`sentinel/start {"event":{"x":1},"inputs":{"n":3},"pinned":false,"sentinelId":"a","variables":{"who":"Polly"},"workspace":"/w"}`, `sentinel/status {"run":"` + id + `"}`}},
+				`sentinel/start {"event":{"x":1},"inputs":{"n":3},"pinned":false,"sentinelId":"a","variables":{"who":"Polly"},"workspace":"/w"}`, `sentinel/status {"brief":true,"run":"` + id + `"}`}},
 		{Args: []string{"decide", "a", "perhaps"}, Code: 2, Stderr: []string{`invalid decision "perhaps"`}},
 		{Args: []string{"decide", "a", "retry", "--result", "1"}, Code: 2, Stderr: []string{"--result needs skip"}},
 		{Args: []string{"start", "a", "--model", "m/x"}, Code: 2, Stderr: []string{"another process executes the run"}},

@@ -74,8 +74,7 @@ func (w *runWatch) take(ctx context.Context, m client.Message) error {
 		case w.lost <- struct{}{}:
 		default:
 		}
-		var info runtime.RunInfo
-		err := w.session.Call(ctx, "sentinel/status", map[string]any{"run": w.id}, &info)
+		info, err := w.session.RunInfo(ctx, w.id)
 		if err == nil && info.Status.Final() {
 			return errRunEnded
 		}

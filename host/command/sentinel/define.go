@@ -50,6 +50,10 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}
+	// One that a sentinel makes belongs to it: `sentinel list --persona` finds it.
+	if def.CreatedBy == "" && call.By != command.ByUser {
+		def.CreatedBy = string(call.Sentinel)
+	}
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}

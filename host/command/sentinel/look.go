@@ -11,10 +11,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-func (f family) status(_ context.Context, _ *command.Call, in targetIn) (runtime.RunInfo, error) {
-	return f.target(in, true)
-}
-
 type listIn struct {
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"only this sentinel"`
 	Status     string `json:"status,omitempty" jsonschema:"only runs with this status"`

@@ -24,6 +24,7 @@ type retryIn struct {
 
 // rerunOut is a run that was made from another one.
 type rerunOut struct {
+	ID         sentinels.RunID  `json:"id" jsonschema:"equal to run"`
 	Run        sentinels.RunID  `json:"run"`
 	SentinelID sentinels.ID     `json:"sentinelId"`
 	Status     sentinels.Status `json:"status"`
@@ -157,5 +158,5 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 		return rerunOut{}, err
 	}
 	info, err := f.rt.Status(id)
-	return rerunOut{id, info.Sentinel, info.Status, info.RetryOf, info.RetryIteration, info.RetryFrom, info.Revision}, err
+	return rerunOut{id, id, info.Sentinel, info.Status, info.RetryOf, info.RetryIteration, info.RetryFrom, info.Revision}, err
 }

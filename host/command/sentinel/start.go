@@ -29,9 +29,12 @@ type startIn struct {
 }
 
 type runOut struct {
-	Run        sentinels.RunID  `json:"run"`
-	SentinelID sentinels.ID     `json:"sentinelId"`
-	Status     sentinels.Status `json:"status"`
+	ID        sentinels.RunID  `json:"id" jsonschema:"equal to run"`
+	Run       sentinels.RunID  `json:"run"`
+	Sentinel  sentinels.ID     `json:"sentinel"`
+	Revision  int              `json:"revision,omitempty"`
+	Status    sentinels.Status `json:"status" jsonschema:"with a start key that was used, of the run that it started"`
+	StartedAt int64            `json:"startedAt" jsonschema:"milliseconds since 1970"`
 }
 
 // start returns when the run is durable; what it does goes on behind.
@@ -56,7 +59,11 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		}
 	}
 	id, err := f.rt.Start(ctx, def, opt)
-	return runOut{id, def.ID, sentinels.StatusRunning}, err
+	if err != nil {
+		return runOut{}, err
+	}
+	info, err := f.rt.Status(id)
+	return runOut{id, id, info.Sentinel, info.Revision, info.Status, info.StartedAt}, err
 }
 
 // eventOf returns the event of a start. A CloudEvents record is taken as it is; any

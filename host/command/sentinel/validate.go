@@ -40,16 +40,16 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		inspect = f.rt.InspectEdit
 	}
 	def, problems := inspect(src, file)
-	problems, err = f.withoutBeside(problems, def, in, src, file)
-	if err != nil {
+	if problems, err = f.withoutBeside(problems, def, in, src, file); err != nil {
 		return validated{}, err
 	}
-	out := validated{Valid: len(problems.Errors()) == 0}
-	if out.Valid {
-		out.SentinelID = def.ID
+	var out validated
+	if def != nil {
 		types := f.rt.Types()
 		problems = problems.Merge(sentinels.Check(def, types, in.Variables...).Locate(file, src, types))
-		out.Valid = len(problems.Errors()) == 0
+	}
+	if out.Valid = len(problems.Errors()) == 0; out.Valid {
+		out.SentinelID = def.ID
 	}
 	out.Problems = append(sentinels.Problems{}, problems...)
 	if in.Strict && len(problems) > 0 {
@@ -66,7 +66,8 @@ func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Defini
 	}
 	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file))
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
-		return append(problems, sentinels.Problem{Kind: sentinels.KindValue, File: file, Message: e.Message, Hint: e.Hint}), nil
+		beside := sentinels.Problems{{Kind: sentinels.KindValue, Path: e.Field, Message: e.Message, Hint: e.Hint}}
+		return problems.Merge(beside.Locate(file, src, f.rt.Types())), nil
 	}
 	if err != nil {
 		return nil, err

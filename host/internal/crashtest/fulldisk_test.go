@@ -183,15 +183,15 @@ func (s *server) start(t *testing.T, sentinel string) sentinels.RunID {
 func (s *server) untilRun(t *testing.T, id sentinels.RunID, want sentinels.Status) runtime.RunInfo {
 	t.Helper()
 	c := client.Local(s.state)
-	var info runtime.RunInfo
+	var out struct{ State runtime.RunInfo }
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		err := c.Call(t.Context(), "sentinel/status", map[string]any{"run": id}, &info)
-		if err == nil && info.Status == want {
-			return info
+		err := c.Call(t.Context(), "sentinel/status", map[string]any{"run": id, "brief": true}, &out)
+		if err == nil && out.State.Status == want {
+			return out.State
 		}
 	}
-	t.Fatalf("run %s is %q, want %q; the process printed\n%s", id, info.Status, want, s.stderr)
-	return info
+	t.Fatalf("run %s is %q, want %q; the process printed\n%s", id, out.State.Status, want, s.stderr)
+	return out.State
 }
 
 // served makes a folder with a triggered definition and one that runs a program

@@ -108,14 +108,16 @@ type Revision struct {
 
 // EventLog is the log of all events.
 type EventLog interface {
-	// Position returns the position of the newest event.
-	Position() uint64
+	// Position returns the position of the newest event of the log that has those of a
+	// pattern.
+	Position(pattern string) uint64
 	// Await returns the first durable event behind position after that matches
 	// pattern. It waits for one until ctx ends, and then returns the cause of ctx
 	// together with how far it has read.
 	Await(ctx context.Context, pattern string, after uint64) (Sighting, error)
-	// Quarter returns a quarter of the number of events that the log can hold now.
-	Quarter() uint64
+	// Quarter returns a quarter of the number of events that the log of a pattern can
+	// hold now.
+	Quarter(pattern string) uint64
 }
 
 // Sighting is the result of waiting for an event.

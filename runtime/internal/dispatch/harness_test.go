@@ -281,20 +281,20 @@ type fakeLog struct {
 	after    []uint64 // of the calls of Await
 }
 
-func (l *fakeLog) Position() uint64 {
+func (l *fakeLog) Position(string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.position
 }
 
-func (l *fakeLog) Quarter() uint64 { return 10 }
+func (l *fakeLog) Quarter(string) uint64 { return 10 }
 
 func (l *fakeLog) Await(ctx context.Context, _ string, after uint64) (dispatch.Sighting, error) {
 	l.mu.Lock()
 	l.after = append(l.after, after)
 	l.mu.Unlock()
 	<-ctx.Done()
-	return dispatch.Sighting{Through: l.Position()}, context.Cause(ctx)
+	return dispatch.Sighting{Through: l.Position("")}, context.Cause(ctx)
 }
 
 func (l *fakeLog) grow(n uint64) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ type eventReader struct {
 var _ triggers.Events = (*eventReader)(nil)
 
 // Position implements [triggers.Events].
-func (r *eventReader) Position() uint64 { return r.t.s.d.opt.Events.Position() }
+func (r *eventReader) Position() uint64 { return r.t.s.d.opt.Events.Position(r.t.def.Event) }
 
 // Next implements [triggers.Events].
 func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
@@ -46,6 +47,10 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 		found, err := log.Await(limited, pattern, mark.Through)
 		cancel()
 		lost = mark.Lost + found.Lost
+		if found.Position != 0 && err == nil && r.t.s.caused(&found.Event) {
+			r.note(readMark{pattern, after, found.Position, lost})
+			continue
+		}
 		if found.Position != 0 || err != nil && limited.Err() == nil {
 			return found.Event, found.Position, lost, err
 		}
@@ -53,7 +58,7 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 		if ctx.Err() != nil {
 			return e, 0, lost, context.Cause(ctx)
 		}
-		r.t.keepMark(log.Quarter())
+		r.t.keepMark(log.Quarter(pattern))
 	}
 }
 
@@ -83,4 +88,11 @@ func (r *eventReader) marked(old readMark, distance uint64) (readMark, bool) {
 		return m, m.Through >= old.Through+distance
 	}
 	return m, m.Through >= m.After+distance
+}
+
+// caused reports whether an event is one of a run that the sentinel caused: of its own
+// runs, of their children, or of what their events started. Such events do not fire it,
+// because it would fire itself for ever.
+func (s *armedSentinel) caused(e *sentinels.Event) bool {
+	return sentinels.IsRunEvent(e.Name) && slices.Contains(e.Path, string(s.id))
 }

@@ -70,7 +70,7 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		rec, known := recs[name]
 		delete(recs, name)
 		if !known {
-			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position()}
+			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position(t.def.Event)}
 			b.Puts = append(b.Puts, encodePut(bucketTriggers, triggerKey(s.id, name), rec))
 		}
 		t.rec = rec

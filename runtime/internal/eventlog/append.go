@@ -79,9 +79,9 @@ func (l *Log) assign(value []byte) (offset uint64, puts []store.Put) {
 	l.enqueued++
 	l.sizes = append(l.sizes, int64(len(value)))
 	l.bytes += int64(len(value))
-	puts = []store.Put{{Bucket: Bucket, Key: Key(l.enqueued), Value: value}}
+	puts = []store.Put{{Bucket: l.opt.Bucket, Key: Key(l.enqueued), Value: value}}
 	for len(l.sizes) > l.opt.Keep || l.bytes > l.opt.MaxBytes && len(l.sizes) > 1 {
-		puts = append(puts, store.Put{Bucket: Bucket, Key: Key(l.oldest), Delete: true})
+		puts = append(puts, store.Put{Bucket: l.opt.Bucket, Key: Key(l.oldest), Delete: true})
 		l.bytes -= l.sizes[0]
 		l.sizes = l.sizes[1:]
 		l.oldest++

@@ -38,6 +38,21 @@ func (c Chain) Through(id sentinels.ID) Chain {
 	return Chain{c.Hops + 1, append(slices.Clip(c.Path), string(id))}
 }
 
+// Including returns the chain with the sentinels that are missing in its path before it:
+// those that led to a run in other ways than the longest chain.
+func (c Chain) Including(ids ...string) Chain {
+	var missing []string
+	for _, id := range ids {
+		if !slices.Contains(c.Path, id) && !slices.Contains(missing, id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		c.Path = append(missing, c.Path...)
+	}
+	return c
+}
+
 // Refuse returns the error limit for an event whose chain is too long. It names
 // every sentinel on the way, so that the user can find the circle and cut it.
 func (c Chain) Refuse(event string, limit int) *abi.Error {

@@ -62,12 +62,25 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	return e, nil // the existing one has just left the log
 }
 
-// Accept returns why an event may not be emitted, the error limit: its chain has
-// become too long, or the [Emission] of ctx cannot hold it. An accepted event counts
-// for that emission.
+// Accept returns why an event may not be emitted: its name is one of events of runs, or,
+// as the error limit, its chain has become too long or the [Emission] of ctx cannot hold
+// it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
+	if err := CheckName(e.Name); err != nil {
+		return err
+	}
 	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
 		return c.Refuse(e.Name, l.opt.MaxHops)
 	}
 	return emissionOf(ctx).Add(e)
+}
+
+// CheckName refuses names of events of runs, which only the engine emits.
+func CheckName(name string) error {
+	if !sentinels.IsRunEvent(name) {
+		return nil
+	}
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
+		Message: fmt.Sprintf("emit %q: names with three parts that begin with %q are those of events of runs", name, sentinels.RunEventPrefix),
+		Hint:    "give it another name; the end of a run is an event without an emit step"}
 }

@@ -13,8 +13,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Bucket is where the events are in the store: [Key] of the offset -> event.
-const Bucket = "events"
+// Buckets of the store: [Key] of the offset -> event.
+const (
+	Bucket     = "events"
+	BucketRuns = "runevents" // of runs
+)
 
 // Key is the key of the event with an offset. The keys have the order of the offsets.
 func Key(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
@@ -22,6 +25,7 @@ func Key(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offse
 // Options are what a log needs. All are required.
 type Options struct {
 	Store    Store
+	Bucket   string
 	Keep     int   // how many events the log keeps; older ones are deleted
 	MaxBytes int64 // and their size in the store; the newest is kept whatever its size
 	MaxHops  int   // how many runs an event may pass through
@@ -100,14 +104,14 @@ func Open(opt Options) (*Log, error) {
 	// at its old end.
 	var stale store.Batch
 	var bad error
-	err := opt.Store.Scan(Bucket, nil, nil, true, func(key, value []byte) bool {
+	err := opt.Store.Scan(opt.Bucket, nil, nil, true, func(key, value []byte) bool {
 		offset := binary.BigEndian.Uint64(key)
 		if l.enqueued == 0 {
 			l.enqueued = offset
 		}
 		full := l.enqueued-offset >= uint64(opt.Keep) || len(l.sizes) > 0 && l.bytes+int64(len(value)) > opt.MaxBytes
 		if full || len(stale.Puts) > 0 {
-			stale.Puts = append(stale.Puts, store.Put{Bucket: Bucket, Key: slices.Clone(key), Delete: true})
+			stale.Puts = append(stale.Puts, store.Put{Bucket: opt.Bucket, Key: slices.Clone(key), Delete: true})
 			return true
 		}
 		bad = l.load(offset, value)
@@ -212,7 +216,7 @@ func (l *Log) newest(pattern string, limit int) []uint64 {
 
 // read returns the event at an offset; found is false if it has left the log.
 func (l *Log) read(offset uint64) (e sentinels.Event, found bool, err error) {
-	raw, found, err := l.opt.Store.Get(Bucket, Key(offset))
+	raw, found, err := l.opt.Store.Get(l.opt.Bucket, Key(offset))
 	if err != nil || !found {
 		return e, false, err
 	}

@@ -22,7 +22,7 @@ import (
 // open opens the log in db. The zero values of opt are replaced by defaults.
 func open(t testing.TB, db store.Store, opt eventlog.Options) *eventlog.Log {
 	t.Helper()
-	opt.Store = db
+	opt.Store, opt.Bucket = db, eventlog.Bucket
 	if opt.Keep == 0 {
 		opt.Keep = 10_000
 	}

@@ -32,6 +32,7 @@
 //	decision.go      pending decisions
 //	summaries.go     summaries of runs
 //	result.go        results of runs
+//	variables.go     variables of runs, for people
 //	stored.go        records for a run that no process executes
 //
 // Parts of a [liveRun], which is a run that this process executes:

@@ -88,6 +88,9 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 			r.Report(run.Progress{Event: run.OnEdit, Revision: next.revision, Edit: next.edit, Message: editMessage(opt)})
 		}
 	})
+	if text, err := json.Marshal(next.def); err == nil { // it has been encoded for the record
+		r.expect(text)
+	}
 	r.wakeForEdit()
 	return r.ex.runEdit(r.id, r.begin.Sentinel, next, rec), r.ex.opt.Health.Await(ctx, t)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -23,12 +24,34 @@ func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
 
 // Chain returns the chain of an event that the run emits now: the longest of the chains
 // of the run that started it, of the event that its iteration answers and of those that
-// steps of the iteration have waited for; the run itself is appended.
+// steps of the iteration have waited for; the run itself is appended. Its path has also
+// the sentinels of the others and of the runs above: all whose runs led to the event.
 func (r *liveRun) Chain() chain {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	begun := chain{Hops: r.begin.Hops, Path: r.begin.Path}
-	return begun.Longer(eventlog.ChainOf(r.folded.Event)).Longer(eventlog.Chain(r.folded.Chain)).Through(r.begin.Sentinel)
+	return chainOf(r.begin, eventlog.ChainOf(r.folded.Event), eventlog.Chain(r.folded.Chain))
+}
+
+// statusChain is Chain for an event of the run itself, which may come before its first
+// iteration and after its last one.
+func (r *liveRun) statusChain() chain {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return chainOf(r.begin, eventlog.ChainOf(r.begin.Event), eventlog.ChainOf(r.folded.Event), eventlog.Chain(r.folded.Chain))
+}
+
+// chainOf returns the chain of a run with the chains of the events that it received.
+func chainOf(begin *journal.RunStartBody, received ...chain) chain {
+	c := chain{Hops: begin.Hops, Path: begin.Path}
+	var others []string
+	for _, id := range begin.Ancestry {
+		others = append(others, string(id))
+	}
+	for _, o := range received {
+		others = append(append(others, c.Path...), o.Path...)
+		c = c.Longer(o)
+	}
+	return c.Including(others...).Through(begin.Sentinel)
 }
 
 // Emission returns the counter for the events of one host call of the run.

@@ -152,6 +152,6 @@ func (ex *Executor) Resident() int { return ex.svc.Residents.Count() }
 
 // Trace reads what a run did from its journal, from record number first on.
 func (ex *Executor) Trace(id sentinels.RunID, first uint64) ([]trace.Iteration, error) {
-	t, err := history.Trace(ex.opt.Store, id, first, ex.svc.Values.Load)
+	t, err := history.Trace(ex.opt.Store, id, first, ex.svc.Values.Load, ex.svc.Redact.Text)
 	return t.Iterations, err
 }

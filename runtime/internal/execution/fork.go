@@ -190,7 +190,7 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
 		return nil, err
 	}
-	f.Done, f.Cursors, f.EventCursor = done, st.Cursors, p.begin.EventCursor
+	f.Done, f.Cursors, f.EventCursor, f.RunEventCursor = done, st.Cursors, p.begin.EventCursor, p.begin.RunEventCursor
 	return f, nil
 }
 
@@ -215,7 +215,7 @@ func (ex *Executor) doneSteps(p *origin, def *sentinels.Definition, steps []int,
 				return nil, err
 			}
 		}
-		end.Reused, end.Type, end.Name = true, string(def.Steps[i].Type), def.Steps[i].Name
+		end.Reused, end.Type, end.ID, end.Name = true, string(def.Steps[i].Type), def.Steps[i].ID, def.Steps[i].Name
 		done = append(done, journal.ForkedStep{Path: fmt.Sprint(i), End: end})
 	}
 	return done, nil

@@ -440,11 +440,16 @@ func (r *liveRun) nextEvent(ctx context.Context, pattern string, n int) (*sentin
 	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
 		return r.begin.Event, 0, nil
 	}
-	m, err := r.ex.svc.Events.Wait(ctx, pattern, r.Cursor(pattern))
-	if err != nil {
-		return nil, 0, err
+	for after := r.Cursor(pattern); ; {
+		m, err := r.ex.svc.EventLog(pattern).Wait(ctx, pattern, after)
+		if err != nil {
+			return nil, 0, err
+		}
+		if after = m.Offset; sentinels.IsRunEvent(pattern) && slices.Contains(m.Event.Path, string(r.begin.Sentinel)) {
+			continue // its own runs do not start its iterations
+		}
+		return &m.Event, m.Offset, r.WaitWhilePaused(ctx)
 	}
-	return &m.Event, m.Offset, r.WaitWhilePaused(ctx)
 }
 
 // Cursor implements [step.State].
@@ -453,6 +458,9 @@ func (r *liveRun) Cursor(pattern string) uint64 {
 	defer r.mu.Unlock()
 	if n, ok := r.folded.Cursors[pattern]; ok {
 		return n
+	}
+	if sentinels.IsRunEvent(pattern) {
+		return r.begin.RunEventCursor
 	}
 	return r.begin.EventCursor
 }

@@ -3,8 +3,6 @@ package execution
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
@@ -59,8 +57,7 @@ func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 		return run.Result{}, err
 	}
 	if !ok { // retention has removed it
-		return run.Result{Run: info.ID, Sentinel: info.Sentinel, Status: info.Status, Iterations: info.Iteration,
-			Usage: info.Usage, Reason: info.Limit, Step: info.Step, Error: info.Error, Millis: info.Elapsed}, nil
+		return info.Result(), nil
 	}
 	var v journal.Value
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -101,14 +98,12 @@ func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
 	usage, iterations := r.budget.Total(r.id), r.Iteration()
 	elapsed := r.clock.Elapsed()
 	sc := r.runScope()
-	variables := sc.Variables()
-	own := sc.Order()
-	maps.DeleteFunc(variables, func(name string, _ json.RawMessage) bool { return !slices.Contains(own, name) })
+	variables := onlyNamed(sc.Variables(), sc.Order())
 	for name, v := range variables { // guests see inputs unredacted, callers must not
 		variables[name] = r.ex.svc.Redact.JSON(v)
 	}
 	return run.Result{
-		Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations,
+		ID: r.id, Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations, Iteration: iterations, StartedAt: r.summary().StartedAt,
 		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: sc.Last(),
 		Variables: variables, Reason: end.Limit, Step: end.Step, Error: end.Error,
 	}

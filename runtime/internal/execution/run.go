@@ -186,6 +186,7 @@ func (r *liveRun) finish(err error) {
 // result.
 func (r *liveRun) deregister(result waitedResult) {
 	r.budget.Close(r.id)
+	r.expect(nil)
 	r.mu.Lock()
 	r.result = &result
 	r.mu.Unlock()

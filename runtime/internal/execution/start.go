@@ -86,7 +86,11 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if err := ex.absent(def, opt); err != nil {
 		return "", err
 	}
-	begin, err := ex.runStart(def, opt)
+	canonical, err := json.Marshal(def)
+	if err != nil {
+		return "", err
+	}
+	begin, err := ex.runStart(def, canonical, opt)
 	if err != nil {
 		return "", err
 	}
@@ -103,10 +107,11 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		begin.Root = id
 	}
 	r := ex.newRun(id, begin, def, begin.Hash, opt.parent, 0)
+	r.expect(canonical)
 	now := time.Now().UTC()
 	r.info = run.Info{
-		ID: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
-		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, UpdatedAt: now,
+		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
@@ -127,6 +132,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if first, err := ex.adoptNew(r, opt.Key); err != nil || first != id {
 		r.snap.Unlock()
 		r.cancel(step.ErrStopped) // releases the context
+		r.expect(nil)
 		r.budget.Close(r.id)
 		return first, err
 	}
@@ -249,18 +255,14 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 	return nil
 }
 
-// runStart returns the first record of a run.
-func (ex *Executor) runStart(def *sentinels.Definition, opt startOptions) (*journal.RunStartBody, error) {
-	canonical, err := json.Marshal(def)
-	if err != nil {
-		return nil, err
-	}
-	begin := &journal.RunStartBody{
+// runStart returns the first record of a run of def, whose JSON is canonical.
+func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt startOptions) (begin *journal.RunStartBody, err error) {
+	begin = &journal.RunStartBody{
 		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: ex.svc.Events.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
-		begin.EventCursor = opt.fork.EventCursor
+		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor
 	}
 	begin.Hops, begin.Path = ex.Chain(opt.Starter)
 	if begin.Hops >= ex.svc.Limits.Hops {

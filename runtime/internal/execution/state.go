@@ -36,6 +36,8 @@ type state struct {
 	namesOf            *sentinels.Definition
 
 	// Not recorded: a process that takes the run over determines these fields again.
+	announced            sentinels.Status                // status of the newest event of the run, also of one that was not written
+	recovered            bool                            // taken over at the start of the host, together with all others
 	steps                int                             // step executions that the current iteration has begun
 	emitting             int64                           // bytes of events emitted by host calls that have not ended
 	retries              []*run.RetryWait                // steps that wait for their next attempt

@@ -61,14 +61,18 @@ func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info,
 	if err != nil {
 		return err
 	}
+	event, err := ex.storedEvent(info, rec, seq+1)
+	if err != nil {
+		return err
+	}
 	puts := []store.Put{{Bucket: BucketRuns, Key: []byte(info.ID), Value: value}}
 	if info.Status.Final() {
 		puts = append(puts, runindex.EndPut(info.ID))
 	}
-	ticket := ex.opt.Store.Enqueue(store.Batch{
+	ticket := ex.enqueue(store.Batch{
 		Appends: []store.Append{{Run: string(info.ID), Seq: seq + 1, Record: b}},
 		Puts:    puts,
-	})
+	}, event)
 	over := *info
 	if !over.Status.Final() {
 		return ex.opt.Health.Await(ctx, ticket)

@@ -111,6 +111,9 @@ func (t *takeover) begin() {
 // record of the resume, so that the records of ten thousand runs are a few commits.
 func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptions) {
 	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
+	r.mu.Lock()
+	r.announced, r.recovered = info.Status, opt.all
+	r.mu.Unlock()
 	if info.Status == sentinels.StatusPaused && opt.startsPaused(info, parent) {
 		r.clock.Pause()
 		r.gate.Shut()
@@ -138,7 +141,13 @@ func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
+	text, err := json.Marshal(r.current().def)
+	if err != nil {
+		return nil, err
+	}
+	r.expect(text)
 	if err := ex.adopt(r); err != nil {
+		r.expect(nil)
 		r.setPlugins(nil)
 		r.cancel(err)
 		return nil, err

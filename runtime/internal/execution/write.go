@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // A journalLog orders a run's records. Its lock is held while records are numbered,
@@ -50,10 +51,13 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 		r.log.bytes += int64(len(encoded[i]))
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
 	}
+	var event *sentinels.Event
 	if c.Summary {
-		b.Puts = append(b.Puts, r.summaryPut(change))
+		put, after := r.summaryPut(change)
+		b.Puts = append(b.Puts, put)
+		event = r.statusEvent(&after, records)
 	}
-	ticket := r.ex.opt.Store.Enqueue(b)
+	ticket := r.ex.enqueue(b, event)
 	if change != nil {
 		// Published only now, so that whatever others record after they have seen the
 		// change comes behind it in the store.
@@ -90,9 +94,10 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 	return first
 }
 
-// summaryPut returns the write of the run's summary with change applied. The caller holds
-// r.log.mu, so that summaries are written in the order of the changes that they contain.
-func (r *liveRun) summaryPut(change func(*run.Info)) store.Put {
+// summaryPut returns the write of the run's summary with change applied, and that
+// summary. The caller holds r.log.mu, so that summaries are written in the order of the
+// changes that they contain.
+func (r *liveRun) summaryPut(change func(*run.Info)) (put store.Put, after run.Info) {
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
@@ -106,5 +111,5 @@ func (r *liveRun) summaryPut(change func(*run.Info)) store.Put {
 	if err != nil {
 		panic(fmt.Errorf("encode run summary: %w", err))
 	}
-	return store.Put{Bucket: BucketRuns, Key: []byte(r.id), Value: value}
+	return store.Put{Bucket: BucketRuns, Key: []byte(r.id), Value: value}, info
 }

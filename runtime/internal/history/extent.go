@@ -1,6 +1,9 @@
 package history
 
-import "github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+import (
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
 
 // An Extent is a run as far as its journal reaches. A repair uses it for journals
 // whose newest records may be lost. The zero value is the extent of an empty
@@ -31,34 +34,36 @@ func (x *Extent) Apply(seq uint64, rec *journal.Record) error {
 	if rec.IterationEnd != nil {
 		x.Snapshot = seq
 	}
-	x.EventOffset = max(x.EventOffset, eventOffset(rec))
+	x.EventOffset = max(x.EventOffset, eventOffset(rec), largest(x.Cursors)) // events that were received move a cursor
 	return nil
 }
 
-// eventOffset returns the largest offset in the event log that a record has.
+// eventOffset returns the largest offset in the event log that a record has, apart from
+// what it adds to the cursors of the state.
 func eventOffset(rec *journal.Record) uint64 {
 	switch {
 	case rec.RunStart != nil:
 		offset := rec.RunStart.EventCursor
 		if fork := rec.RunStart.Fork; fork != nil {
-			offset = max(offset, fork.EventSeq, largest(fork.Cursors))
+			offset = max(offset, largest(fork.Cursors))
+			if fork.Event != nil && !sentinels.IsRunEvent(fork.Event.Name) {
+				offset = max(offset, fork.EventSeq)
+			}
 		}
 		return offset
-	case rec.IterationStart != nil:
-		return rec.IterationStart.EventSeq
-	case rec.CallStart != nil:
+	case rec.CallStart != nil && !sentinels.IsRunEvent(rec.CallStart.Label):
 		return rec.CallStart.Cursor
-	case rec.CallEnd != nil:
-		return rec.CallEnd.EventSeq
-	case rec.IterationEnd != nil:
-		return largest(rec.IterationEnd.Cursors)
 	}
 	return 0
 }
 
+// largest returns the largest cursor in the event log. Those of events of runs are in
+// another log.
 func largest(cursors map[string]uint64) (offset uint64) {
-	for _, n := range cursors {
-		offset = max(offset, n)
+	for pattern, n := range cursors {
+		if !sentinels.IsRunEvent(pattern) {
+			offset = max(offset, n)
+		}
 	}
 	return offset
 }

@@ -21,6 +21,9 @@ func TestExtent(t *testing.T) {
 	begin := runStart()
 	begin.RunStart.EventCursor = 3
 	wait := step("1", []int{1}, &journal.Record{CallStart: &journal.CallStartBody{Seq: 1, Cursor: 9}})
+	// Offsets of events of runs are those of another log.
+	others := step("2", []int{1}, &journal.Record{CallStart: &journal.CallStartBody{Seq: 1, Cursor: 99, Label: "sentinel:a:failed"}})
+	came := step("2", []int{1}, &journal.Record{CallEnd: &journal.CallEndBody{Seq: 1, EventSeq: 100}})
 	end := &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: sentinels.StatusCompleted}}
 	var x history.Extent
 	for i, c := range []struct {
@@ -34,6 +37,8 @@ func TestExtent(t *testing.T) {
 		{timed(30, iterationEnd(1)), 5, 3, false},
 		{timed(40, iterationStart(2)), 5, 3, false},
 		{timed(50, wait), 9, 3, false},
+		{timed(52, others), 9, 3, false},
+		{timed(54, came), 9, 3, false},
 		{timed(60, end), 9, 3, true},
 	} {
 		if err := x.Apply(uint64(i+1), c.rec); err != nil {
@@ -43,7 +48,7 @@ func TestExtent(t *testing.T) {
 			t.Errorf("record %d: %+v", i+1, x)
 		}
 	}
-	if x.Iteration != 2 || x.Seq != 6 {
+	if x.Iteration != 2 || x.Seq != 8 {
 		t.Errorf("iteration %d, record %d", x.Iteration, x.Seq)
 	}
 }
@@ -52,7 +57,7 @@ func TestExtent(t *testing.T) {
 func TestExtentOfAFork(t *testing.T) {
 	begin := runStart()
 	begin.RunStart.EventCursor = 3
-	begin.RunStart.Fork = &journal.Fork{Iteration: 2, EventSeq: 7, Cursors: map[string]uint64{"a": 12, "b": 4}}
+	begin.RunStart.Fork = &journal.Fork{Iteration: 2, EventSeq: 7, Cursors: map[string]uint64{"a": 12, "b": 4, "sentinel:*:failed": 40}}
 	var x history.Extent
 	if err := x.Apply(1, begin); err != nil || x.EventOffset != 12 {
 		t.Errorf("offset %d, %v", x.EventOffset, err)

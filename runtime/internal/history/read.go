@@ -70,8 +70,9 @@ func Read(journals Journals, id sentinels.RunID, from uint64, fn func(seq uint64
 }
 
 // Trace reads what a run did from record number from on. load returns the content
-// of a value.
-func Trace(journals Journals, id sentinels.RunID, from uint64, load func(journal.Value) (json.RawMessage, error)) (*Tracer, error) {
-	t := &Tracer{Load: load}
-	return t, Read(journals, id, from, func(_ uint64, rec *journal.Record) error { return t.Add(rec) })
+// of a value. Values of shell lines are redacted: a replay needs them as they are, so the
+// journal has them so.
+func Trace(journals Journals, id sentinels.RunID, from uint64, load func(journal.Value) (json.RawMessage, error), redact func(string) string) (*Tracer, error) {
+	t := &Tracer{Load: load, Redact: redact}
+	return t, Read(journals, id, from, t.Add)
 }

@@ -17,16 +17,20 @@ import (
 type Tracer struct {
 	// Load returns a value. Required.
 	Load func(journal.Value) (json.RawMessage, error)
+	// Redact removes secrets from a text. Required.
+	Redact func(string) string
 
 	Iterations []trace.Iteration // of the records so far
 
 	steps    map[string]*trace.Step    // of the newest iteration, by Key
 	attempts map[string]*trace.Attempt // by Key with the own attempt
 	calls    map[string]*trace.Call
+	record   uint64 // number of the newest record
 }
 
-// Add adds a record. The records of a run are added in their order.
-func (t *Tracer) Add(rec *journal.Record) error {
+// Add adds the record with number seq. The records of a run are added in their order.
+func (t *Tracer) Add(seq uint64, rec *journal.Record) error {
+	t.record = seq
 	at := time.UnixMicro(rec.Time)
 	switch rec.Kind {
 	case journal.IterationStart:
@@ -67,10 +71,16 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 	case journal.StepStart:
 		a := t.attempt(step, rec, at)
 		s := rec.StepStart
-		step.Type, step.Name, step.Address = s.Type, s.Name, s.Address
+		step.Type, step.ID, step.Name, step.Address = s.Type, s.ID, s.Name, s.Address
 		step.Condition, step.Reads = s.Condition, s.Reads
 		a.Module, a.Unknown, a.Unset = s.Module, s.Unknown, s.Unset
 		a.Fields, err = t.Load(s.Fields)
+		for name, value := range s.Env {
+			if a.Env == nil {
+				a.Env = make(map[string]string, len(s.Env))
+			}
+			a.Env[name] = t.Redact(value)
+		}
 	case journal.CallStart:
 		s := rec.CallStart
 		c := t.call(t.attempt(step, rec, at), rec, s.Seq, at)
@@ -90,10 +100,10 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 	case journal.StepEnd:
 		s := rec.StepEnd
 		if step.Type == "" {
-			step.Type, step.Name = sentinels.StepType(s.Type), s.Name
+			step.Type, step.ID, step.Name = sentinels.StepType(s.Type), s.ID, s.Name
 		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
-		step.Reused = s.Reused
+		step.Reused, step.Record = s.Reused, t.record
 		if s.Condition != "" {
 			step.Condition, step.Reads = s.Condition, s.Reads
 		}

@@ -117,28 +117,29 @@ func (v Value) Empty() bool { return v.JSON == nil && v.Blob == nil }
 
 // RunStartBody is the start of a run.
 type RunStartBody struct {
-	Sentinel    sentinels.ID               `json:"sentinel"`
-	Definition  Value                      `json:"def"` // canonical JSON of the revision that the run starts with
-	Hash        string                     `json:"hash"`
-	Revision    int                        `json:"rev,omitempty"` // 0: not a stored definition
-	Pinned      bool                       `json:"pin,omitempty"`
-	Inputs      Value                      `json:"in,omitzero"`
-	Event       *sentinels.Event           `json:"event,omitempty"`
-	Workspace   string                     `json:"ws"`
-	Parent      sentinels.RunID            `json:"parent,omitempty"`
-	ParentCall  string                     `json:"pcall,omitempty"` // key of the host call that started this run
-	Root        sentinels.RunID            `json:"root"`
-	Ancestry    []sentinels.ID             `json:"anc,omitempty"`
-	Seed        uint64                     `json:"seed"`
-	EventCursor uint64                     `json:"ec"`             // cursor in the event log at the start
-	Hops        int                        `json:"hops,omitempty"` // length of the chain of runs that led to this one, apart from Event
-	Path        []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
-	Interrupt   sentinels.Interrupt        `json:"oi,omitempty"`
-	Variables   map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
-	Inherited   map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
-	Named       map[sentinels.ID]Value     `json:"named,omitempty"`  // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
-	Within      []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
-	Fork        *Fork                      `json:"fork,omitempty"`
+	Sentinel       sentinels.ID               `json:"sentinel"`
+	Definition     Value                      `json:"def"` // canonical JSON of the revision that the run starts with
+	Hash           string                     `json:"hash"`
+	Revision       int                        `json:"rev,omitempty"` // 0: not a stored definition
+	Pinned         bool                       `json:"pin,omitempty"`
+	Inputs         Value                      `json:"in,omitzero"`
+	Event          *sentinels.Event           `json:"event,omitempty"`
+	Workspace      string                     `json:"ws"`
+	Parent         sentinels.RunID            `json:"parent,omitempty"`
+	ParentCall     string                     `json:"pcall,omitempty"` // key of the host call that started this run
+	Root           sentinels.RunID            `json:"root"`
+	Ancestry       []sentinels.ID             `json:"anc,omitempty"`
+	Seed           uint64                     `json:"seed"`
+	EventCursor    uint64                     `json:"ec"`             // cursor in the event log at the start
+	RunEventCursor uint64                     `json:"rc,omitempty"`   // cursor in the log of events of runs
+	Hops           int                        `json:"hops,omitempty"` // length of the chain of runs that led to this one, apart from Event
+	Path           []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
+	Interrupt      sentinels.Interrupt        `json:"oi,omitempty"`
+	Variables      map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
+	Inherited      map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
+	Named          map[sentinels.ID]Value     `json:"named,omitempty"`  // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
+	Within         []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
+	Fork           *Fork                      `json:"fork,omitempty"`
 }
 
 // Fork is the origin of a run that was forked from another. It holds a copy of
@@ -157,7 +158,8 @@ type Fork struct {
 	RAG       Value             `json:"rag,omitzero"`
 	Cursors   map[string]uint64 `json:"ec,omitempty"`
 
-	EventCursor uint64 `json:"c,omitempty"` // EventCursor of the other run's start
+	EventCursor    uint64 `json:"c,omitempty"` // EventCursor of the other run's start
+	RunEventCursor uint64 `json:"rc,omitempty"`
 }
 
 // A ForkedStep is the result of a top-level step of the other run.
@@ -185,6 +187,7 @@ type IterationStartBody struct {
 // here instead of resolving them again.
 type StepStartBody struct {
 	Type      sentinels.StepType `json:"type"`
+	ID        string             `json:"sid,omitempty"`
 	Name      string             `json:"name,omitempty"`
 	Address   string             `json:"addr"`
 	Module    string             `json:"mod"` // digest of the plugin
@@ -266,6 +269,7 @@ type StepEndBody struct {
 	Skipped  string     `json:"skip,omitempty"` // why the step was skipped: "condition", "error" or "fork"
 	Reused   bool       `json:"reu,omitempty"`  // executed by the run that this one was forked from
 	Type     string     `json:"type,omitempty"` // set if the step had no attempt
+	ID       string     `json:"sid,omitempty"`  // likewise
 	Name     string     `json:"name,omitempty"` // likewise
 	OutputTo string     `json:"to,omitempty"`
 	Value    Value      `json:"val,omitzero"` // of OutputTo, if it is not Output: the parsed text

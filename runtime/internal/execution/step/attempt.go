@@ -86,7 +86,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	body := &journal.StepStartBody{
-		Type: a.step.Type, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
+		Type: a.step.Type, ID: a.step.ID, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
 		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: notes.Unknown, Unset: notes.Unset,
 		Condition: a.condition, Reads: a.reads,
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -23,6 +24,10 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	var req emitRequest
 	if e := parse(c, &req); e != nil {
 		a.complete(c, callEnd{err: e})
+		return nil
+	}
+	if err := eventlog.CheckName(req.Event); err != nil {
+		a.complete(c, callEnd{err: failure.From(err, abi.BadFields)})
 		return nil
 	}
 	chain := a.run.Chain()

@@ -133,8 +133,12 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	var err error
 	switch {
 	case req.Event != "":
+		if sentinels.IsRunEvent(req.Event) { // a plugin may compute the pattern, which no text has then
+			a.svc.Expected.Set(a.callKey(c), req.Event)
+			defer a.svc.Expected.Set(a.callKey(c))
+		}
 		var m eventlog.Match
-		if m, err = a.svc.Events.Wait(limited, req.Event, c.start.Cursor); err == nil {
+		if m, err = a.svc.EventLog(req.Event).Wait(limited, req.Event, c.start.Cursor); err == nil {
 			res.Event, end.EventSeq, end.Hops, end.Path = eventlog.Variable(&m.Event), m.Offset, m.Event.Hops, m.Event.Path
 		}
 	case req.Run != "":

@@ -32,6 +32,8 @@ type Services struct {
 	Redact      redact.Redactor
 	Conditions  *cond.Evaluator
 	Events      *eventlog.Log
+	RunEvents   *eventlog.Log      // events of runs
+	Expected    *eventlog.Expected // what readers of RunEvents may wait for
 	Documents   *document.Store
 	Definitions Definitions
 	Calendar    *clock.Calendar
@@ -52,6 +54,14 @@ type Definitions interface {
 	// Get returns the newest revision of a stored definition, or not_found.
 	Get(id sentinels.ID) (revision.Stored, error)
 	Decoded(s revision.Stored) (*sentinels.Definition, error)
+}
+
+// EventLog returns the log of the events that match a pattern.
+func (s *Services) EventLog(pattern string) *eventlog.Log {
+	if sentinels.IsRunEvent(pattern) {
+		return s.RunEvents
+	}
+	return s.Events
 }
 
 // CommandInfo returns the description of a command, with only its name if it is

@@ -226,7 +226,7 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 		body.Condition, body.Reads = x.condition, x.reads
 	}
 	if !x.begun {
-		body.Type, body.Name = string(x.step.Type), x.step.Name
+		body.Type, body.ID, body.Name = string(x.step.Type), x.step.ID, x.step.Name
 	}
 	if skipped != "condition" && (failed == nil || skipped == "error") {
 		body.OutputTo = x.step.OutputTo

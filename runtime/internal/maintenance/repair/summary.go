@@ -20,6 +20,7 @@ type summary struct {
 // it is empty, so that it replaces the one that was stored.
 type summaryFields struct {
 	ID        sentinels.RunID  `json:"id"`
+	Run       sentinels.RunID  `json:"run"`
 	Sentinel  sentinels.ID     `json:"sentinel"`
 	Name      string           `json:"name"`
 	Status    sentinels.Status `json:"status"`
@@ -35,6 +36,7 @@ type summaryFields struct {
 	Root      sentinels.RunID  `json:"root"`
 	Elapsed   int64            `json:"elapsedMs"`
 	CreatedAt time.Time        `json:"createdAt"`
+	StartedAt int64            `json:"startedAt"`
 	UpdatedAt time.Time        `json:"updatedAt"`
 	EndedAt   time.Time        `json:"endedAt"`
 	Decisions json.RawMessage  `json:"decisions"` // pending decisions
@@ -45,9 +47,9 @@ type summaryFields struct {
 func newSummary(id sentinels.RunID, j *keptJournal) summary {
 	begin := j.Start
 	return summary{summaryFields: summaryFields{
-		ID: id, Sentinel: begin.Sentinel, Name: string(begin.Sentinel), Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		ID: id, Run: id, Sentinel: begin.Sentinel, Name: string(begin.Sentinel), Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
 		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, Iteration: j.Iteration, Elapsed: j.Elapsed / 1000,
-		CreatedAt: microTime(j.Began), UpdatedAt: microTime(j.Newest), Snapshot: j.Snapshot,
+		CreatedAt: microTime(j.Began), StartedAt: microTime(j.Began).UnixMilli(), UpdatedAt: microTime(j.Newest), Snapshot: j.Snapshot,
 	}}
 }
 

@@ -1,0 +1,248 @@
+package sentinel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+const (
+	maxShownValue = 16 << 10  // bytes of a value that a status shows in full
+	minShownValue = 1 << 10   // the same of a status with many values
+	shownValues   = 160 << 10 // bytes of all of them: a step gets 256 KiB at most
+	shownTrace    = 50        // trace entries of a status
+)
+
+type statusIn struct {
+	targetIn
+	After uint64 `json:"after,omitempty" jsonschema:"a traceCursor: the 50 trace entries behind it, not the newest"`
+	Brief bool   `json:"brief,omitempty" jsonschema:"leave out definition, current step, variables and trace"`
+}
+
+// statusOut is a handle: a run, its definition and its state. A sentinel that never ran
+// has the last two.
+type statusOut struct {
+	ID         sentinels.RunID `json:"id,omitempty"`
+	Run        sentinels.RunID `json:"run,omitempty" jsonschema:"equal to id"`
+	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"what its next iteration uses"`
+	State      state           `json:"state"`
+}
+
+type state struct {
+	runtime.RunInfo
+	CurrentStepIndex *int                       `json:"currentStepIndex,omitempty" jsonschema:"index of the top-level step that executes, comes next or failed"`
+	CurrentStep      *currentStep               `json:"currentStep,omitempty" jsonschema:"the innermost step that executes, comes next or failed"`
+	LastStepAt       int64                      `json:"lastStepAt,omitempty" jsonschema:"when a step ended last, milliseconds since 1970"`
+	Variables        map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"as they are now; of a value over 16 KB, or of the longest where there are many, {bytes, start}"`
+	Trace            []traceEntry               `json:"trace,omitempty" jsonschema:"steps that ended, the newest last, at most 50"`
+	TraceTotal       int                        `json:"traceTotal" jsonschema:"how many such steps the journal still has"`
+	TraceCursor      uint64                     `json:"traceCursor,omitempty" jsonschema:"of the last entry: give it as after"`
+	NextFire         *time.Time                 `json:"nextFire,omitempty" jsonschema:"when a trigger of the sentinel fires next"`
+}
+
+type currentStep struct {
+	ID      string             `json:"id,omitempty"`
+	Type    sentinels.StepType `json:"type,omitempty"`
+	Address string             `json:"address"`
+}
+
+// A traceEntry is one step that ended.
+type traceEntry struct {
+	StepIndex  int                `json:"stepIndex" jsonschema:"of the top-level step that it is or is in"`
+	Address    string             `json:"address"`
+	StepType   sentinels.StepType `json:"stepType,omitempty"`
+	ID         string             `json:"id,omitempty"`
+	Iteration  int                `json:"iteration"`
+	DurationMs float64            `json:"durationMs"`
+	Success    bool               `json:"success"`
+	Skipped    string             `json:"skipped,omitempty" jsonschema:"why it was skipped"`
+	Output     json.RawMessage    `json:"output,omitempty"`
+	Error      *abi.Error         `json:"error,omitempty"`
+}
+
+// status shows where a run stands. A sentinel without a run is idle.
+func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusOut, error) {
+	info, err := f.target(in.targetIn, true)
+	if err != nil {
+		idle, stored := f.idle(in)
+		if in.Run == "" && abi.CodeOf(err) == abi.NotFound && stored == nil {
+			return idle, nil
+		}
+		return statusOut{}, err
+	}
+	out := statusOut{ID: info.ID, Run: info.ID, State: state{RunInfo: info}}
+	out.State.NextFire = f.nextFire(info.Sentinel)
+	if in.Brief {
+		return out, nil
+	}
+	v, err := f.read(found{info.Sentinel, info.ID})
+	if err == nil {
+		out.Definition, err = v.def.MarshalJSON()
+	}
+	if err != nil { // such as of a plugin that is gone; the state is to be had all the same
+		v.def = &sentinels.Definition{}
+		out.State.Warnings = append(slices.Clone(out.State.Warnings), fmt.Sprintf("its definition cannot be read: %v", err))
+	}
+	if out.State.Variables, err = f.rt.Variables(info.ID); err != nil {
+		return out, err
+	}
+	tr, err := f.rt.Trace(info.ID)
+	if err != nil {
+		return out, err
+	}
+	out.State.addTrace(tr, in.After)
+	if n := len(tr.Iterations); n > 0 {
+		out.State.addCurrent(&tr.Iterations[n-1], v.def.Steps)
+	}
+	out.State.shorten()
+	return out, nil
+}
+
+// idle is the status of a sentinel that has no run.
+func (f family) idle(in statusIn) (statusOut, error) {
+	s, err := f.rt.Definition(sentinels.ID(in.SentinelID))
+	if err != nil {
+		return statusOut{}, err
+	}
+	out := statusOut{Definition: s.Definition, State: state{RunInfo: runtime.RunInfo{Sentinel: s.ID, Status: "idle", Revision: s.Revision, Hash: s.Hash}}}
+	if def, err := f.rt.Decoded(s); err == nil {
+		out.State.Name = def.Name
+	}
+	out.State.NextFire = f.nextFire(s.ID)
+	return out, nil
+}
+
+// nextFire returns when a trigger of the sentinel fires next, nil without a schedule.
+func (f family) nextFire(id sentinels.ID) (next *time.Time) {
+	list, err := f.rt.Triggers(id)
+	if err != nil {
+		return nil // only runs of it are known: it was never stored
+	}
+	for _, t := range list {
+		if !t.Next.IsZero() && (next == nil || t.Next.Before(*next)) {
+			next = &t.Next
+		}
+	}
+	return next
+}
+
+// addTrace adds the entries behind record number after, without one the newest.
+func (s *state) addTrace(tr *runtime.Trace, after uint64) {
+	type numbered struct {
+		traceEntry
+		record uint64
+	}
+	var all []numbered
+	for i := range tr.Iterations {
+		it := &tr.Iterations[i]
+		it.Walk(func(step *runtime.TraceStep) {
+			if !step.Ended {
+				return
+			}
+			s.LastStepAt = max(s.LastStepAt, step.Start.Add(time.Duration(step.Millis*float64(time.Millisecond))).UnixMilli())
+			all = append(all, numbered{traceEntry{
+				StepIndex: topIndex(step.Address), Address: step.Address, StepType: step.Type, ID: step.ID, Iteration: it.Number,
+				DurationMs: step.Millis, Success: step.Error == nil, Skipped: step.Skipped, Output: step.Output, Error: step.Error,
+			}, step.Record})
+		})
+	}
+	s.TraceTotal = len(all)
+	// A step that contains others ends behind them.
+	slices.SortStableFunc(all, func(a, b numbered) int { return cmp.Compare(a.record, b.record) })
+	if after > 0 {
+		n, _ := slices.BinarySearchFunc(all, after+1, func(e numbered, record uint64) int { return cmp.Compare(e.record, record) })
+		all = all[n:min(n+shownTrace, len(all))]
+	}
+	s.TraceCursor = after
+	for _, e := range all[max(len(all)-shownTrace, 0):] {
+		s.Trace, s.TraceCursor = append(s.Trace, e.traceEntry), e.record
+	}
+}
+
+// addCurrent adds the step of the newest iteration that failed or executes, or between two
+// steps, such as of a paused run, the one that comes next.
+func (s *state) addCurrent(it *runtime.TraceIteration, steps []sentinels.Step) {
+	var current *currentStep
+	next := 0
+	it.Walk(func(step *runtime.TraceStep) {
+		if step.Ended {
+			next = max(next, topIndex(step.Address)+1)
+		}
+		if !step.Ended && !s.Status.Final() || s.Status.Final() && s.Step != "" && step.Address == s.Step {
+			current = &currentStep{step.ID, step.Type, step.Address}
+		}
+	})
+	if current == nil && !s.Status.Final() && !it.Done && next < len(steps) {
+		current = &currentStep{steps[next].ID, steps[next].Type, strconv.Itoa(next)}
+	}
+	if current != nil {
+		n := topIndex(current.Address)
+		s.CurrentStep, s.CurrentStepIndex = current, &n
+	}
+}
+
+// topIndex returns the index of the top-level step that an address leads into.
+func topIndex(address string) int {
+	first, _, _ := strings.Cut(address, ".")
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// shorten replaces long values by their size and their start, where there are many values
+// also shorter ones.
+func (s *state) shorten() {
+	limit := maxShownValue
+	for size := shownValues + 1; size > shownValues && limit > minShownValue; limit /= 2 {
+		size = 0
+		for _, value := range s.Variables {
+			size += min(len(value), limit)
+		}
+		for _, e := range s.Trace {
+			size += min(len(e.Output), limit)
+		}
+	}
+	limit *= 2 // of the last round
+	for name, value := range s.Variables {
+		s.Variables[name] = shortened(value, limit)
+	}
+	for i := range s.Trace {
+		s.Trace[i].Output = shortened(s.Trace[i].Output, limit)
+	}
+}
+
+// shortened returns a value, or the size and the start of one that exceeds limit bytes.
+func shortened(value json.RawMessage, limit int) json.RawMessage {
+	if len(value) <= limit {
+		return value
+	}
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		text = string(value) // no text: the start of its JSON
+	}
+	end := min(minShownValue, len(text))
+	for !utf8.ValidString(text[:end]) && end > minShownValue-utf8.UTFMax {
+		end--
+	}
+	short, err := json.Marshal(struct {
+		Bytes int    `json:"bytes"`
+		Start string `json:"start"`
+	}{len(value), text[:end]})
+	if err != nil {
+		return nil // cannot happen: a number and a text
+	}
+	return short
+}

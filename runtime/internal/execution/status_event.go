@@ -1,0 +1,124 @@
+package execution
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A runEvent is the data of an event of a run.
+type runEvent struct {
+	Run        sentinels.RunID  `json:"run"`
+	Sentinel   sentinels.ID     `json:"sentinel"`
+	Parent     sentinels.RunID  `json:"parent,omitempty"`
+	Status     sentinels.Status `json:"status"`
+	Reason     string           `json:"reason,omitempty"`
+	Error      *abi.Error       `json:"error,omitempty"`
+	Iterations int              `json:"iterations"`
+	DurationMs int64            `json:"durationMs"`
+	Usage      sentinels.Usage  `json:"usage"`
+}
+
+// eventWord returns the word of the event of a change of a run's status, "" for none.
+func eventWord(before, after sentinels.Status) string {
+	switch {
+	case before == after:
+		return ""
+	case after == sentinels.StatusRunning:
+		return sentinels.RunResumed
+	}
+	return string(after) // the words are those of the statuses
+}
+
+// statusEvent returns the event of a change of the run's summary, nil if there is none
+// or no reader may wait for it. The caller holds r.log.mu.
+func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *sentinels.Event {
+	r.mu.Lock()
+	word := eventWord(r.announced, after.Status)
+	// A host that starts takes all runs over. That is no event of theirs, and a run that
+	// waits again for the same does not say so again.
+	if r.recovered && len(records) > 0 && records[0].Status != nil && records[0].Status.Resumed {
+		word = ""
+	} else {
+		r.announced = after.Status
+	}
+	seq := r.folded.Seq
+	r.mu.Unlock()
+	if len(records) > 0 && records[0].RunStart != nil {
+		word = sentinels.RunStarted
+	}
+	if word == "" || !r.ex.svc.Expected.Has(sentinels.RunEventName(after.Sentinel, word)) {
+		return nil
+	}
+	told := *after
+	told.Usage = r.budget.Total(r.id) // with that of children, as the result has it
+	return r.ex.runEvent(&told, word, seq, r.statusChain())
+}
+
+// expect has the engine write the events of runs that the run may wait for by a
+// definition, none for nil. Stored definitions are expected anyway, but the run may have
+// another one, or an older revision.
+func (r *liveRun) expect(definition []byte) {
+	r.ex.svc.Expected.Set("run "+string(r.id), eventlog.RunPatterns(definition)...)
+}
+
+// storedEvent is statusEvent for a record of a run that no process executes.
+func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64) (*sentinels.Event, error) {
+	if rec.Status == nil && rec.RunEnd == nil {
+		return nil, nil
+	}
+	word := eventWord("", info.Status)
+	if !ex.svc.Expected.Has(sentinels.RunEventName(info.Sentinel, word)) {
+		return nil, nil
+	}
+	var c chain
+	err := history.Read(ex.opt.Store, info.ID, 1, func(_ uint64, rec *journal.Record) error {
+		if begin := rec.RunStart; begin != nil {
+			c = chainOf(begin, eventlog.ChainOf(begin.Event))
+		}
+		return history.ErrStop
+	})
+	if err != nil && !errors.Is(err, history.ErrStop) {
+		return nil, err
+	}
+	return ex.runEvent(info, word, seq, c), nil
+}
+
+func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain) *sentinels.Event {
+	data, err := json.Marshal(runEvent{
+		Run: info.ID, Sentinel: info.Sentinel, Parent: info.Parent, Status: info.Status, Reason: info.Reason, Error: info.Error,
+		Iterations: info.Iteration, DurationMs: info.Elapsed, Usage: info.Usage,
+	})
+	if err != nil {
+		panic(fmt.Errorf("encode event of run %s: %w", info.ID, err))
+	}
+	return &sentinels.Event{
+		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: "sentinel/" + string(info.Sentinel),
+		Time: time.Now().UTC(), Data: ex.svc.Redact.JSON(data), Hops: c.Hops, Path: c.Path,
+	}
+}
+
+// enqueue enqueues a batch, with the event that its records cause in the same commit.
+func (ex *Executor) enqueue(b store.Batch, event *sentinels.Event) (ticket *store.Ticket) {
+	if event == nil {
+		return ex.opt.Store.Enqueue(b)
+	}
+	err := ex.svc.RunEvents.Append(*event, func(puts ...store.Put) *store.Ticket {
+		b.Puts = append(b.Puts, puts...)
+		ticket = ex.opt.Store.Enqueue(b)
+		return ticket
+	})
+	if err != nil { // the event cannot be encoded, which is a bug
+		panic(fmt.Errorf("event of a run: %w", err))
+	}
+	return ticket
+}

@@ -1,0 +1,87 @@
+package sentinels
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// RunEventPrefix begins the names of events of runs.
+const RunEventPrefix = "sentinel:"
+
+// Words of events of runs, the last part of their names.
+const (
+	RunStarted     = "started"
+	RunPaused      = "paused"
+	RunResumed     = "resumed"
+	RunWaiting     = "waiting"
+	RunCompleted   = "completed"
+	RunFailed      = "failed"
+	RunStopped     = "stopped"
+	RunTimedOut    = "timed_out"
+	RunQuarantined = "quarantined"
+)
+
+// RunEventWords returns the words of events of runs, in the order of a run's life.
+func RunEventWords() []string {
+	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined}
+}
+
+// RunEventName returns the name of an event of a run: sentinel:ID:WORD.
+func RunEventName(id ID, word string) string { return RunEventPrefix + string(id) + ":" + word }
+
+// IsRunEvent reports whether a name or pattern is one of events of runs: it has three
+// parts, and the first is "sentinel". Only such patterns match events of runs, and no
+// other event may have such a name.
+func IsRunEvent(name string) bool {
+	rest, ok := strings.CutPrefix(name, RunEventPrefix)
+	id, word, more := strings.Cut(rest, ":")
+	return ok && more && id != "" && id != "**" && word != "" && word != "**" && !strings.Contains(word, ":")
+}
+
+// missesRuns reports whether a pattern looks like one of events of runs and is none.
+func missesRuns(pattern string) bool {
+	return strings.HasPrefix(pattern, RunEventPrefix) && strings.HasSuffix(pattern, ":**")
+}
+
+const (
+	missesRunsText = "%q matches no events of runs"
+	missesRunsHint = "their names have three parts: write sentinel:*:* for all, sentinel:ID:* for those of a sentinel"
+)
+
+// RunEventSchema returns the JSON Schema of the data of events of runs.
+func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
+
+const runEventSchema = `{
+  "type": "object",
+  "properties": {
+    "run": {"type": "string", "description": "Id of the run."},
+    "sentinel": {"type": "string", "description": "Id of its sentinel; parent@address for an inline definition."},
+    "parent": {"type": "string", "description": "Id of the run that started it by a step; absent without one."},
+    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed."},
+    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one."},
+    "error": {"type": "object", "description": "Why it failed, was stopped or timed out: {code, message, hint?, ...}; absent without one."},
+    "iterations": {"type": "integer", "description": "Iterations that it has begun."},
+    "durationMs": {"type": "integer", "description": "Time in which it was executed."},
+    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."}
+  },
+  "required": ["run", "sentinel", "status", "iterations", "durationMs", "usage"],
+  "additionalProperties": false
+}`
+
+// CheckRunPattern returns what is wrong with a pattern of events of runs, "" for none.
+func CheckRunPattern(pattern string) (problem, hint string) {
+	if !IsRunEvent(pattern) {
+		return "", ""
+	}
+	word := pattern[strings.LastIndex(pattern, ":")+1:]
+	if word == "*" || slices.Contains(RunEventWords(), word) {
+		return "", ""
+	}
+	hint = "known are " + strings.Join(RunEventWords(), ", ")
+	if near := Suggest(word, RunEventWords()); len(near) > 0 {
+		hint = "did you mean " + quotedList(near, " or ") + "?"
+	}
+	return "runs have no event " + strconv.Quote(word), hint
+}
