@@ -49,13 +49,29 @@ func outputShapes(types *TypeSet, commands map[string]json.RawMessage) map[strin
 			}
 		}
 	}
-	first := map[string]string{} // commands by shape: several return the same
+	// Several commands return the same. Those of one family are in one entry.
+	first := map[string]string{} // by shape
+	same := map[string]string{}  // the entry of a family, by family and shape
 	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		text := Shape(commands[name], 1)
-		if before, again := first[text]; again {
-			outputs[name] = "that of " + before
-		} else if text != "" {
-			first[text], outputs[name] = name, text
+		if text == "" {
+			continue
+		}
+		slash := strings.LastIndexByte(name, '/') + 1
+		family := name[:slash] + text
+		entry, again := same[family]
+		if again {
+			delete(outputs, entry)
+			entry += ", " + name[slash:]
+		} else {
+			entry = name
+		}
+		same[family] = entry
+		outputs[entry] = text
+		if before, known := first[text]; known && before[:strings.LastIndexByte(before, '/')+1] != name[:slash] {
+			outputs[entry] = "that of " + before
+		} else if !known {
+			first[text] = name
 		}
 	}
 	return outputs
