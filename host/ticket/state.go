@@ -103,17 +103,6 @@ func ParseRole(text string) (Role, error) {
 		Hint: "known are worker, reviewer and deployer"}
 }
 
-// roleOf returns the role that works on tickets in a state.
-func roleOf(s State) Role {
-	switch s {
-	case InReview:
-		return Reviewer
-	case Approved:
-		return Deployer
-	}
-	return Worker
-}
-
 // inQueue reports whether agents claim tickets in a state.
 func inQueue(s State) bool { return s == Ready || s == InReview || s == Approved }
 

@@ -23,7 +23,6 @@ type desk struct {
 	s   *ticket.Service
 	rt  *runtime.Runtime
 	now time.Time
-	log strings.Builder
 }
 
 func open(t testing.TB, change ...func(*ticket.Options)) *desk {
