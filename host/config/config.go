@@ -129,11 +129,11 @@ type Snapshots struct {
 
 // Tickets settles how work on tickets is retried and accepted.
 type Tickets struct {
-	Profile         string   `json:"profile" doc:"strategies of retries: fine, a strategy for each category of errors, or coarse, one for each of five classes"`
-	Reviews         int      `json:"reviews" doc:"rejections by a reviewer that are retried"`
-	ReviewDelay     Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
-	Lease           Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
-	AllowUnverified bool     `json:"allowUnverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
+	Profile     string   `json:"profile" doc:"strategies of retries: fine, a strategy for each category of errors, or coarse, one for each of five classes"`
+	Reviews     int      `json:"reviews" doc:"rejections by a reviewer that are retried"`
+	ReviewDelay Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
+	Lease       Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
+	Unverified  bool     `json:"unverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
 }
 
 // Tracing settles OpenTelemetry.

@@ -92,7 +92,7 @@ func (d *Dispatcher) activeRuns(id sentinels.ID) []sentinels.RunID {
 //   - Their ends are decided and only not durable yet. To a user they have ended, so
 //     they are no reason to skip.
 //   - An earlier process began them, and what the firing reports happened before this
-//     process opened the store. The restart that interrupted the runs is what made the
+//     process armed its triggers. The restart that interrupted the runs is what made the
 //     firing late.
 func (d *Dispatcher) describe(id sentinels.ID, f triggers.Firing, active []sentinels.RunID) (reason, until string) {
 	for _, run := range active {
@@ -104,12 +104,19 @@ func (d *Dispatcher) describe(id sentinels.ID, f triggers.Firing, active []senti
 		if err == nil {
 			reason = fmt.Sprintf("run %s is %s", run, r.Status)
 		}
-		if f.At.Before(d.opened) && d.inherited(id, active) {
+		if d.late(f) && d.inherited(id, active) {
 			until = reason + "; it began before the restart that made the firing late"
 		}
 		return reason, until
 	}
 	return "", fmt.Sprintf("run %s is ending", active[0])
+}
+
+// late reports whether what a firing reports happened before this process armed triggers.
+func (d *Dispatcher) late(f triggers.Firing) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return f.At.Before(d.opened)
 }
 
 // inherited reports whether earlier processes began all of these active runs.

@@ -27,17 +27,17 @@ import (
 // holder stops waiting once Disarm or Close needs it. Goroutines are started by
 // spawn, and Disarm waits for them.
 type Dispatcher struct {
-	opt    Options
-	log    *slog.Logger
-	opened time.Time       // what happened before is late
-	base   context.Context // ends with Close
-	end    context.CancelCauseFunc
+	opt  Options
+	log  *slog.Logger
+	base context.Context // ends with Close
+	end  context.CancelCauseFunc
 
 	change   sync.Mutex
 	before   bool            // triggers were armed before in this process; guarded by change
 	settling []*store.Ticket // the last decisions before Disarm; guarded by change
 
 	mu        sync.Mutex
+	opened    time.Time       // when triggers were armed first, or created; what happened before is late
 	ctx       context.Context // of everything that is armed; nil while nothing is
 	cancel    context.CancelCauseFunc
 	work      sync.WaitGroup
@@ -131,6 +131,11 @@ func (d *Dispatcher) armAll(ctx context.Context, stored []Revision, starting boo
 		if err := d.opt.Settle(ctx, last); err != nil {
 			return err
 		}
+	}
+	if starting {
+		d.mu.Lock()
+		d.opened = d.opt.Now().Round(0)
+		d.mu.Unlock()
 	}
 	for _, s := range armed {
 		s.run()
