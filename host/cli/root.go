@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/cli/plugins"
 	"github.com/sentinel-runtime/sentinel/host/cli/run"
+	"github.com/sentinel-runtime/sentinel/host/cli/tickets"
 )
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
@@ -68,6 +69,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	root.AddCommand(definitions.Commands(a)...)
 	root.AddCommand(run.Commands(a)...)
 	root.AddCommand(inspect.Commands(a)...)
+	root.AddCommand(tickets.Commands(a)...)
 	root.AddCommand(plugins.Commands(a)...)
 	root.AddCommand(operations.Commands(a, root)...)
 	root.AddCommand(help.Commands(a, root)...)
