@@ -27,6 +27,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -54,6 +55,7 @@ type Host struct {
 	grants   *grant.Store
 	rt       *runtime.Runtime
 	tickets  *ticket.Service
+	verify   *verify.Tickets
 	logs     *runLogs
 	warned   sync.Map // names of secrets of triggers, and what was logged of them
 }
@@ -182,6 +184,7 @@ func (h *Host) open(ctx context.Context) error {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)
 	}
 	h.tickets = h.openTickets()
+	h.verify = h.openVerifier()
 	h.registry, err = h.openRegistry()
 	return err
 }
