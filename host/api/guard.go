@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -40,6 +41,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.observe(r, route, answer, began)
 	}()
 	if err := g.admit(r, route); err != nil {
+		if a.refuseSocket(answer, r, route, err) {
+			return
+		}
 		a.fail(answer, r, err)
 		return
 	}
@@ -161,11 +165,26 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 		connOf(r.Context()).trusted()
 		return nil
 	}
-	e := &abi.Error{Code: abi.Denied, Message: "the request has no token", Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
+	e := &abi.Error{Code: abi.Denied, Message: noToken, Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
 	if ok {
 		e.Message = "the token is not valid for this server"
 	}
 	return &httpproblem.Error{Status: http.StatusUnauthorized, Err: e}
+}
+
+const noToken = "the request has no token"
+
+// refuseSocket closes the WebSocket of a client that has no access, and reports whether
+// the request is for one.
+func (a *API) refuseSocket(w http.ResponseWriter, r *http.Request, route *Route, err error) bool {
+	var problem *httpproblem.Error
+	if a.opt.RefuseSocket == nil || route == nil || route.Pattern != "/ws" || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") ||
+		!errors.As(err, &problem) || problem.Status != http.StatusUnauthorized {
+		return false
+	}
+	e := abi.As(problem.Err)
+	a.opt.RefuseSocket(w, r, e == nil || e.Message != noToken)
+	return true
 }
 
 // strictest returns a route of the path that requires a token, or else any

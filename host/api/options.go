@@ -59,6 +59,10 @@ type Options struct {
 	Hooks Hooks
 	// Feed serves the WebSocket at /ws. Default: not found.
 	Feed http.Handler
+	// RefuseSocket opens a WebSocket and closes it with a code, for a client without a
+	// token (given is false) or with an invalid one. A page sees the code, but not the
+	// status of a response. Default: the response is 401.
+	RefuseSocket func(w http.ResponseWriter, r *http.Request, given bool)
 	// Metrics serves /metrics. Default: not found.
 	Metrics http.Handler
 	// Logs opens the run log of a run, one JSON value a line. fs.ErrNotExist

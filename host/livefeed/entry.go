@@ -53,8 +53,9 @@ type entry struct {
 	seq     uint64
 	time    time.Time
 	kind    string
-	event   string // the name of an event, for patterns
-	text    bool   // a piece of a model's text
+	event   string   // the name of an event, for patterns
+	rooms   []string // that the event belongs to
+	text    bool     // a piece of a model's text
 	indexes [3]*index
 	payload atomic.Pointer[payload]
 }

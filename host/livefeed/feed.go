@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Options configure a [Feed].
@@ -132,6 +133,9 @@ func (f *Feed) Publish(topic, kind string, body any) {
 	}
 	e := &entry{kind: kind}
 	e.event, _ = strings.CutPrefix(topic, "events:")
+	if event, ok := body.(sentinels.Event); ok {
+		e.rooms = roomsOf(event)
+	}
 	p := &payload{body: raw, size: entryCost + len(raw)}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,6 +14,9 @@ import (
 type request struct {
 	Subscribe   []string `json:"subscribe,omitempty"`
 	Unsubscribe []string `json:"unsubscribe,omitempty"`
+	// Type is set in the messages of rooms: subscribe or unsubscribe with Room, or ping.
+	Type string `json:"type,omitempty"`
+	Room string `json:"room,omitempty"`
 }
 
 // parseRequest parses a client's message. Its error is an *abi.Error.
@@ -21,6 +24,9 @@ func parseRequest(message []byte) (request, error) {
 	var r request
 	if err := strictjson.Decode(message, &r, strictjson.Limits{}); err != nil {
 		return request{}, abi.New(abi.BadFields, fmt.Sprintf("read message: %v", err))
+	}
+	if r.Type != "" {
+		return r, r.checkRoom()
 	}
 	if len(r.Subscribe)+len(r.Unsubscribe) == 0 {
 		return request{}, abi.New(abi.BadFields, "read message: neither subscribe nor unsubscribe")
@@ -51,7 +57,11 @@ func appendEntry(b []byte, e Entry) []byte {
 		}{e.Gap, e.Cursor.String()})
 		return append(b, '}')
 	}
-	b = append(b, `{"cursor":"`...)
+	b = append(b, '{')
+	if isRoom(e.Topic) {
+		b = appendRoom(b, e)
+	}
+	b = append(b, `"cursor":"`...)
 	b = e.Cursor.append(b)
 	b = append(b, `","topic":`...)
 	b = appendJSON(b, e.Topic)

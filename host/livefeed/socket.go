@@ -57,7 +57,7 @@ func (s *socket) serve(base context.Context) error {
 func (s *socket) write(ctx context.Context) error {
 	from := s.sub.Cursor()
 	hello := state{Cursor: from.String(), Version: s.handler.opt.Version, Topics: s.sub.Topics()}
-	if err := s.send(appendJSON(nil, map[string]state{"hello": hello})); err != nil {
+	if err := s.send(appendJSON(nil, connected{Type: "connected", Hello: hello})); err != nil {
 		return err
 	}
 	s.sent = from.Seq
@@ -146,6 +146,9 @@ func (s *socket) listen(end context.CancelCauseFunc) {
 
 func (s *socket) handle(message []byte) error {
 	r, err := parseRequest(message)
+	if r.Type != "" {
+		return s.handleRoom(r, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadMessage, err)
 	}

@@ -41,6 +41,7 @@ func serve(t testing.TB, o livefeed.HandlerOptions, fo livefeed.Options) served 
 // message is all that a server may send.
 type message struct {
 	Hello      *place          `json:"hello"`
+	Type       string          `json:"type"`
 	Subscribed *place          `json:"subscribed"`
 	Cursor     string          `json:"cursor"`
 	Topic      string          `json:"topic"`

@@ -241,5 +241,8 @@ func (f *Feed) isClosed() bool {
 
 // matches reports whether an entry of the index matches the follow's topic.
 func (w *follow) matches(e *entry) bool {
+	if isRoom(w.topic) {
+		return slices.Contains(e.rooms, w.topic)
+	}
 	return w.index.key.class != "events" || sentinels.MatchEvent(w.pattern, e.event)
 }

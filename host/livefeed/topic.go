@@ -48,7 +48,7 @@ func keyOf(topic string) key {
 		}
 		return key{"run", rest}
 	}
-	if strings.HasPrefix(topic, "events:") {
+	if strings.HasPrefix(topic, "events:") || isRoom(topic) {
 		return key{class: "events"}
 	}
 	return key{class: topic}
@@ -82,12 +82,18 @@ func CheckTopic(topic string) error {
 		}
 		return badTopic(topic, "invalid pattern: want segments between colons, * for one, ** at the end for the rest")
 	}
+	if isRoom(topic) {
+		if len(topic) <= maxPattern && !strings.HasSuffix(topic, ":") {
+			return nil
+		}
+		return badTopic(topic, "invalid room")
+	}
 	return badTopic(topic, "unknown topic")
 }
 
 func badTopic(topic, why string) error {
 	return &abi.Error{Code: abi.BadFields, Field: "topics", Message: fmt.Sprintf("topic %q: %s", clip(topic), why),
-		Hint: "topics are run:ID, run:ID/tree, runs, sentinels, triggers, events:PATTERN, plugins, health"}
+		Hint: "topics are run:ID, run:ID/tree, runs, sentinels, triggers, events:PATTERN, plugins, health, and the rooms ticket:ID, project:NAME, session:NAME, tenant"}
 }
 
 // validID checks the form of a run id. The run need not exist: a client may

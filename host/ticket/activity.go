@@ -15,10 +15,12 @@ import (
 
 // Names of events.
 const (
-	UpdateEvent   = "ticket:update"   // a change of state
-	DueEvent      = "ticket:due"      // the delay before a retry is over
-	ProgressEvent = "ticket:progress" // another phase
-	ActivityEvent = "ticket:activity" // an entry that an agent or person reported
+	UpdateEvent   = "ticket:update"     // a change of state
+	DueEvent      = "ticket:due"        // the delay before a retry is over
+	ProgressEvent = "ticket:progress"   // another phase
+	ActivityEvent = "ticket:activity"   // an entry that an agent or person reported
+	PullEvent     = "pr:created"        // work was proposed
+	FiledEvent    = "tickets:generated" // a ticket was filed in a session
 )
 
 // An Activity is one entry of a ticket's log, which only grows.
@@ -74,11 +76,9 @@ func (s *Service) note(ctx context.Context, tx Tx, t *Ticket, actor, category, m
 
 // announce emits the event of a change of state. details are added to its data.
 func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[string]any) error {
-	data := map[string]any{"ticket_id": t.ID, "state": t.State, "status": t.State, "title": t.Title, "verification_status": t.VerificationStatus}
-	for name, value := range map[string]string{"project": t.Project, "session": t.Session, "parent_id": t.ParentID} {
-		if value != "" {
-			data[name] = value
-		}
+	data := map[string]any{"state": t.State, "status": t.State, "title": t.Title, "verification_status": t.VerificationStatus}
+	if left := t.View(s.Now()).RetryInSeconds; left != nil {
+		data["retryInSeconds"] = *left
 	}
 	for name, value := range details {
 		data[name] = value
@@ -89,7 +89,27 @@ func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[st
 // emit emits an event about a ticket. Its id has the number of the newest activity, so
 // that a repetition of the call emits nothing more.
 func (s *Service) emit(ctx context.Context, tx Tx, t *Ticket, name string, data any) error {
-	return s.emitAs(ctx, tx, name+":"+numbered(t.ID, t.Activities), name, data)
+	return s.emitAbout(ctx, tx, t, name+":"+numbered(t.ID, t.Activities), name, data)
+}
+
+// emitAbout emits an event about a ticket, with the fields by which its reader selects
+// tickets.
+func (s *Service) emitAbout(ctx context.Context, tx Tx, t *Ticket, id, name string, data any) error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err
+	}
+	fields["ticket_id"] = t.ID
+	for name, value := range map[string]string{"project": t.Project, "session": t.Session, "parent_id": t.ParentID} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+	return s.emitAs(ctx, tx, id, name, fields)
 }
 
 func (s *Service) emitAs(ctx context.Context, tx Tx, id, name string, data any) error {

@@ -148,7 +148,7 @@ func (s *Service) Heartbeat(ctx context.Context, tx Tx, id string, token uint64,
 			return View{}, bad("phase", "has %d bytes, at most %d", len(phase), maxCategory)
 		}
 		t.Phase, t.UpdatedAt = phase, s.Now()
-		if err := s.emitAs(ctx, tx, fmt.Sprintf("%s:%s:%d:%d", ProgressEvent, t.ID, token, s.Now().UnixMilli()), ProgressEvent, map[string]any{"ticket_id": t.ID, "phase": phase, "agent_id": t.Lease.Holder}); err != nil {
+		if err := s.emitAbout(ctx, tx, t, fmt.Sprintf("%s:%s:%d:%d", ProgressEvent, t.ID, token, s.Now().UnixMilli()), ProgressEvent, map[string]any{"phase": phase, "agent_id": t.Lease.Holder}); err != nil {
 			return View{}, err
 		}
 	}

@@ -79,7 +79,10 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 				s.opt.Observer.Recovered()
 			}
 		}
-		return s.changed(ctx, tx, t, actor, from, details)
+		if err := s.changed(ctx, tx, t, actor, from, details); err != nil || r.PullRequest == nil {
+			return err
+		}
+		return s.emit(ctx, tx, t, PullEvent, map[string]any{"pull_request": r.PullRequest, "branch_name": t.BranchName})
 	})
 	return s.view(t, err)
 }

@@ -120,6 +120,11 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	if err := s.announce(ctx, tx, t, map[string]any{"created": true}); err != nil {
 		return v, false, err
 	}
+	if t.Session != "" {
+		if err := s.emit(ctx, tx, t, FiledEvent, map[string]any{"tickets": []string{t.ID}, "title": t.Title}); err != nil {
+			return v, false, err
+		}
+	}
 	if err := count(ctx, tx, "", t.State); err != nil {
 		return v, false, err
 	}
