@@ -46,7 +46,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),
-		ticket.Commands(h.tickets),
+		ticket.Commands(h.tickets, h.learner),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

@@ -18,7 +18,7 @@ func (h *Host) openTickets() *ticket.Service {
 	}
 	return ticket.New(ticket.Options{
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
-		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets,
+		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 	})
 }
 
