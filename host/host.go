@@ -28,6 +28,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
+	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -56,6 +57,7 @@ type Host struct {
 	rt       *runtime.Runtime
 	tickets  *ticket.Service
 	learner  *learning.Learner
+	verify   *verify.Tickets
 	logs     *runLogs
 	warned   sync.Map // names of secrets of triggers, and what was logged of them
 }
@@ -185,6 +187,7 @@ func (h *Host) open(ctx context.Context) error {
 	}
 	h.learner = learning.New(learning.Options{Trials: h.settings.Tickets.Trials})
 	h.tickets = h.openTickets()
+	h.verify = h.openVerifier()
 	h.registry, err = h.openRegistry()
 	return err
 }

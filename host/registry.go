@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/command/ticket"
+	"github.com/sentinel-runtime/sentinel/host/command/verify"
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -47,6 +48,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
+		verify.Commands(h.verify),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

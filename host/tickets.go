@@ -3,8 +3,13 @@ package host
 import (
 	"cmp"
 	"context"
+	"os/exec"
+	"path/filepath"
+	"sync"
 
+	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 )
@@ -17,6 +22,7 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
+		CheckCriteria: verify.Check, Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 	})
@@ -25,7 +31,39 @@ func (h *Host) openTickets() *ticket.Service {
 // RunTickets ends claims of tickets that expire, and delays of their retries, until ctx
 // ends. Without it they end with the next claim.
 func (h *Host) RunTickets(ctx context.Context) {
-	h.tickets.Run(ctx, func(ctx context.Context, fn func(ticket.Tx) error) error {
-		return h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error { return fn(tx) })
-	})
+	var work sync.WaitGroup
+	work.Go(func() { h.verify.Recheck(ctx) })
+	h.tickets.Run(ctx, h.updateTickets)
+	work.Wait()
+}
+
+// updateTickets executes a transaction on the documents.
+func (h *Host) updateTickets(ctx context.Context, fn func(ticket.Tx) error) error {
+	return h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error { return fn(tx) })
+}
+
+// openVerifier makes the verifier of tickets as it is configured.
+func (h *Host) openVerifier() *verify.Tickets {
+	c := h.settings.Verify
+	for _, name := range c.Env {
+		if value := h.opt.Getenv(name); value != "" {
+			if err := h.redactor.Register(value); err != nil {
+				h.opt.Logger.Warn("the value of a variable for checks cannot be hidden in what they write", "variable", name, "reason", err)
+			}
+		}
+	}
+	return &verify.Tickets{
+		Service: h.tickets, Update: h.updateTickets,
+		Verifier: verify.New(verify.Options{
+			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
+			Dir:     filepath.Join(h.state, "verify"), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts,
+			URL: c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
+		}),
+	}
+}
+
+// lookup returns a variable of the environment.
+func (h *Host) lookup(name string) (string, bool) {
+	value := h.opt.Getenv(name)
+	return value, value != ""
 }

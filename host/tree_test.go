@@ -119,6 +119,9 @@ var layers = []layer{
 	{"host/ticket", []string{"sentinels", "sdk/abi", "runtime", "runtime/retry"}, nil},                                                                                                        // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
+	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
+	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/command/verify", []string{"host/command", "host/ticket", "host/verify", "sdk/abi"}, nil},
 	{"host/validation", []string{"host/command", "sentinels", "sentinels/reference", "sdk/abi"}, nil}, // what definitions name is commands first
 	{"host/internal/atomicfile", nil, nil},
 	{"host/internal/termtext", nil, nil},
@@ -150,7 +153,7 @@ var layers = []layer{
 	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
 	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cli/help", []string{"host", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "sentinels", "sdk/abi"}, cobra},
-	{"host/cli/tickets", []string{"host/cli/app", "host/cli/output"}, cobra},
+	{"host/cli/tickets", []string{"host/internal/termtext", "host/cli/app", "host/cli/output"}, cobra},
 	{"host/cli/clitest", []string{"host/cli", "host/cli/app", "host/client", "sentinels", "sdk/abi"}, nil},
 	{"host/cli", []string{"host/ops/bench", "host/internal/procenv", "host/cli/*"}, []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 	{"host/cmd/**", []string{"host/cli", "runtime"}, nil},
@@ -160,14 +163,14 @@ var layers = []layer{
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
-	{"host/command/shell/supervise", nil, nil},                                                                                                                                          // what it imports is initialised before each command
+	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
 	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/rag", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
-	{"host/command/git", []string{"host/command", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/git", []string{"host/command", "host/internal/gitexec", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/livefeed", []string{"runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                  // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise

@@ -13,7 +13,7 @@ func refSchema(name string) map[string]any { return map[string]any{"$ref": "#/$d
 func stepsSchema() map[string]any { return refSchema("steps") }
 
 // referenceSchema accepts a string with a reference.
-var referenceSchema = map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`}
+var referenceSchema = refSchema("reference")
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
 // fields of the given step types and the options of the given kinds of triggers merged in,
@@ -25,11 +25,12 @@ func Schema(types *TypeSet, triggers []TriggerKind, commands map[string]json.Raw
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Sentinel definition"
 	defs := map[string]any{
-		"steps":   map[string]any{"type": "array", "items": refSchema("step")},
-		"loop":    format.loop.objectSchema(),
-		"input":   format.input.objectSchema(),
-		"onError": format.onError.objectSchema(),
-		"trigger": triggerSchema(triggers),
+		"reference": map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`},
+		"steps":     map[string]any{"type": "array", "items": refSchema("step")},
+		"loop":      format.loop.objectSchema(),
+		"input":     format.input.objectSchema(),
+		"onError":   format.onError.objectSchema(),
+		"trigger":   triggerSchema(triggers),
 	}
 	defs["step"] = stepSchema(types, defs)
 	root["$defs"] = defs
@@ -197,7 +198,8 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 	}
 	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type. Default: inferred from the other fields."}
 	s["unevaluatedProperties"] = false
-	var rules, before []any
+	var rules []any
+	var before []string // fields from which earlier types are inferred
 	for i := range types.specs {
 		spec := &types.specs[i]
 		own := typeSchema(spec, defs)
@@ -205,11 +207,11 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 		when := []any{map[string]any{"properties": map[string]any{"type": map[string]any{"const": spec.Type}}, "required": []string{"type"}}}
 		if len(infer) > 0 {
 			inferred := []any{map[string]any{"not": map[string]any{"required": []string{"type"}}}, anyRequired(infer...)}
-			for _, earlier := range before {
-				inferred = append(inferred, map[string]any{"not": earlier})
+			if len(before) > 0 {
+				inferred = append(inferred, map[string]any{"not": anyRequired(before...)})
 			}
 			when = append(when, map[string]any{"allOf": inferred})
-			before = append(before, anyRequired(infer...))
+			before = append(before, infer...)
 		}
 		rules = append(rules, map[string]any{"if": map[string]any{"anyOf": when}, "then": own})
 	}
@@ -256,7 +258,10 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 		properties[name] = m.field(f.marks[name], property)
 	}
 	for alias, name := range spec.Aliases {
-		properties[alias] = documented(properties[name], "Another name of "+name+".")
+		other := documented(properties[name], "").(map[string]any)
+		other["description"] = "Another name of " + name + "."
+		delete(other, "examples")
+		properties[alias] = other
 	}
 	out["properties"] = properties
 	var required []any

@@ -32,6 +32,8 @@ type ListenOptions struct {
 	// MaxConns bounds the connections open at once. At the limit a new
 	// connection replaces an idle one. Default [MaxConns].
 	MaxConns int
+	// Paths reports whether a path is answered here. Default all are.
+	Paths func(string) bool
 	// Grace is how long active requests may take when the server closes.
 	// Default 10 s.
 	Grace time.Duration
@@ -96,10 +98,14 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	}
 	base, cancel := context.WithCancel(context.Background())
 	s := &Server{api: a, opt: opt, l: l, tls: config != nil, cancel: cancel}
+	handler := a.Handler()
+	if opt.Paths != nil {
+		handler = a.only(opt.Paths, handler)
+	}
 	// No ReadTimeout and no WriteTimeout: they count from the headers on, and a
 	// command may take hours. Bodies and answers have deadlines of their own.
 	s.http = &http.Server{
-		Handler:           s.counted(a.Handler()),
+		Handler:           s.counted(handler),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,

@@ -18,6 +18,7 @@ type Config struct {
 	Logs      Logs      `json:"logs" doc:"what the host process says"`
 	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tickets   Tickets   `json:"tickets" doc:"how work on tickets is retried and accepted"`
+	Verify    Verify    `json:"verify" doc:"how acceptance criteria are checked"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
 	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
 
@@ -137,6 +138,18 @@ type Tickets struct {
 	Trials      bool     `json:"trials" doc:"proposed rules are in half of the prompts that they fit, to measure whether they help"`
 }
 
+// Verify settles how acceptance criteria are checked.
+type Verify struct {
+	Listen     string   `json:"listen" doc:"host:port of a server with the verifier alone, such as 127.0.0.1:8090; empty is none. serve.listen has it too"`
+	URL        string   `json:"url" doc:"where checks of type http_request go that have no service"`
+	Env        []string `json:"env" doc:"names of variables that checks get, and {{NAME}} reads"`
+	Read       []string `json:"read" doc:"folders outside of the checkout that commands of checks may read"`
+	Timeout    Duration `json:"timeout" doc:"of a check that names none"`
+	Attempts   int      `json:"attempts" doc:"verifications of a claim that may fail before a person decides"`
+	SSHKey     string   `json:"sshKey" doc:"file of the private key for repositories over ssh; default the variable GIT_SSH_KEY_PATH, else ssh's own"`
+	KnownHosts string   `json:"knownHosts" doc:"file of the keys of ssh hosts; default ssh's own"`
+}
+
 // Tracing settles OpenTelemetry.
 type Tracing struct {
 	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
@@ -152,6 +165,7 @@ func Default() Config {
 		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
 		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
 		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute)},
+		Verify:    Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -220,6 +221,20 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	if d := l.Tickets.ReviewDelay.Std(); d < 0 {
 		say("tickets.reviewDelay", "invalid duration %s: want at least 0", d)
+	}
+	if d := l.Verify.Timeout.Std(); d < time.Second || d > time.Hour {
+		say("verify.timeout", "invalid duration %s: want 1s to 1h", d)
+	}
+	if l.Verify.Attempts < 1 {
+		say("verify.attempts", "invalid number %d: want at least 1", l.Verify.Attempts)
+	}
+	for _, name := range l.Verify.Env {
+		if name == "" || strings.ContainsAny(name, "= \x00") {
+			say("verify.env", "invalid name %q", name)
+		}
+	}
+	if u, err := url.Parse(l.Verify.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		say("verify.url", "invalid URL: want http://HOST:PORT")
 	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")

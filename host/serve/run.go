@@ -15,6 +15,7 @@ import (
 // A Start is the result of the server's start, for [Options.Ready].
 type Start struct {
 	URL      string           // of the API, empty without a port
+	Verifier string           // URL of the server with the verifier alone, empty without one
 	PID      int              //
 	Unclean  bool             // the previous process crashed or was killed
 	Recovery runtime.Recovery // of the unfinished runs
@@ -50,8 +51,18 @@ func (s *Server) run(ctx context.Context) error {
 	var port *api.Server
 	if addr := s.host.Settings().Serve.Listen; addr != "" {
 		var err error
-		if port, err = s.listen(ctx, addr); err != nil {
+		if port, err = s.listen(ctx, addr, nil); err != nil {
 			return err
+		}
+	}
+	var verifier *api.Server
+	if addr := s.host.Settings().Verify.Listen; addr != "" {
+		var err error
+		if verifier, err = s.listen(ctx, addr, api.VerifierOnly); err != nil {
+			if port != nil {
+				err = errors.Join(err, port.Close())
+			}
+			return fmt.Errorf("verify.listen: %w", err)
 		}
 	}
 	// The context of what runs beside the engine; it ends after the drain.
@@ -74,6 +85,9 @@ func (s *Server) run(ctx context.Context) error {
 	if port != nil {
 		work.Go(func() { fail("listen", port.Run(beside)) })
 	}
+	if verifier != nil {
+		work.Go(func() { fail("listen for the verifier", verifier.Run(beside)) })
+	}
 	work.Go(func() { s.publishEvents(beside) })
 	work.Go(func() { s.retrySocket(beside) })
 	folder, unwatch := context.WithCancel(ctx)
@@ -88,6 +102,9 @@ func (s *Server) run(ctx context.Context) error {
 	work.Go(func() { s.host.RunTickets(beside) })
 	if port != nil {
 		start.URL = port.URL()
+	}
+	if verifier != nil {
+		start.Verifier = verifier.URL()
 	}
 	start.Took = time.Since(began)
 	s.state.up()
@@ -150,7 +167,7 @@ func (s *Server) drain() error {
 	return rt.Drain(ctx)
 }
 
-func (s *Server) listen(ctx context.Context, addr string) (*api.Server, error) {
+func (s *Server) listen(ctx context.Context, addr string, paths func(string) bool) (*api.Server, error) {
 	settings := s.host.Settings().Serve
-	return s.api.Listen(ctx, api.ListenOptions{Addr: addr, CertFile: settings.TLSCert, KeyFile: settings.TLSKey, TLSElsewhere: settings.TLSElsewhere})
+	return s.api.Listen(ctx, api.ListenOptions{Addr: addr, Paths: paths, CertFile: settings.TLSCert, KeyFile: settings.TLSKey, TLSElsewhere: settings.TLSElsewhere})
 }

@@ -1,12 +1,12 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -49,8 +49,11 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 			}
 		}
 		from := t.State
-		if r.BranchName != "" {
-			t.BranchName = r.BranchName
+		if r.BranchName != "" && t.VerifiedBranch != "" && r.BranchName != t.VerifiedBranch {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch_name", Message: fmt.Sprintf("ticket %s: branch %.100q was verified, not %.100q", t.ID, t.VerifiedBranch, r.BranchName)}
+		}
+		if branch := cmp.Or(r.BranchName, t.VerifiedBranch); branch != "" {
+			t.BranchName = branch
 		}
 		if r.PullRequest != nil {
 			t.PullRequest = r.PullRequest
@@ -162,33 +165,16 @@ func (s *Service) impact(ctx context.Context, tx Tx, t *Ticket) error {
 			if err := s.enter(other, NeedsReview); err != nil {
 				return err
 			}
+			select {
+			case s.affected <- struct{}{}:
+			default:
+			}
 			return s.changed(ctx, tx, other, systemActor, Done, map[string]any{"reason": "impact", "by": t.ID})
 		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// RecordVerification stores the result of a verification.
-func (s *Service) RecordVerification(ctx context.Context, tx Tx, id, status string, entry json.RawMessage) (View, error) {
-	category, ok := map[string]string{
-		Running: "verification_started", Passing: "verification_passed", Failing: "verification_failed", VerifyBlocked: "verification_error", ReviewNeeded: "verification_phase",
-	}[status]
-	if !ok {
-		return View{}, bad("verification_status", "%.40q: want running, passing, failing, blocked or needs_review", status)
-	}
-	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
-		t.VerificationStatus = status
-		if len(entry) > 0 {
-			t.log(entry)
-		}
-		if _, err := s.note(ctx, tx, t, systemActor, category, "", nil); err != nil {
-			return err
-		}
-		return s.announce(ctx, tx, t, map[string]any{"verification": status})
-	})
-	return s.view(t, err)
 }
 
 func (t *Ticket) log(entry json.RawMessage) {
@@ -202,23 +188,17 @@ func (s *Service) Escalate(ctx context.Context, tx Tx, id string, token uint64, 
 		reason = MaxVerified
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if t.State == Blocked && t.HoldCode == MaxVerified {
+			return nil // the verdict did it
+		}
 		if err := t.checkToken(token); err != nil {
 			return err
 		}
-		entry, err := json.Marshal(map[string]any{"timestamp": s.Now().Format(time.RFC3339Nano), "action": "escalated", "reason": "max_verification_attempts", "last_result": last})
-		if err != nil {
-			return err
-		}
 		from := t.State
-		t.log(entry)
-		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: reason, Result: last}); err != nil {
+		if err := s.wait(ctx, tx, t, MaxVerified, reason, last); err != nil {
 			return err
 		}
-		if err := s.enter(t, Blocked); err != nil {
-			return err
-		}
-		t.free()
-		t.VerificationStatus, t.HoldCode, t.HoldReason = Failing, MaxVerified, reason
+		t.VerificationStatus = Failing
 		return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": MaxVerified, "escalated": true})
 	})
 	return s.view(t, err)
@@ -240,8 +220,14 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 	if !ok {
 		return View{}, bad("action", "%.40q: want release, reject, accept or hold", d.Action)
 	}
+	if err := s.checkCriteria(d.Fields); err != nil {
+		return View{}, err
+	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		d.Fields.apply(t)
+		if d.Fields.AcceptanceCriteria != nil {
+			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
+		}
 		if err := s.checkLinks(ctx, tx, t); err != nil {
 			return err
 		}
@@ -261,11 +247,15 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	if from == to {
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s already", t.ID, t.State)}
 	}
+	code := t.HoldCode
 	if err := s.enter(t, to); err != nil {
 		return err
 	}
 	t.free()
 	details := map[string]any{"decided_by": actor}
+	if code == NeedsApproval && to == Ready {
+		t.CriteriaApproved, details["approved"] = true, true
+	}
 	switch to {
 	case Ready:
 		t.Retries, t.RetryAfter, t.Due = nil, nil, false
@@ -297,7 +287,7 @@ func (s *Service) Delete(ctx context.Context, tx Tx, id string) error {
 	if t.Lease != nil {
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s: %s has it", id, t.Lease.Holder), Hint: "cancel it, or wait until the claim ends"}
 	}
-	for collection, n := range map[string]int{Attempts: t.Attempts, Activities: t.Activities} {
+	for collection, n := range map[string]int{Attempts: t.Attempts, Activities: t.Activities, Verifications: t.Verifications} {
 		for i := range n {
 			if err := tx.Delete(ctx, collection, numbered(id, i+1), anyRevision); err != nil && abi.CodeOf(err) != abi.NotFound {
 				return err

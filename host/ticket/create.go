@@ -29,6 +29,7 @@ type Fields struct {
 	RepoURL            *string   `json:"repo_url,omitempty" jsonschema:"repository as a path, https or ssh URL; the served workspace's if not given"`
 	BranchName         *string   `json:"branch_name,omitempty" jsonschema:"branch with the work"`
 	BaseBranch         *string   `json:"base_branch,omitempty" jsonschema:"branch that the work begins from; the repository's default if not given"`
+	Person             bool      `json:"-"` // a person writes them, no agent
 	AcceptanceCriteria *Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what verification checks"`
 	DependsOn          *[]string `json:"depends_on,omitempty" jsonschema:"ids of tickets that must be done before"`
 	ParentID           *string   `json:"parent_id,omitempty" jsonschema:"id of the ticket that this one is part of"`
@@ -59,6 +60,10 @@ func (f Fields) apply(t *Ticket) {
 	}
 	if f.AcceptanceCriteria != nil {
 		t.AcceptanceCriteria = f.AcceptanceCriteria
+		t.CriteriaBy, t.CriteriaApproved = "", false
+		if !f.Person {
+			t.CriteriaBy = agentActor
+		}
 	}
 	t.DependsOn = slices.Compact(slices.Sorted(slices.Values(t.DependsOn)))
 	t.Title = strings.TrimSpace(t.Title)
@@ -71,6 +76,9 @@ var validID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // the same content finds the ticket, and one with other content is the error conflict.
 func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fields) (v View, created bool, err error) {
 	t := &Ticket{ID: id, Key: key, CreatedBy: actor, State: Ready, AssigneeType: "agent", RepoURL: s.opt.RepoURL, VerificationStatus: Pending, VerificationLog: []json.RawMessage{}, ImpactFlags: []Flag{}}
+	if err := s.checkCriteria(f); err != nil {
+		return v, false, err
+	}
 	f.apply(t)
 	if f.State != nil {
 		if t.State, err = ParseState(*f.State); err != nil {
@@ -101,6 +109,11 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	}
 	t.CreatedAt = s.Now()
 	t.UpdatedAt = t.CreatedAt
+	if t.State == Ready && s.unapproved(t) {
+		if err := s.wait(ctx, tx, t, NeedsApproval, approvalReason, nil); err != nil {
+			return v, false, err
+		}
+	}
 	if _, err := s.note(ctx, tx, t, cmp.Or(actor, systemActor), categoryState, "created", map[string]any{"to": t.State}); err != nil {
 		return v, false, err
 	}
@@ -186,11 +199,18 @@ func number(ctx context.Context, tx Tx, t *Ticket) error {
 // Update changes fields of a ticket, and its state if the machine allows it. Other
 // criteria have to be verified again.
 func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields) (View, error) {
+	if err := s.checkCriteria(f); err != nil {
+		return View{}, err
+	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		from := t.State
+		if err := t.guard(f); err != nil {
+			return err
+		}
+		before := verifiedInputs{t.RepoURL, t.BranchName}
 		f.apply(t)
-		if f.AcceptanceCriteria != nil {
-			t.VerificationStatus = Pending
+		if f.AcceptanceCriteria != nil || before != (verifiedInputs{t.RepoURL, t.BranchName}) {
+			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
 		}
 		if err := s.checkLinks(ctx, tx, t); err != nil {
 			return err
@@ -214,6 +234,43 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 	return s.view(t, err)
 }
 
+// verifiedInputs are the fields that a verification belongs to, besides the criteria.
+type verifiedInputs struct{ repo, branch string }
+
+const approvalReason = "approval: an agent wrote acceptance criteria that execute commands"
+
+// checkCriteria refuses criteria that cannot be verified.
+func (s *Service) checkCriteria(f Fields) error {
+	if f.AcceptanceCriteria == nil || s.opt.CheckCriteria == nil {
+		return nil
+	}
+	return s.opt.CheckCriteria(f.AcceptanceCriteria)
+}
+
+// unapproved reports whether the commands of a ticket's criteria need an approval.
+func (s *Service) unapproved(t *Ticket) bool {
+	return t.AcceptanceCriteria != nil && !t.approved() && s.opt.Executes(t.AcceptanceCriteria)
+}
+
+// guard refuses what would let an agent choose how its own work is judged.
+func (t *Ticket) guard(f Fields) error {
+	if f.Person {
+		return nil
+	}
+	refuse := func(field, what string) error {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("%s: an agent cannot change %s of ticket %s", field, what, t.ID), Hint: "a person can"}
+	}
+	switch {
+	case f.AcceptanceCriteria != nil && t.AcceptanceCriteria != nil && t.CriteriaBy != agentActor:
+		return refuse("acceptance_criteria", "the criteria that a person wrote")
+	case f.AcceptanceCriteria != nil && t.Lease != nil:
+		return refuse("acceptance_criteria", "the criteria of the claimed work")
+	case f.RepoURL != nil && *f.RepoURL != t.RepoURL:
+		return refuse("repo_url", "the repository")
+	}
+	return nil
+}
+
 // Depend adds and removes dependencies.
 func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remove []string) (View, error) {
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
@@ -234,11 +291,6 @@ func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remo
 func (s *Service) checkLinks(ctx context.Context, tx Tx, t *Ticket) error {
 	if err := t.check(); err != nil {
 		return err
-	}
-	if s.opt.CheckCriteria != nil && t.AcceptanceCriteria != nil {
-		if err := s.opt.CheckCriteria(t.AcceptanceCriteria); err != nil {
-			return err
-		}
 	}
 	if t.ParentID != "" {
 		if err := above(ctx, tx, "parent_id", t.ID, t.ParentID, func(p *Ticket) []string { return []string{p.ParentID} }); err != nil {

@@ -60,6 +60,13 @@ var (
 		return nil
 	})
 	byUpdate = indexed("updated", 1, func(t *Ticket) [][]any { return [][]any{{newestFirst(t.UpdatedAt)}} })
+	// byVerification has the tickets that are being verified, or have to be again.
+	byVerification = indexed("verification", 1, func(t *Ticket) [][]any {
+		if t.VerificationStatus == Running || t.VerificationStatus == ReviewNeeded && t.State == NeedsReview {
+			return [][]any{{t.VerificationStatus, t.UpdatedAt}}
+		}
+		return nil
+	})
 	byState  = indexed("state", 1, func(t *Ticket) [][]any { return [][]any{{string(t.State), newestFirst(t.UpdatedAt)}} })
 	byParent = indexed("parent", 1, func(t *Ticket) [][]any {
 		if t.ParentID == "" {
@@ -97,7 +104,7 @@ var (
 
 // Indexes returns what a host registers.
 func Indexes() []*runtime.DocumentIndex {
-	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byParent, byDependency, byFile, byKey, byWord}
+	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byVerification, byParent, byDependency, byFile, byKey, byWord}
 }
 
 // split returns the words of a text, in lower case.

@@ -33,6 +33,8 @@ type Options struct {
 	// ReviewDelay times the number of the rejection is the delay before the next
 	// attempt; default 5 s, negative for none.
 	ReviewDelay time.Duration
+	// Verifications is how many of one claim may fail before a person decides; default 3.
+	Verifications int
 	// Lease is how long a claim holds without a heartbeat; default 5 minutes.
 	Lease time.Duration
 	// RepoURL is the repository of tickets that name none.
@@ -43,7 +45,10 @@ type Options struct {
 	CheckCriteria func(*Criteria) error
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
-	Learn    func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
+	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
+	// Executes reports whether criteria execute commands, which need the approval of a
+	// person if an agent wrote them; default all criteria do.
+	Executes func(*Criteria) bool
 	Logger   *slog.Logger // of decisions; default discards
 	Observer Observer
 }
@@ -57,8 +62,9 @@ type Observer struct {
 
 // A Service changes tickets.
 type Service struct {
-	opt   Options
-	poked chan struct{}
+	opt      Options
+	poked    chan struct{}
+	affected chan struct{}
 }
 
 // New returns a Service.
@@ -75,13 +81,19 @@ func New(opt Options) *Service {
 	if opt.ReviewDelay == 0 {
 		opt.ReviewDelay = 5 * time.Second
 	}
+	if opt.Verifications == 0 {
+		opt.Verifications = 3
+	}
+	if opt.Executes == nil {
+		opt.Executes = func(*Criteria) bool { return true }
+	}
 	if opt.Lease == 0 {
 		opt.Lease = 5 * time.Minute
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{opt, make(chan struct{}, 1)}
+	return &Service{opt: opt, poked: make(chan struct{}, 1), affected: make(chan struct{}, 1)}
 }
 
 // Now returns the time by which the service decides, in UTC and whole milliseconds.

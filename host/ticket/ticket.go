@@ -40,7 +40,12 @@ type Ticket struct {
 
 	AcceptanceCriteria *Criteria         `json:"acceptance_criteria,omitempty"`
 	VerificationStatus string            `json:"verification_status"`
-	VerificationLog    []json.RawMessage `json:"verification_log"` // the newest 20 entries
+	VerificationLog    []json.RawMessage `json:"verification_log"`          // the newest 20 entries
+	VerifiedCommit     string            `json:"verified_commit,omitempty"` // that passed, and its branch
+	VerifiedBranch     string            `json:"verified_branch,omitempty"`
+	VerifyAttempts     int               `json:"verify_attempts,omitempty"` // verifications of this claim that failed
+	CriteriaBy         string            `json:"criteria_by,omitempty"`     // agent, if no person wrote the criteria
+	CriteriaApproved   bool              `json:"criteria_approved,omitempty"`
 	ImpactFlags        []Flag            `json:"impact_flags"`
 	Files              []File            `json:"files,omitempty"` // what its work changed
 
@@ -69,6 +74,8 @@ type Ticket struct {
 	Due        bool `json:"retry_due,omitempty"` // RetryAfter has passed
 	Attempts   int  `json:"attempts,omitempty"`
 	Activities int  `json:"activities,omitempty"`
+	// Verifications is how many there were.
+	Verifications int `json:"verifications,omitempty"`
 }
 
 // A Lease is a claim that has not ended.
@@ -90,7 +97,7 @@ type Criteria struct {
 
 // A Check is one criterion. What Verify holds depends on the type.
 type Check struct {
-	ID          string          `json:"id"`
+	ID          string          `json:"id,omitempty"`
 	Type        string          `json:"type"`
 	Description string          `json:"description,omitempty"`
 	Verify      json.RawMessage `json:"verify,omitempty"`

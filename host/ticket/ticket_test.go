@@ -62,6 +62,7 @@ func (d *desk) create(id string, f ticket.Fields) ticket.View {
 	if f.Title == nil {
 		f.Title = p("title of " + id)
 	}
+	f.Person = true
 	var v ticket.View
 	d.must(func(ctx context.Context, tx ticket.Tx) (err error) {
 		v, _, err = d.s.Create(ctx, tx, id, "", "user", f)
@@ -103,6 +104,15 @@ func (d *desk) fail(id string, f ticket.Failure) (out ticket.Outcome) {
 		return err
 	})
 	return out
+}
+
+// verdict executes a verification that ends with a status.
+func (d *desk) verdict(ctx context.Context, tx ticket.Tx, id, status string) error {
+	v, err := d.s.BeginVerification(ctx, tx, id, 0, "user")
+	if err == nil {
+		_, err = d.s.EndVerification(ctx, tx, id, "user", ticket.Verdict{Number: v.Number, Status: status, Commit: "c0ffee", Entry: json.RawMessage(`{"n":1}`)})
+	}
+	return err
 }
 
 func (d *desk) list(f ticket.Filter) (ids []string) {
@@ -457,8 +467,7 @@ func TestUnverifiedIsBlocked(t *testing.T) {
 		t.Errorf("complete without verification: %v", err)
 	}
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		_, err := d.s.RecordVerification(ctx, tx, "b", ticket.Passing, json.RawMessage(`{"n":1}`))
-		return err
+		return d.verdict(ctx, tx, "b", ticket.Passing)
 	})
 	d.must(complete)
 	v := d.get("b")

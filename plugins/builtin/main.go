@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
 	"github.com/sentinel-runtime/sentinel/plugins/set"
 	"github.com/sentinel-runtime/sentinel/plugins/shell"
+	"github.com/sentinel-runtime/sentinel/plugins/verify"
 	"github.com/sentinel-runtime/sentinel/plugins/wait"
 	"github.com/sentinel-runtime/sentinel/plugins/watch"
 	"github.com/sentinel-runtime/sentinel/sdk"
@@ -39,6 +40,7 @@ func plugin() sdk.Plugin {
 			shell.Step(),
 			wait.Step(),
 			set.Step(),
+			verify.Step(),
 		},
 		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},

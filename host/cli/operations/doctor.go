@@ -18,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/llm"
@@ -63,7 +64,7 @@ func (a verbs) doctorCommand() *cobra.Command {
 func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
-		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment,
+		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: probeConfinement,
 	}
 	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
 		opt.Trust = settled.Policy
@@ -95,6 +96,14 @@ func (a verbs) obeyed() []string {
 		_, err := os.Stat(path)
 		return err != nil
 	})
+}
+
+// probeConfinement reports what commands of acceptance criteria cannot be kept from.
+func probeConfinement(context.Context) (string, error) {
+	if missing := confine.Missing(); len(missing) > 0 {
+		return "", doctor.Minor(errors.New(strings.Join(missing, "; ")))
+	}
+	return "commands of acceptance criteria are confined", nil
 }
 
 // probeConfig reads the configuration as every verb does, so it finds what would

@@ -152,6 +152,9 @@ func (a verbs) notifyManager(log *slog.Logger, states ...string) {
 func (a verbs) serving(log *slog.Logger, start serve.Start) {
 	r := start.Recovery
 	log.Info("serving", "dir", a.Dir(), "url", start.URL, "definitions", start.Files, "problems", start.Problems, "took", start.Took.Round(time.Millisecond))
+	if start.Verifier != "" {
+		log.Info("verifying on a port of its own", "url", start.Verifier)
+	}
 	if start.Unclean {
 		log.Warn("the process before this one did not end by itself", "resumed", r.Resumed, "inDoubt", len(r.InDoubt), "quarantined", len(r.Quarantined))
 	} else if r.Resumed > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func Commands(a *app.App) []*cobra.Command {
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(v.create(), v.list(), v.show(), v.decide(), v.comment(), v.activity(), v.attempts(), v.context(), v.rules(), v.stats(), v.remove())
-	return app.InGroup(app.GroupRun, c)
+	return app.InGroup(app.GroupRun, c, v.verify())
 }
 
 // A ticket is what the verbs show of one.
@@ -104,7 +105,7 @@ func (a verbs) create() *cobra.Command {
 					params[name] = value
 				}
 			}
-			raw, err := a.JSONFlag("--criteria", criteria)
+			raw, err := a.criteria(criteria)
 			if err != nil {
 				return err
 			}
@@ -134,6 +135,15 @@ func (a verbs) create() *cobra.Command {
 	f.StringVar(&id, "id", "", "id of the ticket (default: T-1, T-2 and so on)")
 	f.StringVar(&key, "key", "", "idempotency key: a repeated creation finds the ticket")
 	return c
+}
+
+// criteria reads the flag --criteria: an object with checks, or their list alone.
+func (a verbs) criteria(text string) (json.RawMessage, error) {
+	raw, err := a.JSONFlag("--criteria", text)
+	if err == nil && strings.HasPrefix(strings.TrimSpace(string(raw)), "[") {
+		return json.Marshal(map[string]json.RawMessage{"checks": raw})
+	}
+	return raw, err
 }
 
 func (a verbs) list() *cobra.Command {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 )
 
 // add stages files. It needs paths: staging everything must be said.
@@ -57,12 +59,12 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 	if err != nil {
 		return err
 	}
-	a, err := r.g.exec(ctx, r.dir, r.ssh, in.Message, append(identity, args...)...)
+	a, err := r.g.Exec(ctx, r.dir, r.ssh, in.Message, append(identity, args...)...)
 	if err != nil {
 		return err
 	}
-	if a.code != 0 {
-		return fatal(r.operation, a)
+	if a.Code != 0 {
+		return gitexec.Fatal(r.operation, a)
 	}
 	committed = true
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
@@ -72,7 +74,7 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 		return err
 	}
 	subject, _, _ := strings.Cut(strings.TrimSpace(in.Message), "\n")
-	out.Output = fmt.Sprintf("%.10s %s", out.Hash, clip(subject, 400))
+	out.Output = fmt.Sprintf("%.10s %s", out.Hash, gitexec.Clip(subject, 400))
 	return nil
 }
 
@@ -92,17 +94,17 @@ func (r *repository) anything(ctx context.Context, in request, head string) (boo
 	if err != nil {
 		return false, err
 	}
-	if a.code > 1 {
-		return false, fatal(r.operation, a)
+	if a.Code > 1 {
+		return false, gitexec.Fatal(r.operation, a)
 	}
-	return a.code == 1, nil
+	return a.Code == 1, nil
 }
 
 // identity gives git a name to commit under if the person has configured none;
 // Author in the result says which it was.
 func (r *repository) identity(ctx context.Context) ([]string, error) {
 	a, err := r.git(ctx, "var", "GIT_COMMITTER_IDENT")
-	if err != nil || a.code == 0 {
+	if err != nil || a.Code == 0 {
 		return nil, err
 	}
 	return []string{"-c", "user.name=sentinel", "-c", "user.email=sentinel@localhost"}, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -27,9 +28,9 @@ func Commands(opt Options) []command.Command {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
 	}
-	g := &runner{program: opt.Program, secrets: opt.SecretFiles}
-	if g.program == "" {
-		g.program = lookPath()
+	g := &runner{Runner: gitexec.Runner{Program: opt.Program}, secrets: opt.SecretFiles}
+	if g.Program == "" {
+		g.Program = gitexec.LookPath()
 	}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
@@ -111,7 +112,7 @@ type Commit struct {
 
 // run executes one operation.
 func (g *runner) run(ctx context.Context, call *command.Call, in request) (Result, error) {
-	if g.program == "" {
+	if g.Program == "" {
 		return Result{}, &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "git: not on this machine", Hint: "install git, in an absolute folder of PATH"}
 	}
 	if err := in.check(call.Workspace); err != nil {

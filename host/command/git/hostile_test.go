@@ -90,7 +90,7 @@ func TestHostileRepositoriesRunNothing(t *testing.T) {
 		"filter clean and smudge": attributes("* filter=evil\n", "filter.evil.clean", evil, "filter.evil.smudge", evil),
 		"filter process":          attributes("* filter=evil\n", "filter.evil.process", evil, "filter.evil.required", "true"),
 		"merge driver":            attributes("* merge=evil\n", "merge.evil.driver", evil),
-		"gpg":                     config("gpg.program", evil, "commit.gpgSign", "true", "user.signingKey", "x", "log.showSignature", "true", "push.gpgSign", "true"),
+		"gpg":                     config("gpg.Program", evil, "commit.gpgSign", "true", "user.signingKey", "x", "log.showSignature", "true", "push.gpgSign", "true"),
 		"ssh signing":             config("gpg.format", "ssh", "gpg.ssh.program", evil, "gpg.ssh.defaultKeyCommand", evil, "commit.gpgSign", "true"),
 		"alias":                   config("alias.status", "!"+evil, "alias.diff", "!"+evil, "alias.commit", "!"+evil),
 		"submodule update":        config("submodule.x.update", "!"+evil, "submodule.recurse", "true"),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 )
 
 // maxText bounds the text of one answer, as JSON, in bytes; sdk/ABI.md A8 has
@@ -181,12 +183,12 @@ func (r *repository) numstat(ctx context.Context, args ...string) (files []File,
 	switch {
 	case err != nil:
 		return nil, 0, 0, err
-	case a.code != 0:
-		return nil, 0, 0, fatal(r.operation, a)
-	case a.cut && r.hides != nil:
+	case a.Code != 0:
+		return nil, 0, 0, gitexec.Fatal(r.operation, a)
+	case a.Cut && r.hides != nil:
 		return nil, 0, 0, refuse("too many files changed to see which of them models may read", "name paths")
 	}
-	files, added, removed = readNumstat(a.out)
+	files, added, removed = readNumstat(a.Out)
 	return files, added, removed, nil
 }
 
@@ -259,7 +261,7 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 		if len(parts) != 4 {
 			continue
 		}
-		c := Commit{Hash: parts[0], Author: parts[1], Date: parts[2], Subject: clip(parts[3], 400)}
+		c := Commit{Hash: parts[0], Author: parts[1], Date: parts[2], Subject: gitexec.Clip(parts[3], 400)}
 		if size += 100 + 2*jsonSize(c.Author+c.Subject+c.Hash); size > most {
 			out.Truncated = true
 			break

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -102,8 +103,8 @@ func (r *repository) service(ctx context.Context, remote, kind string, push bool
 	if !here {
 		return "git-" + kind, nil
 	}
-	words := []string{"'" + strings.ReplaceAll(r.g.program, "'", `'\''`) + "'"}
-	for _, o := range overrides {
+	words := []string{"'" + strings.ReplaceAll(r.g.Program, "'", `'\''`) + "'"}
+	for _, o := range gitexec.Overrides {
 		words = append(words, "-c", "'"+o+"'")
 	}
 	return strings.Join(append(words, kind), " "), nil
@@ -133,13 +134,13 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 		return err
 	}
 	pushed := false
-	out.Pushed, out.ExitCode, out.Success = &pushed, a.code, a.code == 0
-	refused := strings.Contains(a.out, "\n!\t") || strings.HasPrefix(a.out, "!\t")
-	if a.code != 0 && !refused {
-		return fatal(r.operation, a)
+	out.Pushed, out.ExitCode, out.Success = &pushed, a.Code, a.Code == 0
+	refused := strings.Contains(a.Out, "\n!\t") || strings.HasPrefix(a.Out, "!\t")
+	if a.Code != 0 && !refused {
+		return gitexec.Fatal(r.operation, a)
 	}
-	pushed = a.code == 0 && !strings.Contains(a.out, "\n=\t")
-	out.Output, _ = fit(strings.TrimSpace(a.out+a.err), maxText)
+	pushed = a.Code == 0 && !strings.Contains(a.Out, "\n=\t")
+	out.Output, _ = fit(strings.TrimSpace(a.Out+a.Err), maxText)
 	return nil
 }
 
@@ -166,8 +167,8 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
-	if a.code != 0 {
-		return fatal(r.operation, a)
+	if a.Code != 0 {
+		return gitexec.Fatal(r.operation, a)
 	}
 	out.Remote, out.Branch, out.Hash = t.remote, t.branch, before
 	if r.operation == "fetch" {
@@ -179,16 +180,16 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
-	if a.code != 0 && !strings.Contains(strings.ToLower(a.err), "fast-forward") {
-		return fatal(r.operation, a)
+	if a.Code != 0 && !strings.Contains(strings.ToLower(a.Err), "fast-forward") {
+		return gitexec.Fatal(r.operation, a)
 	}
-	out.Success, out.ExitCode = a.code == 0, a.code
+	out.Success, out.ExitCode = a.Code == 0, a.Code
 	if _, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}
 	switch {
-	case a.code != 0:
-		out.Output = strings.TrimSpace(a.err)
+	case a.Code != 0:
+		out.Output = strings.TrimSpace(a.Err)
 	case out.Hash == before:
 		out.Output = "already up to date"
 	default:

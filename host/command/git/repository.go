@@ -6,9 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
+
+// runner starts git.
+type runner struct {
+	gitexec.Runner
+	secrets command.SecretFiles
+}
 
 // repository is the repository of one call, found safe to work on.
 type repository struct {
@@ -41,10 +49,10 @@ func (g *runner) open(ctx context.Context, workspace, operation string) (*reposi
 	if err != nil {
 		return nil, err
 	}
-	if a.code != 0 {
-		return nil, fatal(operation, a)
+	if a.Code != 0 {
+		return nil, gitexec.Fatal(operation, a)
 	}
-	r.top = filepath.FromSlash(strings.TrimRight(a.out, "\r\n"))
+	r.top = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
 	if real, err := filepath.EvalSymlinks(r.top); err == nil {
 		r.top = real
 	}
@@ -83,10 +91,10 @@ func (r *repository) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.code != 0 || a.cut {
-		return fatal(r.operation, a)
+	if a.Code != 0 || a.Cut {
+		return gitexec.Fatal(r.operation, a)
 	}
-	fields := strings.Split(a.out, "\x00")
+	fields := strings.Split(a.Out, "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		scope := fields[i]
 		key, value, _ := strings.Cut(fields[i+1], "\n")
@@ -103,8 +111,8 @@ func (r *repository) inspect(ctx context.Context) error {
 }
 
 // git runs git in the repository.
-func (r *repository) git(ctx context.Context, args ...string) (answer, error) {
-	return r.g.exec(ctx, r.dir, r.ssh, "", args...)
+func (r *repository) git(ctx context.Context, args ...string) (gitexec.Answer, error) {
+	return r.g.Exec(ctx, r.dir, r.ssh, "", args...)
 }
 
 // must runs git and makes an error of every exit code but 0.
@@ -113,19 +121,19 @@ func (r *repository) must(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if a.code != 0 {
-		return "", fatal(r.operation, a)
+	if a.Code != 0 {
+		return "", gitexec.Fatal(r.operation, a)
 	}
-	return a.out, nil
+	return a.Out, nil
 }
 
 // line runs git and returns its one line, "" if it says no.
 func (r *repository) line(ctx context.Context, args ...string) (string, error) {
 	a, err := r.git(ctx, args...)
-	if err != nil || a.code != 0 {
+	if err != nil || a.Code != 0 {
 		return "", err
 	}
-	return strings.TrimSpace(a.out), nil
+	return strings.TrimSpace(a.Out), nil
 }
 
 // head returns the current branch, "" if detached, and the commit, "" if there
@@ -138,11 +146,6 @@ func (r *repository) head(ctx context.Context) (branch, hash string, err error) 
 	return branch, hash, err
 }
 
-// literal makes a pathspec that matches one path: brackets and stars in it match
-// themselves. --literal-pathspecs would do the same for all, and leave no way to
-// exclude a path.
-const literal = ":(literal)"
-
 // pathspec appends paths after the mark that ends options; none means all of
 // the workspace.
 func pathspec(args, paths []string) []string {
@@ -151,7 +154,7 @@ func pathspec(args, paths []string) []string {
 		return append(args, ".")
 	}
 	for _, path := range paths {
-		args = append(args, literal+path)
+		args = append(args, gitexec.Literal+path)
 	}
 	return args
 }

@@ -16,7 +16,7 @@ import (
 // that say what to use instead.
 func Collections() map[string]string {
 	owned := map[string]string{}
-	for _, c := range []string{tickets.Collection, tickets.Attempts, tickets.Activities, tickets.Sequence, learning.Collection} {
+	for _, c := range []string{tickets.Collection, tickets.Attempts, tickets.Activities, tickets.Verifications, tickets.Sequence, learning.Collection} {
 		owned[c] = "use the commands ticket/*"
 	}
 	return owned
@@ -85,6 +85,9 @@ func actor(call *command.Call) string {
 	return string(call.By)
 }
 
+// person reports whether a person calls, and no step or model.
+func person(call *command.Call) bool { return call.By == command.ByUser }
+
 // people refuses a call of a model.
 func people(call *command.Call) error {
 	if call.By == command.ByModel {
@@ -122,6 +125,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 	if in.Title == nil {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
 	}
+	in.Person = person(call)
 	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, actor(call), in.Fields)
 	return out, err
 }
@@ -181,6 +185,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ti
 			return ticketOut{}, err
 		}
 	}
+	in.Person = person(call)
 	return answer(f.s.Update(ctx, tx, in.ID, actor(call), in.Fields))
 }
 
@@ -379,7 +384,7 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ti
 	if err != nil {
 		return ticketOut{}, err
 	}
-	in.State = nil // the action gives it
+	in.State, in.Person = nil, person(call) // the action gives the state
 	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields}))
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// person refuses every caller but a person.
-func person(call *command.Call) error {
+// personOnly refuses every caller but a person.
+func personOnly(call *command.Call) error {
 	if err := people(call); err != nil {
 		return err
 	}
-	if call.By != command.ByUser {
+	if !person(call) {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": only a person decides about rules"}
 	}
 	return nil
@@ -75,7 +75,7 @@ func (f family) addRule(ctx context.Context, call *command.Call, in addRuleIn) (
 	source := learning.Source{Kind: learning.Agent, By: actor(call), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
 	if call.By == command.ByModel {
 		source.Kind = learning.Model
-	} else if person(call) == nil {
+	} else if personOnly(call) == nil {
 		source.Kind = learning.Person
 	}
 	var evidence []string
@@ -97,7 +97,7 @@ type decideRuleIn struct {
 func (f family) decideRule(ctx context.Context, call *command.Call, in decideRuleIn) (ruleOut, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = person(call)
+		err = personOnly(call)
 	}
 	if err != nil {
 		return ruleOut{}, err

@@ -20,6 +20,8 @@ const (
 	maxItem   = 4 << 10 // bytes of one item of feedback, error or output
 	maxItems  = 100     // of the feedback of one attempt
 	maxDepend = 20
+
+	maxVerified = 5 // verifications that are looked at
 )
 
 // A Context is what an attempt at a ticket needs to know. Its texts are those of the
@@ -123,7 +125,7 @@ func (l *Learner) Context(ctx context.Context, tx ticket.Tx, s *ticket.Service, 
 		}
 	}
 	c := Context{
-		TicketID: id, Attempt: t.Attempts + 1, Feedback: reviews(t, attempts), Failures: failed(attempts), Verification: []FailedCheck{},
+		TicketID: id, Attempt: t.Attempts + 1, Feedback: reviews(t, attempts), Failures: failed(attempts),
 		Dependencies: []Dependency{}, Rules: []Offered{}, Patterns: []Offered{},
 		Ticket: Subject{t.Title, t.Description, t.State, t.Labels, t.Project, t.RepoURL, t.BranchName, t.BaseBranch, t.AcceptanceCriteria, t.VerificationStatus},
 	}
@@ -135,12 +137,8 @@ func (l *Learner) Context(ctx context.Context, tx ticket.Tx, s *ticket.Service, 
 			c.Rules = append(c.Rules, o)
 		}
 	}
-	if last := lastVerification(t, false); last != nil {
-		for _, check := range last.Checks {
-			if check.Status == "failed" {
-				c.Verification = append(c.Verification, FailedCheck{check.ID, check.Type, cut(check.Message, maxItem), tail(check.Output, maxItem)})
-			}
-		}
+	if c.Verification, err = failedLast(ctx, tx, s, t); err != nil {
+		return Context{}, err
 	}
 	for _, id := range t.DependsOn[:min(len(t.DependsOn), maxDepend)] {
 		d, err := dependency(ctx, tx, s, id)
@@ -200,6 +198,34 @@ func failed(attempts []ticket.Attempt) []FailedAttempt {
 		list = append(list, f)
 	}
 	return list
+}
+
+// failedLast returns the failed checks of the newest verification that came to a verdict.
+func failedLast(ctx context.Context, tx ticket.Tx, s *ticket.Service, t *ticket.Ticket) ([]FailedCheck, error) {
+	list := []FailedCheck{}
+	history, _, err := s.VerificationHistory(ctx, tx, t.ID, maxVerified, 0)
+	for _, raw := range history {
+		var v struct {
+			Status string `json:"verification_status"`
+			Checks []struct {
+				FailedCheck
+				Status string `json:"status"`
+			} `json:"checks"`
+		}
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return list, fmt.Errorf("read verification of %s: %w", t.ID, err)
+		}
+		if v.Status != ticket.Failing && v.Status != ticket.Passing {
+			continue
+		}
+		for _, c := range v.Checks {
+			if c.Status == "failed" {
+				list = append(list, FailedCheck{c.ID, c.Type, cut(c.Message, maxItem), tail(c.Output, maxItem)})
+			}
+		}
+		break
+	}
+	return list, err
 }
 
 func dependency(ctx context.Context, tx ticket.Tx, s *ticket.Service, id string) (Dependency, error) {

@@ -211,6 +211,12 @@ func TestVerdicts(t *testing.T) {
 				return err
 			})
 		}, numbers{1, 0, 1}},
+		"verified too often": {func(d *desk, _ uint64) {
+			for range 3 {
+				d.verified("a", ticket.Failing, "", [5]string{"a", "t", "failed", "m", ""})
+			}
+		}, numbers{1, 0, 1}},
+		"waits for an approval": {func(d *desk, _ uint64) { d.verified("a", ticket.VerifyBlocked, ticket.NeedsApproval) }, numbers{}},
 		"network": {func(d *desk, token uint64) {
 			d.must(func(ctx context.Context, tx ticket.Tx) error {
 				_, err := d.s.RetryOrFail(ctx, tx, "a", ticket.Failure{Token: token, Error: "x", Category: retry.API})

@@ -55,7 +55,9 @@ func (l *Learner) settle(ctx context.Context, tx ticket.Tx, t *ticket.Ticket, en
 		verdict = 1
 	case ended != nil && ended.Outcome == "rejected":
 		verdict = -1
-	case own && slices.Contains([]string{"retried", string(ticket.OnHold), string(ticket.Blocked), string(ticket.Cancelled)}, ended.Outcome):
+	case own && ended.Outcome == string(ticket.Blocked) && t.HoldCode == ticket.MaxVerified:
+		verdict = -1
+	case own && slices.Contains([]string{"retried", string(ticket.OnHold), string(ticket.Cancelled)}, ended.Outcome):
 		if ended.Strategy == nil || ended.Strategy.ErrorCategory != retry.API {
 			verdict = -1
 		}
@@ -105,37 +107,20 @@ func failures(a *ticket.Attempt) (found []failure) {
 	return normal(found)
 }
 
-// A verification is what is read of an entry of a ticket's verification log.
-type verification struct {
-	Status string `json:"verification_status"`
-	Checks []struct {
-		ID      string `json:"check_id"`
-		Type    string `json:"type"`
-		Status  string `json:"status"`
-		Message string `json:"message"`
-		Output  string `json:"output"`
-	} `json:"checks"`
-	Result *verification `json:"result"`
-	Last   *verification `json:"last_result"`
+// A check is a failed one of a ticket's verification log.
+type check struct {
+	ID      string `json:"check_id"`
+	Message string `json:"message"`
 }
 
-// lastVerification returns the newest verification of a ticket with checks, or with
-// failed ones only.
-func lastVerification(t *ticket.Ticket, failed bool) *verification {
-	for _, entry := range slices.Backward(t.VerificationLog) {
-		v := new(verification)
-		if json.Unmarshal(entry, v) != nil { // of another system
-			continue
+// lastFailed returns the checks that failed in the newest verification in which any did.
+func lastFailed(t *ticket.Ticket) []check {
+	for _, raw := range slices.Backward(t.VerificationLog) {
+		var entry struct {
+			Failed []check `json:"failed"`
 		}
-		for _, inner := range []*verification{v.Result, v.Last} {
-			if len(v.Checks) == 0 && inner != nil {
-				v = inner
-			}
-		}
-		for _, c := range v.Checks {
-			if !failed || c.Status == "failed" {
-				return v
-			}
+		if json.Unmarshal(raw, &entry) == nil && len(entry.Failed) > 0 {
+			return entry.Failed
 		}
 	}
 	return nil
@@ -143,14 +128,14 @@ func lastVerification(t *ticket.Ticket, failed bool) *verification {
 
 // failedChecks returns the failures of a ticket's newest verification that failed.
 func failedChecks(t *ticket.Ticket) (found []failure) {
-	v := lastVerification(t, true)
-	if v == nil {
-		return nil
-	}
-	for _, c := range v.Checks {
-		if c.Status == "failed" {
-			found = append(found, failure{string(retry.Verification), c.Type, c.Message, Verification})
+	types := map[string]string{}
+	if t.AcceptanceCriteria != nil {
+		for _, c := range t.AcceptanceCriteria.Checks {
+			types[c.ID] = c.Type
 		}
+	}
+	for _, c := range lastFailed(t) {
+		found = append(found, failure{string(retry.Verification), types[c.ID], c.Message, Verification})
 	}
 	return normal(found)
 }

@@ -98,7 +98,7 @@ func subjectOf(t *ticket.Ticket) subject {
 	if t.RejectionCount > 0 {
 		about.categories = append(about.categories, "review")
 	}
-	if lastVerification(t, true) != nil {
+	if lastFailed(t) != nil {
 		about.categories = append(about.categories, string(retry.Verification))
 	}
 	for _, f := range t.Files {

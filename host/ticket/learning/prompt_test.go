@@ -95,7 +95,7 @@ func TestHostileTexts(t *testing.T) {
 			Title: p("t" + short), Description: p(text), Labels: p([]string{short}), Project: p(short), BranchName: p(text), DependsOn: p([]string{"dep"}),
 			AcceptanceCriteria: &ticket.Criteria{Checks: []ticket.Check{{ID: text, Type: text, Description: text, Verify: json.RawMessage(quote(text))}}},
 		})
-		d.verified("a", ticket.Failing, map[string]any{"checks": []any{map[string]any{"check_id": text, "type": text, "status": "failed", "message": text, "output": text}}})
+		d.verified("a", ticket.Failing, "", [5]string{text, text, "failed", text, text})
 		d.failAs("a", text, retry.Logic)
 		d.reject("a", d.claim("a", ticket.Worker), text, text+"2")
 		d.create("b", ticket.Fields{Project: p(short)})
@@ -161,10 +161,10 @@ func TestPromptIsBounded(t *testing.T) {
 		depends = append(depends, id)
 	}
 	var checks []ticket.Check
-	var failed []any
+	var failed [][5]string
 	for i := range 40 {
 		checks = append(checks, ticket.Check{ID: fmt.Sprint("AC", i), Type: "file_exists", Description: long(2000)})
-		failed = append(failed, map[string]any{"check_id": fmt.Sprint("AC", i), "type": "t", "status": "failed", "message": long(500), "output": long(1000)})
+		failed = append(failed, [5]string{fmt.Sprint("AC", i), "t", "failed", long(500), long(1000)})
 	}
 	d.create("a", ticket.Fields{Description: p(long(60000)), AcceptanceCriteria: &ticket.Criteria{Checks: checks}})
 	for i := range 9 {
@@ -183,7 +183,7 @@ func TestPromptIsBounded(t *testing.T) {
 		d.failAs("a", long(9000), retry.Logic)
 		d.reject("a", d.claim("a", ticket.Worker), items...)
 	}
-	d.verified("a", ticket.Failing, map[string]any{"checks": failed})
+	d.verified("a", ticket.Failing, "", failed...)
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
 		_, err := d.s.Depend(ctx, tx, "a", "user", depends, nil)
 		return err

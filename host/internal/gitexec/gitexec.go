@@ -1,4 +1,10 @@
-package git
+// Package gitexec runs git without letting a repository name programs to run.
+//
+// Git runs programs that the configuration of a repository names: hooks, filters,
+// pagers, helpers. The overrides of [Runner.Exec] take those away that a setting can
+// take away; a caller that works in a repository of another user looks for the rest.
+// Of the environment of the host git gets only what is listed.
+package gitexec
 
 import (
 	"bytes"
@@ -11,24 +17,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
+
+// Literal makes a pathspec that matches one path: brackets and stars in it match
+// themselves. --literal-pathspecs would do the same for all, and leave no way to
+// exclude a path.
+const Literal = ":(literal)"
 
 const (
 	maxOut = 4 << 20  // bytes of output that are read; the rest is thrown away
 	maxErr = 32 << 10 // the same of messages
 )
 
-// runner starts git.
-type runner struct {
-	program string
-	secrets command.SecretFiles
+// A Runner starts git. It may be used by several goroutines.
+type Runner struct {
+	Program string // path of git; see [LookPath]
 }
 
-// lookPath finds git in the absolute folders of PATH, so that no file of a
+// LookPath finds git in the absolute folders of PATH, so that no file of a
 // workspace is taken for it.
-func lookPath() string {
+func LookPath() string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
@@ -40,9 +49,9 @@ func lookPath() string {
 	return ""
 }
 
-// overrides are settings that a repository must not have its say about: what
+// Overrides are settings that a repository must not have its say about: what
 // names a program is emptied, what weakens a check is set.
-var overrides = []string{
+var Overrides = []string{
 	"core.hooksPath=" + os.DevNull, "core.fsmonitor=false", "core.pager=cat", "core.editor=false", "sequence.editor=false", "core.askPass=",
 	"core.alternateRefsCommand=true", "core.protectNTFS=true", "core.protectHFS=true", "core.quotePath=false",
 	"commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false", "log.showSignature=false", "merge.verifySignatures=false",
@@ -87,33 +96,33 @@ func environment(sshCommand string) []string {
 	return env
 }
 
-// answer is what one git gave.
-type answer struct {
-	out, err string
-	code     int
-	cut      bool // out is not whole
+// An Answer is what one git gave.
+type Answer struct {
+	Out, Err string
+	Code     int
+	Cut      bool // Out is not whole
 }
 
-// exec runs git in dir. A nonzero exit code is not an error; a git that did not exit by itself is.
-func (g *runner) exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (answer, error) {
+// Exec runs git in dir, with sshCommand instead of ssh if it is not empty. A nonzero exit code is not an error; a git that did not exit by itself is.
+func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (Answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
-	for _, o := range overrides {
+	for _, o := range Overrides {
 		full = append(full, "-c", o)
 	}
-	cmd := exec.CommandContext(ctx, g.program, append(full, args...)...)
+	cmd := exec.CommandContext(ctx, g.Program, append(full, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(sshCommand), strings.NewReader(stdin)
 	out, messages := &capped{max: maxOut}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second
 	ownGroup(cmd)
 	err := cmd.Run()
-	a := answer{out: out.String(), err: messages.String(), cut: out.over}
+	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return a, fmt.Errorf("git %s: %w", args[0], ctx.Err())
 	case errors.As(err, &exit):
-		a.code = exit.ExitCode()
+		a.Code = exit.ExitCode()
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return a, fmt.Errorf("git %s: %w", args[0], err)
 	}
@@ -138,14 +147,14 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fatal gives the error of a git that could not do its work.
-func fatal(operation string, a answer) error {
-	text := strings.TrimSpace(a.err)
+// Fatal gives the error of a git that could not do its work.
+func Fatal(operation string, a Answer) error {
+	text := strings.TrimSpace(a.Err)
 	if text == "" {
-		text = strings.TrimSpace(a.out)
+		text = strings.TrimSpace(a.Out)
 	}
-	text = strings.ReplaceAll(text, literal, "") // the caller gave a path
-	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.code, clip(text, 2<<10))}
+	text = strings.ReplaceAll(text, Literal, "") // the caller gave a path
+	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.Code, Clip(text, 2<<10))}
 	lower := strings.ToLower(text)
 	for _, c := range causes {
 		if strings.Contains(lower, c.text) {
@@ -191,8 +200,8 @@ var causes = []struct {
 	{"pathspec", abi.NotFound, ""},
 }
 
-// clip cuts text to size bytes at a character.
-func clip(text string, size int) string {
+// Clip cuts text to size bytes at a character.
+func Clip(text string, size int) string {
 	if len(text) <= size {
 		return text
 	}

@@ -1,0 +1,280 @@
+package ticket
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Verifications is the collection of the results of verifications, ID/NUMBER:
+// append-only.
+const Verifications = "ticket-verifications"
+
+// Codes of tickets that wait for a decision about their verification.
+const (
+	NeedsApproval     = "approval"                 // their checks execute commands that no person has approved
+	NeedsPerson       = "manual"                   // a check is for a person
+	VerifyUnavailable = "verification_unavailable" // faults of the infrastructure did not end
+)
+
+// causeVerify begins the names of the causes that count verifications which the
+// infrastructure prevented. They use no attempt of the ticket.
+const causeVerify = "verify:"
+
+// A Verdict is how a verification ended.
+type Verdict struct {
+	Number     int    // of the verification
+	Status     string // Passing, Failing or VerifyBlocked
+	Reason     string // why it is blocked: infrastructure, manual, approval or another
+	Message    string // the same for people
+	BranchName string
+	Commit     string
+	Entry      json.RawMessage                         // what the ticket's log keeps
+	Result     func(Progress) (json.RawMessage, error) // what the history keeps
+}
+
+// A Progress is what follows from a verdict.
+type Progress struct {
+	Attempt   int        // verdicts of this claim
+	Max       int        // those after which a person decides
+	Escalated bool       // the ticket is blocked
+	Retry     *Strategy  // after a fault of the infrastructure
+	After     *time.Time // when to verify again
+}
+
+// A Verification is what a verifier needs to know of a ticket.
+type Verification struct {
+	Ticket   Ticket
+	Number   int
+	Approved bool // its commands may be executed
+}
+
+// BeginVerification says that a verification begins. From then on the ticket is not
+// passing until the verification has passed. A token other than 0 is that of the claim.
+func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token uint64, actor string) (Verification, error) {
+	var out Verification
+	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if err := t.checkToken(token); err != nil {
+			return err
+		}
+		if t.State == Cancelled || t.State == Draft {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s: there is nothing to verify", t.ID, t.State)}
+		}
+		t.Verifications++
+		t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Running, "", ""
+		out = Verification{*t, t.Verifications, t.approved()}
+		if _, err := s.note(ctx, tx, t, actor, "verification_started", fmt.Sprintf("verification %d", t.Verifications), nil); err != nil {
+			return err
+		}
+		return s.announce(ctx, tx, t, nil)
+	})
+	return out, err
+}
+
+// approved reports whether a person has written or approved the criteria.
+func (t *Ticket) approved() bool { return t.CriteriaBy != agentActor || t.CriteriaApproved }
+
+// agentActor is the kind of author whose commands need the approval of a person.
+const agentActor = "agent"
+
+// EndVerification records a verdict. It is the error conflict if another verification
+// has begun meanwhile, or the criteria were changed.
+func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, v Verdict) (Progress, error) {
+	p := Progress{Max: s.opt.Verifications}
+	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if t.VerificationStatus != Running || t.Verifications != v.Number {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verification_status", Message: fmt.Sprintf("ticket %s: verification %d no longer counts: the ticket has changed, or was verified again", t.ID, v.Number), Hint: "verify again"}
+		}
+		from := t.State
+		category := "verification_failed"
+		t.VerificationStatus = v.Status
+		hold, reason := "", v.Message
+		switch v.Status {
+		case Passing:
+			category = "verification_passed"
+			t.VerifiedCommit, t.VerifiedBranch = v.Commit, v.BranchName
+			s.verified(t)
+			if t.State == NeedsReview {
+				t.ImpactFlags = []Flag{}
+				if err := s.enter(t, Done); err != nil {
+					return err
+				}
+			}
+		case Failing:
+			s.verified(t)
+			if t.Lease != nil {
+				t.VerifyAttempts++
+				p.Attempt = t.VerifyAttempts
+				s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, p.Attempt, p.Max))
+				if p.Attempt >= p.Max {
+					hold, reason = MaxVerified, fmt.Sprintf("verification failed %d times: %s", p.Attempt, v.Message)
+				}
+			}
+		default:
+			category = "verification_error"
+			var err error
+			if hold, err = s.prevented(t, v, &p); err != nil {
+				return err
+			}
+		}
+		t.log(v.Entry)
+		if _, err := s.note(ctx, tx, t, actor, category, v.Message, map[string]any{"verification": v.Number, "status": v.Status, "commit": v.Commit}); err != nil {
+			return err
+		}
+		if hold != "" && t.State != NeedsReview {
+			p.Escalated = true
+			if err := s.wait(ctx, tx, t, hold, reason, v.Entry); err != nil {
+				return err
+			}
+		}
+		if err := s.keepResult(ctx, tx, t, v, p); err != nil {
+			return err
+		}
+		if from != t.State {
+			return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": hold, "verification": v.Status})
+		}
+		return s.announce(ctx, tx, t, map[string]any{"verification": v.Status})
+	})
+	return p, err
+}
+
+// verified forgets the faults of the infrastructure: there was a verdict.
+func (s *Service) verified(t *Ticket) {
+	maps.DeleteFunc(t.Retries, func(cause string, _ int) bool { return strings.HasPrefix(cause, causeVerify) })
+}
+
+// prevented decides about a verification without a verdict, and returns the code with
+// which the ticket waits for a person, if it does.
+func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
+	switch v.Reason {
+	case NeedsApproval, NeedsPerson:
+		return v.Reason, nil
+	case "infrastructure":
+	default:
+		return "", nil
+	}
+	c := retry.ClassifyMessage(v.Message)
+	if s.opt.Profile.Strategy(c).MaxRetries == 0 { // the text of a fault may look like one of the work
+		c = retry.Classification{Category: retry.Timeout, Subcategory: "general", Confidence: c.Confidence}
+	}
+	cause := causeVerify + string(c.Category)
+	d := s.opt.Profile.Decide(c, t.Retries[cause], sentinels.RetryPolicy{}, 0)
+	p.Retry = s.strategy(c, d)
+	if !d.Retry {
+		return VerifyUnavailable, nil
+	}
+	if t.Retries == nil {
+		t.Retries = map[string]int{}
+	}
+	t.Retries[cause]++
+	at := s.Now().Add(d.Delay)
+	p.After = &at
+	return "", nil
+}
+
+// wait blocks a ticket until a person decides. Its claim ends.
+func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason string, last json.RawMessage) error {
+	if code == MaxVerified {
+		entry, err := json.Marshal(map[string]any{"timestamp": s.Now().Format(time.RFC3339Nano), "action": "escalated", "reason": "max_verification_attempts", "last_result": last})
+		if err != nil {
+			return err
+		}
+		t.log(entry)
+	}
+	if t.Lease != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: cut(reason, maxError), Result: last}); err != nil {
+			return err
+		}
+	}
+	if err := s.enter(t, Blocked); err != nil {
+		return err
+	}
+	t.free()
+	t.HoldCode, t.HoldReason = code, cut(reason, maxError)
+	return nil
+}
+
+func (s *Service) keepResult(ctx context.Context, tx Tx, t *Ticket, v Verdict, p Progress) error {
+	if v.Result == nil {
+		return nil
+	}
+	data, err := v.Result(p)
+	if err == nil {
+		_, err = tx.Put(ctx, Verifications, numbered(t.ID, v.Number), data, 0)
+	}
+	return err
+}
+
+// AbandonVerification says that a verification ended without a result, since it was
+// cancelled.
+func (s *Service) AbandonVerification(ctx context.Context, tx Tx, id, actor string, number int) error {
+	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if t.VerificationStatus != Running || t.Verifications != number {
+			return nil
+		}
+		return s.abandon(ctx, tx, t, actor)
+	})
+	return err
+}
+
+func (s *Service) abandon(ctx context.Context, tx Tx, t *Ticket, actor string) error {
+	t.VerificationStatus = Pending
+	_, err := s.note(ctx, tx, t, actor, "verification_error", "interrupted: it gave no result", nil)
+	return err
+}
+
+// RecoverVerifications abandons the verifications that a process left behind.
+func (s *Service) RecoverVerifications(ctx context.Context, tx Tx) error {
+	ids, err := linked(ctx, tx, byVerification, Running)
+	for _, id := range ids {
+		if err == nil {
+			_, err = s.change(ctx, tx, id, func(t *Ticket) error { return s.abandon(ctx, tx, t, systemActor) })
+		}
+	}
+	return err
+}
+
+// Affected returns a channel that gets a value when [Service.ToVerifyAgain] may have
+// another answer.
+func (s *Service) Affected() <-chan struct{} { return s.affected }
+
+// ToVerifyAgain returns a ticket that was done and is affected by a later change, or
+// nothing. The results of other tickets are in what is verified then.
+func (s *Service) ToVerifyAgain(ctx context.Context, tx Tx) (id string, err error) {
+	err = tx.ScanIndex(ctx, byVerification, runtime.DocumentRange{Equal: []any{ReviewNeeded}, Limit: 1}, func(_ string, d sentinels.Document) bool {
+		id = d.ID
+		return false
+	})
+	return id, err
+}
+
+// VerificationHistory returns the results of verifications, newest first.
+func (s *Service) VerificationHistory(ctx context.Context, tx Tx, id string, limit, offset int) (list []json.RawMessage, total int, err error) {
+	t, _, err := load(ctx, tx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if limit <= 0 || limit > maxPage {
+		limit = defaultPage
+	}
+	list = []json.RawMessage{}
+	for n := t.Verifications - offset; n > 0 && len(list) < limit; n-- {
+		doc, err := tx.Get(ctx, Verifications, numbered(id, n))
+		if abi.CodeOf(err) == abi.NotFound {
+			continue // it runs, or was interrupted
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, doc.Data)
+	}
+	return list, t.Verifications, nil
+}

@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// maxFile is the most that is read of one file, in bytes.
+const maxFile = 32 << 20
+
+// readInside reads a file of the checkout. Symbolic links may not lead outside.
+func readInside(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a pipe would wait for a writer
+		return nil, errors.New("is not a regular file")
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("has %d bytes, and at most %d are read", info.Size(), maxFile)
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// unreadable says why a file could not be read.
+func unreadable(name string, err error) string {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "File not found: " + name
+	}
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return fmt.Sprintf("%s: %v", name, err)
+}
+
+func (c *fileCheck) run(root *os.Root) (status, message string) {
+	name := strings.TrimSuffix(c.Path, "/")
+	if len(c.Contains) == 0 {
+		if _, err := root.Stat(name); err != nil {
+			return Failed, unreadable(c.Path, err)
+		}
+		return Passed, "File exists: " + c.Path
+	}
+	text, err := readInside(root, name)
+	if err != nil {
+		return Failed, unreadable(c.Path, err)
+	}
+	for _, want := range c.Contains {
+		if !bytes.Contains(text, []byte(want)) {
+			return Failed, fmt.Sprintf("Missing pattern: %s", quote(want))
+		}
+	}
+	return Passed, "File exists: " + c.Path
+}
+
+func (c *patternCheck) run(root *os.Root) (status, message string) {
+	text, err := readInside(root, c.File)
+	if err != nil {
+		// A file that is not there has no match either, and a typing error in its
+		// name would pass then.
+		return Failed, unreadable(c.File, err)
+	}
+	place := c.expr.FindIndex(text)
+	want := c.ShouldMatch == nil || *c.ShouldMatch
+	switch {
+	case place == nil && want:
+		return Failed, fmt.Sprintf("Pattern not found in %s: %s", c.File, quote(c.Pattern))
+	case place == nil:
+		return Passed, fmt.Sprintf("Pattern is absent from %s: %s", c.File, quote(c.Pattern))
+	}
+	line := 1 + bytes.Count(text[:place[0]], []byte("\n"))
+	if want {
+		return Passed, fmt.Sprintf("Pattern found in %s:%d: %s", c.File, line, quote(c.Pattern))
+	}
+	return Failed, fmt.Sprintf("Pattern must not match, but does in %s:%d: %s", c.File, line, quote(c.Pattern))
+}
+
+// quote returns a text of an author for a message: cut, without control characters.
+func quote(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}

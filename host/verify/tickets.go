@@ -1,0 +1,239 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Tickets verifies the work of tickets and records the verdicts.
+type Tickets struct {
+	Verifier *Verifier
+	Service  *ticket.Service
+	Update   ticket.Update // executes a transaction on the documents
+
+	mu      sync.Mutex
+	running map[string]bool // by id of the ticket
+
+	recovered  sync.Once
+	recoverErr error
+}
+
+// A Request asks for a verification. Of a ticket, the criteria and the repository are
+// the ticket's: the agent that does the work does not choose how it is judged.
+type Request struct {
+	TicketID   string           `json:"ticket_id,omitempty" jsonschema:"ticket whose criteria are checked"`
+	BranchName string           `json:"branch_name,omitempty" jsonschema:"branch with the work; the ticket's if not given"`
+	RepoURL    string           `json:"repo_url,omitempty" jsonschema:"repository as a path, https or ssh URL; the ticket's if not given"`
+	Criteria   *ticket.Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what to check, without a ticket"`
+	ServiceURL string           `json:"service_url,omitempty" jsonschema:"where http_request checks without a service of their own go"`
+	Token      uint64           `json:"token,omitempty" jsonschema:"of the claim"`
+}
+
+// Verify executes a verification and records it. person says that a person asks, and
+// onCheck, which may be nil, is called after each check.
+func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person bool, onCheck func(CheckResult)) (Result, error) {
+	if in.ServiceURL != "" && !person {
+		return Result{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "service_url", Message: "service_url: only a person chooses where requests go", Hint: "give the checks a service, or use the setting verify.url"}
+	}
+	if in.TicketID == "" {
+		return t.alone(ctx, in, person, onCheck)
+	}
+	if in.Criteria != nil {
+		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "acceptance_criteria", Message: "acceptance_criteria: ticket " + in.TicketID + " has its own", Hint: "change them with ticket/update, or leave out ticket_id"}
+	}
+	if err := t.recover(ctx); err != nil {
+		return Result{}, err
+	}
+	if err := t.enter(in.TicketID); err != nil {
+		return Result{}, err
+	}
+	defer t.leave(in.TicketID)
+	var begun ticket.Verification
+	err := t.Update(ctx, func(tx ticket.Tx) (err error) {
+		begun, err = t.Service.BeginVerification(ctx, tx, in.TicketID, in.Token, actor)
+		return err
+	})
+	if err != nil {
+		return Result{}, failure(in.TicketID, err)
+	}
+	own := &begun.Ticket
+	job := Job{Criteria: own.AcceptanceCriteria, RepoURL: own.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: begun.Approved, OnCheck: onCheck}
+	if job.Branch == "" && own.State == ticket.NeedsReview {
+		job.Branch = own.BaseBranch // the work is there, with what was changed since
+	} else if job.Branch == "" {
+		job.Branch = own.BranchName
+	}
+	var r Result
+	if in.RepoURL != "" && own.RepoURL != "" && in.RepoURL != own.RepoURL && !person {
+		err = &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: the repository of ticket %s is %s", own.ID, own.RepoURL)}
+	} else {
+		if in.RepoURL != "" {
+			job.RepoURL = in.RepoURL
+		}
+		if job.Branch == "" && own.State != ticket.NeedsReview && len(criteria(own)) > 0 {
+			err = &abi.Error{Code: abi.BadFields, Permanent: true, Field: "branch_name", Message: "branch_name: ticket " + own.ID + " has no branch yet"}
+		} else {
+			r, err = t.Verifier.Run(ctx, job)
+		}
+	}
+	// What follows is recorded even when the caller has gone away.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err != nil {
+		if abandoned := t.Update(after, func(tx ticket.Tx) error {
+			return t.Service.AbandonVerification(after, tx, own.ID, actor, begun.Number)
+		}); abandoned != nil {
+			t.Verifier.opt.Logger.Warn("an interrupted verification cannot be recorded", "ticket", own.ID, "error", abandoned)
+		}
+		return Result{}, failure(in.TicketID, err)
+	}
+	r.TicketID, r.Number = own.ID, begun.Number
+	err = t.record(after, &r, actor)
+	return r, failure(in.TicketID, err)
+}
+
+func criteria(own *ticket.Ticket) []ticket.Check {
+	if own.AcceptanceCriteria == nil {
+		return nil
+	}
+	return own.AcceptanceCriteria.Checks
+}
+
+// record stores the verdict, and completes the result by what follows from it.
+func (t *Tickets) record(ctx context.Context, r *Result, actor string) error {
+	entry := map[string]any{
+		"timestamp": r.StartedAt.Format(time.RFC3339Nano), "action": "verified", "verification": r.Number, "verification_status": r.Status,
+		"summary": r.Summary, "branch_name": r.BranchName, "commit_sha": r.Commit,
+	}
+	verdict := ticket.Verdict{Number: r.Number, Status: r.Status, BranchName: r.BranchName, Commit: r.Commit, Message: fmt.Sprintf("%d of %d checks passed", r.Summary.Passed, r.Summary.Total)}
+	var failed []map[string]string
+	for _, c := range r.Checks {
+		if c.Status == Failed {
+			failed = append(failed, map[string]string{"check_id": c.ID, "message": c.Message})
+		}
+	}
+	if len(failed) > 0 {
+		entry["failed"] = failed
+		verdict.Message += fmt.Sprintf("; %s: %s", failed[0]["check_id"], failed[0]["message"])
+	}
+	if r.Blocked != nil {
+		entry["blocked"] = r.Blocked.Reason
+		verdict.Reason, verdict.Message = r.Blocked.Reason, r.Blocked.Message
+	}
+	var err error
+	if verdict.Entry, err = json.Marshal(entry); err != nil {
+		return err
+	}
+	verdict.Result = func(p ticket.Progress) (json.RawMessage, error) {
+		r.follow(p)
+		return json.Marshal(r)
+	}
+	return t.Update(ctx, func(tx ticket.Tx) error {
+		_, err := t.Service.EndVerification(ctx, tx, r.TicketID, actor, verdict)
+		return err
+	})
+}
+
+// follow completes the result by what was decided about the ticket.
+func (r *Result) follow(p ticket.Progress) {
+	r.Attempt, r.Escalated = p.Attempt, p.Escalated
+	if p.Attempt > 0 {
+		r.Max = p.Max
+	}
+	if r.Blocked != nil && p.Retry != nil {
+		r.Blocked.AttemptsRemaining = p.Retry.AttemptsRemaining
+		if p.After != nil {
+			r.Blocked.RetryAfter, r.Blocked.DelayMs = p.After, p.Retry.NextDelayMs
+		}
+	}
+}
+
+// alone verifies without a ticket; nothing is recorded.
+func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck func(CheckResult)) (Result, error) {
+	if in.Criteria == nil || len(in.Criteria.Checks) == 0 {
+		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "ticket_id", Message: "ticket_id is missing", Hint: "or give acceptance_criteria with repo_url and branch_name"}
+	}
+	if err := Check(in.Criteria); err != nil {
+		return Result{}, err
+	}
+	return t.Verifier.Run(ctx, Job{Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: person, OnCheck: onCheck})
+}
+
+// Recheck verifies the tickets again that were done and that a later change affects,
+// until ctx ends: those that pass are done again, the others wait for a person.
+func (t *Tickets) Recheck(ctx context.Context) {
+	log := t.Verifier.opt.Logger
+	if err := t.recover(ctx); err != nil && ctx.Err() == nil {
+		log.Warn("verifications that an earlier process left behind cannot be cleaned up", "error", err)
+	}
+	for ctx.Err() == nil {
+		var id string
+		err := t.Update(ctx, func(tx ticket.Tx) (err error) {
+			id, err = t.Service.ToVerifyAgain(ctx, tx)
+			return err
+		})
+		if err == nil && id != "" {
+			if err = t.recheck(ctx, id); err == nil {
+				continue
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("a ticket cannot be verified again", "ticket", id, "error", err)
+		}
+		select {
+		case <-t.Service.Affected():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// recheck verifies one ticket until there is a verdict, or no further retry.
+func (t *Tickets) recheck(ctx context.Context, id string) error {
+	for {
+		r, err := t.Verify(ctx, Request{TicketID: id}, "system", false, nil)
+		if err != nil || r.Blocked == nil || r.Blocked.RetryAfter == nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(r.Blocked.DelayMs) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// recover cleans up after an earlier process, once. It is the only one that has the
+// store, so no other process is verifying.
+func (t *Tickets) recover(ctx context.Context) error {
+	t.recovered.Do(func() {
+		t.recoverErr = errors.Join(t.Verifier.Sweep(), t.Update(ctx, func(tx ticket.Tx) error { return t.Service.RecoverVerifications(ctx, tx) }))
+	})
+	return t.recoverErr
+}
+
+// enter refuses a second verification of a ticket at the same time.
+func (t *Tickets) enter(id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running[id] {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: "ticket " + id + " is being verified", Hint: "wait for it: verify/status shows the result"}
+	}
+	if t.running == nil {
+		t.running = map[string]bool{}
+	}
+	t.running[id] = true
+	return nil
+}
+
+func (t *Tickets) leave(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, id)
+}

@@ -1,0 +1,356 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options are what a Verifier needs. Dir is required.
+type Options struct {
+	Confine    confine.Runner // executes commands; required for checks that have some
+	Dir        string         // absolute folder of repositories and checkouts; made when needed
+	Git        string         // program; default the git on PATH
+	SSHKey     string         // file of the private key for ssh; default the user's own
+	KnownHosts string         // file of known keys of hosts; default the user's own
+	URL        string         // where http_request goes without a service; default http://localhost:3000
+	Env        []string       // variables of the host that checks get and {{NAME}} reads; default none
+	Read       []string       // folders outside of the checkout that commands may read
+	Timeout    time.Duration  // of a check that names none; default 5 minutes
+	Parallel   int            // verifications at one time; default 4
+	Getenv     func(string) (string, bool)
+	Hide       func(string) string // hides secrets in what is shown; default nothing is hidden
+	Now        func() time.Time
+	Logger     *slog.Logger
+}
+
+// maxOutput bounds what a result has of the output of one check, in bytes.
+const maxOutput = 16 << 10
+
+// A Verifier executes verifications. It may be used by several goroutines.
+type Verifier struct {
+	opt   Options
+	from  checkouts
+	slots chan struct{}
+}
+
+// New returns a Verifier.
+func New(opt Options) *Verifier {
+	if opt.Git == "" {
+		opt.Git = gitexec.LookPath()
+	}
+	if opt.URL == "" {
+		opt.URL = "http://localhost:3000"
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = 5 * time.Minute
+	}
+	if opt.Parallel == 0 {
+		opt.Parallel = 4
+	}
+	if opt.Getenv == nil {
+		opt.Getenv = os.LookupEnv
+	}
+	if opt.Hide == nil {
+		opt.Hide = func(text string) string { return text }
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
+		git: gitexec.Runner{Program: opt.Git}, dir: opt.Dir, key: opt.SSHKey, hosts: opt.KnownHosts,
+	}}
+}
+
+// Sweep removes what an earlier process left behind. No verification may be in progress.
+func (v *Verifier) Sweep() error { return v.from.sweep() }
+
+// A Job is one verification.
+type Job struct {
+	Criteria   *ticket.Criteria
+	RepoURL    string
+	Branch     string // "" is the default branch of the repository
+	ServiceURL string // where http_request goes without a service; default that of the verifier
+	Approved   bool   // the commands may be executed
+	// OnCheck is called after each check. Default none.
+	OnCheck func(CheckResult)
+}
+
+// Run executes a verification. Faults of repositories and checks are in the result; the
+// error is that of ctx alone.
+func (v *Verifier) Run(ctx context.Context, job Job) (Result, error) {
+	select {
+	case v.slots <- struct{}{}:
+		defer func() { <-v.slots }()
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+	started := v.opt.Now()
+	r := Result{RepoURL: job.RepoURL, BranchName: job.Branch, Checks: []CheckResult{}, StartedAt: started.UTC().Truncate(time.Millisecond)}
+	if job.Criteria == nil {
+		job.Criteria = new(ticket.Criteria)
+	}
+	err := v.run(ctx, job, &r)
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	if err != nil {
+		r.Blocked = blocked(err)
+		for _, c := range job.Criteria.Checks {
+			r.Checks = append(r.Checks, CheckResult{ID: c.ID, Type: c.Type, Status: Skipped, Reason: r.Blocked.Reason, Message: r.Blocked.Message})
+		}
+	}
+	r.conclude()
+	v.hide(&r)
+	r.DurationMs = v.opt.Now().Sub(started).Milliseconds()
+	return r, nil
+}
+
+// blocked says why a verification could not begin.
+func blocked(err error) *Blocked {
+	b := &Blocked{Reason: Infrastructure, Message: err.Error()}
+	known := abi.As(err)
+	if known == nil {
+		return b
+	}
+	b.Message = known.Message
+	if known.Hint != "" {
+		b.Message += " (" + known.Hint + ")"
+	}
+	switch known.Code {
+	case abi.NotFound:
+		b.Reason = NotFound
+	case abi.Denied, abi.BadFields, abi.Conflict:
+		b.Reason = Refused
+	}
+	return b
+}
+
+func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
+	if len(job.Criteria.Checks) == 0 {
+		return nil
+	}
+	repo, err := parseRepository(job.RepoURL)
+	if err != nil {
+		return err
+	}
+	if job.Branch != "" {
+		if err := checkBranch(job.Branch); err != nil {
+			return err
+		}
+	}
+	c, err := v.from.make(ctx, repo, job.Branch)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if problem := c.remove(); problem != nil {
+			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
+		}
+	}()
+	root, err := os.OpenRoot(c.tree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	r.Commit = c.commit
+	s := &session{v: v, job: job, checkout: c, root: root, env: v.environment(), read: append(c.borrowed(), v.opt.Read...)}
+	defer s.close()
+	for _, own := range job.Criteria.Checks {
+		began := v.opt.Now()
+		result := s.check(ctx, own)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		result.ID, result.DurationMs = own.ID, v.opt.Now().Sub(began).Milliseconds()
+		r.Checks = append(r.Checks, result)
+		if job.OnCheck != nil {
+			job.OnCheck(result)
+		}
+	}
+	r.Missing = s.missing
+	return nil
+}
+
+// environment returns the variables that checks get.
+func (v *Verifier) environment() environment {
+	env := environment{}
+	for _, name := range v.opt.Env {
+		if value, ok := v.opt.Getenv(name); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// hide takes secrets out of what is stored and shown.
+func (v *Verifier) hide(r *Result) {
+	for i := range r.Checks {
+		r.Checks[i].Message, r.Checks[i].Output = v.opt.Hide(r.Checks[i].Message), v.opt.Hide(r.Checks[i].Output)
+	}
+	for i := range r.Feedback {
+		r.Feedback[i] = v.opt.Hide(r.Feedback[i])
+	}
+	if r.Blocked != nil {
+		r.Blocked.Message = v.opt.Hide(r.Blocked.Message)
+	}
+}
+
+// A session is a verification that is being executed.
+type session struct {
+	v        *Verifier
+	job      Job
+	checkout *checkout
+	root     *os.Root
+	env      environment
+	read     []string            // what commands may read outside of the checkout
+	services map[string]*service // by their JSON
+	missing  []string
+}
+
+// check executes one check.
+func (s *session) check(ctx context.Context, own ticket.Check) CheckResult {
+	read, err := parse(own)
+	if err != nil {
+		return CheckResult{Type: read.kind, Status: Failed, Message: err.Error()}
+	}
+	r := s.execute(ctx, read)
+	r.Type = read.kind
+	return r
+}
+
+func (s *session) execute(ctx context.Context, c check) CheckResult {
+	if lines := c.do.commands(); len(lines) > 0 && !s.job.Approved {
+		return skip(NeedsApproval, "a person has to approve the command: %s", quote(lines[0]))
+	}
+	timeout := c.timeout
+	if timeout == 0 {
+		timeout = s.v.opt.Timeout
+	}
+	switch do := c.do.(type) {
+	case *fileCheck:
+		status, message := do.run(s.root)
+		return CheckResult{Status: status, Message: message}
+	case *patternCheck:
+		status, message := do.run(s.root)
+		return CheckResult{Status: status, Message: message}
+	case *testCheck:
+		return s.test(ctx, do, timeout)
+	case *httpCheck:
+		return s.http(ctx, do, min(timeout, requestTimeout))
+	case manualCheck:
+		return skip(NeedsPerson, "a person has to check: %s", quote(c.Description))
+	}
+	return CheckResult{Status: Failed, Message: fmt.Sprintf("unknown type of check %q", quote(c.kind))}
+}
+
+// command returns a shell line as it is executed here.
+func (s *session) command(line string) confine.Command {
+	return confine.Command{
+		Shell: line, Dir: s.checkout.tree, Root: s.checkout.tree, Scratch: s.checkout.scratch, Env: s.env, Read: s.read, MaxOutput: maxOutput,
+	}
+}
+
+func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration) CheckResult {
+	line, missing := s.shellLine(c.Command)
+	if missing != "" {
+		return skip(Refused, "{{%s}}: no such variable for checks; list it in the setting verify.env, and set it", missing)
+	}
+	command := s.command(line)
+	command.Timeout = timeout
+	done, err := s.v.opt.Confine.Run(ctx, command)
+	if err != nil {
+		return skip(Infrastructure, "the command could not be executed: %v", err)
+	}
+	s.missing = done.Missing
+	r := CheckResult{Status: Failed, Output: strings.ToValidUTF8(string(done.Output), "\uFFFD")}
+	switch {
+	case done.TimedOut:
+		r.Message = fmt.Sprintf("Test failed: no end after %s", timeout)
+	case done.Signal != "":
+		r.Message = fmt.Sprintf("Test failed: ended by signal %s", done.Signal)
+	case done.ExitCode != c.Code:
+		r.Message = fmt.Sprintf("Test failed: expected exit code %d, got %d", c.Code, done.ExitCode)
+		if done.ExitCode == 127 {
+			r.Message += " (a command was not found)"
+		}
+	case c.Code != 0:
+		r.Status, r.Message = Passed, fmt.Sprintf("Exited with expected code %d", c.Code)
+	default:
+		r.Status, r.Message = Passed, "Test passed"
+	}
+	return r
+}
+
+// shellLine replaces {{NAME}} by "$NAME": the command gets the variable, and its value
+// cannot be read as a part of the line.
+func (s *session) shellLine(line string) (out, missing string) {
+	out = placeholder.ReplaceAllStringFunc(line, func(found string) string {
+		name := placeholder.FindStringSubmatch(found)[1]
+		if _, ok := s.env[name]; !ok && missing == "" {
+			missing = name
+		}
+		return "${" + name + "}"
+	})
+	return out, missing
+}
+
+func (s *session) http(ctx context.Context, c *httpCheck, timeout time.Duration) CheckResult {
+	base := s.job.ServiceURL
+	if base == "" {
+		base = s.v.opt.URL
+	}
+	var own *service
+	if c.Service != nil {
+		key, err := json.Marshal(c.Service)
+		if err != nil {
+			return skip(Refused, "service: %v", err)
+		}
+		if own = s.services[string(key)]; own == nil {
+			own = s.start(ctx, c.Service)
+			if s.services == nil {
+				s.services = map[string]*service{}
+			}
+			s.services[string(key)] = own
+		}
+		if own.failed != nil {
+			return *own.failed
+		}
+		base = own.url
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r := c.request(ctx, base, s.env)
+	if own != nil && r.Status == Failed {
+		r.Output = strings.TrimSpace(r.Output + "\n" + own.output())
+	}
+	return r
+}
+
+// close ends the services.
+func (s *session) close() {
+	for _, own := range s.services {
+		own.stop()
+	}
+}
+
+// failure is the error of a ticket's verification that could not be recorded.
+func failure(id string, err error) error {
+	if err == nil || abi.As(err) != nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("verify ticket %s: %w", id, err)
+}

@@ -1,0 +1,413 @@
+package verify_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/verify"
+)
+
+// repo makes a repository with these files on the branches main and work.
+func repo(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	git(t, dir, "init", "-q", "-b", "main")
+	commit(t, dir, map[string]string{"README.md": "a project\n"})
+	git(t, dir, "checkout", "-q", "-b", "work")
+	commit(t, dir, files)
+	git(t, dir, "checkout", "-q", "main")
+	return dir
+}
+
+func commit(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "--allow-empty", "-m", "change")
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func criteria(t *testing.T, text string) *ticket.Criteria {
+	t.Helper()
+	c := new(ticket.Criteria)
+	if err := json.Unmarshal([]byte(text), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Check(c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func verifier(t *testing.T, opts ...func(*verify.Options)) *verify.Verifier {
+	m, err := shell.New(shell.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	opt := verify.Options{
+		Dir: filepath.Join(t.TempDir(), "verify"), Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return m.StartTree(cmd) }},
+	}
+	for _, set := range opts {
+		set(&opt)
+	}
+	return verify.New(opt)
+}
+
+func run(t *testing.T, v *verify.Verifier, job verify.Job) verify.Result {
+	t.Helper()
+	r, err := v.Run(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// one runs a single check on branch work.
+func one(t *testing.T, v *verify.Verifier, dir, check string) (verify.Result, verify.CheckResult) {
+	t.Helper()
+	r := run(t, v, verify.Job{Criteria: criteria(t, `[`+check+`]`), RepoURL: dir, Branch: "work", Approved: true})
+	if len(r.Checks) != 1 {
+		t.Fatalf("checks: %+v", r)
+	}
+	return r, r.Checks[0]
+}
+
+func TestEachCheck(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/users":
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"id": 7, "name": "ada", "tags": ["a", "b"], "auth": %q}`, r.Header.Get("Authorization"))
+		case "/away":
+			http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusFound)
+		case "/here":
+			http.Redirect(w, r, "/users", http.StatusFound)
+		case "/text":
+			fmt.Fprint(w, "hello world")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	dir := repo(t, map[string]string{
+		"src/auth.js": "const jwt = require('jsonwebtoken')\nexports.check = true\n", "test.sh": "echo checking; test \"$CI\" = true && test -z \"$SECRET\"\n", "big/x": "1",
+	})
+	if err := os.WriteFile(filepath.Join(dir, "uncommitted"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SECRET", "never seen")
+	t.Setenv("TEST_JWT", "tok en'1")
+	v := verifier(t, func(o *verify.Options) { o.URL, o.Env = server.URL, []string{"TEST_JWT"} })
+	for _, c := range []struct{ name, check, status, message string }{
+		{"file", `{"type":"file","verify":{"path":"src/auth.js"}}`, "passed", "File exists: src/auth.js"},
+		{"folder", `{"type":"file_exists","verify":{"path":"src/"}}`, "passed", "File exists: src/"},
+		{"contains", `{"type":"file_exists","verify":{"path":"src/auth.js","contains":["jsonwebtoken","exports."]}}`, "passed", "File exists"},
+		{"contains not", `{"type":"file_exists","verify":{"path":"src/auth.js","contains":["jsonwebtoken","Bearer"]}}`, "failed", "Missing pattern: Bearer"},
+		{"no file", `{"type":"file_exists","verify":{"path":"src/none.js"}}`, "failed", "File not found: src/none.js"},
+		{"not committed", `{"type":"file_exists","verify":{"path":"uncommitted"}}`, "failed", "File not found"},
+		{"pattern", `{"type":"pattern","verify":{"file":"src/auth.js","pattern":"^exports\\."}}`, "passed", "Pattern found in src/auth.js:2"},
+		{"pattern not found", `{"type":"code_pattern","verify":{"file":"src/auth.js","pattern":"TODO"}}`, "failed", "Pattern not found in src/auth.js: TODO"},
+		{"pattern absent", `{"type":"code_pattern","verify":{"file":"src/auth.js","pattern":"TODO","should_match":false}}`, "passed", "absent"},
+		{"pattern forbidden", `{"type":"code_pattern","verify":{"file":"src/auth.js","pattern":"jwt","should_match":false}}`, "failed", "must not match, but does in src/auth.js:1"},
+		{"pattern without file", `{"type":"code_pattern","verify":{"file":"none.js","pattern":"x","should_match":false}}`, "failed", "File not found"},
+		{"test", `{"type":"test","verify":{"command":"sh test.sh"}}`, "passed", "Test passed"},
+		{"test fails", `{"type":"test_pass","verify":{"command":"echo broken >&2; exit 3"}}`, "failed", "expected exit code 0, got 3"},
+		{"V4: the expected code", `{"type":"test_pass","verify":{"command":"exit 3","expect_exit_code":3}}`, "passed", "Exited with expected code 3"},
+		{"V4: 0 is another code", `{"type":"test_pass","verify":{"command":"true","expect_exit_code":3}}`, "failed", "expected exit code 3, got 0"},
+		{"no command", `{"type":"test_pass","verify":{"command":"no-such-program-here"}}`, "failed", "a command was not found"},
+		{"V9: hangs", `{"type":"test_pass","verify":{"command":"sleep 600 & wait","timeoutMs":300}}`, "failed", "no end after 300ms"},
+		{"http", `{"type":"http","verify":{"method":"post","path":"/users","body":{"name":"ada"},"expect_status":201}}`, "passed", "POST /users returned 201"},
+		{"http status", `{"type":"http_request","verify":{"path":"/users","expect_status":200}}`, "failed", "Expected 200, got 201"},
+		{"http missing", `{"type":"http_request","verify":{"path":"/none"}}`, "failed", "Expected 2xx, got 404"},
+		{"V5: body", `{"type":"http_request","verify":{"path":"/users","expect_body":{"name":"ada","tags":["a","b"]}}}`, "passed", "returned 201"},
+		{"V5: another body", `{"type":"http_request","verify":{"path":"/users","expect_body":{"name":"bob"}}}`, "failed", `body.name is "ada", not "bob"`},
+		{"V5: no field", `{"type":"http_request","verify":{"path":"/users","expect_body":{"email":"x"}}}`, "failed", "body.email is missing"},
+		{"V5: text", `{"type":"http_request","verify":{"path":"/text","expect_body":"world"}}`, "passed", "returned 200"},
+		{"V5: another text", `{"type":"http_request","verify":{"path":"/text","expect_body":"moon"}}`, "failed", "does not contain moon"},
+		{"placeholder", `{"type":"http_request","verify":{"path":"/users","headers":{"Authorization":"Bearer {{TEST_JWT}}"},"expect_body":{"auth":"Bearer {{TEST_JWT}}"}}}`, "passed", "returned 201"},
+		{"placeholder in a command", `{"type":"test_pass","verify":{"command":"test \"{{TEST_JWT}}\" = \"tok en'1\""}}`, "passed", "Test passed"},
+		{"placeholder without variable", `{"type":"http_request","verify":{"path":"/users","headers":{"Authorization":"Bearer {{SECRET}}"}}}`, "skipped", "{{SECRET}}: no such variable for checks"},
+		{"redirect inside", `{"type":"http_request","verify":{"path":"/here"}}`, "passed", "returned 201"},
+		{"redirect away", `{"type":"http_request","verify":{"path":"/away"}}`, "failed", "redirected to another host"},
+		{"manual", `{"type":"manual","description":"looks good","verify":null}`, "skipped", "a person has to check: looks good"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, check := one(t, v, dir, c.check)
+			if check.Status != c.status || !strings.Contains(check.Message, c.message) {
+				t.Errorf("got %s: %s, want %s: %s", check.Status, check.Message, c.status, c.message)
+			}
+			want := map[string]string{"passed": verify.Passing, "failed": verify.Failing, "skipped": verify.BlockedStatus}[c.status]
+			if r.Status != want || r.ReadyForPR != (want == verify.Passing) {
+				t.Errorf("verification %s, ready %v, want %s", r.Status, r.ReadyForPR, want)
+			}
+			if check.Status == "failed" && len(r.Feedback) != 1 { // V6: the next attempt gets the failed checks
+				t.Errorf("feedback: %q", r.Feedback)
+			}
+		})
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(dir)), "*", "verify", "checkouts", "*")); len(left) > 0 {
+		t.Errorf("checkouts are left: %q", left)
+	}
+}
+
+// V1, V2, V3: nothing passes that did not run.
+func TestNothingPassesThatDidNotRun(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	v := verifier(t, func(o *verify.Options) { o.URL = "http://127.0.0.1:1" })
+	file := `{"id":"f","type":"file_exists","verify":{"path":"a"}}`
+	for _, c := range []struct{ name, repo, branch, checks, status, reason, message string }{
+		{"no criteria", dir, "work", ``, "blocked", verify.NoCriteria, "no acceptance criteria"},
+		{"V1: unknown type", dir, "work", `{"id":"x","type":"ai_review"}`, "failing", "", ""},
+		{"V2: no repository", "", "work", file, "blocked", verify.Refused, "repo_url: is missing"},
+		{"no such repository", filepath.Join(t.TempDir(), "none"), "work", file, "blocked", verify.NotFound, "no such file"},
+		{"no repository there", t.TempDir(), "work", file, "blocked", verify.NotFound, "not"},
+		{"no such branch", dir, "feature/none", file, "blocked", verify.NotFound, "branch feature/none is not in"},
+		{"V3: refused connection", dir, "work", `{"id":"h","type":"http_request","verify":{"path":"/"}}`, "blocked", verify.Infrastructure, "connection refused"},
+		{"a failure counts first", dir, "work", `{"id":"h","type":"http_request","verify":{"path":"/"}},{"id":"g","type":"file_exists","verify":{"path":"none"}}`, "failing", "", ""},
+		{"manual beside passed", dir, "work", file + `,{"id":"m","type":"manual"}`, "blocked", verify.NeedsPerson, "a person has to check"},
+		{"infrastructure before manual", dir, "work", `{"id":"m","type":"manual"},{"id":"h","type":"http_request","verify":{"path":"/"}}`, "blocked", verify.Infrastructure, "refused"},
+		{"unreachable remote", "https://127.0.0.1:1/r.git", "work", file, "blocked", verify.Infrastructure, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var own ticket.Criteria
+			if err := json.Unmarshal([]byte(`[`+c.checks+`]`), &own); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, v, verify.Job{Criteria: &own, RepoURL: c.repo, Branch: c.branch, Approved: true})
+			if r.Status != c.status || r.ReadyForPR {
+				t.Errorf("%s, ready %v: %+v", r.Status, r.ReadyForPR, r)
+			}
+			if c.reason == "" && r.Blocked != nil || c.reason != "" && (r.Blocked == nil || r.Blocked.Reason != c.reason || !strings.Contains(r.Blocked.Message, c.message)) {
+				t.Errorf("blocked %+v, want %s: %s", r.Blocked, c.reason, c.message)
+			}
+			if r.Summary.Total != len(own.Checks) || r.Summary.Passed+r.Summary.Failed+r.Summary.Skipped != r.Summary.Total {
+				t.Errorf("summary %+v of %d checks", r.Summary, len(own.Checks))
+			}
+		})
+	}
+}
+
+func TestCommandsNeedApproval(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	marker := filepath.Join(t.TempDir(), "executed")
+	v := verifier(t)
+	r := run(t, v, verify.Job{Criteria: criteria(t, fmt.Sprintf(`[{"type":"test","verify":{"command":"touch %s"}},
+		{"type":"http","verify":{"path":"/","service":{"command":"touch %s; sleep 9"}}}]`, marker, marker)), RepoURL: dir, Branch: "work"})
+	if r.Status != "blocked" || r.Blocked.Reason != verify.NeedsApproval || r.Summary.Skipped != 2 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a command was executed")
+	}
+}
+
+func TestService(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not on this machine")
+	}
+	dir := repo(t, map[string]string{"hello.json": `{"ok":true}`})
+	v := verifier(t)
+	serve := `"service":{"command":"exec python3 -m http.server $PORT --bind 127.0.0.1","readyPath":"/"}`
+	r := run(t, v, verify.Job{Approved: true, RepoURL: dir, Branch: "work", Criteria: criteria(t, `[
+		{"type":"http","verify":{"path":"/hello.json","expect_body":{"ok":true},`+serve+`}},
+		{"type":"http","verify":{"path":"/none","expect_status":404,`+serve+`}}]`)})
+	if r.Status != "passing" {
+		t.Errorf("%+v", r)
+	}
+	t.Run("port is taken", func(t *testing.T) {
+		other := httptest.NewServer(http.NotFoundHandler())
+		defer other.Close()
+		port := other.URL[strings.LastIndex(other.URL, ":")+1:]
+		_, c := one(t, v, dir, `{"type":"http","verify":{"path":"/","expect_status":404,"service":{"command":"sleep 5","port":`+port+`}}}`)
+		if c.Status != "skipped" || c.Reason != verify.Infrastructure || !strings.Contains(c.Message, "is taken by another program") {
+			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("ends early", func(t *testing.T) {
+		_, c := one(t, v, dir, `{"type":"http","verify":{"path":"/","service":{"command":"echo no such module; exit 4"}}}`)
+		if c.Status != "failed" || !strings.Contains(c.Message, "ended with exit code 4 before it was ready") || !strings.Contains(c.Output, "no such module") {
+			t.Errorf("%+v", c)
+		}
+	})
+	t.Run("never ready", func(t *testing.T) {
+		_, c := one(t, v, dir, `{"type":"http","verify":{"path":"/","service":{"command":"sleep 60","timeoutMs":200}}}`)
+		if c.Status != "failed" || !strings.Contains(c.Message, "did not answer") {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// V13: what checks read stays inside the checkout.
+func TestPathsStayInside(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := repo(t, map[string]string{"a": "1"})
+	git(t, dir, "checkout", "-q", "work")
+	for name, target := range map[string]string{"link": outside, "up": "../../../..", "inside": "a"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, dir, nil)
+	v := verifier(t)
+	for check, status := range map[string]string{
+		`{"type":"file","verify":{"path":"link"}}`:                             "failed",
+		`{"type":"file","verify":{"path":"link","contains":["secret"]}}`:       "failed",
+		`{"type":"pattern","verify":{"file":"link","pattern":"secret"}}`:       "failed",
+		`{"type":"file","verify":{"path":"up/etc/passwd"}}`:                    "failed",
+		`{"type":"file","verify":{"path":"inside","contains":["1"]}}`:          "passed",
+		`{"type":"pattern","verify":{"file":"inside","pattern":"(a+)+$|^1$"}}`: "passed",
+	} {
+		if _, c := one(t, v, dir, check); c.Status != status || strings.Contains(c.Message+c.Output, "secret\n") {
+			t.Errorf("%s: %+v", check, c)
+		}
+	}
+	for _, path := range []string{"/etc/passwd", "../x", "a/../../x", ""} {
+		err := verify.Check(&ticket.Criteria{Checks: []ticket.Check{{Type: "file", Verify: json.RawMessage(fmt.Sprintf(`{"path":%q}`, path))}}})
+		if err == nil || !strings.Contains(err.Error(), "verify.path") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestHostileRepositoriesAndBranches(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	marker := filepath.Join(t.TempDir(), "executed")
+	v := verifier(t)
+	file := criteria(t, `[{"type":"file","verify":{"path":"a"}}]`)
+	for _, url := range []string{
+		"ext::sh -c touch% " + marker, "--upload-pack=touch " + marker, "-oProxyCommand=touch " + marker, "ssh://-oProxyCommand=touch " + marker + "/x",
+		"file://host/" + dir, "http://example.com/r", "https://user:pass@example.com/r", "https://token@example.com/r", "git://example.com/r", "relative/path", "a\nb", "::", "git@-oX:r",
+	} {
+		r := run(t, v, verify.Job{Criteria: file, RepoURL: url, Branch: "work", Approved: true})
+		if r.Status != "blocked" || r.Blocked.Reason == verify.Infrastructure && !strings.HasPrefix(url, "git@") {
+			t.Errorf("%q: %s %+v", url, r.Status, r.Blocked)
+		}
+		if strings.Contains(fmt.Sprint(r.Blocked), "pass@") || strings.Contains(r.Blocked.Message, "token@") {
+			t.Errorf("%q: credentials are shown: %s", url, r.Blocked.Message)
+		}
+	}
+	for _, branch := range []string{"--upload-pack=touch", "-x", "a..b", "HEAD@{1}", "a b", "x;touch y", "refs/../x", "a.lock", "$(touch y)", strings.Repeat("a", 300)} {
+		r := run(t, v, verify.Job{Criteria: file, RepoURL: dir, Branch: branch, Approved: true})
+		if r.Status != "blocked" || r.Blocked.Reason != verify.Refused {
+			t.Errorf("%q: %s %+v", branch, r.Status, r.Blocked)
+		}
+	}
+	// A repository whose hooks and settings name programs.
+	git(t, dir, "config", "core.fsmonitor", "touch "+marker)
+	git(t, dir, "config", "uploadpack.packObjectsHook", "touch "+marker)
+	for _, hook := range []string{"post-checkout", "reference-transaction", "pre-receive"} {
+		if err := os.WriteFile(filepath.Join(dir, ".git", "hooks", hook), []byte("#!/bin/sh\ntouch "+marker+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := run(t, v, verify.Job{Criteria: file, RepoURL: dir, Branch: "work", Approved: true}); r.Status != "passing" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("a program of the repository was executed")
+	}
+}
+
+func TestCheckoutTouchesNothing(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	before := git(t, dir, "for-each-ref") + git(t, dir, "status", "--porcelain") + git(t, dir, "worktree", "list")
+	v := verifier(t)
+	r, _ := one(t, v, dir, `{"type":"test","verify":{"command":"echo x > a; git checkout -q -b other; git -c user.name=x -c user.email=x commit -qam change; chmod 000 .; mkdir -p $HOME/d/e; chmod 000 $HOME/d"}}`)
+	if r.Commit != git(t, dir, "rev-parse", "work") {
+		t.Errorf("commit %s", r.Commit)
+	}
+	if after := git(t, dir, "for-each-ref") + git(t, dir, "status", "--porcelain") + git(t, dir, "worktree", "list"); after != before {
+		t.Errorf("the repository changed:\n%s\n%s", before, after)
+	}
+}
+
+func TestCriteriaAreChecked(t *testing.T) {
+	for _, c := range []struct{ checks, message string }{
+		{`{"type":"ai_review"}`, `acceptance_criteria.checks[0].type: "ai_review": no such type of check; known are http_request`},
+		{`{"type":"file","verify":{"path":"a","contain":["x"]}}`, `checks[0].verify: unknown field "contain"`},
+		{`{"type":"file","verify":{"path":7}}`, "checks[0].verify.path: is a JSON number"},
+		{`{"type":"file","verify":"a"}`, "checks[0].verify: want an object"},
+		{`{"type":"pattern","verify":{"file":"a","pattern":"a(?=b)"}}`, "the syntax is RE2, which has no lookahead"},
+		{`{"type":"test","verify":{"command":" "}}`, "checks[0].verify.command"},
+		{`{"type":"test","verify":{"command":"x","expect_exit_code":256}}`, "256: want 0 to 255"},
+		{`{"type":"test","verify":{"command":"x","timeoutMs":-1}}`, "timeoutMs"},
+		{`{"type":"http","verify":{"path":"http://evil/"}}`, "want a path that begins with one slash"},
+		{`{"type":"http","verify":{"path":"//evil/"}}`, "want a path that begins with one slash"},
+		{`{"type":"http","verify":{"path":"/","method":"CONNECT"}}`, "verify.method"},
+		{`{"type":"http","verify":{"path":"/","headers":{"Host":"x"}}}`, "verify.headers"},
+		{`{"type":"http","verify":{"path":"/","service":{"command":"x","port":80}}}`, "verify.service.port"},
+		{`{"id":"a","type":"manual"},{"id":"a","type":"manual"}`, "checks[1].id: \"a\": another check has this id"},
+	} {
+		var own ticket.Criteria
+		if err := json.Unmarshal([]byte(`[`+c.checks+`]`), &own); err != nil {
+			t.Fatal(err)
+		}
+		if err := verify.Check(&own); err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v, want %s", c.checks, err, c.message)
+		}
+	}
+}
+
+func TestCancelledVerification(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	v := verifier(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := v.Run(ctx, verify.Job{Criteria: criteria(t, `[{"type":"test","verify":{"command":"sleep 60"}}]`), RepoURL: dir, Branch: "work", Approved: true})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+func FuzzCriteria(f *testing.F) {
+	f.Add(`{"checks":[{"id":"a","type":"http","verify":{"path":"/","service":{"command":"x"}}}]}`)
+	f.Add(`[{"type":"pattern","verify":{"file":"a","pattern":"(a+)+$"}},{"type":"manual"}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var c ticket.Criteria
+		if json.Unmarshal([]byte(text), &c) != nil || verify.Check(&c) != nil {
+			return
+		}
+		for _, own := range c.Checks { // what is accepted once is accepted as it was stored
+			if own.ID == "" {
+				t.Errorf("a check without an id: %s", text)
+			}
+		}
+		if err := verify.Check(&c); err != nil {
+			t.Errorf("%s: again: %v", text, err)
+		}
+	})
+}
