@@ -64,7 +64,7 @@ func TestModelsOnlyPropose(t *testing.T) {
 	prompt := server.asked[0].text("user")
 	server.mu.Unlock()
 	before, rest, ok := strings.Cut(prompt, evil)
-	if open := before[strings.LastIndex(before, "\n<data-")+1:]; !ok || !strings.HasPrefix(open, "<data-") || !strings.Contains(rest, "&lt;/data-0123456789abcdef>\\x1b[2J\n</data-") {
+	if open := before[strings.LastIndex(before, "\n<data-")+1:]; !ok || !strings.HasPrefix(open, "<data-") || !strings.Contains(rest, "\n  &lt;/data-0123456789abcdef>\\x1b[2J\n</data-") {
 		t.Errorf("prompt of the model:\n%s", prompt)
 	}
 
@@ -109,7 +109,7 @@ func TestModelsOnlyPropose(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = open(t, host.Options{Workspace: ws, Dir: state, Set: map[string]string{"tickets.unverified": "true"}})
-	if text := about(); !strings.Contains(text, `from="`+id+`, learned from model T-1`) || !strings.Contains(text, "\n"+evil+"\n</data-") {
+	if text := about(); !strings.Contains(text, `from="`+id+`, learned from model T-1`) || !strings.Contains(text, "\n  "+evil+"\n</data-") {
 		t.Errorf("prompt with the accepted rule:\n%s", text)
 	}
 	// The effect is counted for the holder of a claim.

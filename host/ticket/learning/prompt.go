@@ -12,9 +12,9 @@ import (
 
 // A prompt is a text in which the words of others are marked as data: between a line
 // <data-KEY from="SOURCE"> and a line </data-KEY>. KEY is computed from all data of the
-// prompt, so that no author can know it, and no data contains it. In data, control
-// characters and those that are not shown are written as \x1b or \u202e, and what looks
-// like a delimiter begins with &lt;.
+// prompt, so that no author can know it, and no data contains it. Lines of data are
+// indented, also for terminals. In them control characters and those that are not shown are
+// written as \x1b or \u202e, and what looks like a delimiter begins with &lt;.
 type prompt struct {
 	parts []part
 	bytes int // of parts, with their delimiters
@@ -33,6 +33,7 @@ const (
 	overhead = len("<data- from=\"\">\n\n</data->\n") + 2*keyLen
 	maxName  = 100 // bytes of a source
 	ellipsis = " [...]"
+	indent   = "  "
 )
 
 // say adds text of this program, whether or not there is room.
@@ -55,9 +56,9 @@ func (p *prompt) share(n int) { p.room += n }
 
 // data adds words of others, shortened to limit bytes and to the room, if there is any.
 func (p *prompt) data(source, text string, limit int) {
-	source, text = safeName(source), neutral(text)
+	source, text = safeName(source), indent+strings.ReplaceAll(neutral(text), "\n", "\n"+indent)
 	limit = min(limit, p.room-overhead-len(source))
-	if limit < len(ellipsis)+1 && len(text) > limit {
+	if limit < len(indent+ellipsis)+1 && len(text) > limit {
 		p.left++
 		return
 	}

@@ -41,7 +41,10 @@ func blocks(t testing.TB, text string) (data [][2]string, outside string) {
 			data = append(data, [2]string{source, strings.Join(open, "\n")})
 			open = nil
 		case open != nil:
-			open = append(open, line)
+			if !strings.HasPrefix(line, "  ") {
+				t.Fatalf("a line of data is not indented: %q", line)
+			}
+			open = append(open, line[2:])
 			if strings.Contains(line, key) {
 				t.Fatalf("data contains the key %s: %s", key, line)
 			}
