@@ -94,7 +94,7 @@ func (a verbs) rules() *cobra.Command {
 			for _, r := range out.Rules {
 				rows = append(rows, output.Row{
 					output.Escape(r.ID), output.Escape(r.Kind), output.Escape(r.State), output.Number(r.Priority), output.Clip(r.from(), 30),
-					output.Number(r.Offered), output.Escape(r.success()), output.Clip(r.Text, 100),
+					output.Number(r.Offered), output.Escape(r.success()), output.Escape(r.Text), // a decision needs all of it
 				})
 			}
 			return a.Table(rows)
