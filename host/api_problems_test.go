@@ -74,7 +74,7 @@ func TestProblemsHavePlaces(t *testing.T) {
 	bodies, queries := 0, 0
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		target := regexp.MustCompile(`\{\w+\}`).ReplaceAllStringFunc(path, func(name string) string {
-			return map[string]string{"{id}": "there", "{sentinel}": "there", "{address}": "0", "{revision}": "1", "{path}": "1", "{name}": "code/read", "{ticket}": "T-1", "{run}": "01a20998-4961-7212-a55f-f9a0ad2199df"}[name]
+			return map[string]string{"{id}": "there", "{sentinel}": "there", "{address}": "0", "{revision}": "1", "{path}": "1", "{name}": "code/read", "{ticket}": "T-1", "{rule}": "R-1", "{run}": "01a20998-4961-7212-a55f-f9a0ad2199df"}[name]
 		})
 		for method, op := range doc.Paths[path] {
 			method = strings.ToUpper(method)

@@ -27,6 +27,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
 	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -55,6 +56,7 @@ type Host struct {
 	grants   *grant.Store
 	rt       *runtime.Runtime
 	tickets  *ticket.Service
+	learner  *learning.Learner
 	verify   *verify.Tickets
 	logs     *runLogs
 	warned   sync.Map // names of secrets of triggers, and what was logged of them
@@ -172,7 +174,7 @@ func (h *Host) open(ctx context.Context) error {
 		Redact:          h.redact,
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
-		Indexes:         ticket.Indexes(),
+		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes()),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
 		KeepSnapshots: h.settings.Snapshots.Keep,
@@ -183,6 +185,7 @@ func (h *Host) open(ctx context.Context) error {
 	if _, err := h.shells.Recover(ctx); err != nil {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)
 	}
+	h.learner = learning.New(learning.Options{Trials: h.settings.Tickets.Trials})
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()
 	h.registry, err = h.openRegistry()

@@ -47,7 +47,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),
-		ticket.Commands(h.tickets),
+		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),

@@ -24,7 +24,7 @@ func (h *Host) openTickets() *ticket.Service {
 	return ticket.New(ticket.Options{
 		CheckCriteria: verify.Check, Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
-		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets,
+		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 	})
 }
 

@@ -117,7 +117,8 @@ var layers = []layer{
 	{"host/command", []string{"sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
 	{"host/ticket", []string{"sentinels", "sdk/abi", "runtime", "runtime/retry"}, nil},                                                                                                        // its tickets are documents of the engine
-	{"host/command/ticket", []string{"host/command", "host/ticket", "sdk/abi"}, nil},
+	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
+	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
 	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/command/verify", []string{"host/command", "host/ticket", "host/verify", "sdk/abi"}, nil},

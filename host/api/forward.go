@@ -16,7 +16,7 @@ import (
 )
 
 // inCommand is what path values are called in the parameters of commands.
-var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "address", "revision": "revision", "ticket": "id"}
+var inCommand = map[string]string{"id": "sentinelId", "run": "run", "address": "address", "revision": "revision", "ticket": "id", "rule": "rule"}
 
 // forward answers a request with what the route's command returns.
 func (a *API) forward(w http.ResponseWriter, r *http.Request, route *Route) error {

@@ -48,6 +48,11 @@ func ticketRoutesAt(root string) []Route {
 		{Method: get, Pattern: root + "/stats", Name: "ticketStats", Command: "ticket/stats", Summary: "Count the tickets in each state."},
 		{Method: get, Pattern: root + "/needs-review", Name: "ticketsToReview", Command: "ticket/list", Query: page, fixed: map[string]any{"state": []string{"needs_review", "blocked", "on_hold"}}, Summary: "List the tickets that wait for a person."},
 		{Method: get, Pattern: root + "/stuck", Name: "stuckTickets", Command: "ticket/list", Query: page, fixed: map[string]any{"stuck": true}, Summary: "List the tickets in progress that did not change for five minutes."},
+		{Method: get, Pattern: root + "/rules", Name: "listTicketRules", Command: "ticket/rules", Query: []Param{
+			{Name: "state", Type: "list", Summary: "only rules in these states, between commas: seen, proposed, active or retired"},
+		}, Summary: "List what was learned from tickets, with its effect."},
+		{Method: post, Pattern: root + "/rules", Name: "addTicketRule", Command: "ticket/add-rule", Status: http.StatusCreated, body: "*", Summary: "Add a rule for prompts."},
+		{Method: post, Pattern: root + "/rules/{rule}/decide", Name: "decideTicketRule", Command: "ticket/decide-rule", body: "*", Summary: "Accept, retire or remove a rule."},
 		{Method: post, Pattern: root + "/claim", Name: "claimTicket", Command: "ticket/claim", body: "*", answer: (*API).answerTicket, Summary: "Take the next ticket of a queue; null if there is none."},
 		{Method: get, Pattern: one, Name: "getTicket", Command: "ticket/get", answer: (*API).answerTicket, Summary: "Read a ticket."},
 		{Method: put, Pattern: one, Name: "updateTicket", Command: "ticket/update", body: "*", answer: (*API).answerTicket, Summary: "Change fields of a ticket, or its state."},
@@ -62,6 +67,10 @@ func ticketRoutesAt(root string) []Route {
 		{Method: post, Pattern: one + "/activity", Name: "logTicketActivity", Command: "ticket/log", Status: http.StatusCreated, body: "*", Summary: "Append an entry to the log of a ticket."},
 		{Method: post, Pattern: one + "/comments", Name: "commentTicket", Command: "ticket/comment", Status: http.StatusCreated, body: "*", Summary: "Append a comment to the log of a ticket."},
 		{Method: get, Pattern: one + "/attempts", Name: "ticketAttempts", Command: "ticket/attempts", Summary: "Read the attempts to finish a ticket, oldest first."},
+		{Method: get, Pattern: one + "/context", Name: "ticketContext", Command: "ticket/context", Query: []Param{
+			{Name: "max_bytes", Type: "integer", Summary: "bytes of the prompt, 65536 if not given"},
+		}, Summary: "Read what the next attempt at a ticket needs, as a prompt too."},
+		{Method: post, Pattern: one + "/context", Name: "offerTicketContext", Command: "ticket/context", body: "*", Summary: "The same for the holder of a claim, whose token is in the body: the offer of rules is recorded."},
 		{Method: get, Pattern: one + "/children", Name: "ticketChildren", Command: "ticket/children", Summary: "List the tickets that are part of a ticket."},
 		{Method: get, Pattern: one + "/impact", Name: "ticketDependents", Command: "ticket/dependents", Summary: "List the tickets that depend on a ticket."},
 		{Method: post, Pattern: one + "/dependencies", Name: "addTicketDependencies", Command: "ticket/depend", body: "*", answer: (*API).answerTicket, Summary: "Add or remove dependencies: {\"add\": [ID], \"remove\": [ID]}."},

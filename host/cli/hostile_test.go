@@ -161,12 +161,29 @@ var hostileVerbs = []hostileVerb{
 	{"step remove", true, [][]string{{"evil", "--index", "0"}, {"evil", "--address", evil}}},
 	{"step update", true, [][]string{{"evil", "--index", "0", "--params", hostileJSON(map[string]string{"name": evil + "2"})}}},
 	{"stop", true, [][]string{{"waits", "-o", "json"}, {evil}}},
+	{"ticket", false, [][]string{{}}},
+	{"ticket activity", true, [][]string{{"evil"}, {"evil", "-o", "json"}, {evil}}},
+	{"ticket attempts", true, [][]string{{"evil"}, {"evil", "-o", "json"}, {evil}}},
+	{"ticket comment", true, [][]string{{"evil", evil, "-o", "json"}, {evil, "x"}}},
+	{"ticket context", true, [][]string{{"evil"}, {"evil", "-o", "json"}, {evil}}},
+	{"ticket create", true, [][]string{{evil}, {evil, "--label", evil, "-o", "json"}, {"x", "--id", evil}}},
+	{"ticket decide", true, [][]string{{"evil", "release", "--comment", evil}, {"evil", evil}}},
+	{"ticket delete", true, [][]string{{evil}}},
+	{"ticket list", true, [][]string{{}, {"-o", "json"}, {"--state", evil}}},
+	{"ticket rules", true, [][]string{{}, {"-o", "json"}, {"--state", evil}}},
+	{"ticket rules accept", true, [][]string{{evil}}},
+	{"ticket rules add", true, [][]string{{evil}, {"x", "--project", evil}, {"x", "--file", evil}}},
+	{"ticket rules remove", true, [][]string{{evil}}},
+	{"ticket rules retire", true, [][]string{{evil}}},
+	{"ticket show", true, [][]string{{"evil"}, {"evil", "-o", "json"}, {evil}}},
+	{"ticket stats", false, [][]string{{}, {"-o", "json"}}},
 	{"token", true, [][]string{{evil}}},
 	{"trace", true, [][]string{{"evil"}, {"evil", "-v"}, {"evil", "-o", "json"}, {"fails"}, {evil}}},
 	{"triggers", true, [][]string{{}, {"-o", "json"}}},
 	{"unit", false, [][]string{{"--as", evil}}},
 	{"update", true, [][]string{{"other" + evilFile + ".json", "--name", "evil"}, {"bad" + evilFile + ".json"}}},
 	{"validate", true, [][]string{{"other" + evilFile + ".json"}, {"bad" + evilFile + ".json"}, {"bad" + evilFile + ".json", "-o", "json"}}},
+	{"verify", true, [][]string{{"evil"}, {evil}, {evil, "-o", "json"}}},
 	{"version", false, [][]string{{}, {"-v"}}},
 }
 
@@ -236,6 +253,9 @@ func newHostileProject(t *testing.T) *hostileProject {
 	for _, args := range [][]string{
 		{"load"}, {"run", "evil"}, {"run", "fails"}, {"run", "waits"}, {"emit", "a:b", "--data", hostileJSON(map[string]string{evil: evil})},
 		{"step", "update", "evil", "--index", "1", "--params", hostileJSON(map[string]string{"name": evil + "changed"})},
+		{"ticket", "create", evil, "--id", "evil", "--description", evil, "--label", evil}, {"ticket", "create", "x", "--id", "other"}, {"ticket", "comment", "evil", evil},
+		{"exec", "ticket/claim", "--id", "evil", "--agent_id", evil}, {"exec", "ticket/fail", "--id", "evil", "--token", "1", "--error", evil},
+		{"exec", "ticket/claim", "--id", "other"}, {"exec", "ticket/fail", "--id", "other", "--token", "1", "--error", evil},
 	} {
 		out := h.run(t, h.dir, false, args...)
 		t.Logf("%q:\n%s", args, out)

@@ -135,6 +135,7 @@ type Tickets struct {
 	ReviewDelay Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
 	Lease       Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
 	Unverified  bool     `json:"unverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
+	Trials      bool     `json:"trials" doc:"proposed rules are in half of the prompts that they fit, to measure whether they help"`
 }
 
 // Verify settles how acceptance criteria are checked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,6 +213,7 @@ type Attempt struct {
 	Feedback  *Feedback       `json:"sentinel_feedback,omitempty"`
 	RawReply  string          `json:"raw_reply,omitempty"` // of a model, when it could not be read
 	Result    json.RawMessage `json:"result,omitempty"`
+	Rules     []string        `json:"rules,omitempty"` // learned ones that its prompt had
 }
 
 // end appends an attempt of the ticket's lease, if it has one.
@@ -221,6 +223,9 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 	if l := t.Lease; l != nil {
 		at := l.ClaimedAt
 		a.Holder, a.Role, a.Token, a.StartedAt = l.Holder, l.Role, l.Token, &at
+		if t.Offer != nil && t.Offer.Token == l.Token {
+			a.Rules = t.Offer.Rules
+		}
 	}
 	data, err := json.Marshal(a)
 	if err == nil {
@@ -231,12 +236,21 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 
 // ListAttempts returns all attempts of a ticket, oldest first.
 func (s *Service) ListAttempts(ctx context.Context, tx Tx, id string) ([]Attempt, error) {
-	list := []Attempt{}
 	if _, _, err := load(ctx, tx, id); err != nil {
-		return list, err
+		return []Attempt{}, err
 	}
+	return scanAttempts(ctx, tx, id, id+"/", false, math.MaxInt)
+}
+
+// LastAttempts returns at most n attempts of a ticket, newest first.
+func LastAttempts(ctx context.Context, tx Tx, id string, n int) ([]Attempt, error) {
+	return scanAttempts(ctx, tx, id, id+"/~", true, n) // ~ is behind all digits
+}
+
+func scanAttempts(ctx context.Context, tx Tx, id, after string, reverse bool, n int) ([]Attempt, error) {
+	list := []Attempt{}
 	var bad error
-	err := tx.Scan(ctx, Attempts, id+"/", false, func(d sentinels.Document) bool {
+	err := tx.Scan(ctx, Attempts, after, reverse, func(d sentinels.Document) bool {
 		var a Attempt
 		if !strings.HasPrefix(d.ID, id+"/") {
 			return false
@@ -246,7 +260,7 @@ func (s *Service) ListAttempts(ctx context.Context, tx Tx, id string) ([]Attempt
 			return false
 		}
 		list = append(list, a)
-		return true
+		return len(list) < n
 	})
 	if err == nil {
 		err = bad

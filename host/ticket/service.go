@@ -43,6 +43,9 @@ type Options struct {
 	AllowUnverified bool
 	// CheckCriteria refuses criteria that could not be checked; default none.
 	CheckCriteria func(*Criteria) error
+	// Learn is called in the transaction that ends an attempt of a ticket or changes its
+	// state, before the ticket is written, with the attempt or nil; default none.
+	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
 	// Executes reports whether criteria execute commands, which need the approval of a
 	// person if an agent wrote them; default all criteria do.
 	Executes func(*Criteria) bool
@@ -126,6 +129,15 @@ func (s *Service) Get(ctx context.Context, tx Tx, id string) (View, error) {
 	return t.View(s.Now()), nil
 }
 
+// GetHeld is Get for the holder of a claim: the error conflict if the claim has ended.
+func (s *Service) GetHeld(ctx context.Context, tx Tx, id string, token uint64) (View, error) {
+	t, _, err := load(ctx, tx, id)
+	if err == nil {
+		err = t.checkToken(token)
+	}
+	return s.view(t, err)
+}
+
 // change loads a ticket, lets fn change it, and writes it. When its state becomes or
 // stops being done, those that it affects are written too.
 func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket) error) (*Ticket, error) {
@@ -133,11 +145,24 @@ func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket)
 	if err != nil {
 		return nil, err
 	}
-	was := t.State
+	was, attempts := t.State, t.Attempts
 	if err := fn(t); err != nil {
 		return nil, err
 	}
 	t.UpdatedAt = s.Now()
+	if s.opt.Learn != nil && (t.State != was || t.Attempts != attempts) {
+		var ended *Attempt
+		if t.Attempts != attempts {
+			last, err := LastAttempts(ctx, tx, id, 1)
+			if err != nil {
+				return nil, err
+			}
+			ended = &last[0]
+		}
+		if err := s.opt.Learn(ctx, tx, t, ended); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.write(ctx, tx, t, revision); err != nil {
 		return nil, err
 	}
@@ -154,6 +179,22 @@ func (s *Service) change(ctx context.Context, tx Tx, id string, fn func(*Ticket)
 		err = s.recount(ctx, tx, t.ID)
 	}
 	return t, err
+}
+
+// RecordOffer records what the prompt of a claim's holder has of what was learned.
+func (s *Service) RecordOffer(ctx context.Context, tx Tx, id string, o Offer) error {
+	if o.Token == 0 {
+		return bad("token", "is missing: only the holder of a claim is offered rules")
+	}
+	t, revision, err := load(ctx, tx, id)
+	if err == nil {
+		err = t.checkToken(o.Token)
+	}
+	if err != nil {
+		return err
+	}
+	t.Offer = &o
+	return s.write(ctx, tx, t, revision)
 }
 
 // write writes a ticket on a revision of its document.

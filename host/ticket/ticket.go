@@ -59,6 +59,7 @@ type Ticket struct {
 	HoldCode         string         `json:"hold_code,omitempty"` // max_retries, sentinel_max_retries, max_verification_attempts, unverified, ...
 	HeldAt           *time.Time     `json:"held_at,omitempty"`
 	Error            string         `json:"error,omitempty"` // of the newest failure
+	Offer            *Offer         `json:"offer,omitempty"` // of learned rules, until the result is known
 
 	DependsOn []string `json:"depends_on,omitempty"`
 	ParentID  string   `json:"parent_id,omitempty"`
@@ -164,6 +165,18 @@ func (f *Feedback) UnmarshalJSON(b []byte) error {
 		f.Items = []string{text}
 	}
 	return nil
+}
+
+// An Offer is what the prompt of a claim's holder had of what was learned. It stays until
+// it is known what became of the work.
+type Offer struct {
+	Token uint64    `json:"token"` // of the claim
+	At    time.Time `json:"offered_at"`
+	Rules []string  `json:"rules,omitempty"` // ids of those in the prompt
+	// Tried are those of Rules that were put into the prompt at random, and HeldOut those that
+	// were left out at random. The results of both kinds of attempts show a rule's effect.
+	Tried   []string `json:"tried,omitempty"`
+	HeldOut []string `json:"held_out,omitempty"`
 }
 
 // A PullRequest is where the work was proposed.

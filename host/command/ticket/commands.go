@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	tickets "github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -15,18 +16,21 @@ import (
 // that say what to use instead.
 func Collections() map[string]string {
 	owned := map[string]string{}
-	for _, c := range []string{tickets.Collection, tickets.Attempts, tickets.Activities, tickets.Verifications, tickets.Sequence} {
+	for _, c := range []string{tickets.Collection, tickets.Attempts, tickets.Activities, tickets.Verifications, tickets.Sequence, learning.Collection} {
 		owned[c] = "use the commands ticket/*"
 	}
 	return owned
 }
 
 // family is what the commands share.
-type family struct{ s *tickets.Service }
+type family struct {
+	s *tickets.Service
+	l *learning.Learner
+}
 
 // Commands returns the family ticket/*.
-func Commands(s *tickets.Service) []command.Command {
-	f := family{s}
+func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
+	f := family{s, l}
 	ids := map[string]string{"ticket_id": "id", "ticketId": "id"}
 	edit := map[string]string{"ticket_id": "id", "ticketId": "id", "status": "state"} // older trackers have status
 	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true, Aliases: ids}
@@ -56,6 +60,10 @@ func Commands(s *tickets.Service) []command.Command {
 		command.New("ticket/dependents", "List the tickets that depend on a ticket.", read, f.dependents),
 		command.New("ticket/depend", "Add or remove a dependency of a ticket.", write, f.depend),
 		command.New("ticket/files", "Record the files that the work of a ticket changed.", write, f.files),
+		command.New("ticket/context", "Read what the next attempt at a ticket needs, as a prompt too.", work, f.context),
+		command.New("ticket/rules", "List what was learned from tickets.", list, f.rules),
+		command.New("ticket/add-rule", "Add a rule for prompts; that of a step or model is only proposed.", command.Options{InStore: true, Private: true, Idempotent: true, Aliases: map[string]string{"ticket_id": "ticket"}}, f.addRule),
+		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{InStore: true, Private: true}, f.decideRule),
 		command.New("ticket/stats", "Count the tickets in each state.", list, f.stats),
 	}
 }
