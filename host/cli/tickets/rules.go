@@ -57,7 +57,11 @@ type rule struct {
 	Evidence      []string `json:"evidence"`
 	Offered       int      `json:"offered"`
 	Effectiveness *float64 `json:"effectiveness"`
-	Source        struct {
+	Reason        string   `json:"reason"`
+	Trial         struct {
+		With, Without struct{ Attempts, Succeeded int }
+	} `json:"trial"`
+	Source struct {
 		Kind   string `json:"kind"`
 		By     string `json:"by"`
 		Ticket string `json:"ticket"`
@@ -90,11 +94,12 @@ func (a verbs) rules() *cobra.Command {
 				a.Info("there are no such rules; `sentinel ticket rules add TEXT` writes one")
 				return nil
 			}
-			rows := []output.Row{output.Head(a.PaintOut, "RULE", "KIND", "STATE", "PRIORITY", "SOURCE", "OFFERED", "SUCCESS", "TEXT")}
+			rows := []output.Row{output.Head(a.PaintOut, "RULE", "KIND", "STATE", "PRIORITY", "SOURCE", "OFFERED", "SUCCESS", "TEXT", "")}
 			for _, r := range out.Rules {
 				rows = append(rows, output.Row{
 					output.Escape(r.ID), output.Escape(r.Kind), output.Escape(r.State), output.Number(r.Priority), output.Clip(r.from(), 30),
 					output.Number(r.Offered), output.Escape(r.success()), output.Escape(r.Text), // a decision needs all of it
+					a.PaintOut.Dim(output.Escape(r.effect())),
 				})
 			}
 			return a.Table(rows)
@@ -126,6 +131,15 @@ func (r rule) success() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f%%", 100**r.Effectiveness)
+}
+
+// effect returns what a trial has shown, or shows so far.
+func (r rule) effect() string {
+	with, without := r.Trial.With, r.Trial.Without
+	if with.Attempts+without.Attempts == 0 {
+		return r.Reason
+	}
+	return fmt.Sprintf("trial: %d of %d with it succeeded, %d of %d without it", with.Succeeded, with.Attempts, without.Succeeded, without.Attempts)
 }
 
 func (a verbs) addRule() *cobra.Command {
