@@ -23,7 +23,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ops/metrics"
 	"github.com/sentinel-runtime/sentinel/host/ops/tracing"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	watch "github.com/sentinel-runtime/sentinel/triggers/files"
 )
@@ -92,6 +94,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
+	opt.Tickets = ticket.Observer{
+		Retried:   func(c retry.Category, delay time.Duration) { s.metrics.TicketRetried(string(c), delay) },
+		Exhausted: func(retry.Category) { s.metrics.TicketExhausted() }, Recovered: s.metrics.TicketRecovered,
+	}
 	opt.Watched, opt.Regrant = true, s.regrant
 	opt.Files = (*files)(s)
 	if !trust.Supported {

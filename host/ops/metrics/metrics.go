@@ -72,6 +72,8 @@ type Metrics struct {
 	requests    *prometheus.CounterVec
 	reqSeconds  *prometheus.HistogramVec
 
+	tickets     *tickets
+
 	types, categories, functions, kinds, outcomes, routes *names
 }
 
@@ -103,6 +105,7 @@ func New(o Options) *Metrics {
 		kinds: newNames(32), outcomes: newNames(32), routes: newNames(300),
 	}
 	tokens := counters(r, "model_tokens_total", "Tokens of model calls.", "direction")
+	m.tickets = newTickets(r)
 	m.tokensIn, m.tokensOut = tokens.WithLabelValues("input"), tokens.WithLabelValues("output")
 	for _, s := range []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusStopped, sentinels.StatusTimedOut} {
 		m.runs.WithLabelValues(string(s)) // from the start, or the first one is no increase

@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// tickets are the metrics of retries of tickets. Their names are those of the trackers
+// that the tickets replace, so they have no namespace.
+type tickets struct {
+	retried   *prometheus.CounterVec
+	exhausted prometheus.Counter
+	delay     prometheus.Histogram
+
+	recovered, held atomic.Int64
+}
+
+// delayBuckets are those of the delays of strategies: 1 s to 64 s, and longer ones that
+// servers ask for.
+var delayBuckets = []float64{0, 1, 2, 5, 10, 20, 64, 300, 3600}
+
+func newTickets(r prometheus.Registerer) *tickets {
+	t := &tickets{
+		retried:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tickets_retried_total", Help: "Retries of tickets, by the category of the error; review is a rejection."}, []string{"category"}),
+		exhausted: prometheus.NewCounter(prometheus.CounterOpts{Name: "tickets_retry_exhausted_total", Help: "Tickets that were held since their retries were used up."}),
+		delay:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retry_delay_seconds", Help: "Delays before retries of tickets.", Buckets: delayBuckets}),
+	}
+	rate := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "retry_success_rate", Help: "Share of retried tickets that were done, of those that were done or held, since the process began; NaN before the first."}, t.successRate)
+	r.MustRegister(t.retried, t.exhausted, t.delay, rate)
+	return t
+}
+
+// successRate is NaN without a ticket: 0 / 0.
+func (t *tickets) successRate() float64 {
+	done, held := float64(t.recovered.Load()), float64(t.held.Load())
+	return done / (done + held)
+}
+
+// TicketRetried counts a retry of a ticket.
+func (m *Metrics) TicketRetried(category string, delay time.Duration) {
+	m.tickets.retried.WithLabelValues(m.categories.name(category)).Inc()
+	m.tickets.delay.Observe(delay.Seconds())
+}
+
+// TicketExhausted counts a ticket whose retries are used up.
+func (m *Metrics) TicketExhausted() {
+	m.tickets.exhausted.Inc()
+	m.tickets.held.Add(1)
+}
+
+// TicketRecovered counts a ticket that is done after at least one retry.
+func (m *Metrics) TicketRecovered() { m.tickets.recovered.Add(1) }
