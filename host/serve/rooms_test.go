@@ -92,7 +92,9 @@ func TestSpecRooms(t *testing.T) {
 	}
 	claim := func(id string) float64 {
 		var ticket struct{ Lease struct{ Token float64 } }
-		l.until("the ticket can be claimed", func() bool { return l.ask("POST", "/tickets/"+id+"/claim", map[string]any{"agent_id": "w"}, &ticket) == 200 })
+		l.until("the ticket can be claimed", func() bool {
+			return l.ask("POST", "/tickets/"+id+"/claim", map[string]any{"agent_id": "w"}, &ticket) == 200
+		})
 		return ticket.Lease.Token
 	}
 	id := create(map[string]any{"title": "a", "session": "s1", "project": "web"})

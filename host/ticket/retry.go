@@ -194,6 +194,7 @@ func (s *Service) view(t *Ticket, err error) (View, error) {
 // too many rejections a person decides. A rejection after the approval is not retried.
 func (s *Service) Reject(ctx context.Context, tx Tx, id string, token uint64, actor string, feedback Feedback) (Outcome, error) {
 	var out Outcome
+	feedback.bound()
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(token); err != nil {
 			return err

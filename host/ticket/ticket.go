@@ -179,6 +179,18 @@ type Offer struct {
 	HeldOut []string `json:"held_out,omitempty"`
 }
 
+// bound cuts what a reviewer or model wrote: each change of the ticket writes it again.
+func (f *Feedback) bound() {
+	f.Items = f.Items[:min(len(f.Items), maxItems)]
+	for i := range f.Items {
+		f.Items[i] = cut(f.Items[i], maxItem)
+	}
+	f.Decision, f.Summary = cut(f.Decision, maxCategory), cut(f.Summary, maxItem)
+	if len(f.Issues) > maxMetadata {
+		f.Issues = nil
+	}
+}
+
 // A PullRequest is where the work was proposed.
 type PullRequest struct {
 	URL    string `json:"url,omitempty"`
@@ -239,6 +251,8 @@ const (
 	maxLinks       = 200
 	maxChecks      = 200
 	maxFiles       = 2000
+	maxItems       = 50 // of feedback
+	maxItem        = 4 << 10
 	maxLog         = 20
 )
 

@@ -272,3 +272,22 @@ func TestVerificationHistory(t *testing.T) {
 		return nil
 	})
 }
+
+// Feedback of a model is cut: each change of the ticket writes it again.
+func TestFeedbackIsBounded(t *testing.T) {
+	d := open(t)
+	d.create("a", ticket.Fields{})
+	_, token := d.claim(ticket.Claim{ID: "a"})
+	items := make([]string, 1000)
+	for i := range items {
+		items[i] = strings.Repeat("x", 100_000)
+	}
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Reject(ctx, tx, "a", token, "r", ticket.Feedback{Items: items, Issues: json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)})
+		return err
+	})
+	text, err := json.Marshal(d.get("a"))
+	if err != nil || len(text) > 256<<10 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}

@@ -158,7 +158,7 @@ func (c *checkouts) make(ctx context.Context, r repository, branch string) (_ *c
 	}
 	defer func() {
 		if err != nil {
-			out.remove()
+			_ = out.remove() // the next sweep does it
 		}
 	}()
 	args := []string{"clone", "--quiet", "--shared", "--no-tags", "--single-branch", "--no-recurse-submodules"}

@@ -72,7 +72,7 @@ type Metrics struct {
 	requests    *prometheus.CounterVec
 	reqSeconds  *prometheus.HistogramVec
 
-	tickets     *tickets
+	tickets *tickets
 
 	types, categories, functions, kinds, outcomes, routes *names
 }
