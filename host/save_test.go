@@ -80,17 +80,20 @@ func TestSave(t *testing.T) {
 	if out != (savedOut{"draft", 1}) {
 		t.Errorf("save of a run without a name: %+v", out)
 	}
-	for params, code := range map[string]abi.Code{
-		`{"run": "` + run.Run + `", "name": "my loop"}`:                  abi.Conflict,
-		`{"run": "` + run.Run + `", "name": "my loop", "replace": true}`: "",
-		`{"run": "` + run.Run + `", "name": "kept", "revision": 7}`:      abi.Conflict,
-		`{"name": "kept"}`: abi.BadFields,
-		`{"run": "` + run.Run + `", "definition": {"name": "a", "steps": []}}`: abi.BadFields,
-		`{"definition": {"name": "a", "steps": [{"type": "shel"}]}}`:           abi.BadFields,
-		`{"run": "missing"}`: abi.NotFound,
+	for _, c := range []struct {
+		params string
+		code   abi.Code
+	}{ // in this order: what was replaced is not in conflict any more
+		{`{"run": "` + run.Run + `", "name": "my loop"}`, abi.Conflict},
+		{`{"run": "` + run.Run + `", "name": "my loop", "replace": true}`, ""},
+		{`{"run": "` + run.Run + `", "name": "kept", "revision": 7}`, abi.Conflict},
+		{`{"name": "kept"}`, abi.BadFields},
+		{`{"run": "` + run.Run + `", "definition": {"name": "a", "steps": []}}`, abi.BadFields},
+		{`{"definition": {"name": "a", "steps": [{"type": "shel"}]}}`, abi.BadFields},
+		{`{"run": "missing"}`, abi.NotFound},
 	} {
-		if err := call(t, h, "sentinel/save", params, nil); abi.CodeOf(err) != code {
-			t.Errorf("save %s: %v, want %q", params, err, code)
+		if err := call(t, h, "sentinel/save", c.params, nil); abi.CodeOf(err) != c.code {
+			t.Errorf("save %s: %v, want %q", c.params, err, c.code)
 		}
 	}
 }

@@ -146,13 +146,16 @@ func (s *Server) begin(ctx context.Context, failed <-chan error) (Start, error) 
 	}
 	var err error
 	start.Recovery, err = rt.ResumeAll(ctx, runtime.ResumeOptions{By: "server", OnInterrupt: s.opt.Host.OnInterrupt})
+	if ctx.Err() != nil { // stopped during the start
+		return start, nil
+	}
 	if err != nil {
 		return start, fmt.Errorf("resume runs: %w", err)
 	}
 	for _, f := range start.Recovery.Failed {
 		s.log.Error("run cannot be resumed", "run", f.Run, "error", f.Error)
 	}
-	if err := rt.Arm(ctx); err != nil {
+	if err := rt.Arm(ctx); err != nil && ctx.Err() == nil {
 		return start, fmt.Errorf("arm triggers: %w", err)
 	}
 	return start, nil
