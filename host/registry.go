@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/data"
 	"github.com/sentinel-runtime/sentinel/host/command/event"
 	"github.com/sentinel-runtime/sentinel/host/command/git"
+	"github.com/sentinel-runtime/sentinel/host/command/inbox"
 	"github.com/sentinel-runtime/sentinel/host/command/memory"
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
@@ -49,6 +50,9 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
+		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
+			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
+		}}),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),

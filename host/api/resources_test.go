@@ -93,6 +93,7 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/tickets/T-1/reject", `{"token":1}`, nil, "ticket/reject", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/escalate", `{"token":1}`, nil, "ticket/escalate", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/decide", `{"action":"reject"}`, nil, "ticket/decide", `{"id":"T-1","action":"reject"}`},
+		{"GET", "/inbox?kind=ticket,doubt&limit=2", ``, nil, "inbox/list", `{"kind":["ticket","doubt"],"limit":2}`},
 		{"POST", "/verify", `{"ticket_id":"T-1"}`, nil, "verify/run", `{"ticket_id":"T-1"}`},
 		{"GET", "/status/T-1", ``, nil, "verify/status", `{"id":"T-1"}`},
 		{"GET", "/verify/T-1/history?limit=2", ``, nil, "verify/history", `{"id":"T-1","limit":2}`},

@@ -219,7 +219,7 @@ type Decision struct {
 // the queue with new retries, reject cancels it, accept makes it done, and hold takes a
 // ticket out of its queue.
 func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (View, error) {
-	to, ok := map[string]State{"release": Ready, "reject": Cancelled, "accept": Done, "hold": OnHold}[d.Action]
+	to, ok := actions[d.Action]
 	if !ok {
 		return View{}, bad("action", "%.40q: want release, reject, accept or hold", d.Action)
 	}

@@ -60,6 +60,13 @@ var (
 		return nil
 	})
 	byUpdate = indexed("updated", 1, func(t *Ticket) [][]any { return [][]any{{newestFirst(t.UpdatedAt)}} })
+	// byWait has the tickets that wait for a person, the oldest first.
+	byWait = indexed("wait", 1, func(t *Ticket) [][]any {
+		if at := t.waitsSince(); !at.IsZero() {
+			return [][]any{{at}}
+		}
+		return nil
+	})
 	// byVerification has the tickets that are being verified, or have to be again.
 	byVerification = indexed("verification", 1, func(t *Ticket) [][]any {
 		if t.VerificationStatus == Running || t.VerificationStatus == ReviewNeeded && t.State == NeedsReview {
@@ -104,7 +111,7 @@ var (
 
 // Indexes returns what a host registers.
 func Indexes() []*runtime.DocumentIndex {
-	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byVerification, byParent, byDependency, byFile, byKey, byWord}
+	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byWait, byVerification, byParent, byDependency, byFile, byKey, byWord}
 }
 
 // split returns the words of a text, in lower case.

@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -144,13 +146,16 @@ func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[strin
 func (a verbs) decideCommand() *cobra.Command {
 	var result, comment, by string
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
+	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
-		Use: "decide RUN [CALL] retry|skip|fail|approve|reject", Short: "Decide what a run waits for",
+		Use: "decide RUN|TICKET [CALL] DECISION", Short: "Decide what a run or ticket waits for",
 		Long: "CALL names what is decided: the path of a step, ! and the number of its host call. 0!1 is the\n" +
 			"first host call of step 0, 0!0 the step as a whole. `sentinel status RUN` shows it. It may be left\n" +
 			"out when only one decision is pending. In a shell, quote it: '0!1'.\n\n" +
 			"approve continues the run; reject fails the step with the error denied, which its onError may\n" +
-			"handle. After a crash, retry makes the call again, skip treats it as done and fail as failed.",
+			"handle. After a crash, retry makes the call again, skip treats it as done and fail as failed.\n\n" +
+			"The decisions about a ticket are release (back into the queue), accept (it is done), reject (cancel it)\n" +
+			"and hold. `sentinel inbox` lists everything that waits.",
 		Args: app.RangeArgs(2, 3, "RUN", "the decision"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{"verdict": args[len(args)-1], "by": by}
@@ -160,8 +165,9 @@ func (a verbs) decideCommand() *cobra.Command {
 			if by == "" {
 				params["by"] = a.User()
 			}
-			if !slices.Contains(verdicts, args[len(args)-1]) {
-				return app.NewUsageError(fmt.Sprintf("invalid decision %q", args[len(args)-1]), "the decisions are "+strings.Join(verdicts, ", "))
+			verdict := args[len(args)-1]
+			if !slices.Contains(verdicts, verdict) && !slices.Contains(ofTickets, verdict) {
+				return app.NewUsageError(fmt.Sprintf("invalid decision %q", verdict), "the decisions are "+strings.Join(verdicts, ", ")+"; about tickets "+strings.Join(ofTickets, ", "))
 			}
 			if comment != "" {
 				params["comment"] = comment
@@ -175,6 +181,9 @@ func (a verbs) decideCommand() *cobra.Command {
 					return app.NewUsageError("--result needs skip: it replaces the result of the call", "")
 				}
 				params["result"] = raw
+			}
+			if len(args) == 2 && slices.Contains(ofTickets, verdict) {
+				return a.decideTicket(cmd.Context(), args[0], params)
 			}
 			return a.decide(cmd.Context(), args[0], params)
 		},
@@ -209,6 +218,48 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		return a.WriteJSON(info)
 	}
 	a.Info("%s", a.decided(params["verdict"].(string), call, info))
+	return nil
+}
+
+// decideTicket decides about a ticket. reject is a decision about runs too, so a word
+// that is both is refused.
+func (a verbs) decideTicket(ctx context.Context, word string, params map[string]any) (err error) {
+	s, err := a.Connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	verdict := params["verdict"].(string)
+	var ticket struct {
+		Ticket struct{ ID, State, Title string } `json:"ticket"`
+	}
+	if verdict == "reject" {
+		found := s.Call(ctx, "ticket/get", map[string]any{"id": word}, &ticket)
+		_, running := a.FindRun(ctx, s, word, false)
+		switch {
+		case found != nil:
+			a.CloseSession(s, &err)
+			return errors.Join(err, a.decide(ctx, word, params))
+		case running == nil:
+			a.CloseSession(s, &err)
+			return app.NewUsageError(fmt.Sprintf("%q is a ticket and a run or sentinel", word), "sentinel ticket decide "+word+" reject, or the id of the run")
+		}
+	}
+	defer a.CloseSession(s, &err)
+	in := map[string]any{"id": word, "action": verdict}
+	if comment, ok := params["comment"]; ok {
+		in["comment"] = comment
+	}
+	var raw json.RawMessage
+	if err := s.Call(ctx, "ticket/decide", in, &raw); err != nil {
+		return err
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(raw)
+	}
+	if err := json.Unmarshal(raw, &ticket); err != nil {
+		return err
+	}
+	a.Info("ticket %s is %s", ticket.Ticket.ID, ticket.Ticket.State)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func Commands(a *app.App) []*cobra.Command {
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(v.create(), v.list(), v.show(), v.decide(), v.comment(), v.activity(), v.attempts(), v.context(), v.rules(), v.stats(), v.remove())
-	return app.InGroup(app.GroupRun, c, v.verify())
+	return app.InGroup(app.GroupRun, c, v.verify(), v.inbox())
 }
 
 // A ticket is what the verbs show of one.

@@ -1,0 +1,85 @@
+package tickets
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+)
+
+func (a verbs) inbox() *cobra.Command {
+	var kinds []string
+	var after string
+	var limit int
+	c := &cobra.Command{
+		Use: "inbox", Short: "List what waits for a person, the oldest first",
+		Long: "Approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, and tickets that are\n" +
+			"held, blocked or to be reviewed, with what to type.",
+		Example: "  sentinel inbox --kind approval --kind ticket", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			params := map[string]any{"limit": limit}
+			if len(kinds) > 0 {
+				params["kind"] = kinds
+			}
+			if after != "" {
+				params["after"] = after
+			}
+			var out struct {
+				Entries []entry `json:"entries"`
+				Next    string  `json:"next"`
+			}
+			raw, err := a.call(cmd.Context(), "inbox/list", params, &out)
+			if err != nil {
+				return err
+			}
+			if a.Flags.Output != output.FormatTable {
+				return a.WriteJSON(raw)
+			}
+			if len(out.Entries) == 0 {
+				a.Info("nothing waits for a person")
+				return nil
+			}
+			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "TYPE")}
+			for _, e := range out.Entries {
+				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.Prompt, 80), output.Clip(a.toType(e), 120)})
+			}
+			if err := a.Table(rows); err != nil {
+				return err
+			}
+			if out.Next != "" {
+				a.Info("there are more: --cursor %s", out.Next)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&kinds, "kind", nil, "only this kind: approval, doubt, quarantine, limit or ticket; repeatable")
+	f.StringVar(&after, "cursor", "", "what the page before printed at its end")
+	f.IntVar(&limit, "limit", 50, "entries on the page, at most 200")
+	return c
+}
+
+// An entry is what the verb shows of one.
+type entry struct {
+	ID      string    `json:"id"`
+	Call    string    `json:"call"`
+	Kind    string    `json:"kind"`
+	Since   time.Time `json:"since"`
+	Subject string    `json:"subject"`
+	Prompt  string    `json:"prompt"`
+	Choices []string  `json:"choices"`
+}
+
+// toType returns the command line that decides about an entry.
+func (a verbs) toType(e entry) string {
+	if e.Kind == "limit" {
+		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
+	}
+	line := "sentinel decide" + a.SameStore() + " " + output.Quote(e.ID)
+	if e.Call != "" {
+		line += " " + output.Quote(e.Call)
+	}
+	return line + " " + strings.Join(e.Choices, "|")
+}

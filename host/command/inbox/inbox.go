@@ -1,0 +1,192 @@
+// Package inbox implements the command that lists everything which waits for a person:
+// approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, and
+// tickets that are held, blocked or to be reviewed.
+package inbox
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Options are where entries come from. Both are required.
+type Options struct {
+	// Runs lists the runs that are not over.
+	Runs    func() ([]runtime.RunInfo, error)
+	Tickets *ticket.Service
+}
+
+// Commands returns the family inbox/*.
+func Commands(opt Options) []command.Command {
+	return []command.Command{
+		command.New("inbox/list", "List what waits for a person, the oldest first.", command.Options{ReadOnly: true, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
+	}
+}
+
+type family struct{ opt Options }
+
+type listIn struct {
+	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket"`
+	Limit int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
+	After string   `json:"after,omitempty" jsonschema:"next of the page before"`
+}
+
+// The kinds of entries, besides those of decisions about runs.
+const (
+	kindLimit  = "limit"
+	kindTicket = "ticket"
+)
+
+var kinds = []string{string(runtime.DecisionApproval), string(runtime.DecisionDoubt), string(runtime.DecisionQuarantine), kindLimit, kindTicket}
+
+// An Entry waits for a person.
+type Entry struct {
+	ID       string    `json:"id" jsonschema:"of the run or ticket"`
+	Call     string    `json:"call,omitempty" jsonschema:"of a run: which of its decisions"`
+	Kind     string    `json:"kind" jsonschema:"approval, doubt, quarantine, limit or ticket"`
+	Since    time.Time `json:"since"`
+	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
+	Prompt   string    `json:"prompt" jsonschema:"what is asked, or why it waits"`
+	Choices  []string  `json:"choices"`
+	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume or ticket/decide"`
+	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
+	Sentinel string    `json:"sentinelId,omitempty"`
+}
+
+type listOut struct {
+	Entries []Entry `json:"entries"`
+	Next    string  `json:"next,omitempty" jsonschema:"there are more: give it as after"`
+}
+
+func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOut, error) {
+	out := listOut{Entries: []Entry{}}
+	for _, kind := range in.Kind {
+		if !slices.Contains(kinds, kind) {
+			return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "kind", Message: fmt.Sprintf("kind: unknown kind %.40q", kind), Hint: "known are " + strings.Join(kinds, ", ")}
+		}
+	}
+	if in.Limit == 0 {
+		in.Limit = 50
+	}
+	after, err := parsePosition(in.After)
+	if err != nil {
+		return out, err
+	}
+	wanted := func(kind string) bool { return len(in.Kind) == 0 || slices.Contains(in.Kind, kind) }
+	all, err := f.runs()
+	if err != nil {
+		return out, err
+	}
+	if wanted(kindTicket) {
+		// One more than fits shows whether there is a further page.
+		tickets, err := f.tickets(ctx, call, after, in.Limit+1)
+		if err != nil {
+			return out, err
+		}
+		all = append(all, tickets...)
+	}
+	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || !after.before(e) })
+	slices.SortFunc(all, func(a, b Entry) int { return positionOf(a).compare(positionOf(b)) })
+	if len(all) > in.Limit {
+		all = all[:in.Limit]
+		out.Next = positionOf(all[in.Limit-1]).String()
+	}
+	out.Entries = append(out.Entries, all...)
+	return out, nil
+}
+
+// runs returns the entries of runs. A host has few that are not over.
+func (f family) runs() ([]Entry, error) {
+	runs, err := f.opt.Runs()
+	if err != nil {
+		return nil, err
+	}
+	var list []Entry
+	for _, r := range runs {
+		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide"}
+		for _, d := range r.Decisions {
+			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
+			list = append(list, entry)
+		}
+		if r.Status == sentinels.StatusPaused && r.Limit != "" {
+			entry.Call, entry.Kind, entry.Since, entry.Prompt = "", kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
+			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
+			list = append(list, entry)
+		}
+	}
+	return list, nil
+}
+
+// tickets returns the oldest entries of tickets behind a position.
+func (f family) tickets(ctx context.Context, call *command.Call, after position, limit int) ([]Entry, error) {
+	tx, ok := call.Records.(ticket.Tx)
+	if !ok {
+		return nil, abi.New(abi.Internal, call.Command+": the call has no records")
+	}
+	var list []Entry
+	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
+		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: reason(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
+		if after.before(e) {
+			list = append(list, e)
+		}
+		return len(list) < limit
+	})
+	return list, err
+}
+
+func reason(t ticket.View) string {
+	switch {
+	case t.HoldReason != "":
+		return t.HoldReason
+	case len(t.ImpactFlags) > 0:
+		return "a later change affects it: ticket " + t.ImpactFlags[len(t.ImpactFlags)-1].TicketID
+	}
+	return "it is " + string(t.State)
+}
+
+// A position is behind an entry: entries are in the order of time, then of id and call.
+type position struct {
+	at  time.Time
+	key string
+}
+
+func positionOf(e Entry) position { return position{e.Since, e.ID + "\x00" + e.Call} }
+
+func (p position) compare(o position) int {
+	if c := p.at.Compare(o.at); c != 0 {
+		return c
+	}
+	return strings.Compare(p.key, o.key)
+}
+
+// before reports whether the position is before an entry.
+func (p position) before(e Entry) bool { return p.compare(positionOf(e)) < 0 }
+
+func (p position) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.at.Format(time.RFC3339Nano) + "\x00" + p.key))
+}
+
+func parsePosition(text string) (p position, err error) {
+	if text == "" {
+		return p, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	at, key, ok := strings.Cut(string(raw), "\x00")
+	if err == nil && ok {
+		p.key = key
+		p.at, err = time.Parse(time.RFC3339Nano, at)
+	}
+	if err != nil || !ok {
+		return p, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "after", Message: "after: is not the next of a page"}
+	}
+	return p, nil
+}
