@@ -53,7 +53,7 @@ race: ## the short tests under the race detector
 	@CGO_ENABLED=1 .ci/test -race -short
 
 kill: ## kill -9 at random points of real runs; N=1000 for more
-	SENTINEL_KILLS=$(or $(N),1000) $(GO) test ./host/internal/crashtest -count=1 -v -timeout 60m
+	SENTINEL_KILLS=$(or $(N),1000) SENTINEL_TICKETS=$(or $(N),1000) $(GO) test ./host/internal/crashtest -count=1 -v -timeout 60m
 
 fuzz: ## every fuzz target for T (default 20s)
 	@.ci/fuzz $(or $(T),20s)

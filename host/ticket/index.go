@@ -1,9 +1,11 @@
 package ticket
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -25,12 +27,41 @@ const maxWords = 200
 // indexed returns an index over tickets.
 func indexed(name string, version int, values func(t *Ticket) [][]any) *runtime.DocumentIndex {
 	return &runtime.DocumentIndex{Collection: Collection, Name: name, Version: version, Values: func(d sentinels.Document) [][]any {
-		t := new(Ticket)
-		if json.Unmarshal(d.Data, t) != nil {
+		t := newest.read(d.Data)
+		if t == nil {
 			return nil // not written by this package
 		}
 		return values(t)
 	}}
+}
+
+// newest has the tickets that indexes have read last: each write asks all indexes about
+// the same two, the old and the new one.
+var newest memo
+
+type memo struct {
+	mu      sync.Mutex
+	data    [4][]byte
+	tickets [4]*Ticket
+	next    int
+}
+
+// read returns the ticket in data, nil if there is none. It must not be changed.
+func (m *memo) read(data []byte) *Ticket {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, known := range m.data {
+		if known != nil && bytes.Equal(known, data) {
+			return m.tickets[i]
+		}
+	}
+	t := new(Ticket)
+	if json.Unmarshal(data, t) != nil {
+		return nil
+	}
+	m.data[m.next], m.tickets[m.next] = bytes.Clone(data), t
+	m.next = (m.next + 1) % len(m.data)
+	return t
 }
 
 func newestFirst(at time.Time) runtime.Descending { return runtime.Descending{Value: at} }
@@ -74,6 +105,13 @@ var (
 		}
 		return nil
 	})
+	// byProject has the tickets of each project, with the empty state for all states.
+	byProject = indexed("project", 1, func(t *Ticket) [][]any {
+		if t.Project == "" {
+			return nil
+		}
+		return [][]any{{t.Project, "", newestFirst(t.UpdatedAt)}, {t.Project, string(t.State), newestFirst(t.UpdatedAt)}}
+	})
 	byState  = indexed("state", 1, func(t *Ticket) [][]any { return [][]any{{string(t.State), newestFirst(t.UpdatedAt)}} })
 	byParent = indexed("parent", 1, func(t *Ticket) [][]any {
 		if t.ParentID == "" {
@@ -111,7 +149,7 @@ var (
 
 // Indexes returns what a host registers.
 func Indexes() []*runtime.DocumentIndex {
-	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byWait, byVerification, byParent, byDependency, byFile, byKey, byWord}
+	return []*runtime.DocumentIndex{byClaim, byTime, byUpdate, byState, byProject, byWait, byVerification, byParent, byDependency, byFile, byKey, byWord}
 }
 
 // split returns the words of a text, in lower case.

@@ -79,15 +79,21 @@ func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
 // index returns the index that has the fewest tickets beside those that match.
 func (f Filter) index(words []string, now time.Time) (*runtime.DocumentIndex, runtime.DocumentRange) {
 	switch {
-	case len(words) == 1:
-		return byWord, runtime.DocumentRange{From: []any{words[0]}, To: []any{words[0] + "\U0010ffff"}}
-	case len(words) > 1:
-		longest := slices.MaxFunc(words[:len(words)-1], func(a, b string) int { return len(a) - len(b) })
-		return byWord, runtime.DocumentRange{Equal: []any{longest}}
+	case len(words) > 0:
+		// Long words are in few tickets. The last one may be the beginning of a word.
+		longest, last := slices.MaxFunc(words, func(a, b string) int { return len(a) - len(b) }), words[len(words)-1]
+		if len(longest) > len(last) {
+			return byWord, runtime.DocumentRange{Equal: []any{longest}}
+		}
+		return byWord, runtime.DocumentRange{From: []any{last}, To: []any{last + "\U0010ffff"}}
 	case f.ParentID != "":
 		return byParent, runtime.DocumentRange{Equal: []any{f.ParentID}}
 	case f.Stuck:
 		return byState, runtime.DocumentRange{Equal: []any{string(InProgress)}, From: []any{newestFirst(now.Add(-stuckAfter))}}
+	case f.Project != "" && len(f.States) == 1:
+		return byProject, runtime.DocumentRange{Equal: []any{f.Project, string(f.States[0])}}
+	case f.Project != "":
+		return byProject, runtime.DocumentRange{Equal: []any{f.Project, ""}}
 	case len(f.States) == 1:
 		return byState, runtime.DocumentRange{Equal: []any{string(f.States[0])}}
 	}
