@@ -117,6 +117,7 @@ var hostileVerbs = []hostileVerb{
 	{"help", false, [][]string{{evil}}},
 	{"import", true, [][]string{{"other" + evilFile + ".json", "-o", "json"}, {evil}}},
 	{"import", false, [][]string{{"other" + evilFile + ".json"}}},
+	{"ticket import", true, [][]string{{evil}, {"other" + evilFile + ".json"}}},
 	{"inbox", true, [][]string{{}, {"-o", "json"}, {"--kind", "approval"}, {"--kind", evil}}},
 	{"init", true, [][]string{{"--name", "x" + evil, "new" + evilFile}}},
 	{"list", true, [][]string{{}, {"-o", "json"}, {"-o", "jsonl"}, {"--status", evil}}},

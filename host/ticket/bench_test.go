@@ -78,7 +78,9 @@ func BenchmarkTickets(b *testing.B) {
 		b.ReportMetric(float64(commit.Microseconds()), "commit-us")
 		read := timed(500, func(i int) { d.get(fmt.Sprintf("t-%d", i*17)) })
 		list := timed(50, func(int) { d.list(ticket.Filter{Limit: 50}) })
-		filter := timed(50, func(i int) { d.list(ticket.Filter{Project: fmt.Sprintf("p%d", i), States: []ticket.State{ticket.Ready}, Limit: 50}) })
+		filter := timed(50, func(i int) {
+			d.list(ticket.Filter{Project: fmt.Sprintf("p%d", i), States: []ticket.State{ticket.Ready}, Limit: 50})
+		})
 		search := timed(50, func(i int) { d.list(ticket.Filter{Query: fmt.Sprintf("work word%d", i*3), Limit: 50}) })
 		b.ReportMetric(float64(list)/float64(read), "list/read")
 		b.ReportMetric(float64(filter)/float64(read), "filter/read")

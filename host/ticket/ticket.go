@@ -74,6 +74,10 @@ type Ticket struct {
 	Due        bool `json:"retry_due,omitempty"` // RetryAfter has passed
 	Attempts   int  `json:"attempts,omitempty"`
 	Activities int  `json:"activities,omitempty"`
+	// Imported is a digest of the row that the ticket was imported from, and ImportedAt the
+	// number of its activities then.
+	Imported   string `json:"imported,omitempty"`
+	ImportedAt int    `json:"imported_at,omitempty"`
 	// Verifications is how many there were.
 	Verifications int `json:"verifications,omitempty"`
 }

@@ -236,6 +236,9 @@ func (a verbs) decideTicket(ctx context.Context, word string, params map[string]
 		found := s.Call(ctx, "ticket/get", map[string]any{"id": word}, &ticket)
 		_, running := a.FindRun(ctx, s, word, false)
 		switch {
+		case found != nil && abi.CodeOf(found) != abi.NotFound:
+			a.CloseSession(s, &err)
+			return found
 		case found != nil:
 			a.CloseSession(s, &err)
 			return errors.Join(err, a.decide(ctx, word, params))

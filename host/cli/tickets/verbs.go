@@ -27,7 +27,7 @@ func Commands(a *app.App) []*cobra.Command {
 			"`sentinel exec ticket/claim` and the other commands ticket/* are what agents use.",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(v.create(), v.list(), v.show(), v.decide(), v.comment(), v.activity(), v.attempts(), v.context(), v.rules(), v.stats(), v.remove())
+	c.AddCommand(v.create(), v.list(), v.show(), v.decide(), v.comment(), v.activity(), v.attempts(), v.context(), v.rules(), v.stats(), v.importTickets(), v.remove())
 	return app.InGroup(app.GroupRun, c, v.verify(), v.inbox())
 }
 

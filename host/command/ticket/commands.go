@@ -64,6 +64,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/rules", "List what was learned from tickets.", list, f.rules),
 		command.New("ticket/add-rule", "Add a rule for prompts; that of a step or model is only proposed.", command.Options{InStore: true, Private: true, Idempotent: true, Aliases: map[string]string{"ticket_id": "ticket"}}, f.addRule),
 		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{InStore: true, Private: true}, f.decideRule),
+		command.New("ticket/import", "Import tickets of an older tracker, as rows; it can be repeated.", command.Options{InStore: true, Private: true}, f.importRows),
 		command.New("ticket/stats", "Count the tickets in each state.", list, f.stats),
 	}
 }
