@@ -139,9 +139,10 @@ var (
 		}
 		return [][]any{{t.Key}}
 	})
-	byWord = indexed("word", 1, func(t *Ticket) (entries [][]any) {
+	byWord = indexed("word", 2, func(t *Ticket) (entries [][]any) {
 		for _, w := range wordsOf(t) {
-			entries = append(entries, []any{w, newestFirst(t.UpdatedAt)})
+			// Not by the time of the change: each would write all words again.
+			entries = append(entries, []any{w, newestFirst(t.CreatedAt)})
 		}
 		return entries
 	})
