@@ -3,6 +3,8 @@ package host
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -22,7 +24,7 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.Check, Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 	})
@@ -55,11 +57,23 @@ func (h *Host) openVerifier() *verify.Tickets {
 	return &verify.Tickets{
 		Service: h.tickets, Update: h.updateTickets,
 		Verifier: verify.New(verify.Options{
+			Plugins: (*checkTypes)(h),
 			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
-			Dir:     filepath.Join(h.state, "verify"), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts,
+			Dir:     h.verifyDir(), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts,
 			URL: c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
 		}),
 	}
+}
+
+// verifyDir is where the verifier keeps clones: in the user's cache, since plugins must
+// not read the state folder, but check clones. Without one it is in the state folder.
+func (h *Host) verifyDir() string {
+	base := userCache(h.opt.Getenv)
+	if base == "" {
+		return filepath.Join(h.state, "verify")
+	}
+	sum := sha256.Sum256([]byte(h.state))
+	return filepath.Join(base, "sentinel", "verify", hex.EncodeToString(sum[:8]))
 }
 
 // lookup returns a variable of the environment.

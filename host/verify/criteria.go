@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ type testCheck struct {
 
 type manualCheck struct{}
 
-// unknownCheck is one of a type that does not exist: it fails.
+// unknownCheck is one of a type that a plugin has, or none: then it fails.
 type unknownCheck struct{}
 
 func (c *httpCheck) commands() []string {
@@ -110,7 +111,31 @@ func (unknownCheck) commands() []string  { return nil }
 
 // Check is the first problem of criteria, nil if they can be verified. It completes
 // them: checks without an id get one, and types their long names.
-func Check(c *ticket.Criteria) error {
+func Check(c *ticket.Criteria) error { return CheckWith(nil)(c) }
+
+// CheckWith is [Check] with the types of plugins.
+func CheckWith(plugins Plugins) func(c *ticket.Criteria) error {
+	return func(c *ticket.Criteria) error { return completed(c, plugins) }
+}
+
+// Plugins are the types of checks that plugins have.
+type Plugins interface {
+	// CheckType returns the first problem of the fields of a check. ok is false if no
+	// plugin has the type.
+	CheckType(kind string, fields json.RawMessage) (problem error, ok bool)
+	// ExecuteCheck executes a check in a folder. The error is one of the check, with a
+	// code that says whether it could be executed.
+	ExecuteCheck(ctx context.Context, kind string, fields json.RawMessage, timeout time.Duration, dir string) (PluginResult, error)
+}
+
+// A PluginResult is the output of a check of a plugin.
+type PluginResult struct {
+	Passed  bool   `json:"passed"`
+	Message string `json:"message"`
+	Output  string `json:"output"`
+}
+
+func completed(c *ticket.Criteria, plugins Plugins) error {
 	ids := map[string]bool{}
 	for i := range c.Checks {
 		own := &c.Checks[i]
@@ -133,6 +158,13 @@ func Check(c *ticket.Criteria) error {
 			return at(place, err)
 		}
 		if _, unknown := read.do.(unknownCheck); unknown {
+			if plugins != nil {
+				if err, ok := plugins.CheckType(read.kind, own.Verify); ok && err != nil {
+					return problem(place+".verify", "%v", err)
+				} else if ok {
+					continue
+				}
+			}
 			return problem(place+".type", "%.80q: no such type of check; known are %s", own.Type, strings.Join(Types(), ", "))
 		}
 	}

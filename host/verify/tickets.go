@@ -160,7 +160,7 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 	if in.Criteria == nil || len(in.Criteria.Checks) == 0 {
 		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "ticket_id", Message: "ticket_id is missing", Hint: "or give acceptance_criteria with repo_url and branch_name"}
 	}
-	if err := Check(in.Criteria); err != nil {
+	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {
 		return Result{}, err
 	}
 	return t.Verifier.Run(ctx, Job{Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: person, OnCheck: onCheck})

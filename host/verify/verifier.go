@@ -18,6 +18,7 @@ import (
 
 // Options are what a Verifier needs. Dir is required.
 type Options struct {
+	Plugins    Plugins        // further types of checks; default none
 	Confine    confine.Runner // executes commands; required for checks that have some
 	Dir        string         // absolute folder of repositories and checkouts; made when needed
 	Git        string         // program; default the git on PATH
@@ -33,6 +34,9 @@ type Options struct {
 	Now        func() time.Time
 	Logger     *slog.Logger
 }
+
+// maxMessage bounds the message of a check of a plugin, in bytes.
+const maxMessage = 2 << 10
 
 // maxOutput bounds what a result has of the output of one check, in bytes.
 const maxOutput = 16 << 10
@@ -160,6 +164,9 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 		if problem := c.remove(); problem != nil {
 			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
 		}
+		for _, dir := range []string{v.from.checkoutDir(), v.opt.Dir} {
+			_ = os.Remove(dir) // if it is empty
+		}
 	}()
 	root, err := os.OpenRoot(c.tree)
 	if err != nil {
@@ -251,10 +258,40 @@ func (s *session) execute(ctx context.Context, c check) CheckResult {
 		return s.test(ctx, do, timeout)
 	case *httpCheck:
 		return s.http(ctx, do, min(timeout, requestTimeout))
+	case unknownCheck:
+		return s.plugin(ctx, c, timeout)
 	case manualCheck:
 		return skip(NeedsPerson, "a person has to check: %s", quote(c.Description))
 	}
 	return CheckResult{Status: Failed, Message: fmt.Sprintf("unknown type of check %q", quote(c.kind))}
+}
+
+// plugin executes a check of a plugin. One whose plugin is gone, or was never there, fails.
+func (s *session) plugin(ctx context.Context, c check, timeout time.Duration) CheckResult {
+	unknown := CheckResult{Status: Failed, Message: fmt.Sprintf("unknown type of check %q", quote(c.kind))}
+	if s.v.opt.Plugins == nil {
+		return unknown
+	}
+	if problem, ok := s.v.opt.Plugins.CheckType(c.kind, c.Verify); !ok {
+		return unknown
+	} else if problem != nil {
+		return CheckResult{Status: Failed, Message: problem.Error()}
+	}
+	out, err := s.v.opt.Plugins.ExecuteCheck(ctx, c.kind, c.Verify, timeout, s.checkout.tree)
+	switch abi.CodeOf(err) {
+	case "":
+	case abi.Denied:
+		return skip(Refused, "%v", err)
+	case abi.Unavailable, abi.Cancelled, abi.Interrupted:
+		return skip(Infrastructure, "%v", err)
+	default:
+		return CheckResult{Status: Failed, Message: err.Error()}
+	}
+	r := CheckResult{Status: Failed, Message: clip(out.Message, maxMessage), Output: clip(out.Output, maxOutput)}
+	if out.Passed {
+		r.Status = Passed
+	}
+	return r
 }
 
 // command returns a shell line as it is executed here.

@@ -133,7 +133,7 @@ func TestTicketLoop(t *testing.T) {
 	if s := get(); s.State != "done" || s.Verification != "passing" || s.RetryCount != 1 {
 		t.Errorf("at the end: %+v", s)
 	}
-	if left, _ := filepath.Glob(filepath.Join(project, ".sentinel", "state", "verify", "checkouts", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(project, ".cache", "sentinel", "verify", "*", "checkouts", "*")); len(left) > 0 {
 		t.Errorf("checkouts are left: %q", left)
 	}
 	_ = server.Process.Signal(os.Interrupt)
