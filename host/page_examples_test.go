@@ -28,7 +28,7 @@ var otherBlocks = map[string]string{
 
 // foreignTypes are step types of examples that are not built here; the fields that they
 // have beside nested steps are tested with the example.
-var foreignTypes = []string{"retry_until"}
+var foreignTypes = []string{"retry_until", "license_header"}
 
 var (
 	fenced = regexp.MustCompile("(?ms)^ *```jsonc?\n(.*?)^ *```")
