@@ -8,6 +8,7 @@ package gitexec
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ const (
 // A Runner starts git. It may be used by several goroutines.
 type Runner struct {
 	Program string // path of git; see [LookPath]
+	MaxOut  int    // bytes of output that are read, default 4 MiB
 }
 
 // LookPath finds git in the absolute folders of PATH, so that no file of a
@@ -111,7 +113,7 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 	}
 	cmd := exec.CommandContext(ctx, g.Program, append(full, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(sshCommand), strings.NewReader(stdin)
-	out, messages := &capped{max: maxOut}, &capped{max: maxErr}
+	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second
 	ownGroup(cmd)
