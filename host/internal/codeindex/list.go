@@ -1,0 +1,188 @@
+package codeindex
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	stdruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+)
+
+// Limits of a list.
+const (
+	maxFiles  = 200_000 // those of the deepest folders are left out
+	maxDepth  = 32      // levels of folders
+	maxNested = 100     // repositories in folders of the workspace
+	maxList   = 64 << 20
+)
+
+// A listed file has a name and what the file system says about it.
+type listed struct {
+	path string
+	stat stat
+}
+
+// list returns the regular files of the workspace, sorted by path, without those that
+// are ignored or skipped. complete is false if a limit cut the list.
+func (x *Index) list(ctx context.Context) (files []listed, complete bool, err error) {
+	l := &lister{Index: x, folders: map[string]bool{".": true}, complete: true}
+	if err := l.repository(ctx, ".", 0); err != nil {
+		return nil, false, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	slices.SortFunc(l.files, func(a, b listed) int { return strings.Compare(a.path, b.path) })
+	l.files = slices.CompactFunc(l.files, func(a, b listed) bool { return a.path == b.path })
+	if len(l.files) > maxFiles {
+		l.complete = false
+		slices.SortStableFunc(l.files, func(a, b listed) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+		l.files = l.files[:maxFiles]
+		slices.SortFunc(l.files, func(a, b listed) int { return strings.Compare(a.path, b.path) })
+	}
+	return l.files, l.complete, nil
+}
+
+type lister struct {
+	*Index
+	files    []listed
+	folders  map[string]bool // false: a link, skipped, or behind one that is
+	nested   int
+	complete bool
+}
+
+// repository adds the files of a folder that may be a work tree of git.
+func (l *lister) repository(ctx context.Context, dir string, level int) error {
+	names, complete := l.tracked(ctx, dir)
+	if len(names) == 0 {
+		// Not a work tree, an ignored folder in one, or an empty one.
+		return l.walk(ctx, dir)
+	}
+	l.complete = l.complete && complete
+	kept := names[:0]
+	for _, name := range names {
+		name = strings.TrimSuffix(name, "/") // another repository
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			continue
+		}
+		if dir != "." {
+			name = dir + "/" + name
+		}
+		if strings.Count(name, "/") >= maxDepth {
+			l.complete = false
+			continue
+		}
+		if l.enters(path.Dir(name)) && !l.opt.Skip(name, false) {
+			kept = append(kept, name)
+		}
+	}
+	for _, f := range l.stat(kept) {
+		if f.stat.regular {
+			l.files = append(l.files, f)
+			continue
+		}
+		// A submodule, or a repository that is not one. Without .git it is a
+		// submodule that was not checked out.
+		if _, err := l.opt.Root.Lstat(path.Join(f.path, ".git")); err != nil || l.opt.Skip(f.path, true) {
+			continue
+		}
+		if l.nested == maxNested || level == maxDepth {
+			l.complete = false
+			continue
+		}
+		l.nested++
+		if err := l.repository(ctx, f.path, level+1); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// tracked returns the files below a folder that git does not ignore; none if git
+// cannot say.
+func (l *lister) tracked(ctx context.Context, dir string) (names []string, complete bool) {
+	if l.opt.Git == "" {
+		return nil, true
+	}
+	git := gitexec.Runner{Program: l.opt.Git, MaxOut: maxList}
+	answer, err := git.Exec(ctx, filepath.Join(l.dir, filepath.FromSlash(dir)), "", "", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil || answer.Code != 0 {
+		return nil, true
+	}
+	names = strings.Split(answer.Out, "\x00")
+	return names[:len(names)-1], !answer.Cut // the last one is empty, or cut
+}
+
+// walk adds the files below a folder without git.
+func (l *lister) walk(ctx context.Context, dir string) error {
+	var names []string
+	opt := filewalk.Options{Start: dir, Skip: l.opt.Skip, ByLevel: true, MaxEntries: maxFiles, MaxDepth: maxDepth}
+	complete, err := filewalk.Walk(ctx, l.opt.Root, opt, func(name string, entry fs.DirEntry) error {
+		if entry.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.complete = l.complete && complete
+	for _, f := range l.stat(names) {
+		if f.stat.regular {
+			l.files = append(l.files, f)
+		}
+	}
+	return nil
+}
+
+// enters reports whether a folder and those above it are neither links nor skipped.
+func (l *lister) enters(dir string) bool {
+	ok, known := l.folders[dir]
+	if !known {
+		ok = l.enters(path.Dir(dir)) && !l.opt.Skip(dir, true)
+		if ok {
+			info, err := lstat(l.full(dir))
+			ok = err == nil && info.folder
+		}
+		l.folders[dir] = ok
+	}
+	return ok
+}
+
+func (l *lister) full(name string) string {
+	return l.dir + string(os.PathSeparator) + filepath.FromSlash(name)
+}
+
+// stat returns the regular files and folders among names. It reads only what the file
+// system says about them, in several goroutines that end before it returns.
+func (l *lister) stat(names []string) []listed {
+	found := make([]listed, len(names))
+	var next atomic.Int64
+	var done sync.WaitGroup
+	const portion = 256
+	for range min(stdruntime.GOMAXPROCS(0), 1+len(names)/portion) {
+		done.Go(func() {
+			for {
+				from := int(next.Add(portion)) - portion
+				if from >= len(names) {
+					return
+				}
+				for i := from; i < min(from+portion, len(names)); i++ {
+					if info, err := lstat(l.full(names[i])); err == nil && (info.regular || info.folder) {
+						found[i] = listed{names[i], info}
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	return slices.DeleteFunc(found, func(f listed) bool { return f.path == "" })
+}
