@@ -142,7 +142,10 @@ func (h *Host) secretFiles() command.SecretFiles {
 }
 
 func (h *Host) ragOptions() rag.Options {
-	return rag.Options{Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), SecretFiles: h.secretFiles()}
+	return rag.Options{
+		Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), SecretFiles: h.secretFiles(),
+		IndexDir: filepath.Join(h.state, "index"), Logger: h.opt.Logger,
+	}
 }
 
 // repository is git as context sees it: the command, called for the host.

@@ -85,7 +85,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w, err := openWorkspace(req.Workspace, b.opt.SecretFiles)
+	w, err := openWorkspace(req.Workspace, b.opt)
 	if err != nil {
 		return Result{}, err
 	}

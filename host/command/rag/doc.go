@@ -8,6 +8,7 @@
 // call find the same prompt again. Files that look like secrets are never included,
 // links are never followed, and nothing outside the workspace is read.
 //
-// There is no index: rag/search reads the files that it ranks, at most 8 MiB of them
-// for each call.
+// The words of the files are in an index (package codeindex), which each call that
+// ranks files compares with the workspace first. Which files have a word is taken from
+// the index, text always from the files.
 package rag

@@ -30,7 +30,7 @@ func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 		}
 	}
 	words := queryWords(queryOf(g.req))
-	ranked, complete, err := rankWords(ctx, g.workspace, names, words)
+	ranked, err := rankWords(ctx, g.workspace, func(string) bool { return true }, words)
 	if err != nil {
 		return "", false, err
 	}
@@ -63,7 +63,7 @@ func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 		}
 	}
 	text, truncated := g.show(byScore(ranked), words, n)
-	return text, truncated || !complete || g.workspace.more, nil
+	return text, truncated || g.workspace.more, nil
 }
 
 // named returns excerpts of the files that match the glob of a source, ordered by

@@ -2,6 +2,7 @@ package rag
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -21,6 +22,11 @@ type Options struct {
 	// SecretFiles decides which files are left out of every context. The zero value
 	// recognizes them by their usual names.
 	SecretFiles command.SecretFiles
+
+	// IndexDir is the folder of the code indexes. Default: each call builds an index in
+	// memory.
+	IndexDir string
+	Logger   *slog.Logger // what is wrong with an index; default: no log
 }
 
 // Git reads the repository that contains a workspace.

@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// maxRead limits the bytes of files that are read to rank them.
-const maxRead = 8 << 20
+// Limits of the files that are read to rank them: the index says which files have a
+// word, not how often.
+const (
+	maxCounted = 64      // files
+	maxRead    = 8 << 20 // bytes
+)
 
 // A candidate is a file with its relevance.
 type candidate struct {
@@ -37,58 +41,70 @@ var overviewFiles = []string{
 }
 
 // rankWords scores files by the words of a query in their path and in their text,
-// where a rare word has a higher score. complete is false if the limit ended the
-// reading before the last file.
-func rankWords(ctx context.Context, w *workspace, files []string, words []string) (ranked map[string]candidate, complete bool, err error) {
-	ranked, complete = map[string]candidate{}, true
+// where a rare word has a higher score. Only the files that keep accepts are ranked.
+//
+// The best files by the words that they have are read, and the number of times counts
+// as well, up to three times the score of a word. For the others each word counts once.
+func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, words []string) (map[string]candidate, error) {
+	ranked := map[string]candidate{}
 	if len(words) == 0 {
-		return ranked, true, nil
+		return ranked, nil
 	}
-	counts := map[string][]int{}
-	having := make([]int, len(words)) // number of files with the word
-	hidden := map[string]bool{}       // binary, secret, too large or deleted: not found
-	read := 0
-	for _, name := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, false, err
-		}
-		if read > maxRead {
-			complete = false
-			break
-		}
-		text, err := w.text(name)
-		if err != nil {
-			hidden[name] = true
-			continue
-		}
-		read += len(text)
-		low := strings.ToLower(text)
-		row := make([]int, len(words))
-		for i, word := range words {
-			if row[i] = strings.Count(low, word); row[i] > 0 {
-				having[i]++
-			}
-		}
-		counts[name] = row
+	found, err := w.words(ctx, words)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range files {
-		if hidden[name] {
-			continue
+	rarity := make([]float64, len(words)) // 0: no file has the word
+	for i, n := range found.Counts {
+		if n > 0 {
+			rarity[i] = scoreWord * math.Log(1+float64(len(found.Texts))/float64(n))
 		}
-		score := nameScore(name, words)
-		for i, n := range counts[name] {
-			if n == 0 {
-				continue
-			}
-			rarity := math.Log(1 + float64(len(counts))/float64(having[i]))
-			score += scoreWord * rarity * float64(n) / (float64(n) + 2)
+	}
+	byName := func(name string) float64 {
+		low := strings.ToLower(name)
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(low, word) }) {
+			return 0
+		}
+		return nameScore(name, words)
+	}
+	// add adds a file. count returns how often it has word i.
+	add := func(name string, count func(i int) int) {
+		score := byName(name)
+		for i := range words {
+			n := float64(count(i))
+			score += rarity[i] * n / (n + 2)
 		}
 		// It is rounded so that the order does not depend on the last bits of a float.
 		if score = math.Round(score*100) / 100; score > 0 {
 			ranked[name] = candidate{path: name, score: score}
 		}
 	}
-	return ranked, complete, nil
+	has := map[string]uint64{}
+	for _, t := range found.Texts {
+		if keep(t.Path) {
+			has[t.Path] = t.Words
+			add(t.Path, func(i int) int { return int(t.Words >> i & 1) })
+		}
+	}
+	list := byScore(ranked)
+	read := 0
+	for _, c := range list[:min(len(list), maxCounted)] {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if read > maxRead {
+			break
+		}
+		delete(ranked, c.path)
+		text, err := w.text(c.path)
+		if err != nil {
+			continue // deleted since
+		}
+		read += len(text)
+		low := strings.ToLower(text)
+		add(c.path, func(i int) int { return max(strings.Count(low, words[i]), int(has[c.path]>>i&1)) })
+	}
+	return ranked, nil
 }
 
 // nameScore scores a path by the words in it.

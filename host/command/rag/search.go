@@ -21,7 +21,7 @@ type searchOut struct {
 	Results   []searchResult `json:"results" jsonschema:"the most relevant first"`
 	Total     int            `json:"total" jsonschema:"number of files with a word of the query"`
 	Text      string         `json:"text" jsonschema:"the results as one text"`
-	Truncated bool           `json:"truncated" jsonschema:"not all files were searched, because one call reads a limited amount"`
+	Truncated bool           `json:"truncated" jsonschema:"not all files were searched, because the workspace has too many"`
 }
 
 type searchResult struct {
@@ -50,22 +50,14 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
-	w, err := openWorkspace(call.Workspace, b.opt.SecretFiles)
+	w, err := openWorkspace(call.Workspace, b.opt)
 	if err != nil {
 		return out, err
 	}
 	defer w.Close()
-	items, err := w.items(ctx)
-	if err != nil {
-		return out, err
-	}
-	var names []string
-	for _, it := range items {
-		if !it.folder && (len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(it.path) })) {
-			names = append(names, it.path)
-		}
-	}
-	ranked, complete, err := rankWords(ctx, w, names, words)
+	ranked, err := rankWords(ctx, w, func(name string) bool {
+		return len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(name) })
+	}, words)
 	if err != nil {
 		return out, err
 	}
@@ -74,13 +66,13 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	for _, c := range list[:min(len(list), in.Limit)] {
 		text, err := w.text(c.path)
 		if err != nil {
-			continue // not read when it was ranked, or deleted since
+			continue // deleted since
 		}
 		part, line, _ := excerpt(c.path, text, 0, words, resultBytes)
 		out.Results = append(out.Results, searchResult{c.path, line, c.score, part})
 		all.WriteString(part)
 	}
 	out.Total = len(list)
-	out.Text, out.Truncated = all.String(), !complete || w.more
+	out.Text, out.Truncated = all.String(), w.more
 	return out, nil
 }

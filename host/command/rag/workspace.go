@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/codeindex"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -19,9 +21,8 @@ import (
 
 // Limits of what is read.
 const (
-	maxEntries = 20_000    // files and folders of a walk
-	maxDepth   = 32        // levels of folders
-	maxFile    = 512 << 10 // bytes of a file; larger ones are data, not text to read
+	maxDepth = 32                // levels of folders
+	maxFile  = codeindex.MaxFile // bytes of a file
 )
 
 // workspace is the folder that one context is built from. The caller closes it.
@@ -31,10 +32,12 @@ const (
 // A workspace must not be used concurrently.
 type workspace struct {
 	*rootfs.Tree
+	opt     Options
 	secrets command.SecretFiles
-	walked  bool
+	index   *codeindex.Index // nil until it is opened
+	listed  bool
 	list    []item // sorted by path
-	more    bool   // the walk ended at a limit
+	more    bool   // the list ended at a limit
 }
 
 // An item is a file or folder of the workspace. Links and other kinds of files are
@@ -44,7 +47,7 @@ type item struct {
 	folder bool
 }
 
-func openWorkspace(dir string, secrets command.SecretFiles) (*workspace, error) {
+func openWorkspace(dir string, opt Options) (*workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", dir))
 	}
@@ -52,31 +55,71 @@ func openWorkspace(dir string, secrets command.SecretFiles) (*workspace, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &workspace{Tree: tree, secrets: secrets}, nil
+	return &workspace{Tree: tree, opt: opt, secrets: opt.SecretFiles}, nil
 }
 
-// items walks the workspace once, level by level, so that a limit cuts off what is
-// deepest. It leaves out ignored files, secret files and generated folders.
+// Close closes the folder and its index.
+func (w *workspace) Close() error {
+	var err error
+	if w.index != nil {
+		err = w.index.Close()
+	}
+	return errors.Join(err, w.Tree.Close())
+}
+
+// openIndex opens the index of the workspace. It leaves out ignored files, secret files
+// and generated folders.
+func (w *workspace) openIndex(ctx context.Context) (err error) {
+	if w.index != nil {
+		return nil
+	}
+	w.index, err = codeindex.Open(ctx, codeindex.Options{
+		Root: w.Root(), Dir: w.opt.IndexDir, Git: gitexec.LookPath(), Logger: w.opt.Logger,
+		Skip: func(name string, folder bool) bool {
+			return w.secret(name) || folder && slices.Contains(generatedFolders, plainName(path.Base(name)))
+		},
+		Accept: func(name string, data []byte) bool { return !isBinary(data) && !w.secrets.MatchContent(name, data) },
+		Policy: strings.Join(w.secrets.Readable, "\x00"),
+	})
+	return err
+}
+
+// items lists the workspace once.
 func (w *workspace) items(ctx context.Context) ([]item, error) {
-	if w.walked {
+	if w.listed {
 		return w.list, nil
 	}
-	skip := func(name string, folder bool) bool {
-		return w.secret(name) || folder && slices.Contains(generatedFolders, plainName(path.Base(name)))
+	if err := w.openIndex(ctx); err != nil {
+		return nil, err
 	}
-	var list []item
-	complete, err := filewalk.Walk(ctx, w.Root(), filewalk.Options{Skip: skip, ByLevel: true, MaxEntries: maxEntries, MaxDepth: maxDepth}, func(name string, entry fs.DirEntry) error {
-		if entry.IsDir() || entry.Type().IsRegular() {
-			list = append(list, item{name, entry.IsDir()})
-		}
-		return nil
-	})
+	files, complete, err := w.index.Files(ctx)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b item) int { return filewalk.Compare(a.path, b.path) })
-	w.list, w.more, w.walked = list, !complete, true
+	folders := map[string]bool{".": true}
+	for _, name := range files {
+		w.list = append(w.list, item{name, false})
+		for dir := path.Dir(name); !folders[dir]; dir = path.Dir(dir) {
+			folders[dir] = true
+			w.list = append(w.list, item{dir, true})
+		}
+	}
+	slices.SortFunc(w.list, func(a, b item) int { return filewalk.Compare(a.path, b.path) })
+	w.more, w.listed = w.more || !complete, true
 	return w.list, nil
+}
+
+// words returns the files and which words they have, as of now.
+func (w *workspace) words(ctx context.Context, words []string) (codeindex.Result, error) {
+	if err := w.openIndex(ctx); err != nil {
+		return codeindex.Result{}, err
+	}
+	_, complete, err := w.index.Refresh(ctx)
+	if err != nil {
+		return codeindex.Result{}, err
+	}
+	w.more = w.more || !complete
+	return w.index.Search(ctx, words)
 }
 
 // parseGlob reads a pattern of paths in the workspace.
