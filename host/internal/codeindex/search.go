@@ -11,6 +11,10 @@ import (
 // MaxWords limits the words of a query.
 const MaxWords = 64
 
+// maxTerms limits the words that one of them is split into, because the time that
+// FTS5 takes grows with their square.
+const maxTerms = 8
+
 // A Text is a file with a text.
 type Text struct {
 	Path  string
@@ -87,13 +91,13 @@ func (x *Index) search(ctx context.Context, words []string) (r Result, err error
 }
 
 // query returns the expression of FTS5 for the files with words that begin with all
-// words of a text, "" if it has none. It quotes them, and they have letters, digits
+// words of a text, or the first of many, "" if it has none. It quotes them, and they have letters, digits
 // and underscores only: nothing of a text is syntax.
 func query(text string) string {
 	var terms []string
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWord(r) }) {
 		word = strings.TrimLeft(word, "_")
-		if len(word) >= minWord && len(word) <= maxWord {
+		if len(word) >= minWord && len(word) <= maxWord && len(terms) < maxTerms {
 			terms = append(terms, `"`+word+`"*`)
 		}
 	}

@@ -60,6 +60,23 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
+func TestQuery(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                             "",
+		"a bc":                         "",
+		"Needle":                       `"needle"*`,
+		`a" OR text:"bcd* NOT {efg} (`: `"text"* "bcd"* "not"* "efg"*`,
+		"__init__":                     `"init__"*`,
+		strings.Repeat("abc ", 10_000): strings.Repeat(`"abc"* `, maxTerms-1) + `"abc"*`,
+		strings.Repeat("q", 65):        "",
+		"x\x00yzw\xff":                 `"yzw"*`,
+	} {
+		if got := query(text); got != want {
+			t.Errorf("query(%.40q) = %.200s, want %.200s", text, got, want)
+		}
+	}
+}
+
 func TestSnapshot(t *testing.T) {
 	s := &snapshot{next: 7, files: []file{{"a/b.go", 1, 2, 3, true}, {"a/bc.go", 0, 1 << 63, 0, false}, {"z", 6, 5, 4, false}, {"z\n…", 1 << 40, 5, 4, true}}}
 	b := s.encode()
