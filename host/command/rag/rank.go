@@ -12,7 +12,7 @@ import (
 // Limits of the files that are read to rank them: the index says which files have a
 // word, not how often.
 const (
-	maxCounted = 64      // files
+	maxCounted = 50      // files, as many as a search returns
 	maxRead    = 8 << 20 // bytes
 )
 

@@ -12,6 +12,9 @@ const cutMark = "[cut off]\n"
 // clean makes a text safe for a prompt and a terminal: valid UTF-8, without control
 // characters other than line feed and tab.
 func clean(s string) string {
+	if isClean(s) {
+		return s
+	}
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
@@ -19,6 +22,17 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// isClean reports whether clean would return a text of ASCII as it is, as it does most
+// files.
+func isClean(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // clip cuts a line after n bytes, between characters, and marks the cut.

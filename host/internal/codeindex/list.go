@@ -123,24 +123,18 @@ func (l *lister) tracked(ctx context.Context, dir string) (names []string, compl
 
 // walk adds the files below a folder without git.
 func (l *lister) walk(ctx context.Context, dir string) error {
-	var names []string
 	opt := filewalk.Options{Start: dir, Skip: l.opt.Skip, ByLevel: true, MaxEntries: maxFiles, MaxDepth: maxDepth}
 	complete, err := filewalk.Walk(ctx, l.opt.Root, opt, func(name string, entry fs.DirEntry) error {
-		if entry.Type().IsRegular() {
-			names = append(names, name)
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		if info, err := entry.Info(); err == nil { // else it was deleted
+			l.files = append(l.files, listed{name, statOf(info)})
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
 	l.complete = l.complete && complete
-	for _, f := range l.stat(names) {
-		if f.stat.regular {
-			l.files = append(l.files, f)
-		}
-	}
-	return nil
+	return err
 }
 
 // enters reports whether a folder and those above it are neither links nor skipped.

@@ -8,7 +8,6 @@ import (
 // A stat is what the file system says about a file.
 type stat struct {
 	regular, folder bool
-	size            int64
 	changed         int64  // when it was changed last, in nanoseconds
 	stamp           uint64 // differs if size, times or inode do
 }
