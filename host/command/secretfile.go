@@ -2,6 +2,8 @@ package command
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path"
 	"slices"
@@ -41,6 +43,13 @@ type SecretFiles struct {
 	// package glob: of a name, or with a slash of a path relative to the workspace.
 	// Default none.
 	Readable []string
+}
+
+// Fingerprint identifies what decides: it differs if Readable does, or the lists of this
+// version of the program.
+func (s SecretFiles) Fingerprint() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", s.Readable, secretFolders, secretNames, sharedNames, sourceCode))
+	return hex.EncodeToString(sum[:])
 }
 
 // Match reports whether a path, relative to a workspace, names a file that holds

@@ -30,7 +30,7 @@ func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 		}
 	}
 	words := queryWords(queryOf(g.req))
-	ranked, err := rankWords(ctx, g.workspace, func(string) bool { return true }, words)
+	ranked, err := rankWords(ctx, g.workspace, func(string) bool { return true }, words, maxShown)
 	if err != nil {
 		return "", false, err
 	}

@@ -122,3 +122,25 @@ func TestAllFilesAreSearched(t *testing.T) {
 		t.Errorf("%d files, truncated %t, first %s", out.Total, out.Truncated, out.Results[0].Path)
 	}
 }
+
+// TestPolicyOfIndex lets models read a file, and not any more, with one folder of indexes.
+func TestPolicyOfIndex(t *testing.T) {
+	dir, indexes := write(t, map[string]string{".env.test": "needle\n", "a.txt": "needle\n"}), t.TempDir()
+	for _, tt := range []struct {
+		readable []string
+		want     int
+	}{{nil, 1}, {[]string{".env.test"}, 2}, {nil, 1}} {
+		r, err := command.NewRegistry(rag.Commands(rag.Options{IndexDir: indexes, SecretFiles: command.SecretFiles{Readable: tt.readable}})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.Call(t.Context(), &command.Call{Command: "rag/search", Params: json.RawMessage(`{"query":"needle"}`), Workspace: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out found
+		if err := json.Unmarshal(answer, &out); err != nil || out.Total != tt.want || len(out.Results) != tt.want {
+			t.Errorf("readable %v: %s, %v", tt.readable, answer, err)
+		}
+	}
+}

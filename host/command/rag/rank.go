@@ -12,8 +12,8 @@ import (
 // Limits of the files that are read to rank them: the index says which files have a
 // word, not how often.
 const (
-	maxCounted = 50      // files, as many as a search returns
-	maxRead    = 8 << 20 // bytes
+	spareCounted = 20      // files more than the caller wants
+	maxRead      = 8 << 20 // bytes
 )
 
 // A candidate is a file with its relevance.
@@ -43,9 +43,10 @@ var overviewFiles = []string{
 // rankWords scores files by the words of a query in their path and in their text,
 // where a rare word has a higher score. Only the files that keep accepts are ranked.
 //
-// The best files by the words that they have are read, and the number of times counts
-// as well, up to three times the score of a word. For the others each word counts once.
-func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, words []string) (map[string]candidate, error) {
+// The best files by the words that they have are read, somewhat more than the caller
+// wants, and the number of times counts as well, up to three times the score of a word.
+// For the others each word counts once.
+func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, words []string, want int) (map[string]candidate, error) {
 	ranked := map[string]candidate{}
 	if len(words) == 0 {
 		return ranked, nil
@@ -88,7 +89,7 @@ func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, w
 	}
 	list := byScore(ranked)
 	read := 0
-	for _, c := range list[:min(len(list), maxCounted)] {
+	for _, c := range list[:min(len(list), want+spareCounted)] {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

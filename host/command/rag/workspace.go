@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/codeindex"
@@ -79,7 +78,7 @@ func (w *workspace) openIndex(ctx context.Context) (err error) {
 			return w.secret(name) || folder && slices.Contains(generatedFolders, plainName(path.Base(name)))
 		},
 		Accept: func(name string, data []byte) bool { return !isBinary(data) && !w.secrets.MatchContent(name, data) },
-		Policy: strings.Join(w.secrets.Readable, "\x00"),
+		Policy: fmt.Sprintf("%s %q %q", w.secrets.Fingerprint(), hiddenFolders, generatedFolders),
 	})
 	return err
 }

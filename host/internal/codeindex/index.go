@@ -42,8 +42,8 @@ type Options struct {
 	// Accept reports whether the content of a file is indexed: text without secrets. It
 	// is called in several goroutines. Default: every file.
 	Accept func(name string, content []byte) bool
-	// Policy identifies what Skip and Accept decide: with another one, another
-	// database is used.
+	// Policy identifies what Skip and Accept decide: with another one, another database
+	// is used. With the same, Skip is not asked again about files that are indexed.
 	Policy string
 	Logger *slog.Logger // default: no log
 }

@@ -33,6 +33,9 @@ type listed struct {
 // list returns the regular files of the workspace, sorted by path, without those that
 // are ignored or skipped. complete is false if a limit cut the list.
 func (x *Index) list(ctx context.Context) (files []listed, complete bool, err error) {
+	if err := x.recovered(ctx, func() error { return x.load(ctx) }); err != nil {
+		return nil, false, err
+	}
 	l := &lister{Index: x, folders: map[string]bool{".": true}, complete: true}
 	if err := l.repository(ctx, ".", 0); err != nil {
 		return nil, false, err
@@ -80,7 +83,7 @@ func (l *lister) repository(ctx context.Context, dir string, level int) error {
 			l.complete = false
 			continue
 		}
-		if l.enters(path.Dir(name)) && !l.opt.Skip(name, false) {
+		if l.enters(path.Dir(name)) && (l.knows(name) || !l.opt.Skip(name, false)) {
 			kept = append(kept, name)
 		}
 	}
@@ -123,7 +126,8 @@ func (l *lister) tracked(ctx context.Context, dir string) (names []string, compl
 
 // walk adds the files below a folder without git.
 func (l *lister) walk(ctx context.Context, dir string) error {
-	opt := filewalk.Options{Start: dir, Skip: l.opt.Skip, ByLevel: true, MaxEntries: maxFiles, MaxDepth: maxDepth}
+	skip := func(name string, folder bool) bool { return (folder || !l.knows(name)) && l.opt.Skip(name, folder) }
+	opt := filewalk.Options{Start: dir, Skip: skip, ByLevel: true, MaxEntries: maxFiles, MaxDepth: maxDepth}
 	complete, err := filewalk.Walk(ctx, l.opt.Root, opt, func(name string, entry fs.DirEntry) error {
 		if !entry.Type().IsRegular() {
 			return nil
@@ -135,6 +139,13 @@ func (l *lister) walk(ctx context.Context, dir string) error {
 	})
 	l.complete = l.complete && complete
 	return err
+}
+
+// knows reports whether a file was in the list before, so that it is not skipped: to
+// find that out takes longer than to look it up.
+func (l *lister) knows(name string) bool {
+	_, found := slices.BinarySearchFunc(l.snap.files, name, func(f file, name string) int { return strings.Compare(f.path, name) })
+	return found
 }
 
 // enters reports whether a folder and those above it are neither links nor skipped.

@@ -60,14 +60,19 @@ func (x *Index) search(ctx context.Context, words []string) (r Result, err error
 	}
 	r = Result{Counts: make([]int, len(words))}
 	found := map[int64]uint64{}
+	// One text is read faster than a row for each of many files.
+	match, err := x.conn.PrepareContext(ctx, "SELECT group_concat(rowid) FROM words WHERE words MATCH ?")
+	if err != nil {
+		return Result{}, err
+	}
+	defer match.Close()
 	for i, word := range words {
 		expression := query(word)
 		if expression == "" {
 			continue
 		}
-		// One text is read faster than a row for each of many files.
 		var list sql.NullString
-		if err := x.conn.QueryRowContext(ctx, "SELECT group_concat(rowid) FROM words WHERE words MATCH ?", expression).Scan(&list); err != nil {
+		if err := match.QueryRowContext(ctx, expression).Scan(&list); err != nil {
 			return Result{}, err
 		}
 		for number := range strings.SplitSeq(list.String, ",") {
