@@ -37,6 +37,7 @@ func (x *Index) list(ctx context.Context) (files []listed, complete bool, err er
 		return nil, false, err
 	}
 	l := &lister{Index: x, folders: map[string]bool{".": true}, complete: true}
+	l.expected = l.expect()
 	if err := l.repository(ctx, ".", 0); err != nil {
 		return nil, false, err
 	}
@@ -60,11 +61,44 @@ type lister struct {
 	folders  map[string]bool // false: a link, skipped, or behind one that is
 	nested   int
 	complete bool
+	// expected returns what the file system says about the files of the snapshot, in
+	// their order, and which of their folders are no links.
+	expected func() ([]listed, map[string]bool)
+	stop     atomic.Bool // the answer is not needed
+	next     int         // the file of the snapshot behind the one that was looked up last
+}
+
+// expect reads what the file system says about the files of the snapshot, while git
+// lists files: they are nearly all that it lists.
+func (l *lister) expect() func() ([]listed, map[string]bool) {
+	var names, dirs []string
+	last := ""
+	for i := range l.snap.files {
+		name := l.snap.files[i].path
+		names = append(names, name)
+		if dir := path.Dir(name); dir != last && dir != "." {
+			last = dir
+			dirs = append(dirs, dir)
+		}
+	}
+	var files, folders []listed
+	var done sync.WaitGroup
+	done.Go(func() { files, folders = l.stat(names), l.stat(dirs) })
+	return sync.OnceValues(func() ([]listed, map[string]bool) {
+		done.Wait()
+		found := make(map[string]bool, len(folders))
+		for _, f := range folders {
+			found[f.path] = f.stat.folder
+		}
+		return files, found
+	})
 }
 
 // repository adds the files of a folder that may be a work tree of git.
 func (l *lister) repository(ctx context.Context, dir string, level int) error {
 	names, complete := l.tracked(ctx, dir)
+	l.stop.Store(len(names) == 0 && level == 0) // a walk reads it anyway
+	files, _ := l.expected()                    // its goroutines have ended then
 	if len(names) == 0 {
 		// Not a work tree, an ignored folder in one, or an empty one.
 		return l.walk(ctx, dir)
@@ -83,11 +117,19 @@ func (l *lister) repository(ctx context.Context, dir string, level int) error {
 			l.complete = false
 			continue
 		}
-		if l.enters(path.Dir(name)) && (l.knows(name) || !l.opt.Skip(name, false)) {
+		if !l.enters(path.Dir(name)) {
+			continue
+		}
+		if i, known := l.find(name); known && files[i].stat.regular {
+			l.files = append(l.files, files[i])
+		} else if known || !l.opt.Skip(name, false) {
 			kept = append(kept, name)
 		}
 	}
 	for _, f := range l.stat(kept) {
+		if f.path == "" {
+			continue
+		}
 		if f.stat.regular {
 			l.files = append(l.files, f)
 			continue
@@ -144,8 +186,21 @@ func (l *lister) walk(ctx context.Context, dir string) error {
 // knows reports whether a file was in the list before, so that it is not skipped: to
 // find that out takes longer than to look it up.
 func (l *lister) knows(name string) bool {
-	_, found := slices.BinarySearchFunc(l.snap.files, name, func(f file, name string) int { return strings.Compare(f.path, name) })
-	return found
+	_, known := l.find(name)
+	return known
+}
+
+// find returns the place of a file in the snapshot. Files are mostly looked up in their
+// order.
+func (l *lister) find(name string) (int, bool) {
+	i, known := l.next, l.next < len(l.snap.files) && l.snap.files[l.next].path == name
+	if !known {
+		i, known = slices.BinarySearchFunc(l.snap.files, name, func(f file, name string) int { return strings.Compare(f.path, name) })
+	}
+	if known {
+		l.next = i + 1
+	}
+	return i, known
 }
 
 // enters reports whether a folder and those above it are neither links nor skipped.
@@ -154,8 +209,11 @@ func (l *lister) enters(dir string) bool {
 	if !known {
 		ok = l.enters(path.Dir(dir)) && !l.opt.Skip(dir, true)
 		if ok {
-			info, err := lstat(l.full(dir))
-			ok = err == nil && info.folder
+			_, folders := l.expected()
+			if ok = folders[dir]; !ok { // not a folder of the snapshot, or a link
+				info, err := lstat(l.full(dir))
+				ok = err == nil && info.folder
+			}
 		}
 		l.folders[dir] = ok
 	}
@@ -166,7 +224,8 @@ func (l *lister) full(name string) string {
 	return l.dir + string(os.PathSeparator) + filepath.FromSlash(name)
 }
 
-// stat returns the regular files and folders among names. It reads only what the file
+// stat returns the regular files and folders among names, in their places; the others
+// are empty. It reads only what the file
 // system says about them, in several goroutines that end before it returns.
 func (l *lister) stat(names []string) []listed {
 	found := make([]listed, len(names))
@@ -177,7 +236,7 @@ func (l *lister) stat(names []string) []listed {
 		done.Go(func() {
 			for {
 				from := int(next.Add(portion)) - portion
-				if from >= len(names) {
+				if from >= len(names) || l.stop.Load() {
 					return
 				}
 				for i := from; i < min(from+portion, len(names)); i++ {
@@ -189,5 +248,5 @@ func (l *lister) stat(names []string) []listed {
 		})
 	}
 	done.Wait()
-	return slices.DeleteFunc(found, func(f listed) bool { return f.path == "" })
+	return found
 }
