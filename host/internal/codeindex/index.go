@@ -124,7 +124,7 @@ func (x *Index) open(ctx context.Context) error {
 	db.SetMaxOpenConns(1)
 	conn, err := x.connect(ctx, db)
 	if err != nil {
-		db.Close() // the first error is the cause
+		_ = db.Close() // the first error is the cause
 		return err
 	}
 	x.db, x.conn = db, conn
