@@ -438,6 +438,75 @@ func TestCancel(t *testing.T) {
 	expect(t, "after", having(t, x, "needle"), "a.txt", "b.txt")
 }
 
+// TestKilled kills processes that build and change an index. The next one finds all, and
+// nothing is damaged.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv("CODEINDEX_WORKSPACE"); dir != "" {
+		opt := options(t, dir)
+		opt.Dir = os.Getenv("CODEINDEX_DIR")
+		for i := 0; ; i++ { // until it is killed
+			for n := range 20 {
+				put(t, dir, map[string]string{fmt.Sprintf("own%d.txt", n): fmt.Sprintf("own word%d", i)})
+			}
+			find(t, opt, "own")
+		}
+	}
+	dir := t.TempDir()
+	opt := options(t, dir)
+	var log bytes.Buffer
+	opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	for i := range 300 {
+		put(t, dir, map[string]string{fmt.Sprintf("f%d.txt", i): strings.Repeat(fmt.Sprintf("common word%d ", i), 50)})
+	}
+	for round := range 10 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "CODEINDEX_WORKSPACE="+dir, "CODEINDEX_DIR="+opt.Dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(20+17*round) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Fatal("the process ended by itself")
+		}
+		if got := find(t, opt, "common"); len(got) != 300 {
+			t.Fatalf("round %d: %d files", round, len(got))
+		}
+		fresh := opt
+		fresh.Dir = ""
+		if diff := cmp.Diff(find(t, fresh, "own"), find(t, opt, "own")); diff != "" {
+			t.Errorf("round %d: %s", round, diff)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// TestDeepFolders has a file below more folders than are listed.
+func TestDeepFolders(t *testing.T) {
+	for _, program := range []string{gitexec.LookPath(), ""} {
+		dir := t.TempDir()
+		if program != "" {
+			git(t, dir, "init", "--quiet")
+		}
+		put(t, dir, map[string]string{strings.Repeat("d/", 31) + "a.txt": "needle", strings.Repeat("d/", 32) + "b.txt": "needle"})
+		opt := options(t, dir)
+		opt.Git = program
+		x, err := codeindex.Open(t.Context(), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer x.Close()
+		paths, complete, err := x.Refresh(t.Context())
+		if err != nil || complete || len(paths) != 1 {
+			t.Errorf("git %q: %d files, complete %t, %v", program, len(paths), complete, err)
+		}
+	}
+}
+
 // TestUnusedDatabasesAreRemoved opens more workspaces than a folder keeps.
 func TestUnusedDatabasesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
