@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -74,8 +76,9 @@ func New(opt Options) *Verifier {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	git := gitexec.Runner{Program: opt.Git}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		git: gitexec.Runner{Program: opt.Git}, dir: opt.Dir, key: opt.SSHKey, hosts: opt.KnownHosts,
+		git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts},
 	}}
 }
 
@@ -147,12 +150,12 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 	if len(job.Criteria.Checks) == 0 {
 		return nil
 	}
-	repo, err := parseRepository(job.RepoURL)
+	repo, err := gitsource.Parse("repo_url", job.RepoURL)
 	if err != nil {
 		return err
 	}
 	if job.Branch != "" {
-		if err := checkBranch(job.Branch); err != nil {
+		if err := gitsource.CheckBranch("branch_name", job.Branch); err != nil {
 			return err
 		}
 	}
