@@ -29,6 +29,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
 	"github.com/sentinel-runtime/sentinel/host/verify"
+	"github.com/sentinel-runtime/sentinel/host/worktree"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -43,23 +44,24 @@ import (
 //
 // All methods are safe for concurrent use. Close waits for what was started.
 type Host struct {
-	opt      Options
-	dir      string
-	state    string
-	settings *config.Loaded
-	redactor *redact.Redactor
-	trust    *trust.Policy
-	secrets  *secret.Source
-	models   *models
-	shells   *shell.Manager
-	registry *command.Registry
-	grants   *grant.Store
-	rt       *runtime.Runtime
-	tickets  *ticket.Service
-	learner  *learning.Learner
-	verify   *verify.Tickets
-	logs     *runLogs
-	warned   sync.Map // names of secrets of triggers, and what was logged of them
+	opt       Options
+	dir       string
+	state     string
+	settings  *config.Loaded
+	redactor  *redact.Redactor
+	trust     *trust.Policy
+	secrets   *secret.Source
+	models    *models
+	shells    *shell.Manager
+	registry  *command.Registry
+	grants    *grant.Store
+	rt        *runtime.Runtime
+	tickets   *ticket.Service
+	learner   *learning.Learner
+	verify    *verify.Tickets
+	worktrees *worktree.Service
+	logs      *runLogs
+	warned    sync.Map // names of secrets of triggers, and what was logged of them
 }
 
 // Open opens the state folder and everything around it. When another process
@@ -188,6 +190,7 @@ func (h *Host) open(ctx context.Context) error {
 	h.learner = learning.New(learning.Options{Trials: h.settings.Tickets.Trials})
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()
+	h.worktrees = h.openWorktrees()
 	h.registry, err = h.openRegistry()
 	return err
 }

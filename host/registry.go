@@ -23,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/command/ticket"
 	"github.com/sentinel-runtime/sentinel/host/command/verify"
+	"github.com/sentinel-runtime/sentinel/host/command/worktree"
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -50,6 +51,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
+		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 		}}),

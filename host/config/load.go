@@ -236,6 +236,12 @@ func (l *Loaded) check(origins map[string]string) []string {
 	if u, err := url.Parse(l.Verify.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		say("verify.url", "invalid URL: want http://HOST:PORT")
 	}
+	if l.Worktrees.Most < 1 {
+		say("worktrees.most", "invalid number %d: want at least 1", l.Worktrees.Most)
+	}
+	if l.Worktrees.Size < 1<<20 {
+		say("worktrees.size", "invalid size: want at least 1MB")
+	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")
 	}
