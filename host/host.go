@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
@@ -60,6 +61,7 @@ type Host struct {
 	learner   *learning.Learner
 	verify    *verify.Tickets
 	worktrees *worktree.Service
+	forge     *forge.Service
 	logs      *runLogs
 	warned    sync.Map // names of secrets of triggers, and what was logged of them
 }
@@ -191,6 +193,9 @@ func (h *Host) open(ctx context.Context) error {
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()
 	h.worktrees = h.openWorktrees()
+	if h.forge, err = h.openForge(); err != nil {
+		return err
+	}
 	h.registry, err = h.openRegistry()
 	return err
 }

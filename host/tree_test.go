@@ -123,6 +123,7 @@ var layers = []layer{
 	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/command/inbox", []string{"host/command", "host/ticket", "runtime", "sentinels", "sdk/abi"}, nil}, // it joins what waits
 	{"host/command/verify", []string{"host/command", "host/ticket", "host/verify", "sdk/abi"}, nil},

@@ -20,6 +20,7 @@ type Config struct {
 	Tickets   Tickets   `json:"tickets" doc:"how work on tickets is retried and accepted"`
 	Verify    Verify    `json:"verify" doc:"how acceptance criteria are checked"`
 	Worktrees Worktrees `json:"worktrees" doc:"working trees of claimed tickets"`
+	Forge     Forge     `json:"forge" doc:"where pull requests are opened; without a url they are recorded only"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
 	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
 
@@ -157,6 +158,13 @@ type Worktrees struct {
 	Size Size `json:"size" doc:"of all together"`
 }
 
+// Forge settles where pull requests are opened.
+type Forge struct {
+	URL   string `json:"url" doc:"of the server as people see it, such as https://github.com; empty is none"`
+	Kind  string `json:"kind" doc:"github, gitea or forgejo; default github for github.com, else gitea"`
+	Token string `json:"token" doc:"name of the secret with the token, which pushes over https to this server have too"`
+}
+
 // Tracing settles OpenTelemetry.
 type Tracing struct {
 	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
@@ -174,6 +182,7 @@ func Default() Config {
 		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute)},
 		Verify:    Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
 		Worktrees: Worktrees{Most: 16, Size: 10 << 30},
+		Forge:     Forge{Token: "FORGE_TOKEN"},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

@@ -26,11 +26,13 @@ type Options struct {
 	Git        string         // program; default the git on PATH
 	SSHKey     string         // file of the private key for ssh; default the user's own
 	KnownHosts string         // file of known keys of hosts; default the user's own
-	URL        string         // where http_request goes without a service; default http://localhost:3000
-	Env        []string       // variables of the host that checks get and {{NAME}} reads; default none
-	Read       []string       // folders outside of the checkout that commands may read
-	Timeout    time.Duration  // of a check that names none; default 5 minutes
-	Parallel   int            // verifications at one time; default 4
+	// Credential returns what https repositories of a server get; default git's own credentials.
+	Credential func() (gitsource.Credential, error)
+	URL        string        // where http_request goes without a service; default http://localhost:3000
+	Env        []string      // variables of the host that checks get and {{NAME}} reads; default none
+	Read       []string      // folders outside of the checkout that commands may read
+	Timeout    time.Duration // of a check that names none; default 5 minutes
+	Parallel   int           // verifications at one time; default 4
 	Getenv     func(string) (string, bool)
 	Hide       func(string) string // hides secrets in what is shown; default nothing is hidden
 	Now        func() time.Time
@@ -78,7 +80,7 @@ func New(opt Options) *Verifier {
 	}
 	git := gitexec.Runner{Program: opt.Git}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts},
+		git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
 	}}
 }
 

@@ -50,14 +50,16 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 	return out, err
 }
 
-// RemoteURL returns the URL that Push pushes to, "" if there is none.
-func (s *Service) RemoteURL(ctx context.Context, id string, token uint64) (to string, err error) {
+// Find returns the worktree of a ticket and the URL that Push pushes to, "" if there is
+// none.
+func (s *Service) Find(ctx context.Context, id string, token uint64) (w Worktree, remote string, err error) {
 	err = s.with(ctx, id, token, func(t *tree) error {
+		w = t.Worktree
 		r, err := t.remote(ctx, "origin")
-		to = r.URL
+		remote = r.URL
 		return err
 	})
-	return to, err
+	return w, remote, err
 }
 
 // remote finds where the branch is pushed to: the repository itself if it is on another
