@@ -240,9 +240,9 @@ func (c *Client) ask(ctx context.Context, method string, path []string, query ur
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	token := ""
 	if c.opt.Token != nil {
-		token, err := c.opt.Token()
-		if err != nil {
+		if token, err = c.opt.Token(); err != nil {
 			return err
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -258,6 +258,9 @@ func (c *Client) ask(ctx context.Context, method string, path []string, query ur
 	case err != nil:
 		return c.failed(ctx, limited, what, err)
 	case answer.StatusCode/100 != 2:
+		if token != "" { // a server may repeat what it got
+			raw = bytes.ReplaceAll(raw, []byte(token), []byte("***"))
+		}
 		return c.refused(what, answer, raw)
 	case len(raw) > maxAnswer:
 		return &abi.Error{Code: abi.Output, Permanent: true, Message: fmt.Sprintf("%s: the answer has more than %d MiB", what, maxAnswer>>20)}
