@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -141,7 +143,8 @@ func TestForgeIsConfigured(t *testing.T) {
 		}
 		return os.Getenv(name)
 	}
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Getenv: getenv, Set: map[string]string{"forge.url": server.URL, "worktrees.most": "1"}})
+	dir := filepath.Join(t.TempDir(), ".sentinel")
+	h := open(t, host.Options{Workspace: ws, Dir: dir, Getenv: getenv, Set: map[string]string{"forge.url": server.URL, "worktrees.most": "1"}})
 	git("remote", "add", "origin", "ssh://git@127.0.0.1/o/r.git")
 	must(t, h, "ticket/create", `{"id": "T-1", "title": "work"}`, nil)
 	must(t, h, "ticket/create", `{"id": "T-2", "title": "work"}`, nil)
@@ -160,10 +163,35 @@ func TestForgeIsConfigured(t *testing.T) {
 	if len(asked) != 3 || asked[1] != want {
 		t.Errorf("asked %q", asked)
 	}
-	// The claim ends, the host starts again: its worktree is removed, its work is kept.
+	// The claim ends, so the next add removes its worktree.
 	must(t, h, "ticket/release", fmt.Sprintf(`{"id": "T-1", "token": %d}`, claim.Token), nil)
 	must(t, h, "worktree/add", `{"ticket": "T-2"}`, nil)
 	if err := call(t, h, "worktree/commit", `{"ticket": "T-1", "message": "late"}`, nil); abi.CodeOf(err) != abi.Conflict {
 		t.Errorf("a commit of a claim that has ended: %v", err)
+	}
+	// A start removes what belongs to claims that have ended.
+	var second struct{ Ticket struct{ Fence uint64 } }
+	must(t, h, "ticket/get", `{"id": "T-2"}`, &second)
+	var list struct{ Worktrees []struct{ Path string } }
+	must(t, h, "worktree/list", `{}`, &list)
+	if err := os.WriteFile(filepath.Join(list.Worktrees[0].Path, "late.txt"), []byte("late"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "ticket/release", fmt.Sprintf(`{"id": "T-2", "token": %d}`, second.Ticket.Fence), nil)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = open(t, host.Options{Workspace: ws, Dir: dir})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); h.RunTickets(ctx) }()
+	for len(list.Worktrees) > 0 {
+		must(t, h, "worktree/list", `{}`, &list)
+		time.Sleep(10 * time.Millisecond)
+	}
+	cancel()
+	<-done
+	if got := git("show", "sentinel/T-2:late.txt"); got != "late" {
+		t.Errorf("the work of the claim: %q", got)
 	}
 }

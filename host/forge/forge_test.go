@@ -500,7 +500,10 @@ func TestRecords(t *testing.T) {
 	}
 	// A forge that is down leaves the record as it was.
 	before := string(store["pull_requests/T-1"].Data)
-	f.answer = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusServiceUnavailable); return true }
+	f.answer = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	}
 	if _, err := s.Open(t.Context(), in); abi.CodeOf(err) != abi.Unavailable || string(store["pull_requests/T-1"].Data) != before {
 		t.Errorf("got %v", err)
 	}

@@ -546,6 +546,74 @@ func TestAgentsInTheTree(t *testing.T) {
 	}
 }
 
+// TestHostileRepositories plants a program in the places of a repository that git would run
+// one from, then does every step.
+func TestHostileRepositories(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	b.git("clone", "-q", "--bare", b.repo, remote)
+	canary := filepath.Join(t.TempDir(), "canary")
+	evil := filepath.Join(t.TempDir(), "evil.sh")
+	if err := os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+canary+"\ncat\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.change(".gitattributes", "* filter=evil merge=evil diff=evil\n")
+	for _, repo := range []string{b.repo, remote} {
+		for _, pair := range [][2]string{
+			{"filter.evil.clean", evil}, {"filter.evil.smudge", evil}, {"filter.evil.process", evil}, {"merge.evil.driver", evil}, {"diff.evil.command", evil}, {"diff.evil.textconv", evil},
+			{"core.fsmonitor", evil}, {"core.sshCommand", evil}, {"core.pager", evil}, {"core.editor", evil}, {"core.askPass", evil}, {"core.alternateRefsCommand", evil},
+			{"credential.helper", "!" + evil}, {"uploadpack.packObjectsHook", evil}, {"gpg.program", evil}, {"commit.gpgSign", "true"}, {"push.gpgSign", "true"},
+			{"remote.origin.uploadpack", evil}, {"remote.origin.receivepack", evil}, {"remote.origin.vcs", "ext"}, {"protocol.ext.allow", "always"},
+			{"url.ext::" + evil + " .insteadOf", "/"}, {"receive.denyCurrentBranch", "updateInstead"}, {"gc.auto", "1"}, {"submodule.recurse", "true"},
+			{"extensions.worktreeConfig", "true"},
+		} {
+			git(t, repo, "config", pair[0], pair[1])
+		}
+		hooks := filepath.Join(repo, "hooks")
+		if repo == b.repo {
+			hooks = filepath.Join(repo, ".git", "hooks")
+		}
+		for _, hook := range strings.Fields("post-checkout pre-commit commit-msg prepare-commit-msg post-commit pre-push pre-receive update post-receive post-update reference-transaction pre-rebase post-rewrite proc-receive push-to-checkout post-index-change pre-auto-gc fsmonitor-watchman") {
+			if err := os.MkdirAll(hooks, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_ = os.Remove(filepath.Join(hooks, hook))
+			if err := os.Symlink(evil, filepath.Join(hooks, hook)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(t, b.repo, ".git/config", read(t, filepath.Join(b.repo, ".git", "config"))+"[remote \"origin\"]\n\turl = "+remote+"\n")
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "a.txt", "work\n")
+	if c := b.commit("work", ""); !c.Changed {
+		t.Errorf("commit: %+v", c)
+	}
+	if _, err := b.s.Diff(t.Context(), "T-1", 0, nil); err != nil {
+		t.Error(err)
+	}
+	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict {
+		t.Errorf("rebase: %+v, %v", r, err)
+	}
+	if p, err := b.s.Push(t.Context(), "T-1", 0, ""); err != nil || !p.Pushed {
+		t.Errorf("push: %+v, %v", p, err)
+	}
+	put(t, w.Path, "b.txt", "late\n")
+	if r, err := b.s.Remove(t.Context(), "T-1", 0); err != nil || !r.Saved {
+		t.Errorf("remove: %+v, %v", r, err)
+	}
+	if _, err := os.Stat(canary); err == nil {
+		t.Error("a program of the repository was executed")
+	}
+	plain := exec.Command("git", "status")
+	plain.Dir = b.repo
+	_ = plain.Run()
+	if _, err := os.Stat(canary); err != nil {
+		t.Error("plain git does not execute it either: this test shows nothing")
+	}
+}
+
 func TestHostileNames(t *testing.T) {
 	b := newBench(t)
 	b.first()
