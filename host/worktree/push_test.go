@@ -2,6 +2,8 @@ package worktree_test
 
 import (
 	"bytes"
+	"flag"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/cgi"
@@ -9,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/worktree"
@@ -192,4 +196,83 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+var (
+	realRemote = flag.String("worktree.remote", "", "a repository of a real server over https for TestRealRemote")
+	realToken  = flag.String("worktree.token", "", "a token that may write to it")
+)
+
+// TestRealRemote clones, rebases and pushes on a real server: go test ./host/worktree -run
+// RealRemote -worktree.remote URL -worktree.token TOKEN
+func TestRealRemote(t *testing.T) {
+	if *realRemote == "" {
+		t.Skip("needs -worktree.remote")
+	}
+	b := newBench(t)
+	config := filepath.Join(t.TempDir(), "config")
+	put(t, filepath.Dir(config), "config", "[http]\n\tsslVerify = false\n") // a server for tests signs its own certificate
+	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	b.s = b.open(worktree.Options{Credential: func() (gitsource.Credential, error) {
+		return gitsource.Credential{URL: *realRemote, Token: *realToken}, nil
+	}})
+	id := fmt.Sprint("real-", time.Now().UnixNano())
+	b.tickets[id] = worktree.Ticket{ID: id, RepoURL: *realRemote, Token: 1}
+	w, err := b.s.Add(t.Context(), worktree.Add{Ticket: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		put(t, w.Path, "real.txt", fmt.Sprint(i))
+		c, err := b.s.Commit(t.Context(), id, 1, "work", "")
+		if err != nil || !c.Changed {
+			t.Fatalf("commit: %+v, %v", c, err)
+		}
+		if r, err := b.s.Rebase(t.Context(), id, 1); err != nil || r.Conflict {
+			t.Errorf("rebase: %+v, %v", r, err)
+		}
+		if p, err := b.s.Push(t.Context(), id, 1, ""); err != nil || !p.Pushed || p.Commit != c.Commit {
+			t.Errorf("push: %+v, %v", p, err)
+		}
+	}
+	if r, err := b.s.Remove(t.Context(), id, 1); err != nil || !r.Removed {
+		t.Errorf("remove: %+v, %v", r, err)
+	}
+}
+
+// TestPushOverSSH: ssh gets the configured key and known hosts, and checks the key of the
+// host.
+func TestPushOverSSH(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program in place of ssh is a shell script")
+	}
+	b := newBench(t)
+	b.first()
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	b.git("clone", "-q", "--bare", b.repo, remote)
+	bin, asked := t.TempDir(), filepath.Join(t.TempDir(), "asked")
+	put(t, bin, "ssh", "#!/bin/sh\necho \"$@\" >> '"+asked+"'\nfor last; do :; done\nexec sh -c \"$last\"\n")
+	if err := os.Chmod(filepath.Join(bin, "ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	b.s = b.open(worktree.Options{SSHKey: "/keys/it's mine", KnownHosts: "/keys/hosts"})
+	b.tickets["T-1"] = worktree.Ticket{ID: "T-1", RepoURL: "ssh://git@forge.example" + remote, Token: 1}
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "a.txt", "work\n")
+	c := b.commit("work", "")
+	if p, err := b.s.Push(t.Context(), "T-1", 0, ""); err != nil || !p.Pushed || git(t, remote, "rev-parse", "sentinel/T-1") != c.Commit {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	lines := strings.Split(strings.TrimSpace(read(t, asked)), "\n")
+	if len(lines) < 3 {
+		t.Errorf("ssh was asked %q", lines)
+	}
+	for _, line := range lines {
+		for _, want := range []string{"-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oIdentitiesOnly=yes", "-i /keys/it's mine", "-oUserKnownHostsFile=/keys/hosts", "git@forge.example"} {
+			if !strings.Contains(line, want) {
+				t.Errorf("ssh was asked %q without %s", line, want)
+			}
+		}
+	}
 }
