@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
@@ -29,6 +30,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
 	"github.com/sentinel-runtime/sentinel/host/verify"
+	"github.com/sentinel-runtime/sentinel/host/worktree"
 	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -43,23 +45,25 @@ import (
 //
 // All methods are safe for concurrent use. Close waits for what was started.
 type Host struct {
-	opt      Options
-	dir      string
-	state    string
-	settings *config.Loaded
-	redactor *redact.Redactor
-	trust    *trust.Policy
-	secrets  *secret.Source
-	models   *models
-	shells   *shell.Manager
-	registry *command.Registry
-	grants   *grant.Store
-	rt       *runtime.Runtime
-	tickets  *ticket.Service
-	learner  *learning.Learner
-	verify   *verify.Tickets
-	logs     *runLogs
-	warned   sync.Map // names of secrets of triggers, and what was logged of them
+	opt       Options
+	dir       string
+	state     string
+	settings  *config.Loaded
+	redactor  *redact.Redactor
+	trust     *trust.Policy
+	secrets   *secret.Source
+	models    *models
+	shells    *shell.Manager
+	registry  *command.Registry
+	grants    *grant.Store
+	rt        *runtime.Runtime
+	tickets   *ticket.Service
+	learner   *learning.Learner
+	verify    *verify.Tickets
+	worktrees *worktree.Service
+	forge     *forge.Service
+	logs      *runLogs
+	warned    sync.Map // names of secrets of triggers, and what was logged of them
 }
 
 // Open opens the state folder and everything around it. When another process
@@ -188,6 +192,10 @@ func (h *Host) open(ctx context.Context) error {
 	h.learner = learning.New(learning.Options{Trials: h.settings.Tickets.Trials})
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()
+	h.worktrees = h.openWorktrees()
+	if h.forge, err = h.openForge(); err != nil {
+		return err
+	}
 	h.registry, err = h.openRegistry()
 	return err
 }

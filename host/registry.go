@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/command/data"
 	"github.com/sentinel-runtime/sentinel/host/command/event"
+	"github.com/sentinel-runtime/sentinel/host/command/forge"
 	"github.com/sentinel-runtime/sentinel/host/command/git"
 	"github.com/sentinel-runtime/sentinel/host/command/inbox"
 	"github.com/sentinel-runtime/sentinel/host/command/memory"
@@ -23,6 +24,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/command/ticket"
 	"github.com/sentinel-runtime/sentinel/host/command/verify"
+	"github.com/sentinel-runtime/sentinel/host/command/worktree"
+	pulls "github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/plugin"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -38,6 +41,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	}
 	owned := ticket.Collections()
 	owned[chat.Collection] = "use collaboration/chat/send"
+	owned[pulls.Collection] = "use the commands forge/*"
 	families := [][]command.Command{
 		code.Commands(code.Options{Run: h.shells.Run, SecretFiles: h.secretFiles()}),
 		shell.Commands(h.shells),
@@ -50,6 +54,8 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
+		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
+		forge.Commands(h.forge),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 		}}),

@@ -3,10 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"os/exec"
-	"path/filepath"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
@@ -31,10 +28,16 @@ func (h *Host) openTickets() *ticket.Service {
 }
 
 // RunTickets ends claims of tickets that expire, and delays of their retries, until ctx
-// ends. Without it they end with the next claim.
+// ends. Without it they end with the next claim. It begins with removing the worktrees of
+// claims that have ended.
 func (h *Host) RunTickets(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { h.verify.Recheck(ctx) })
+	work.Go(func() {
+		if err := h.worktrees.Sweep(ctx); err != nil && ctx.Err() == nil {
+			h.opt.Logger.Warn("worktrees of claims that have ended are not removed", "reason", err)
+		}
+	})
 	h.tickets.Run(ctx, h.updateTickets)
 	work.Wait()
 }
@@ -59,21 +62,10 @@ func (h *Host) openVerifier() *verify.Tickets {
 		Verifier: verify.New(verify.Options{
 			Plugins: (*checkTypes)(h),
 			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
-			Dir:     h.verifyDir(), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts,
+			Dir:     h.userDir("verify"), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
 			URL: c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
 		}),
 	}
-}
-
-// verifyDir is where the verifier keeps clones: in the user's cache, since plugins must
-// not read the state folder, but check clones. Without one it is in the state folder.
-func (h *Host) verifyDir() string {
-	base := userCache(h.opt.Getenv)
-	if base == "" {
-		return filepath.Join(h.state, "verify")
-	}
-	sum := sha256.Sum256([]byte(h.state))
-	return filepath.Join(base, "sentinel", "verify", hex.EncodeToString(sum[:8]))
 }
 
 // lookup returns a variable of the environment.

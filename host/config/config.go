@@ -19,6 +19,8 @@ type Config struct {
 	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tickets   Tickets   `json:"tickets" doc:"how work on tickets is retried and accepted"`
 	Verify    Verify    `json:"verify" doc:"how acceptance criteria are checked"`
+	Worktrees Worktrees `json:"worktrees" doc:"working trees of claimed tickets"`
+	Forge     Forge     `json:"forge" doc:"where pull requests are opened; without a url they are recorded only"`
 	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
 	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
 
@@ -150,6 +152,19 @@ type Verify struct {
 	KnownHosts string   `json:"knownHosts" doc:"file of the keys of ssh hosts; default ssh's own"`
 }
 
+// Worktrees bounds the working trees of claimed tickets.
+type Worktrees struct {
+	Most int  `json:"most" doc:"at one time"`
+	Size Size `json:"size" doc:"of all together"`
+}
+
+// Forge settles where pull requests are opened.
+type Forge struct {
+	URL   string `json:"url" doc:"of the server as people see it, such as https://github.com; empty is none"`
+	Kind  string `json:"kind" doc:"github, gitea or forgejo; default github for github.com, else gitea"`
+	Token string `json:"token" doc:"name of the secret with the token, which pushes over https to this server have too"`
+}
+
 // Tracing settles OpenTelemetry.
 type Tracing struct {
 	Endpoint string `json:"endpoint" doc:"OTLP over HTTP, such as http://127.0.0.1:4318"`
@@ -166,6 +181,8 @@ func Default() Config {
 		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
 		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute)},
 		Verify:    Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
+		Worktrees: Worktrees{Most: 16, Size: 10 << 30},
+		Forge:     Forge{Token: "FORGE_TOKEN"},
 		Limits:    Limits{FreeSpace: 64 << 20},
 	}
 }

@@ -81,7 +81,8 @@ func TestEveryProblemIsPlaced(t *testing.T) {
   "servee": 1,
   "serve": {"lisen": "x", "drain": "soon", "noAuth": "yes"},
   "logs": {"level": "loud", "keep": -1},
-  "retention": {"keepFailed": 0}, "snapshots": {"keep": 0}
+  "retention": {"keepFailed": 0}, "snapshots": {"keep": 0},
+  "worktrees": {"most": 0, "size": "1KB"}, "forge": {"url": "https://u:hunter2@x", "kind": "svn", "token": "ghp_hunter2"}
 }`)
 	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much", "SENTINEL_MODELS_SECRET_FILES": ".env.test,[a"})})
 	if err == nil {
@@ -92,11 +93,16 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 		`:3:27: serve.drain: invalid duration "soon"`, `:3:44: serve.noAuth: want a boolean, got a string`,
 		`:4:29: logs.keep: -1 is negative`, `SENTINEL_RETENTION_SIZE: invalid size "much"`, `logs.level: "loud" is none of`,
 		`:5: retention.keepFailed: invalid number 0: want at least 1`, `:5: snapshots.keep: invalid number 0: want at least 1`,
+		`:6: worktrees.most: invalid number 0: want at least 1`, `:6: worktrees.size: invalid size`,
+		`:6: forge.url: invalid URL: want https://HOST without credentials`, `:6: forge.kind: "svn" is none of`, `:6: forge.token: invalid name of a secret`,
 		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: invalid pattern "[a"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no problem %q in\n%v", want, err)
 		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a credential is in %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -235,6 +236,23 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	if u, err := url.Parse(l.Verify.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		say("verify.url", "invalid URL: want http://HOST:PORT")
+	}
+	if l.Worktrees.Most < 1 {
+		say("worktrees.most", "invalid number %d: want at least 1", l.Worktrees.Most)
+	}
+	if l.Worktrees.Size < 1<<20 {
+		say("worktrees.size", "invalid size: want at least 1MB")
+	}
+	if l.Forge.URL != "" {
+		if u, err := url.Parse(l.Forge.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+			say("forge.url", "invalid URL: want https://HOST without credentials")
+		}
+	}
+	if l.Forge.Kind != "" {
+		oneOf("forge.kind", l.Forge.Kind, "github", "gitea", "forgejo")
+	}
+	if !secret.Named(l.Forge.Token) {
+		say("forge.token", "invalid name of a secret: want capital letters, digits and underscores")
 	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -24,11 +26,13 @@ type Options struct {
 	Git        string         // program; default the git on PATH
 	SSHKey     string         // file of the private key for ssh; default the user's own
 	KnownHosts string         // file of known keys of hosts; default the user's own
-	URL        string         // where http_request goes without a service; default http://localhost:3000
-	Env        []string       // variables of the host that checks get and {{NAME}} reads; default none
-	Read       []string       // folders outside of the checkout that commands may read
-	Timeout    time.Duration  // of a check that names none; default 5 minutes
-	Parallel   int            // verifications at one time; default 4
+	// Credential returns what https repositories of a server get; default git's own credentials.
+	Credential func() (gitsource.Credential, error)
+	URL        string        // where http_request goes without a service; default http://localhost:3000
+	Env        []string      // variables of the host that checks get and {{NAME}} reads; default none
+	Read       []string      // folders outside of the checkout that commands may read
+	Timeout    time.Duration // of a check that names none; default 5 minutes
+	Parallel   int           // verifications at one time; default 4
 	Getenv     func(string) (string, bool)
 	Hide       func(string) string // hides secrets in what is shown; default nothing is hidden
 	Now        func() time.Time
@@ -74,8 +78,9 @@ func New(opt Options) *Verifier {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	git := gitexec.Runner{Program: opt.Git}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		git: gitexec.Runner{Program: opt.Git}, dir: opt.Dir, key: opt.SSHKey, hosts: opt.KnownHosts,
+		git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
 	}}
 }
 
@@ -147,12 +152,12 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 	if len(job.Criteria.Checks) == 0 {
 		return nil
 	}
-	repo, err := parseRepository(job.RepoURL)
+	repo, err := gitsource.Parse("repo_url", job.RepoURL)
 	if err != nil {
 		return err
 	}
 	if job.Branch != "" {
-		if err := checkBranch(job.Branch); err != nil {
+		if err := gitsource.CheckBranch("branch_name", job.Branch); err != nil {
 			return err
 		}
 	}

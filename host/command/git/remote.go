@@ -103,11 +103,7 @@ func (r *repository) service(ctx context.Context, remote, kind string, push bool
 	if !here {
 		return "git-" + kind, nil
 	}
-	words := []string{"'" + strings.ReplaceAll(r.g.Program, "'", `'\''`) + "'"}
-	for _, o := range gitexec.Overrides {
-		words = append(words, "-c", "'"+o+"'")
-	}
-	return strings.Join(append(words, kind), " "), nil
+	return r.g.Service(kind), nil
 }
 
 // push pushes one branch to the branch it tracks, or to one of its own name.

@@ -33,8 +33,9 @@ const (
 
 // A Runner starts git. It may be used by several goroutines.
 type Runner struct {
-	Program string // path of git; see [LookPath]
-	MaxOut  int    // bytes of output that are read, default 4 MiB
+	Program string   // path of git; see [LookPath]
+	MaxOut  int      // bytes of output that are read, default 4 MiB
+	Env     []string // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
 }
 
 // LookPath finds git in the absolute folders of PATH, so that no file of a
@@ -112,7 +113,7 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 		full = append(full, "-c", o)
 	}
 	cmd := exec.CommandContext(ctx, g.Program, append(full, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(sshCommand), strings.NewReader(stdin)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), strings.NewReader(stdin)
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second
@@ -129,6 +130,17 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 		return a, fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return a, nil
+}
+
+// Service is the value of --upload-pack and --receive-pack for a repository on this
+// machine: a git without the programs that the repository names. kind is upload-pack or
+// receive-pack, settings are further ones.
+func (g *Runner) Service(kind string, settings ...string) string {
+	words := []string{"'" + strings.ReplaceAll(g.Program, "'", `'\''`) + "'"}
+	for _, o := range append(settings, Overrides...) {
+		words = append(words, "-c", "'"+o+"'")
+	}
+	return strings.Join(append(words, kind), " ")
 }
 
 // capped keeps the first max bytes and takes the rest without keeping it.

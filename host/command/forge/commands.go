@@ -1,0 +1,56 @@
+// Package forge implements the commands on pull requests of tickets.
+package forge
+
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/forge"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+type family struct{ s *forge.Service }
+
+// Commands returns the family forge/*.
+func Commands(s *forge.Service) []command.Command {
+	f := family{s}
+	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
+	write := command.Options{Idempotent: true, ByName: true, Aliases: ids}
+	return []command.Command{
+		command.New("forge/open-pr", "Open the pull request of a ticket's branch, or record it where there is no forge.", write, f.open),
+		command.New("forge/pr", "Read the pull request of a ticket, with its state on the forge.", command.Options{Idempotent: true, Private: true, Aliases: ids}, f.pull),
+		command.New("forge/comment", "Comment on the pull request of a ticket.", write, f.comment),
+	}
+}
+
+type openIn struct {
+	Ticket     string `json:"ticket" jsonschema:"id of the ticket"`
+	Token      uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
+	Title      string `json:"title" jsonschema:"one line"`
+	Body       string `json:"body,omitempty" jsonschema:"in Markdown"`
+	Repository string `json:"repository,omitempty" jsonschema:"OWNER/NAME on the forge; that of the remote if not given"`
+}
+
+func (f family) open(ctx context.Context, call *command.Call, in openIn) (forge.Opened, error) {
+	if in.Token == 0 && call.By == command.ByModel {
+		return forge.Opened{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+	}
+	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository})
+}
+
+type pullIn struct {
+	Ticket string `json:"ticket" jsonschema:"id of the ticket"`
+}
+
+func (f family) pull(ctx context.Context, _ *command.Call, in pullIn) (forge.Shown, error) {
+	return f.s.Pull(ctx, in.Ticket)
+}
+
+type commentIn struct {
+	Ticket string `json:"ticket" jsonschema:"id of the ticket"`
+	Body   string `json:"body" jsonschema:"in Markdown"`
+}
+
+func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (forge.Commented, error) {
+	return f.s.Comment(ctx, in.Ticket, in.Body, call.Key)
+}

@@ -1,0 +1,131 @@
+// Package worktree implements the commands on the worktrees of tickets.
+package worktree
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/worktree"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// timeout limits calls without a deadline: a clone or push of a large repository is slow.
+const timeout = 15 * time.Minute
+
+// Options configure the family. Service is required.
+type Options struct {
+	Service *worktree.Service
+	// SecretFiles are files whose changes models do not see. The zero value goes by names.
+	SecretFiles command.SecretFiles
+}
+
+type family struct {
+	s       *worktree.Service
+	secrets command.SecretFiles
+}
+
+// Commands returns the family worktree/*.
+func Commands(opt Options) []command.Command {
+	f := family{opt.Service, opt.SecretFiles}
+	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
+	write := command.Options{Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
+	read := command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
+	return []command.Command{
+		command.New("worktree/add", "Make the worktree of a claimed ticket: the files of its repository on a branch of their own.", write, f.add),
+		command.New("worktree/commit", "Commit all changes of a worktree to its branch.", write, f.commit),
+		command.New("worktree/rebase", "Put the commits of a worktree onto the current base; a conflict is a result.", write, f.rebase),
+		command.New("worktree/diff", "Show what a worktree has changed since its base.", read, f.diff),
+		command.New("worktree/push", "Push the branch of a worktree to the remote of its repository.", write, f.push),
+		command.New("worktree/remove", "Remove a worktree; what is not committed is committed to its branch first.", write, f.remove),
+		command.New("worktree/list", "List the worktrees, oldest first.", command.Options{ReadOnly: true, Idempotent: true, Private: true}, f.list),
+	}
+}
+
+type ticketIn struct {
+	Ticket string `json:"ticket" jsonschema:"id of the ticket"`
+	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
+}
+
+// check refuses a call of a model without the token of its claim.
+func (in ticketIn) check(call *command.Call) error {
+	if in.Token == 0 && call.By == command.ByModel {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+	}
+	return nil
+}
+
+type addIn struct {
+	ticketIn
+	Repo     string `json:"repo,omitempty" jsonschema:"path or URL of the repository; that of the ticket if not given"`
+	Base     string `json:"base,omitempty" jsonschema:"branch to begin from; that of the ticket, or the current one of the repository, if not given"`
+	Branch   string `json:"branch,omitempty" jsonschema:"branch to make; that of the ticket, or sentinel/ID, if not given"`
+	Continue bool   `json:"continue,omitempty" jsonschema:"begin with what an earlier claim committed, not with the base"`
+}
+
+func (f family) add(ctx context.Context, call *command.Call, in addIn) (worktree.Added, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Added{}, err
+	}
+	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Base: in.Base, Branch: in.Branch, Continue: in.Continue})
+}
+
+type commitIn struct {
+	ticketIn
+	Message string `json:"message" jsonschema:"of the commit"`
+}
+
+func (f family) commit(ctx context.Context, call *command.Call, in commitIn) (worktree.Committed, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Committed{}, err
+	}
+	return f.s.Commit(ctx, in.Ticket, in.Token, in.Message, call.Key)
+}
+
+func (f family) rebase(ctx context.Context, call *command.Call, in ticketIn) (worktree.Rebased, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Rebased{}, err
+	}
+	return f.s.Rebase(ctx, in.Ticket, in.Token)
+}
+
+func (f family) diff(ctx context.Context, call *command.Call, in ticketIn) (worktree.Diff, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Diff{}, err
+	}
+	var hides func(string) bool
+	if call.By == command.ByModel {
+		hides = f.secrets.Match
+	}
+	return f.s.Diff(ctx, in.Ticket, in.Token, hides)
+}
+
+type pushIn struct {
+	ticketIn
+	Remote string `json:"remote,omitempty" jsonschema:"name of a remote of a repository on this machine; origin if not given"`
+}
+
+func (f family) push(ctx context.Context, call *command.Call, in pushIn) (worktree.Pushed, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Pushed{}, err
+	}
+	return f.s.Push(ctx, in.Ticket, in.Token, in.Remote)
+}
+
+func (f family) remove(ctx context.Context, call *command.Call, in ticketIn) (worktree.Removed, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Removed{}, err
+	}
+	return f.s.Remove(ctx, in.Ticket, in.Token)
+}
+
+type listIn struct{}
+
+type listOut struct {
+	Worktrees []worktree.Worktree `json:"worktrees"`
+}
+
+func (f family) list(context.Context, *command.Call, listIn) (out listOut, err error) {
+	out.Worktrees, err = f.s.List()
+	return out, err
+}

@@ -1,0 +1,350 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Kinds of forges.
+const (
+	GitHub  = "github"
+	Gitea   = "gitea"
+	Forgejo = "forgejo"
+)
+
+// Bounds of one request.
+const (
+	maxAnswer  = 8 << 20
+	maxPages   = 10
+	perPage    = 30
+	longest    = time.Hour // of a delay that a server asks for
+	maxRefusal = 500       // bytes of what a server says about an error
+)
+
+// ClientOptions are what a Client needs. URL is required.
+type ClientOptions struct {
+	URL   string                 // of the forge as people see it, such as https://github.com
+	Kind  string                 // default github for github.com, else gitea
+	Token func() (string, error) // default none
+	// Timeout limits a request; default 30 s.
+	Timeout   time.Duration
+	Transport http.RoundTripper // default that of package http, with the proxy of the environment
+	Now       func() time.Time
+}
+
+// A Client is a forge that is asked over its REST API.
+type Client struct {
+	opt  ClientOptions
+	base *url.URL // of the API
+	http *http.Client
+}
+
+// NewClient returns a Client.
+func NewClient(opt ClientOptions) (*Client, error) {
+	at, err := url.Parse(opt.URL)
+	if err != nil || at.Host == "" || at.User != nil || at.Scheme != "https" && (at.Scheme != "http" || !loopback(at.Hostname())) {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "forge.url", Message: "forge.url: want https://HOST, without credentials; http only for this machine"}
+	}
+	if opt.Kind == "" {
+		opt.Kind = Gitea
+		if at.Hostname() == "github.com" {
+			opt.Kind = GitHub
+		}
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = 30 * time.Second
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	c := &Client{opt: opt}
+	switch {
+	case opt.Kind == GitHub && at.Hostname() == "github.com":
+		c.base = &url.URL{Scheme: "https", Host: "api.github.com", Path: "/"}
+	case opt.Kind == GitHub:
+		c.base = at.JoinPath("api", "v3")
+	default:
+		c.base = at.JoinPath("api", "v1")
+	}
+	c.http = &http.Client{Transport: opt.Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		// The token goes to the forge alone, and a POST is not repeated elsewhere.
+		if len(via) > 3 || via[0].Method != http.MethodGet || r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	return c, nil
+}
+
+// loopback reports whether a host is this machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// pull is a pull request as the API has it.
+type pull struct {
+	Number   int     `json:"number"`
+	URL      string  `json:"html_url"`
+	State    string  `json:"state"`
+	Merged   bool    `json:"merged"`
+	MergedAt *string `json:"merged_at"`
+	Head     struct {
+		Ref string `json:"ref"`
+		SHA string `json:"sha"`
+	} `json:"head"`
+	Base struct {
+		Ref string `json:"ref"`
+	} `json:"base"`
+}
+
+func (p pull) pull() Pull {
+	state := StateOpen
+	if p.Merged || p.MergedAt != nil {
+		state = StateMerged
+	} else if p.State != "open" {
+		state = StateClosed
+	}
+	link := p.URL
+	if u, err := url.Parse(link); err != nil || u.Scheme != "https" && u.Scheme != "http" || len(link) > 2000 {
+		link = ""
+	}
+	return Pull{Number: p.Number, URL: link, State: state, Head: p.Head.Ref, Base: p.Base.Ref, Commit: p.Head.SHA}
+}
+
+// OpenPull implements [Forge].
+func (c *Client) OpenPull(ctx context.Context, in Open) (Pull, bool, error) {
+	have, err := c.find(ctx, in)
+	if err != nil || have.Number != 0 {
+		return have, false, err
+	}
+	var p pull
+	err = c.ask(ctx, http.MethodPost, []string{"repos", in.Owner, in.Name, "pulls"}, nil, map[string]string{"title": in.Title, "head": in.Head, "base": in.Base, "body": in.Body}, &p)
+	switch refused := abi.As(err); {
+	case err == nil:
+	case refused.Code == abi.Conflict || refused.Code == abi.BadFields:
+		// Another call may have made it since.
+		if have, again := c.find(ctx, in); again == nil && have.Number != 0 {
+			return have, false, nil
+		}
+		refused.Hint = "push the branch first; it must differ from its base"
+	case refused.Code == abi.NotFound: // the list was there, so the repository is
+		refused.Hint = "push the branch first; the token must allow to write pull requests"
+	}
+	if err == nil && p.Number < 1 {
+		err = &abi.Error{Code: abi.Output, Message: "open a pull request: the answer of the forge has no number"}
+	}
+	return p.pull(), err == nil, err
+}
+
+// find returns the open pull request of a branch, the zero Pull if there is none.
+func (c *Client) find(ctx context.Context, in Open) (Pull, error) {
+	for page := 1; page <= maxPages; page++ {
+		var list []pull
+		// GitHub filters by head; the others list all, a page at a time.
+		query := url.Values{"state": {"open"}, "head": {in.Owner + ":" + in.Head}, "limit": {strconv.Itoa(perPage)}, "per_page": {strconv.Itoa(perPage)}, "page": {strconv.Itoa(page)}}
+		if err := c.ask(ctx, http.MethodGet, []string{"repos", in.Owner, in.Name, "pulls"}, query, nil, &list); err != nil {
+			return Pull{}, err
+		}
+		for _, p := range list {
+			if p.Head.Ref == in.Head && p.Base.Ref == in.Base && p.Number > 0 {
+				return p.pull(), nil
+			}
+		}
+		if len(list) < perPage {
+			break
+		}
+	}
+	return Pull{}, nil
+}
+
+// Pull implements [Forge].
+func (c *Client) Pull(ctx context.Context, in Repository, number int) (Pull, error) {
+	var p pull
+	err := c.ask(ctx, http.MethodGet, []string{"repos", in.Owner, in.Name, "pulls", strconv.Itoa(number)}, nil, nil, &p)
+	if err == nil && p.Number != number {
+		err = &abi.Error{Code: abi.Output, Message: fmt.Sprintf("pull request %d: the forge answered about %d", number, p.Number)}
+	}
+	return p.pull(), err
+}
+
+// Comment implements [Forge]. The key is in the text of the comment, where people do not
+// see it.
+func (c *Client) Comment(ctx context.Context, in Repository, number int, body, key string) (string, error) {
+	type comment struct {
+		ID   int64  `json:"id"`
+		URL  string `json:"html_url"`
+		Body string `json:"body"`
+	}
+	path := []string{"repos", in.Owner, in.Name, "issues", strconv.Itoa(number), "comments"}
+	if key != "" {
+		sum := sha256.Sum256([]byte(key))
+		mark := "<!-- sentinel:" + hex.EncodeToString(sum[:12]) + " -->"
+		body += "\n\n" + mark
+		last := int64(0)
+		for page := 1; page <= maxPages; page++ {
+			var list []comment
+			query := url.Values{"since": {c.opt.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339)}, "per_page": {"100"}, "page": {strconv.Itoa(page)}}
+			if err := c.ask(ctx, http.MethodGet, path, query, nil, &list); err != nil {
+				return "", err
+			}
+			for _, have := range list {
+				if strings.Contains(have.Body, mark) {
+					return have.URL, nil
+				}
+			}
+			if len(list) < 100 || list[0].ID == last { // Gitea has one page
+				break
+			}
+			last = list[0].ID
+		}
+	}
+	var made comment
+	err := c.ask(ctx, http.MethodPost, path, nil, map[string]string{"body": body}, &made)
+	return made.URL, err
+}
+
+// ask makes one request.
+func (c *Client) ask(ctx context.Context, method string, path []string, query url.Values, body, out any) error {
+	limited, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	to := c.base.JoinPath(path...)
+	to.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(limited, method, to.String(), bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "sentinel")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	token := ""
+	if c.opt.Token != nil {
+		if token, err = c.opt.Token(); err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	what := fmt.Sprintf("%s %s of %s", method, strings.Join(path, "/"), c.base.Host)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return c.failed(ctx, limited, what, err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return c.failed(ctx, limited, what, err)
+	case answer.StatusCode/100 != 2:
+		if token != "" { // a server may repeat what it got
+			raw = bytes.ReplaceAll(raw, []byte(token), []byte("***"))
+		}
+		return c.refused(what, answer, raw)
+	case len(raw) > maxAnswer:
+		return &abi.Error{Code: abi.Output, Permanent: true, Message: fmt.Sprintf("%s: the answer has more than %d MiB", what, maxAnswer>>20)}
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return &abi.Error{Code: abi.Output, Message: fmt.Sprintf("%s: the answer is not JSON of the expected form", what), Hint: "check forge.url and forge.kind"}
+	}
+	return nil
+}
+
+// failed is the error of a request without an answer.
+func (c *Client) failed(ctx, limited context.Context, what string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	case limited.Err() != nil:
+		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("%s: no answer within %s", what, c.opt.Timeout)}
+	}
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // without the URL, which is in what
+	}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: %v", what, err)}
+}
+
+// refused is the error of an answer that is no success.
+func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
+	var said struct {
+		Message string `json:"message"`
+		Errors  []struct {
+			Message string `json:"message"`
+			Field   string `json:"field"`
+			Code    string `json:"code"`
+		} `json:"errors"`
+	}
+	_ = json.Unmarshal(raw, &said) // a proxy answers in HTML
+	text := said.Message
+	for _, e := range said.Errors[:min(len(said.Errors), 5)] {
+		if more := strings.TrimSpace(e.Message + " " + e.Field + " " + e.Code); more != "" {
+			text += "; " + more
+		}
+	}
+	e := &abi.Error{Code: abi.Unavailable, Message: what + ": " + answer.Status}
+	if len(text) > maxRefusal {
+		text = strings.ToValidUTF8(text[:maxRefusal], "")
+	}
+	if text != "" {
+		e.Message += ": " + text
+	}
+	e.RetryAfterMs = c.delay(answer.Header)
+	permanent := func(code abi.Code, hint string) { e.Code, e.Permanent, e.Hint, e.RetryAfterMs = code, true, hint, 0 }
+	switch status := answer.StatusCode; {
+	case status == http.StatusTooManyRequests, status >= 500, status == http.StatusRequestTimeout:
+	case status == http.StatusForbidden && (e.RetryAfterMs > 0 || answer.Header.Get("X-RateLimit-Remaining") == "0"): // GitHub's limit of requests
+	case status == http.StatusUnauthorized:
+		permanent(abi.Denied, "check the secret that forge.token names")
+	case status == http.StatusForbidden:
+		permanent(abi.Denied, "the token must allow to read and write pull requests and comments of this repository")
+	case status == http.StatusNotFound:
+		permanent(abi.NotFound, "the repository does not exist, or the token does not allow to see it")
+	case status == http.StatusConflict:
+		permanent(abi.Conflict, "")
+	case status/100 == 3:
+		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository")
+	default:
+		permanent(abi.BadFields, "")
+	}
+	return e
+}
+
+// delay reads what a server asks to wait, in milliseconds.
+func (c *Client) delay(h http.Header) int64 {
+	bound := func(d time.Duration) int64 { return min(max(d, 0), longest).Milliseconds() }
+	after := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(after); err == nil {
+		return bound(time.Duration(min(seconds, 1e6)) * time.Second)
+	}
+	if at, err := http.ParseTime(after); err == nil {
+		return bound(at.Sub(c.opt.Now()))
+	}
+	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && h.Get("X-RateLimit-Remaining") == "0" {
+		return bound(time.Unix(reset, 0).Sub(c.opt.Now()))
+	}
+	return 0
+}
+
+var _ Forge = (*Client)(nil)

@@ -1,0 +1,265 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Collection has a record of each ticket's newest pull request.
+const Collection = "pull_requests"
+
+// Bounds of what is sent, in bytes.
+const (
+	maxTitle = 255
+	maxBody  = 60 << 10
+)
+
+// A Record is what is durable about a pull request.
+type Record struct {
+	Ticket     string    `json:"ticket"`
+	Repository string    `json:"repository,omitempty" jsonschema:"OWNER/NAME on the forge"`
+	Branch     string    `json:"branch"`
+	Base       string    `json:"base"`
+	Commit     string    `json:"commit"`
+	Title      string    `json:"title"`
+	Body       string    `json:"body,omitempty"`
+	State      string    `json:"state" jsonschema:"open, closed or merged"`
+	Number     *int      `json:"number" jsonschema:"null if there is no forge"`
+	URL        string    `json:"url,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+}
+
+// A Work is what a pull request proposes.
+type Work struct {
+	Branch, Base, Commit string
+	Remote               string // URL that it was pushed to; "" if there is none
+}
+
+// A Tx is the documents as one transaction sees them.
+type Tx interface {
+	Get(ctx context.Context, collection, id string) (sentinels.Document, error)
+	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)
+}
+
+// Options are what a Service needs. Update and Work are required.
+type Options struct {
+	Forge Forge  // nil: records alone
+	URL   string // of the forge
+	// Update executes a transaction on the documents.
+	Update func(ctx context.Context, fn func(Tx) error) error
+	// Work returns what the holder of the claim of a ticket proposes; the error not_found
+	// if there is nothing, and conflict if the claim has ended.
+	Work func(ctx context.Context, ticket string, token uint64) (Work, error)
+	Now  func() time.Time
+}
+
+// A Service opens pull requests for tickets.
+type Service struct{ opt Options }
+
+// New returns a Service.
+func New(opt Options) *Service {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Service{opt}
+}
+
+// A Request asks for the pull request of a ticket.
+type Request struct {
+	Ticket     string
+	Token      uint64
+	Title      string
+	Body       string
+	Repository string // OWNER/NAME; default that of the remote
+}
+
+// Opened is what Open did.
+type Opened struct {
+	Record
+	Outcome string `json:"outcome" enum:"opened,found,recorded" jsonschema:"opened on the forge, found there, or only recorded"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why it is only recorded"`
+}
+
+// Open opens the pull request of a ticket's branch, or finds it, and records it. Without a
+// forge for the repository it is recorded only.
+func (s *Service) Open(ctx context.Context, in Request) (out Opened, err error) {
+	switch {
+	case strings.TrimSpace(in.Title) == "" || len(in.Title) > maxTitle || strings.ContainsAny(in.Title, "\r\n\x00"):
+		return out, bad("title", "want one line of 1 to %d bytes", maxTitle)
+	case len(in.Body) > maxBody:
+		return out, bad("body", "has %d bytes, at most %d", len(in.Body), maxBody)
+	}
+	work, err := s.opt.Work(ctx, in.Ticket, in.Token)
+	if abi.CodeOf(err) == abi.NotFound { // a call that is repeated when the worktree is gone
+		if r, was := s.record(ctx, in.Ticket); was == nil {
+			return Opened{Record: r, Outcome: "found"}, nil
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	now := s.opt.Now().UTC().Truncate(time.Millisecond)
+	r := Record{
+		Ticket: in.Ticket, Branch: work.Branch, Base: work.Base, Commit: work.Commit, Title: in.Title, Body: in.Body, State: StateOpen,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	repo, reason, err := s.repository(in.Repository, work.Remote)
+	if err != nil {
+		return out, err
+	}
+	out.Outcome, out.Reason = "recorded", reason
+	if reason == "" {
+		p, made, err := s.opt.Forge.OpenPull(ctx, Open{Repository: repo, Head: work.Branch, Base: work.Base, Title: in.Title, Body: in.Body})
+		if err != nil {
+			return Opened{}, err
+		}
+		r.Repository, r.Number, r.URL, r.State = repo.String(), &p.Number, p.URL, p.State
+		if out.Outcome = "found"; made {
+			out.Outcome = "opened"
+		}
+	}
+	err = s.opt.Update(ctx, func(tx Tx) error {
+		old, revision, err := load(ctx, tx, in.Ticket)
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+		if err == nil && same(old.Number, r.Number) {
+			r.CreatedAt = old.CreatedAt
+		}
+		return save(ctx, tx, r, revision)
+	})
+	out.Record = r
+	return out, err
+}
+
+func same(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// repository returns where the pull request belongs, or why it is only recorded.
+func (s *Service) repository(given, remote string) (r Repository, reason string, err error) {
+	switch {
+	case given != "":
+		if r, err = ParseRepository(given); err != nil || s.opt.Forge != nil {
+			return r, "", err
+		}
+		fallthrough
+	case s.opt.Forge == nil:
+		return r, "no forge is configured: set forge.url", nil
+	case remote == "":
+		return r, "the repository has no remote", nil
+	}
+	r, ok := RepositoryOf(s.opt.URL, remote)
+	if !ok {
+		reason = fmt.Sprintf("the remote %.200s is not on the forge %s", remote, s.opt.URL)
+	}
+	return r, reason, nil
+}
+
+// Shown is a pull request as it is.
+type Shown struct {
+	Record
+	Live bool `json:"live" jsonschema:"the state is what the forge says now"`
+}
+
+// Pull returns the pull request of a ticket, with its state on the forge.
+func (s *Service) Pull(ctx context.Context, ticket string) (out Shown, err error) {
+	out.Record, err = s.record(ctx, ticket)
+	if err != nil || out.Number == nil || s.opt.Forge == nil {
+		return out, err
+	}
+	repo, err := ParseRepository(out.Repository)
+	if err != nil {
+		return out, err
+	}
+	p, err := s.opt.Forge.Pull(ctx, repo, *out.Number)
+	if err != nil {
+		return out, err
+	}
+	err = s.opt.Update(ctx, func(tx Tx) error {
+		now, revision, err := load(ctx, tx, ticket)
+		if err != nil || !same(now.Number, out.Number) {
+			return err // it was replaced meanwhile
+		}
+		if now.State != p.State || now.Commit != p.Commit && p.Commit != "" {
+			now.State, now.UpdatedAt = p.State, s.opt.Now().UTC().Truncate(time.Millisecond)
+			if p.Commit != "" {
+				now.Commit = p.Commit
+			}
+			err = save(ctx, tx, now, revision)
+		}
+		out.Record = now
+		return err
+	})
+	out.Live = err == nil
+	return out, err
+}
+
+// Commented is what Comment did.
+type Commented struct {
+	Posted bool   `json:"posted"`
+	URL    string `json:"url,omitempty"`
+	Reason string `json:"reason,omitempty" jsonschema:"why it was not posted"`
+}
+
+// Comment adds a comment to the pull request of a ticket. A call that is repeated with its
+// key within a day finds the comment.
+func (s *Service) Comment(ctx context.Context, ticket, body, key string) (out Commented, err error) {
+	if strings.TrimSpace(body) == "" || len(body) > maxBody {
+		return out, bad("body", "want 1 to %d bytes", maxBody)
+	}
+	r, err := s.record(ctx, ticket)
+	if err != nil {
+		return out, err
+	}
+	if r.Number == nil || s.opt.Forge == nil {
+		return Commented{Reason: "the pull request is not on a forge"}, nil
+	}
+	repo, err := ParseRepository(r.Repository)
+	if err != nil {
+		return out, err
+	}
+	out.URL, err = s.opt.Forge.Comment(ctx, repo, *r.Number, body, key)
+	out.Posted = err == nil
+	return out, err
+}
+
+// record returns the record of a ticket.
+func (s *Service) record(ctx context.Context, ticket string) (r Record, err error) {
+	err = s.opt.Update(ctx, func(tx Tx) error {
+		r, _, err = load(ctx, tx, ticket)
+		return err
+	})
+	return r, err
+}
+
+func load(ctx context.Context, tx Tx, ticket string) (r Record, revision uint64, err error) {
+	doc, err := tx.Get(ctx, Collection, ticket)
+	if abi.CodeOf(err) == abi.NotFound {
+		return r, 0, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "ticket", Message: fmt.Sprintf("ticket %.100q has no pull request", ticket), Hint: "forge/open-pr opens one"}
+	}
+	if err != nil {
+		return r, 0, err
+	}
+	if err := json.Unmarshal(doc.Data, &r); err != nil {
+		return r, 0, fmt.Errorf("read the pull request of ticket %s: %w", ticket, err)
+	}
+	return r, doc.Revision, nil
+}
+
+func save(ctx context.Context, tx Tx, r Record, revision uint64) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		_, err = tx.Put(ctx, Collection, r.Ticket, data, revision)
+	}
+	return err
+}
+
+func bad(field, format string, args ...any) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+}

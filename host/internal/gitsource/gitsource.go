@@ -1,0 +1,197 @@
+// Package gitsource reads what tickets say about repositories, and keeps bare copies of
+// those that are on other machines.
+package gitsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Repository is one that can be cloned.
+type Repository struct {
+	URL   string
+	Local string // folder, if it is on this machine
+}
+
+// scpLike matches user@host:path, another form of ssh://user@host/path.
+var scpLike = lazyregexp.New(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^:][^\x00-\x1f]*$`)
+
+// Parse reads a repository as a path, an https or an ssh URL. Others are refused: git
+// would execute a program for some of them, and a password in a URL is shown in logs and
+// lists of processes. Errors name the field.
+func Parse(field, text string) (Repository, error) {
+	refuse := func(format string, args ...any) (Repository, error) {
+		return Repository{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+	}
+	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return refuse("is missing, or no URL")
+	}
+	if filepath.IsAbs(text) {
+		return Repository{text, filepath.Clean(text)}, nil
+	}
+	if scpLike.MatchString(text) {
+		return Repository{URL: text}, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return refuse("is no URL")
+	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && filepath.IsAbs(u.Path):
+		return Repository{text, filepath.Clean(u.Path)}, nil
+	case u.Scheme != "https" && u.Scheme != "ssh":
+		return refuse("scheme %.20q: want an absolute path, an https or an ssh URL", u.Scheme)
+	case u.Host == "" || strings.HasPrefix(u.Host, "-"):
+		return refuse("has no host")
+	}
+	if _, password := u.User.Password(); password || u.Scheme == "https" && u.User != nil {
+		return refuse("a URL of %s has credentials: keep them in git's own configuration, or use an ssh key", u.Host)
+	}
+	return Repository{URL: u.String()}, nil
+}
+
+// validBranch is what a branch may be called: git's rules, without what a command
+// line or a revision would read as something else.
+var validBranch = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./+#@=-]{0,250}$`)
+
+// ValidBranch reports whether a text can be the name of a branch.
+func ValidBranch(name string) bool {
+	return validBranch.MatchString(name) && name != "HEAD" && !strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.Contains(name, "//") &&
+		!strings.Contains(name, "/.") && !strings.Contains(name, ".lock/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".")
+}
+
+// CheckBranch is ValidBranch with an error that names the field.
+func CheckBranch(field, name string) error {
+	if !ValidBranch(name) {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: fmt.Sprintf("%s: %.100q is not a valid name of a branch", field, name)}
+	}
+	return nil
+}
+
+// Mirrors are bare copies of repositories on other machines, in a folder. They may be
+// used by several goroutines.
+type Mirrors struct {
+	Git   gitexec.Runner
+	Dir   string
+	Key   string // file of the private key for ssh; "" is the user's own
+	Hosts string // file of known hosts; "" is the user's own
+	// Auth returns what https remotes of a server get; nil is git's own credentials.
+	Auth func() (Credential, error)
+
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex // by folder of a mirror
+}
+
+// DefaultBranch is what a mirror calls the default branch of its repository, which may
+// have any name there.
+const DefaultBranch = "sentinel-default"
+
+const keepMirrors = 30 * 24 * time.Hour
+
+// Sweep removes mirrors that nothing has used for a month.
+func (m *Mirrors) Sweep() error {
+	entries, err := os.ReadDir(m.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepMirrors {
+			errs = append(errs, os.RemoveAll(filepath.Join(m.Dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SSH is ssh with the configured key. Keys of hosts are always checked: a machine in
+// between could send other code to execute.
+func (m *Mirrors) SSH() string {
+	words := []string{"ssh", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes"}
+	if m.Key != "" {
+		words = append(words, "-oIdentitiesOnly=yes", "-i", "'"+strings.ReplaceAll(m.Key, "'", `'\''`)+"'")
+	}
+	if m.Hosts != "" {
+		words = append(words, "-oUserKnownHostsFile='"+strings.ReplaceAll(m.Hosts, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
+}
+
+// Failed is the error of a git that did not do its work on a repository.
+func Failed(operation string, r Repository, field, branch string, a gitexec.Answer) error {
+	lower := strings.ToLower(a.Err)
+	if r.Local != "" && strings.Contains(lower, "does not exist") {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("%s is not a git repository", r.Local)}
+	}
+	if strings.Contains(lower, "remote branch") && strings.Contains(lower, "not found") || strings.Contains(lower, "couldn't find remote ref") {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s is not in %s", branch, r.URL), Hint: "push it first"}
+	}
+	return gitexec.Fatal(operation, a)
+}
+
+// Folder returns where the mirror of a URL is.
+func (m *Mirrors) Folder(from string) string {
+	sum := sha256.Sum256([]byte(from))
+	return filepath.Join(m.Dir, hex.EncodeToString(sum[:12])+".git")
+}
+
+// Fetch fetches one branch, the default branch if it is "", into the mirror of a URL, and
+// returns the folder of the mirror. field names the branch in errors.
+func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string, error) {
+	dir := m.Folder(from)
+	m.mu.Lock()
+	if m.locks == nil {
+		m.locks = map[string]*sync.Mutex{}
+	}
+	lock := m.locks[dir]
+	if lock == nil {
+		lock = new(sync.Mutex)
+		m.locks[dir] = lock
+	}
+	m.mu.Unlock()
+	lock.Lock()
+	defer lock.Unlock()
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+		if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+			return "", err
+		}
+		a, err := m.Git.Exec(ctx, m.Dir, "", "", "init", "--quiet", "--bare", "--initial-branch="+DefaultBranch, "--", dir)
+		if err != nil {
+			return "", err
+		}
+		if a.Code != 0 {
+			return "", gitexec.Fatal("init", a)
+		}
+	}
+	refspec := "+HEAD:refs/heads/" + DefaultBranch
+	if branch != "" {
+		refspec = "+refs/heads/" + branch + ":refs/heads/" + branch
+	}
+	git := m.Git
+	var err error
+	if git.Env, err = m.Credential(from); err != nil {
+		return "", err
+	}
+	a, err := git.Exec(ctx, m.Dir, m.SSH(), "", "--git-dir="+dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head",
+		"--", from, refspec)
+	if err != nil {
+		return "", err
+	}
+	if a.Code != 0 {
+		return "", Failed("fetch", Repository{URL: from}, field, branch, a)
+	}
+	now := time.Now()
+	return dir, os.Chtimes(dir, now, now) // Sweep sees that it is used
+}

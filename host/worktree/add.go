@@ -1,0 +1,299 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// An Add asks for a worktree.
+type Add struct {
+	Ticket   string
+	Token    uint64 // of the claim; 0 is the present one
+	Repo     string // default that of the ticket
+	Base     string // branch; default that of the ticket, else the current one of the repository
+	Branch   string // default that of the ticket, else sentinel/ID
+	Continue bool   // begin with the branch of an earlier claim, if there is one
+}
+
+// Added is a worktree that Add made or found.
+type Added struct {
+	Worktree
+	Existed    bool     `json:"existed" jsonschema:"the claim had it"`
+	Submodules []string `json:"submodules,omitempty" jsonschema:"folders that are empty, since submodules are not fetched"`
+}
+
+// Add makes the worktree of a claim, or finds it. It begins with the current base; the
+// branch of an earlier claim is kept under refs/sentinel/attempts. Worktrees whose claims
+// have ended are removed first.
+func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
+	ticket, err := s.ticket(ctx, in.Ticket, in.Token)
+	if err != nil {
+		return out, err
+	}
+	if err := s.Sweep(ctx); err != nil {
+		return out, err
+	}
+	t := &tree{s: s, name: nameOf(in.Ticket)}
+	l := s.lock(t.name)
+	l.Lock()
+	defer l.Unlock()
+	switch old, err := s.read(t.name); {
+	case err == nil && old.Ticket != in.Ticket:
+		return out, conflict("the folder of the worktree of ticket %s is that of ticket %s on this file system", in.Ticket, old.Ticket)
+	case err == nil && old.Token == ticket.Token:
+		if err := old.repair(ctx); err != nil {
+			return out, err
+		}
+		return Added{Worktree: old.Worktree, Existed: true, Submodules: old.submodules(ctx)}, nil
+	case err == nil:
+		if _, err := old.remove(ctx); err != nil { // Sweep could not
+			return out, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return out, err
+	}
+	if err := s.reserve(t.name); err != nil {
+		return out, err
+	}
+	defer func() {
+		if err != nil {
+			_ = removeAll(s.dir(t.name)) // the next Add does it
+		}
+	}()
+	t.Ticket, t.Token, t.CreatedAt, t.Path = in.Ticket, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
+	t.RepoURL, t.Base, t.Branch = first(in.Repo, ticket.RepoURL), first(in.Base, ticket.Base), first(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	if err := t.locate(ctx); err != nil {
+		return out, err
+	}
+	if err := t.clone(ctx, in.Continue); err != nil {
+		return out, err
+	}
+	if err := s.fits(t.name); err != nil {
+		return out, err
+	}
+	raw, err := os.ReadFile(filepath.Join(t.gitDir(), "config"))
+	if err != nil {
+		return out, err
+	}
+	t.Config = string(raw)
+	s.opt.At("add: made")
+	if err := t.save(); err != nil {
+		return out, err
+	}
+	s.opt.At("add: saved")
+	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
+}
+
+func first(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// reserve makes the folder of a worktree, if there may be one more. What a crash left of
+// an Add that did not return is removed.
+func (s *Service) reserve(name string) error {
+	if err := removeAll(s.dir(name)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := len(s.names()); have >= s.opt.Most {
+		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("%d worktrees exist, at most %d may", have, s.opt.Most),
+			Hint: "finish or release one of the tickets " + strings.Join(s.tickets(name), ", ") + ", or raise worktrees.most"}
+	}
+	return os.MkdirAll(s.dir(name), 0o700)
+}
+
+// locate finds the repository and its base.
+func (t *tree) locate(ctx context.Context) error {
+	if err := gitsource.CheckBranch("branch", t.Branch); err != nil {
+		return err
+	}
+	if t.Base != "" {
+		if err := gitsource.CheckBranch("base", t.Base); err != nil {
+			return err
+		}
+	}
+	repo, err := gitsource.Parse("repo", t.RepoURL)
+	if err != nil {
+		return err
+	}
+	if repo.Local == "" {
+		if t.Base == "" {
+			if t.Base, err = t.s.defaultBranch(ctx, repo); err != nil {
+				return err
+			}
+		}
+		if t.Source, err = t.s.mirrors.Fetch(ctx, repo.URL, "base", t.Base); err != nil {
+			return err
+		}
+	} else if err := t.open(ctx, repo.Local); err != nil {
+		return err
+	}
+	if t.Base == t.Branch {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s is the base: the work needs a branch of its own", t.Branch)}
+	}
+	if t.BaseCommit, err = t.source(ctx, "rev-parse", "--verify", "--quiet", branchRef(t.Base)+"^{commit}"); err != nil {
+		return err
+	}
+	if t.BaseCommit == "" {
+		any, err := t.source(ctx, "for-each-ref", "--count=1", "--format=%(refname)", "refs/heads")
+		if err == nil && any == "" {
+			return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("repository %s has no commits", t.RepoURL), Hint: "make a first commit, for example of a README"}
+		}
+		return errors.Join(err, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "base", Message: fmt.Sprintf("branch %s is not in %s", t.Base, t.RepoURL)})
+	}
+	return nil
+}
+
+// open finds the git directory of a folder, and its current branch.
+func (t *tree) open(ctx context.Context, folder string) error {
+	if _, err := os.Stat(folder); err != nil {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("repository %s: %v", folder, errors.Unwrap(err))}
+	}
+	at := []string{}
+	a, err := t.s.git.Exec(ctx, folder, "", "", "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err == nil && a.Code != 0 { // a bare repository is only read when it is named
+		at = []string{"--git-dir=" + folder}
+		a, err = t.s.git.Exec(ctx, folder, "", "", append(at, "rev-parse", "--path-format=absolute", "--git-common-dir")...)
+	}
+	if err != nil {
+		return err
+	}
+	if a.Code != 0 {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("%s is not a git repository", folder), Hint: "git init, and a first commit"}
+	}
+	t.Source = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
+	if t.Base != "" {
+		return nil
+	}
+	a, err = t.s.git.Exec(ctx, folder, "", "", append(at, "symbolic-ref", "--quiet", "--short", "HEAD")...)
+	if err != nil {
+		return err
+	}
+	if t.Base = strings.TrimSpace(a.Out); a.Code != 0 || !gitsource.ValidBranch(t.Base) {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s is on no branch: name the base", folder)}
+	}
+	return nil
+}
+
+// defaultBranch asks a repository on another machine for its default branch.
+func (s *Service) defaultBranch(ctx context.Context, repo gitsource.Repository) (string, error) {
+	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
+		return "", err
+	}
+	git := s.git
+	var err error
+	if git.Env, err = s.mirrors.Credential(repo.URL); err != nil {
+		return "", err
+	}
+	a, err := git.Exec(ctx, s.opt.Dir, s.mirrors.SSH(), "", "ls-remote", "--symref", "--", repo.URL, "HEAD")
+	if err != nil {
+		return "", err
+	}
+	if a.Code != 0 {
+		return "", gitexec.Fatal("ls-remote", a)
+	}
+	line, _, _ := strings.Cut(a.Out, "\t")
+	name := strings.TrimPrefix(line, "ref: refs/heads/")
+	if name == line || !gitsource.ValidBranch(name) {
+		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s has no default branch, or no commits: name the base", repo.URL)}
+	}
+	return name, nil
+}
+
+// clone makes the clone and its branch.
+func (t *tree) clone(ctx context.Context, keep bool) error {
+	start := t.BaseCommit
+	tip, err := t.source(ctx, "rev-parse", "--verify", "--quiet", branchRef(t.Branch)+"^{commit}")
+	if err != nil {
+		return err
+	}
+	ours, err := t.source(ctx, "rev-parse", "--verify", "--quiet", t.ref("branches"))
+	switch {
+	case err != nil:
+		return err
+	case tip != "" && ours == "":
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s exists in %s, and is not of ticket %s", t.Branch, t.RepoURL, t.Ticket), Hint: "name another branch"}
+	case tip != "" && keep:
+		start = tip
+	}
+	dir := t.s.dir(t.name)
+	a, err := t.s.git.Exec(ctx, dir, "", "", "clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch="+t.Base, "--no-recurse-submodules",
+		"--upload-pack="+t.s.git.Service("upload-pack"), "--separate-git-dir="+t.gitDir(), "--", t.Source, t.Path)
+	if err != nil {
+		return err
+	}
+	if a.Code != 0 {
+		return gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
+	}
+	t.s.opt.At("add: cloned")
+	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--no-track", "--no-recurse-submodules", "-B", t.Branch, start, "--"); err != nil {
+		return err
+	}
+	if start != t.BaseCommit {
+		if t.BaseCommit, err = t.must(ctx, "merge-base", "merge-base", t.BaseCommit, start); err != nil {
+			return err
+		}
+	}
+	t.Commit, t.From = start, start
+	t.s.opt.At("add: checked out")
+	var updates []update
+	if tip != "" && tip != start { // what an earlier claim did stays
+		kept, err := t.source(ctx, "for-each-ref", "--count=1", "--points-at="+tip, "--format=%(refname)", t.ref("attempts"))
+		if err != nil {
+			return err
+		}
+		merged, err := t.exec(ctx, "", "merge-base", "--is-ancestor", tip, start)
+		if err != nil {
+			return err
+		}
+		if kept == "" && merged.Code != 0 {
+			updates = append(updates, update{fmt.Sprintf("%s/before-%d", t.ref("attempts"), t.Token), "", tip})
+		}
+	}
+	return t.publish(ctx, append(updates, update{branchRef(t.Branch), tip, start}, update{t.ref("branches"), ours, start})...)
+}
+
+// submodules returns the folders that stay empty.
+func (t *tree) submodules(ctx context.Context) (paths []string) {
+	a, err := t.exec(ctx, "", "config", "--null", "--blob", "HEAD:.gitmodules", "--get-regexp", `^submodule\..*\.path$`)
+	if err != nil || a.Code != 0 {
+		return nil
+	}
+	for _, entry := range strings.Split(a.Out, "\x00") {
+		if _, path, ok := strings.Cut(entry, "\n"); ok && len(paths) < 100 {
+			paths = append(paths, gitexec.Clip(path, 200))
+		}
+	}
+	return paths
+}
+
+// removeAll removes a folder. Commands may have taken the rights from folders.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

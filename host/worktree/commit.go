@@ -1,0 +1,216 @@
+package worktree
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A File is one that was changed.
+type File struct {
+	Path   string `json:"path"`
+	Change string `json:"change" jsonschema:"created, modified or deleted"`
+}
+
+// Bounds of answers.
+const (
+	maxFiles   = 1000
+	maxText    = 64 << 10
+	maxMessage = 16 << 10
+)
+
+// Committed is what Commit did.
+type Committed struct {
+	Commit  string `json:"commit"`
+	Branch  string `json:"branch"`
+	Changed bool   `json:"changed" jsonschema:"false if there was nothing new"`
+	Files   []File `json:"files" jsonschema:"changed since the last commit that was reported, at most 1000"`
+	More    int    `json:"more,omitempty" jsonschema:"further files"`
+}
+
+// Commit commits all changes and publishes them as the branch. A call that is repeated with
+// its key after a crash returns what the first one did.
+func (s *Service) Commit(ctx context.Context, id string, token uint64, message, key string) (out Committed, err error) {
+	if strings.TrimSpace(message) == "" || len(message) > maxMessage || strings.ContainsRune(message, 0) {
+		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: fmt.Sprintf("message: want 1 to %d bytes of text", maxMessage)}
+	}
+	err = s.with(ctx, id, token, func(t *tree) error {
+		out, err = t.commit(ctx, message, key)
+		return err
+	})
+	return out, err
+}
+
+func (t *tree) commit(ctx context.Context, message, key string) (out Committed, err error) {
+	if err := t.s.fits(t.name); err != nil {
+		return out, err
+	}
+	head, err := t.must(ctx, "symbolic-ref", "symbolic-ref", "--quiet", "HEAD")
+	if err != nil || head != branchRef(t.Branch) {
+		return out, conflict("worktree %s is on %s, not on its branch %s: switch back to it", t.Ticket, first(strings.TrimPrefix(head, "refs/heads/"), "no branch"), t.Branch)
+	}
+	if key == "" || key != t.Key {
+		t.From, t.Key = t.Commit, key
+		if err := t.save(); err != nil {
+			return out, err
+		}
+	}
+	t.s.opt.At("commit: noted")
+	if err := t.stage(ctx); err != nil {
+		return out, err
+	}
+	a, err := t.exec(ctx, "", "diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD")
+	switch {
+	case err != nil:
+		return out, err
+	case a.Code > 1:
+		return out, gitexec.Fatal("diff", a)
+	case a.Code == 1:
+		if err := t.record(ctx, message); err != nil {
+			return out, err
+		}
+	}
+	t.s.opt.At("commit: made")
+	if out.Commit, err = t.report(ctx); err != nil {
+		return out, err
+	}
+	out.Branch, out.Changed = t.Branch, out.Commit != t.From
+	out.Files, out.More, err = t.files(ctx, t.From, out.Commit)
+	return out, err
+}
+
+// stage puts all files into the index. A folder that has become a repository of its own is
+// an error: a commit would have none of its files.
+func (t *tree) stage(ctx context.Context) error {
+	if _, err := t.must(ctx, "add", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", "."); err != nil {
+		return err
+	}
+	raw, err := t.must(ctx, "diff", "diff", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--diff-filter=AT", "HEAD")
+	if err != nil {
+		return err
+	}
+	for fields := strings.Split(raw, "\x00"); len(fields) > 1; fields = fields[2:] {
+		if strings.HasPrefix(fields[0], ":000000 160000") || strings.HasPrefix(fields[0], ":100644 160000") {
+			if _, err := t.must(ctx, "reset", "reset", "--quiet", "--", gitexec.Literal+fields[1]); err != nil {
+				return err
+			}
+			return conflict("folder %s is a git repository of its own, so that its files would not be committed: remove %s/.git", gitexec.Clip(fields[1], 200), gitexec.Clip(fields[1], 200))
+		}
+	}
+	return nil
+}
+
+// record commits what is staged, under the user's name or that of the program.
+func (t *tree) record(ctx context.Context, message string) error {
+	identity, err := t.identity(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := t.run(ctx, identity, message, "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-")
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal("commit", a)
+	}
+	return err
+}
+
+// report publishes the branch and makes its commit the one that was reported last.
+func (t *tree) report(ctx context.Context) (string, error) {
+	tip, err := t.must(ctx, "rev-parse", "rev-parse", "--verify", "HEAD^{commit}")
+	if err != nil {
+		return "", err
+	}
+	if err := t.publishTip(ctx, tip); err != nil {
+		return "", err
+	}
+	t.s.opt.At("published")
+	t.Commit = tip
+	return tip, t.save()
+}
+
+// publishTip publishes a commit as the branch. What the branch must be is what this
+// worktree published last: a crash may have been behind that.
+func (t *tree) publishTip(ctx context.Context, tip string) error {
+	ours, err := t.source(ctx, "rev-parse", "--verify", "--quiet", t.ref("branches"))
+	if err != nil || ours == tip {
+		return err
+	}
+	return t.publish(ctx, update{branchRef(t.Branch), ours, tip}, update{t.ref("branches"), ours, tip})
+}
+
+// files lists what is different between two commits; to "" is the index.
+func (t *tree) files(ctx context.Context, from, to string) (files []File, more int, err error) {
+	files = []File{}
+	args := []string{"diff", "--name-status", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none"}
+	if to == "" {
+		args = append(args, "--cached", from)
+	} else {
+		args = append(args, from, to)
+	}
+	text, err := t.must(ctx, "diff", append(args, "--")...)
+	fields := strings.Split(text, "\x00")
+	for ; len(fields) > 1; fields = fields[2:] {
+		if len(files) == maxFiles {
+			more++
+			continue
+		}
+		change := map[string]string{"A": "created", "D": "deleted"}[fields[0]]
+		files = append(files, File{fields[1], first(change, "modified")})
+	}
+	return files, more, err
+}
+
+// Diff is what a worktree has changed since its base.
+type Diff struct {
+	Base      string   `json:"base_commit"`
+	Files     []File   `json:"files"`
+	More      int      `json:"more,omitempty" jsonschema:"further files"`
+	Diff      string   `json:"diff" jsonschema:"the patch, at most 64 KiB"`
+	Truncated bool     `json:"truncated,omitempty"`
+	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
+}
+
+// Diff returns what the worktree has changed, with what is not committed. hides reports
+// which files are left out; nil is none.
+func (s *Service) Diff(ctx context.Context, id string, token uint64, hides func(path string) bool) (out Diff, err error) {
+	err = s.with(ctx, id, token, func(t *tree) error {
+		if err := t.stage(ctx); err != nil {
+			return err
+		}
+		out.Base = t.BaseCommit
+		if out.Files, out.More, err = t.files(ctx, t.BaseCommit, ""); err != nil {
+			return err
+		}
+		args := []string{"diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none", t.BaseCommit, "--", "."}
+		kept := out.Files[:0]
+		for _, f := range out.Files {
+			if hides != nil && hides(f.Path) {
+				out.Hidden = append(out.Hidden, f.Path)
+				args = append(args, ":(exclude,literal)"+f.Path)
+				continue
+			}
+			kept = append(kept, f)
+		}
+		out.Files = kept
+		if hides != nil && out.More > 0 { // some of the rest may have to be hidden
+			out.Truncated = true
+			return nil
+		}
+		a, err := t.exec(ctx, "", args...)
+		if err != nil {
+			return err
+		}
+		if a.Code > 1 {
+			return gitexec.Fatal("diff", a)
+		}
+		out.Diff, out.Truncated = a.Out, a.Cut || len(a.Out) > maxText
+		if out.Truncated {
+			out.Diff = gitexec.Clip(a.Out, maxText)
+		}
+		out.Diff = strings.ToValidUTF8(out.Diff, "\uFFFD")
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,387 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Ticket is what a worktree needs to know of one.
+type Ticket struct {
+	ID      string
+	RepoURL string
+	Branch  string
+	Base    string
+	Token   uint64 // of its claim; 0 if it is not claimed
+}
+
+// Options are what a Service needs. Dir and Ticket are required.
+type Options struct {
+	Dir string // absolute folder of the worktrees, for this service alone; made when needed
+	// Ticket returns a ticket. A token other than 0 that is not that of its claim is the
+	// error conflict, a ticket that does not exist the error not_found.
+	Ticket     func(ctx context.Context, id string, token uint64) (Ticket, error)
+	Most       int    // worktrees at one time; default 16
+	Bytes      int64  // of all worktrees; default 10 GiB
+	Git        string // program; default the git on PATH
+	SSHKey     string // file of the private key for ssh; default the user's own
+	KnownHosts string // file of known keys of hosts; default the user's own
+	// Credential returns what https remotes of a server get; default none.
+	Credential func() (gitsource.Credential, error)
+	Logger     *slog.Logger // default discards
+	// At is called with the name of each state of a step that a crash may leave; default
+	// none.
+	At func(state string)
+}
+
+// A Service makes and removes worktrees.
+type Service struct {
+	opt     Options
+	git     gitexec.Runner
+	mirrors gitsource.Mirrors
+	began   time.Time
+
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex // by name of a worktree
+}
+
+// New returns a Service.
+func New(opt Options) *Service {
+	if opt.Git == "" {
+		opt.Git = gitexec.LookPath()
+	}
+	opt.Most, opt.Bytes = cmp.Or(opt.Most, 16), cmp.Or(opt.Bytes, 10<<30)
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.At == nil {
+		opt.At = func(string) {}
+	}
+	git := gitexec.Runner{Program: opt.Git}
+	return &Service{opt: opt, git: git, began: time.Now(), locks: map[string]*sync.Mutex{}, mirrors: gitsource.Mirrors{
+		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
+	}}
+}
+
+// A Worktree describes one.
+type Worktree struct {
+	Ticket     string    `json:"ticket"`
+	Path       string    `json:"path" jsonschema:"folder with the files, to be the workspace of a run"`
+	Branch     string    `json:"branch"`
+	Base       string    `json:"base" jsonschema:"branch that it began from"`
+	BaseCommit string    `json:"base_commit" jsonschema:"commit of the base that it stands on"`
+	Commit     string    `json:"commit" jsonschema:"newest commit that was reported"`
+	Token      uint64    `json:"token" jsonschema:"of the claim that it belongs to"`
+	CreatedAt  time.Time `json:"created_at"`
+}
+
+// state is what is durable about a worktree. It is written when the worktree is complete.
+type state struct {
+	Worktree
+	RepoURL string `json:"repo_url"`
+	Source  string `json:"source"` // git directory that the objects are borrowed from
+	Config  string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
+	From    string `json:"from"`   // commit before the step with Key
+	Key     string `json:"key,omitempty"`
+}
+
+// A tree is a worktree whose lock is held.
+type tree struct {
+	s    *Service
+	name string
+	state
+}
+
+var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// nameOf returns the name of a ticket's folder and references: its id, or a digest of an
+// id that git or a file system would read as something else.
+func nameOf(id string) string {
+	if safeName.MatchString(id) && gitsource.ValidBranch(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "id-" + hex.EncodeToString(sum[:12])
+}
+
+func (s *Service) dir(name string) string  { return filepath.Join(s.opt.Dir, "trees", name) }
+func (s *Service) file(name string) string { return filepath.Join(s.dir(name), "worktree.json") }
+func (t *tree) gitDir() string             { return filepath.Join(t.s.dir(t.name), "git") }
+func (t *tree) ref(kind string) string     { return "refs/sentinel/" + kind + "/" + t.name }
+func fail(code abi.Code, text string) error {
+	return &abi.Error{Code: code, Permanent: true, Message: text}
+}
+func conflict(format string, a ...any) error { return fail(abi.Conflict, fmt.Sprintf(format, a...)) }
+func branchRef(branch string) (ref string)   { return "refs/heads/" + branch }
+func (t *tree) attempt(token uint64) string  { return fmt.Sprintf("%s/%d", t.ref("attempts"), token) }
+
+// lock returns the lock of a worktree.
+func (s *Service) lock(name string) *sync.Mutex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[name] == nil {
+		s.locks[name] = new(sync.Mutex)
+	}
+	return s.locks[name]
+}
+
+// read reads what is durable about a worktree; the error is fs.ErrNotExist if there is
+// none that is complete.
+func (s *Service) read(name string) (*tree, error) {
+	raw, err := os.ReadFile(s.file(name))
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{s: s, name: name}
+	if err := json.Unmarshal(raw, &t.state); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
+		return nil, fmt.Errorf("worktree %s: its record cannot be read; remove the folder %s if its files are not needed", name, s.dir(name))
+	}
+	t.Path = filepath.Join(s.dir(name), "tree")
+	return t, nil
+}
+
+func (t *tree) save() error {
+	raw, err := json.Marshal(t.state)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(t.s.file(t.name), raw, 0o600)
+}
+
+// with executes a step on the worktree of a ticket, for the holder of its claim.
+func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
+	ticket, err := s.ticket(ctx, id, token)
+	if err != nil {
+		return err
+	}
+	name := nameOf(id)
+	l := s.lock(name)
+	l.Lock()
+	defer l.Unlock()
+	t, err := s.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "ticket", Message: fmt.Sprintf("ticket %s has no worktree", id), Hint: "worktree/add makes one"}
+	}
+	if err != nil {
+		return err
+	}
+	if t.Ticket != id || t.Token != ticket.Token {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("the worktree of ticket %s belongs to claim %d, which has ended", t.Ticket, t.Token), Hint: "worktree/add makes one for the present claim"}
+	}
+	if err := t.repair(ctx); err != nil {
+		return err
+	}
+	return fn(t)
+}
+
+// ticket returns a ticket that is claimed.
+func (s *Service) ticket(ctx context.Context, id string, token uint64) (Ticket, error) {
+	if s.git.Program == "" {
+		return Ticket{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: "git: not on this machine", Hint: "install git, in an absolute folder of PATH"}
+	}
+	ticket, err := s.opt.Ticket(ctx, id, token)
+	if err != nil {
+		return ticket, err
+	}
+	if ticket.Token == 0 {
+		return ticket, &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("ticket %s is not claimed", id), Hint: "ticket/claim it first: a worktree belongs to a claim"}
+	}
+	return ticket, nil
+}
+
+// repair undoes what a crash left: the locks of a git that was killed and a rebase that
+// did not end. The settings of the clone are those that it was made with.
+func (t *tree) repair(ctx context.Context) error {
+	err := filepath.WalkDir(t.gitDir(), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "objects":
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".lock"):
+			return nil
+		}
+		if info, err := d.Info(); err != nil || !info.ModTime().Before(t.s.began) {
+			return nil // of a git that a command of this process started
+		}
+		return os.Remove(path)
+	})
+	if err != nil {
+		return fmt.Errorf("worktree %s: %w", t.Ticket, err)
+	}
+	config := filepath.Join(t.gitDir(), "config")
+	if now, err := os.ReadFile(config); err != nil || string(now) != t.Config {
+		if err := atomicfile.Replace(config, []byte(t.Config), 0o600); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"rebase-merge", "rebase-apply"} {
+		if _, err := os.Stat(filepath.Join(t.gitDir(), dir)); err == nil {
+			if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exec runs git on the worktree. It does not look at the file .git in the tree, which
+// belongs to what is executed there.
+func (t *tree) exec(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
+	return t.run(ctx, nil, stdin, args...)
+}
+
+// run is exec with further variables.
+func (t *tree) run(ctx context.Context, env []string, stdin string, args ...string) (gitexec.Answer, error) {
+	git := t.s.git
+	git.Env = append([]string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}, env...)
+	return git.Exec(ctx, t.Path, t.s.mirrors.SSH(), stdin, args...)
+}
+
+// identity is a name to commit under if the user has configured none.
+func (t *tree) identity(ctx context.Context) ([]string, error) {
+	a, err := t.exec(ctx, "", "var", "GIT_COMMITTER_IDENT")
+	if err != nil || a.Code == 0 {
+		return nil, err
+	}
+	const name, mail = "sentinel", "sentinel@localhost"
+	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + mail, "GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + mail}, nil
+}
+
+// must runs git, and every exit code but 0 is an error.
+func (t *tree) must(ctx context.Context, operation string, args ...string) (string, error) {
+	a, err := t.exec(ctx, "", args...)
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal(operation, a)
+	}
+	return strings.TrimRight(a.Out, "\n"), err
+}
+
+// source runs git in the repository that the objects are borrowed from, and returns "" if
+// git says no.
+func (t *tree) source(ctx context.Context, args ...string) (string, error) {
+	git := t.s.git
+	git.Env = []string{"GIT_DIR=" + t.Source}
+	a, err := git.Exec(ctx, t.Source, "", "", args...)
+	if err != nil || a.Code != 0 {
+		return "", err
+	}
+	return strings.TrimSpace(a.Out), nil
+}
+
+// An update is a change of a reference.
+type update struct{ ref, from, to string } // from "" makes it
+
+// publish changes references of the repository together, if they are as they were. A
+// branch that is checked out there is not changed.
+func (t *tree) publish(ctx context.Context, updates ...update) error {
+	args := []string{
+		"push", "--porcelain", "--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no",
+		"--receive-pack=" + t.s.git.Service("receive-pack", "receive.denyCurrentBranch=refuse", "receive.denyNonFastForwards=false"),
+	}
+	for _, u := range updates {
+		args = append(args, "--force-with-lease="+u.ref+":"+u.from)
+	}
+	args = append(args, "--", t.Source)
+	for _, u := range updates {
+		args = append(args, u.to+":"+u.ref)
+	}
+	a, err := t.exec(ctx, "", args...)
+	switch {
+	case err != nil || a.Code == 0:
+		return err
+	case strings.Contains(a.Out, "checked out"):
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("branch %s is checked out in the user's repository", t.Branch), Hint: "switch to another branch there"}
+	case strings.Contains(a.Out, "stale info"), strings.Contains(a.Out, "failed to update ref"):
+		return conflict("branch %s of ticket %s was changed by another program since the worktree was made", t.Branch, t.Ticket)
+	}
+	return gitexec.Fatal("push", a)
+}
+
+// size returns the bytes of all worktrees, and of one.
+func (s *Service) size(name string) (all, one int64) {
+	root := filepath.Join(s.opt.Dir, "trees")
+	own := s.dir(name) + string(filepath.Separator)
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // what disappears meanwhile takes no space
+		}
+		if info, err := d.Info(); err == nil {
+			all += info.Size()
+			if strings.HasPrefix(path, own) {
+				one += info.Size()
+			}
+		}
+		return nil
+	})
+	return all, one
+}
+
+// fits is an error if the worktrees have more bytes than they may have.
+func (s *Service) fits(name string) error {
+	all, one := s.size(name)
+	if all <= s.opt.Bytes {
+		return nil
+	}
+	return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("worktrees have %d MiB, at most %d: that of this ticket has %d", all>>20, s.opt.Bytes>>20, one>>20),
+		Hint: "remove files that do not belong there, or a worktree of " + strings.Join(s.tickets(name), ", ") + " with worktree/remove, or raise worktrees.size"}
+}
+
+// tickets returns the tickets of the other worktrees.
+func (s *Service) tickets(name string) (ids []string) {
+	for _, other := range s.names() {
+		if t, err := s.read(other); err == nil && other != name {
+			ids = append(ids, t.Ticket)
+		}
+	}
+	if len(ids) == 0 {
+		return []string{"no other ticket"}
+	}
+	return ids
+}
+
+// names returns the folders of worktrees, complete or not.
+func (s *Service) names() (names []string) {
+	entries, _ := os.ReadDir(filepath.Join(s.opt.Dir, "trees"))
+	for _, e := range entries {
+		if e.IsDir() && safeName.MatchString(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// List returns the worktrees, the oldest first.
+func (s *Service) List() ([]Worktree, error) {
+	list := []Worktree{}
+	for _, name := range s.names() {
+		t, err := s.read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t.Worktree)
+	}
+	slices.SortFunc(list, func(a, b Worktree) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return list, nil
+}

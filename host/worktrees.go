@@ -1,0 +1,93 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/host/forge"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/host/worktree"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// openWorktrees makes the service of worktrees as it is configured.
+func (h *Host) openWorktrees() *worktree.Service {
+	c := h.settings.Worktrees
+	return worktree.New(worktree.Options{
+		Dir: h.userDir("worktrees"), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
+		SSHKey: cmp.Or(h.settings.Verify.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Logger: h.opt.Logger,
+	})
+}
+
+// ticketOfWorktree is a ticket as worktrees see it.
+func (h *Host) ticketOfWorktree(ctx context.Context, id string, token uint64) (out worktree.Ticket, err error) {
+	var v ticket.View
+	err = h.updateTickets(ctx, func(tx ticket.Tx) error {
+		v, err = h.tickets.GetHeld(ctx, tx, id, token)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	out = worktree.Ticket{ID: v.ID, RepoURL: cmp.Or(v.RepoURL, h.opt.Workspace), Branch: v.BranchName, Base: v.BaseBranch}
+	if v.Lease != nil {
+		out.Token = v.Lease.Token
+	}
+	return out, nil
+}
+
+// userDir is a folder of this host in the user's cache, where commands of runs may read
+// and write, unlike in the state folder. Without a cache it is in the state folder.
+func (h *Host) userDir(name string) string {
+	base := userCache(h.opt.Getenv)
+	if base == "" {
+		return filepath.Join(h.state, name)
+	}
+	sum := sha256.Sum256([]byte(h.state))
+	return filepath.Join(base, "sentinel", name, hex.EncodeToString(sum[:8]))
+}
+
+// openForge makes the service of pull requests as it is configured.
+func (h *Host) openForge() (*forge.Service, error) {
+	c := h.settings.Forge
+	opt := forge.Options{URL: c.URL, Update: h.updateForge, Work: h.proposal}
+	if c.URL != "" {
+		client, err := forge.NewClient(forge.ClientOptions{URL: c.URL, Kind: c.Kind, Token: h.forgeToken})
+		if err != nil {
+			return nil, err
+		}
+		opt.Forge = client
+	}
+	return forge.New(opt), nil
+}
+
+func (h *Host) forgeToken() (string, error) { return h.secrets.Value(h.settings.Forge.Token) }
+
+// forgeCredential is the token for git, the zero value where there is none: git's own
+// credentials count then.
+func (h *Host) forgeCredential() (gitsource.Credential, error) {
+	if h.settings.Forge.URL == "" {
+		return gitsource.Credential{}, nil
+	}
+	token, err := h.forgeToken()
+	if abi.CodeOf(err) == abi.NotFound {
+		return gitsource.Credential{}, nil
+	}
+	return gitsource.Credential{URL: h.settings.Forge.URL, Token: token}, err
+}
+
+// updateForge executes a transaction on the records of pull requests.
+func (h *Host) updateForge(ctx context.Context, fn func(forge.Tx) error) error {
+	return h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error { return fn(tx) })
+}
+
+// proposal is the branch of a ticket's worktree as a pull request needs it.
+func (h *Host) proposal(ctx context.Context, id string, token uint64) (forge.Work, error) {
+	w, remote, err := h.worktrees.Find(ctx, id, token)
+	return forge.Work{Branch: w.Branch, Base: w.Base, Commit: w.Commit, Remote: remote}, err
+}
