@@ -54,13 +54,13 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 		by, tools = command.ByModel, call.Within
 	}
 	own := &command.Call{
-		Command: call.Command, Params: call.Params, By: by, Run: call.Run, Sentinel: call.Sentinel, Path: call.Path,
+		Command: call.Command, Params: call.Params, By: by, As: call.As, Run: call.Run, Sentinel: call.Sentinel, Path: call.Path,
 		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: tools, Within: call.Within,
 	}
 	if call.Documents != nil {
 		own.Records = records{call.Documents}
 	}
-	return c.registry.Call(withRun(ctx, call.Run), own)
+	return (*Host)(c).call(withRun(ctx, call.Run), own)
 }
 
 // records is a transaction as commands see it.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -63,6 +64,7 @@ type Host struct {
 	worktrees *worktree.Service
 	forge     *forge.Service
 	logs      *runLogs
+	audit     *audit.Log
 	warned    sync.Map // names of secrets of triggers, and what was logged of them
 }
 
@@ -138,6 +140,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err := ignoreState(h.dir, h.state); err != nil { // no reason not to start; the next start tries again
 		h.opt.Logger.Warn("the state folder is not ignored by git", "error", err)
 	}
+	h.audit = audit.New(h.state, audit.Options{Redact: h.redact, Logger: h.opt.Logger})
 	h.logs = openRunLogs(filepath.Join(h.state, "logs"), h.opt.Logger)
 	if most := int64(h.settings.Logs.RunSize); most > 0 {
 		h.logs.bounds.most, h.logs.bounds.head, h.logs.bounds.tail = most, most/2, most/4
@@ -216,6 +219,9 @@ func (h *Host) Close() error {
 	if h.logs != nil {
 		h.logs.close()
 	}
+	if h.audit != nil {
+		errs = append(errs, h.audit.Close())
+	}
 	return errors.Join(errs...)
 }
 
@@ -274,7 +280,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 	own.Attempt = max(own.Attempt, 1)
 	c, ok := h.registry.Lookup(own.Command)
 	if !ok || !c.InStore {
-		return h.registry.Call(ctx, &own)
+		return h.call(ctx, &own)
 	}
 	var out json.RawMessage
 	err := h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
@@ -283,6 +289,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		out, err = h.registry.Call(ctx, &own)
 		return err
 	})
+	h.record(&own, err)
 	return out, err
 }
 

@@ -57,7 +57,7 @@ func TestModelsOnlyPropose(t *testing.T) {
 	if res := run(t, h, worker, ws); string(res.Status) != "completed" {
 		t.Fatalf("run: %+v", res)
 	}
-	if len(denied) < 3 || !strings.Contains(denied[1], "a model cannot decide") {
+	if len(denied) < 3 || !strings.Contains(denied[1], "only a person decides") {
 		t.Errorf("answers to the model: %q", denied)
 	}
 	server.mu.Lock()
@@ -87,7 +87,7 @@ func TestModelsOnlyPropose(t *testing.T) {
 	step := fmt.Sprintf(`{"name": "step", "steps": [
 		{"command": "ticket/add-rule", "params": {"text": "from a step"}},
 		{"command": "ticket/decide-rule", "params": {"rule": %q, "action": "accept"}}]}`, id)
-	if res := run(t, h, step, ws); string(res.Status) != "failed" || res.Error == nil || !strings.Contains(res.Error.Error(), "only a person decides about rules") {
+	if res := run(t, h, step, ws); string(res.Status) != "failed" || res.Error == nil || !strings.Contains(res.Error.Error(), "only a person decides") {
 		t.Errorf("a step that accepts a rule: %+v", res)
 	}
 	for name, params := range map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/ai"
+	auditcommand "github.com/sentinel-runtime/sentinel/host/command/audit"
 	"github.com/sentinel-runtime/sentinel/host/command/chat"
 	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/command/data"
@@ -56,6 +57,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		verify.Commands(h.verify),
 		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
 		forge.Commands(h.forge),
+		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 		}}),

@@ -38,3 +38,9 @@ var Read = Window.read
 
 // ConnsFor is the limit of connections that goes with a limit of open files.
 var ConnsFor = connsFor
+
+// Valid reports whether a token is valid for anybody.
+func (t *TokenFile) Valid(token string) bool {
+	_, ok := t.Who(token)
+	return ok
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -20,7 +21,9 @@ const goodToken = "sentinel_0123456789abcdefghijklmnopqrstuvwxyz"
 
 type oneToken string
 
-func (o oneToken) Valid(token string) bool { return token == string(o) }
+func (o oneToken) Who(token string) (principal.Principal, bool) {
+	return principal.Principal{Kind: principal.Person}, token == string(o)
+}
 
 // registry is a command registry of fakes that notes its calls.
 type registry struct {

@@ -213,9 +213,9 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	// By a person: the token or the socket proved that. The request's context ends
-	// when the caller goes away.
-	return a.opt.Commands.Call(r.Context(), &command.Call{Command: name, Params: text, By: command.ByUser, Attempt: 1, Key: key})
+	// By whom the token or the socket proved. The request's context ends when the caller
+	// goes away.
+	return a.opt.Commands.Call(r.Context(), callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
 }
 
 // keyHeader is the header by which a caller repeats a request safely.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -81,6 +82,8 @@ func (g *guard) admit(r *http.Request, route *Route) error {
 		if err := a.checkAccess(r, route); err != nil {
 			return err
 		}
+	} else if err := a.identify(r, route, principal.Principal{}); err != nil {
+		return err
 	}
 	if err := checkPath(r); err != nil {
 		return err
@@ -156,14 +159,22 @@ func (a *API) checkAccess(r *http.Request, route *Route) error {
 		return nil
 	}
 	if a.opt.NoAuth {
-		return fromHere(r)
+		if err := fromHere(r); err != nil {
+			return err
+		}
+		return a.identify(r, route, principal.Principal{})
 	}
 	// A missing and an invalid token have the same status, but different
 	// messages for the user.
 	token, ok := presented(r, route)
-	if ok && a.opt.Tokens != nil && a.opt.Tokens.Valid(token) {
-		connOf(r.Context()).trusted()
-		return nil
+	if ok && a.opt.Tokens != nil {
+		if p, valid := a.opt.Tokens.Who(token); valid {
+			connOf(r.Context()).trusted()
+			if route != nil && route.Pattern == "/ws" {
+				*r = *r.WithContext(a.whileValid(r.Context(), token))
+			}
+			return a.identify(r, route, p)
+		}
 	}
 	e := &abi.Error{Code: abi.Denied, Message: noToken, Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
 	if ok {

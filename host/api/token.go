@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +14,12 @@ import (
 	"os"
 	"path/filepath"
 	stdruntime "runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -34,10 +37,11 @@ const tokenPrefix = "sentinel_"
 // shells and subprotocols.
 var validToken = lazyregexp.New(`^[A-Za-z0-9_-]{32,256}$`)
 
-// Tokens checks bearer tokens. Valid takes the same time for every invalid
+// Tokens checks bearer tokens. Who takes the same time for every invalid
 // token and is safe for concurrent use.
 type Tokens interface {
-	Valid(token string) bool
+	// Who returns for whom a token stands; ok is false if it is invalid.
+	Who(token string) (p principal.Principal, ok bool)
 }
 
 // TokenStore reads and writes the token file of a state folder.
@@ -163,6 +167,9 @@ type TokenFile struct {
 	digest  [sha256.Size]byte
 	good    bool
 	checked time.Time
+
+	named     []Named
+	namedGood bool
 }
 
 var _ Tokens = (*TokenFile)(nil)
@@ -187,7 +194,7 @@ func (s TokenStore) Open(log *slog.Logger, learn func(token string)) (*TokenFile
 	if learn == nil {
 		learn = func(string) {}
 	}
-	t := &TokenFile{store: s, log: log, now: time.Now, learn: learn}
+	t := &TokenFile{store: s, log: log, now: time.Now, learn: learn, namedGood: true}
 	_, err := s.Token()
 	if abi.As(err) != nil { // there is a token that must not be used
 		return nil, err
@@ -197,12 +204,25 @@ func (s TokenStore) Open(log *slog.Logger, learn func(token string)) (*TokenFile
 	return t, nil
 }
 
-// Valid compares digests, so that its duration does not depend on the token or
+// Who compares digests, so that its duration does not depend on the token or
 // its length. While the file is unreadable no token is valid.
-func (t *TokenFile) Valid(token string) bool {
-	digest, good := t.current()
+func (t *TokenFile) Who(token string) (principal.Principal, bool) {
+	digest, good, named := t.current()
 	given := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(given[:], digest[:]) == 1 && good
+	if subtle.ConstantTimeCompare(given[:], digest[:]) == 1 && good {
+		return principal.Principal{Kind: principal.Person}, true
+	}
+	text, now := []byte(hex.EncodeToString(given[:])), t.now()
+	found := -1
+	for i := range named { // all, so that the time says nothing
+		if subtle.ConstantTimeCompare([]byte(named[i].Digest), text) == 1 {
+			found = i
+		}
+	}
+	if found < 0 || named[found].expired(now) || !slices.Contains(principal.Kinds(), named[found].As) {
+		return principal.Principal{}, false
+	}
+	return principal.Principal{Kind: named[found].As, Name: named[found].Name}, true
 }
 
 // read returns the token, and creates it if Open could not. A deleted token is
@@ -216,9 +236,9 @@ func (t *TokenFile) read() (string, error) {
 	return token, err
 }
 
-// current returns the digest of the token, reading the file at most once a
+// current returns the digest of the token, and the named tokens, reading the file at most once a
 // second. If the clock was set back, it reads again.
-func (t *TokenFile) current() ([sha256.Size]byte, bool) {
+func (t *TokenFile) current() ([sha256.Size]byte, bool, []Named) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := t.now(); t.checked.IsZero() || now.Sub(t.checked) >= reread || now.Before(t.checked) {
@@ -231,6 +251,11 @@ func (t *TokenFile) current() ([sha256.Size]byte, bool) {
 			t.learn(token)
 		}
 		t.digest, t.good, t.checked = digest, err == nil, now
+		named, err := t.store.named()
+		if err != nil && t.namedGood {
+			t.log.Error("no named token is valid until their file is fixed", "error", err)
+		}
+		t.named, t.namedGood = named, err == nil
 	}
-	return t.digest, t.good
+	return t.digest, t.good, t.named
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/plugins"
 	"github.com/sentinel-runtime/sentinel/host/cli/run"
 	"github.com/sentinel-runtime/sentinel/host/cli/tickets"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
@@ -41,10 +42,15 @@ func rootCommand(a *app.App) *cobra.Command {
 			return e
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{output.FormatTable, output.FormatJSON, output.FormatJSONL}, a.Flags.Output) {
 				return app.NewUsageError(fmt.Sprintf("invalid --output %q: want table, json or jsonl", a.Flags.Output), "")
 			}
+			p, err := a.Principal()
+			if err != nil {
+				return err
+			}
+			cmd.SetContext(principal.With(cmd.Context(), p))
 			return nil
 		},
 	}
@@ -58,6 +64,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	f.StringVar(&a.Flags.State, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
 	f.StringVar(&a.Flags.Plugins, "plugins", "", "folder with further *.wasm step plugins")
 	f.StringArrayVar(&a.Flags.Trust, "trust", nil, "trust files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
+	f.StringVar(&a.Flags.As, "as", "", "name (persona) that calls are made under, and that runs and their child runs have; agent:NAME gives up decisions")
 	f.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "print more")
 	f.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "print only errors")
 	root.AddGroup(

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -91,6 +92,9 @@ func (c *Client) make(ctx context.Context, r request) (*http.Request, error) {
 		return nil, err
 	}
 	c.authorize(req.Header)
+	if as := principal.From(ctx).Header(); as != "" {
+		req.Header.Set(principal.Header, as)
+	}
 	if r.method != http.MethodGet {
 		req.Header.Set("Content-Type", "application/json")
 	}

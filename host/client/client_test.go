@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -31,7 +32,9 @@ const token = "sentinel_0123456789abcdefghijklmnopqrstuvwxyz"
 type oneToken struct{}
 
 // Valid knows one token.
-func (oneToken) Valid(t string) bool { return t == token }
+func (oneToken) Who(t string) (principal.Principal, bool) {
+	return principal.Principal{Kind: principal.Person}, t == token
+}
 
 // world is a server whose commands are functions of the test.
 type world struct {

@@ -38,6 +38,13 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
+	if e.People && call.By != ByUser {
+		return nil, &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.By.article()),
+			Hint:    "sentinel inbox lists what waits for a person",
+		}
+	}
 	params, err := e.prepare(call)
 	if err != nil {
 		return nil, err

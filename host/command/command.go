@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -34,6 +35,9 @@ type Command struct {
 	// implies ByName, because a caller that can write a file decides what such a
 	// command does.
 	Executes bool
+	// People marks a decision that only a person makes: calls of steps, models and agents
+	// are refused.
+	People bool
 	// Aliases are further accepted names of parameters, alias to real name.
 	// They are renamed before validation. A shell line cannot have one: the
 	// engine treats it by its name.
@@ -50,6 +54,7 @@ type Call struct {
 	Command   string
 	Params    json.RawMessage
 	By        By
+	As        string          // name of the agent, or the persona of the person or run; empty for none
 	Run       sentinels.RunID // empty when no run called
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step
@@ -76,7 +81,44 @@ const (
 	ByStep  By = "step"
 	ByModel By = "model" // held to the step's tools, and to the write rules for models
 	ByUser  By = "user"  // CLI, API
+	ByAgent By = "agent" // API, with the token of an agent: it decides nothing for a person
 )
+
+// CallerOf returns the caller of a request that a principal makes. A viewer is one of those
+// who decide nothing, too; that it only reads is for the door to see.
+func CallerOf(p principal.Principal) (by By, as string) {
+	if p.Kind == principal.Agent || p.Kind == principal.Viewer {
+		return ByAgent, p.Name
+	}
+	return ByUser, p.Name
+}
+
+// article returns the caller as a part of a sentence.
+func (b By) article() string {
+	if b == ByAgent {
+		return "an agent"
+	}
+	return "a " + string(b)
+}
+
+// Held reports whether files and tickets hold the caller to the rules for models: it is
+// one, or an agent with a token.
+func (c *Call) Held() bool { return c.By == ByModel || c.By == ByAgent }
+
+// Who returns for whom the call is made, as records have it: "user", "ann" for a
+// person's persona, "agent:ci" for a token of an agent, or the step or model of a
+// sentinel. Only the token says what an agent is called.
+func (c *Call) Who() string {
+	switch {
+	case c.By == ByAgent:
+		return string(ByAgent) + ":" + c.As
+	case c.By != ByUser:
+		return string(c.By) + " of " + string(c.Sentinel)
+	case c.As != "":
+		return c.As
+	}
+	return string(ByUser)
+}
 
 // Records are documents in the host's store as one call sees them: its own
 // writes at once, and all of them become durable together when it succeeds.

@@ -22,6 +22,7 @@ type Options struct {
 	Private    bool                // default false: offered to models
 	ByName     bool                // default false: patterns match it
 	Executes   bool                // default false: runs nothing of the project
+	People     bool                // default false: anybody may call it
 	Shell      []string            // default none
 	Raw        []string            // default none
 	Aliases    map[string]string   // default none
@@ -72,7 +73,7 @@ func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
 		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, InStore: o.InStore,
-		Private: o.Private || o.ByName || o.Executes, ByName: o.ByName || o.Executes, Executes: o.Executes,
+		Private: o.Private || o.ByName || o.Executes || o.People, ByName: o.ByName || o.Executes, Executes: o.Executes, People: o.People,
 		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout,
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // Why a socket ends. A client that leaves is none of these.
@@ -192,6 +194,8 @@ func (s *socket) closeWith(err error) {
 		code, reason = websocket.StatusTryAgainLater, "too slow; come back with cursor "+s.sub.Cursor().String()
 	case errors.Is(err, errBadMessage):
 		code, reason = websocket.StatusPolicyViolation, err.Error()
+	case errors.Is(err, principal.ErrRevoked):
+		code, reason = StatusBadToken, err.Error()
 	case errors.Is(err, ErrClosed), errors.Is(err, context.Canceled), s.handler.base.Err() != nil:
 		code, reason = websocket.StatusGoingAway, "the host is going away"
 	case websocket.CloseStatus(err) != -1:

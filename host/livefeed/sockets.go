@@ -147,9 +147,9 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s := &socket{handler: h, conn: conn, sub: sub}
 	// The HTTP server may end before the feed does.
-	ctx, cancel := context.WithCancel(h.base)
-	defer cancel()
-	defer context.AfterFunc(r.Context(), cancel)()
+	ctx, cancel := context.WithCancelCause(h.base)
+	defer cancel(nil)
+	defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()
 	if errors.Is(s.serve(ctx), errSlow) {
 		h.mu.Lock()
 		h.dropped++

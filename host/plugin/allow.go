@@ -58,9 +58,6 @@ func by(name string) string {
 // allow puts into the file what a plugin may do, and has the engine ask again.
 // When the process ends in between, the next one finds the file.
 func (f family) allow(ctx context.Context, call *command.Call, in allowIn) (allowOut, error) {
-	if err := onlyPeople("plugin/allow", call.By == command.ByUser); err != nil {
-		return allowOut{}, err
-	}
 	if in.Pin && in.Follow {
 		return allowOut{}, wrong("pin", "pin and follow are two answers to one question", "")
 	}

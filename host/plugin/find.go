@@ -64,13 +64,3 @@ func (f family) find(name, digest string) (version, error) {
 	}
 	return version{}, e
 }
-
-// onlyPeople refuses a decision that no person makes: by a step, a model, or a
-// plugin through either.
-func onlyPeople(command string, person bool) error {
-	if person {
-		return nil
-	}
-	return &abi.Error{Code: abi.Denied, Permanent: true, Message: command + ": only a person can decide what plugins may do",
-		Hint: "sentinel plugin --help"}
-}

@@ -11,8 +11,10 @@ import (
 	"iter"
 
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -25,7 +27,9 @@ func (p *Process) Call(ctx context.Context, name string, params, into any) error
 	if err != nil {
 		return fmt.Errorf("call %q: %w", name, err)
 	}
-	out, err := p.host.Call(ctx, name, body)
+	call := &command.Call{Command: name, Params: body}
+	call.By, call.As = command.CallerOf(principal.From(ctx))
+	out, err := p.host.CallAs(ctx, call)
 	if err != nil || into == nil {
 		return err
 	}

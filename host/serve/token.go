@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // tokens are those of the state folder and of the options.
@@ -33,12 +34,15 @@ func (s *Server) tokens() (api.Tokens, error) {
 	return t, nil
 }
 
-// Valid compares digests, so that it takes the same time for all wrong tokens of
+// Who compares digests, so that it takes the same time for all wrong tokens of
 // any length.
-func (t tokens) Valid(token string) bool {
+func (t tokens) Who(token string) (principal.Principal, bool) {
 	sum, good := sha256.Sum256([]byte(token)), 0
 	for _, given := range t.given {
 		good |= subtle.ConstantTimeCompare(sum[:], given[:])
 	}
-	return t.file.Valid(token) || good == 1
+	if p, ok := t.file.Who(token); ok {
+		return p, true
+	}
+	return principal.Principal{Kind: principal.Person}, good == 1
 }

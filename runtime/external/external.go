@@ -106,6 +106,7 @@ type CommandCall struct {
 	Within    []string
 	Run       sentinels.RunID
 	Sentinel  sentinels.ID
+	As        string // for whom the run executes
 	Path      string
 	Attempt   int
 	Key       string

@@ -32,6 +32,7 @@ type Info struct {
 	Edit       int              `json:"edit,omitempty"` // number of the run's newest own edit; 0 if it follows the sentinel
 	Hash       string           `json:"hash"`
 	Workspace  string           `json:"workspace"`
+	As         string           `json:"as,omitempty"` // see StartOptions
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
 

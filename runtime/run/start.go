@@ -35,4 +35,7 @@ type StartOptions struct {
 	// but it continues its chain of events, so that sentinels which start each other in
 	// a circle reach the limit. Default empty: no run.
 	Starter sentinels.RunID
+	// As is for whom the run executes: a persona, or the name of an agent. Child runs
+	// have it too, and $PERSONA_ID is it. Default: what the definition has as createdBy.
+	As string
 }

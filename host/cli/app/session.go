@@ -68,7 +68,7 @@ func (a *App) HostOptions() host.Options {
 		Set: a.FlagSettings(nil),
 		Dir: a.Dir(), State: a.State(), Workspace: a.Workspace(), Plugins: a.Path(a.Flags.Plugins),
 		Subreaper: stdruntime.GOOS == "linux", // this program is nothing but a host
-		Getenv:    a.Env.Getenv, Logger: a.logger(),
+		Getenv:    a.Env.Getenv, Logger: a.Logger(),
 	}
 }
 
@@ -106,8 +106,8 @@ func (a *App) checkTrust(path string) error {
 	return l.Policy.Check(path)
 }
 
-// logger shows what concerns the process: trouble always, the rest with -v.
-func (a *App) logger() *slog.Logger {
+// Logger returns a logger that shows what concerns the process: trouble always, the rest with -v.
+func (a *App) Logger() *slog.Logger {
 	level := slog.LevelError
 	if a.Flags.Verbose {
 		level = slog.LevelDebug

@@ -15,7 +15,7 @@ type verbs struct{ *app.App }
 func Commands(a *app.App) []*cobra.Command {
 	v := verbs{a}
 	return slices.Concat(
-		app.InGroup(app.GroupLook, v.listCommand(), v.statusCommand(), v.traceCommand(), v.eventsCommand(), v.triggersCommand()),
+		app.InGroup(app.GroupLook, v.listCommand(), v.statusCommand(), v.traceCommand(), v.eventsCommand(), v.auditCommand(), v.triggersCommand()),
 		app.InGroup(app.GroupRun, v.emitCommand()),
 	)
 }

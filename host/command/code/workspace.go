@@ -23,7 +23,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
-	w := &workspace{model: call.By == command.ByModel, executes: call.By != command.ByModel || call.MayExecute, secrets: f.secrets}
+	w := &workspace{model: call.Held(), executes: call.By != command.ByModel || call.MayExecute, secrets: f.secrets}
 	tree, err := rootfs.Open(call.Workspace, rootfs.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})

@@ -122,7 +122,7 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 	if err != nil {
 		return Result{}, err
 	}
-	if call.By == command.ByModel {
+	if call.Held() {
 		r.hides = g.secrets.Match
 	}
 	out := Result{Operation: in.Operation, Success: true}

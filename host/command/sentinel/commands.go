@@ -42,6 +42,7 @@ func Commands(opt Options) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
 	write := command.Options{Idempotent: true, Private: true}
 	change := command.Options{Private: true}
+	decide := command.Options{Private: true, People: true}
 	trace := read
 	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
 	return []command.Command{
@@ -59,7 +60,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", change, f.resume),
 		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", write, f.retry),
 		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", write, f.fork),
-		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", change, f.decide),
+		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", decide, f.decide),
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
 		command.New("sentinel/await", "Wait for the end of a run, or of the newest run of a sentinel, and show how it ended.", read, f.await),

@@ -51,8 +51,14 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 		return saved{}, in.refused(problems)
 	}
 	// One that a sentinel makes belongs to it: `sentinel list --persona` finds it.
-	if def.CreatedBy == "" && call.By != command.ByUser {
+	// What an agent makes is its own, whatever the definition says.
+	switch {
+	case call.By == command.ByAgent:
+		def.CreatedBy = call.Who()
+	case def.CreatedBy == "" && call.By != command.ByUser:
 		def.CreatedBy = string(call.Sentinel)
+	case def.CreatedBy == "":
+		def.CreatedBy = call.As
 	}
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err

@@ -51,8 +51,8 @@ type deployed struct {
 // files are compared before the first is written. The sentinel itself is written last: a
 // host that watches the folder has found the rest by then.
 func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (deployOut, error) {
-	if call.By == command.ByModel { // file commands deny it such files in its own workspace, too
-		return deployOut{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: "deploy sentinel: a model may not write files that control another project",
+	if call.Held() { // file commands deny it such files in its own workspace, too
+		return deployOut{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: "deploy sentinel: a model or an agent may not write files that control another project",
 			Hint: "use a command step, or deploy it yourself"}
 	}
 	if _, err := f.rt.Definition(in.SentinelID); err != nil {

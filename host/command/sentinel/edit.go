@@ -77,10 +77,10 @@ func (f family) read(t found) (version, error) {
 // who names the caller for the history. A step or a model cannot pass for a
 // person.
 func who(call *command.Call) string {
-	if call.By == command.ByUser {
-		return "user"
+	if call.By == command.ByStep || call.By == command.ByModel {
+		return string(call.By) + " of sentinel " + string(call.Sentinel)
 	}
-	return string(call.By) + " of sentinel " + string(call.Sentinel)
+	return call.Who()
 }
 
 // refused is the error for problems of a definition.

@@ -50,6 +50,9 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	if opt.Workspace == "" {
 		opt.Workspace = call.Workspace
 	}
+	if opt.As = call.As; call.By == command.ByAgent {
+		opt.As = call.Who()
+	}
 	if opt.Key == "" {
 		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
 	}

@@ -103,6 +103,10 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err != nil {
 		return info, err
 	}
+	// What a person says of a quarantined run is a decision.
+	if info.Status == sentinels.StatusQuarantined && call.By != command.ByUser {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person lifts a quarantine", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
 		Extension:   runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
@@ -116,13 +120,10 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 // author returns who a call is made for: a person, by the name that is given. A
 // step or a model cannot pass for one.
 func author(call *command.Call, name string) string {
-	switch {
-	case call.By != command.ByUser:
-		return string(call.By) + " of " + string(call.Sentinel)
-	case name == "":
-		return "user"
+	if call.By == command.ByUser && name != "" {
+		return name
 	}
-	return name
+	return call.Who()
 }
 
 type decideIn struct {

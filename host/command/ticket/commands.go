@@ -51,7 +51,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),
 		command.New("ticket/reject", "Reject the work of a ticket with feedback for the next attempt.", work, f.reject),
 		command.New("ticket/escalate", "Block a ticket whose verification failed too often.", work, f.escalate),
-		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", work, f.decide),
+		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", command.Options{InStore: true, Private: true, People: true}, f.decide),
 		command.New("ticket/comment", "Append a comment to the log of a ticket.", write, f.comment),
 		command.New("ticket/log", "Append an entry to the log of a ticket.", write, f.log),
 		command.New("ticket/activity", "Read the log of a ticket, newest entry first.", read, f.activity),
@@ -63,7 +63,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/context", "Read what the next attempt at a ticket needs, as a prompt too.", work, f.context),
 		command.New("ticket/rules", "List what was learned from tickets.", list, f.rules),
 		command.New("ticket/add-rule", "Add a rule for prompts; that of a step or model is only proposed.", command.Options{InStore: true, Private: true, Idempotent: true, Aliases: map[string]string{"ticket_id": "ticket"}}, f.addRule),
-		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{InStore: true, Private: true}, f.decideRule),
+		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{InStore: true, Private: true, People: true}, f.decideRule),
 		command.New("ticket/import", "Import tickets of an older tracker, as rows; it can be repeated.", command.Options{InStore: true, Private: true}, f.importRows),
 		command.New("ticket/stats", "Count the tickets in each state.", list, f.stats),
 	}
@@ -83,16 +83,16 @@ func actor(call *command.Call) string {
 	if call.Sentinel != "" {
 		return string(call.Sentinel)
 	}
-	return string(call.By)
+	return call.Who()
 }
 
 // person reports whether a person calls, and no step or model.
 func person(call *command.Call) bool { return call.By == command.ByUser }
 
-// people refuses a call of a model.
+// people refuses a call of a model or an agent.
 func people(call *command.Call) error {
-	if call.By == command.ByModel {
-		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": a model cannot decide about tickets"}
+	if call.Held() {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": a model or an agent cannot decide about tickets"}
 	}
 	return nil
 }
@@ -379,9 +379,6 @@ type decideIn struct {
 
 func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ticketOut, error) {
 	tx, err := begin(call)
-	if err == nil {
-		err = people(call)
-	}
 	if err != nil {
 		return ticketOut{}, err
 	}

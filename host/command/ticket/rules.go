@@ -5,19 +5,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
-
-// personOnly refuses every caller but a person.
-func personOnly(call *command.Call) error {
-	if err := people(call); err != nil {
-		return err
-	}
-	if !person(call) {
-		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": only a person decides about rules"}
-	}
-	return nil
-}
 
 type contextIn struct {
 	ID       string `json:"id" jsonschema:"id of the ticket"`
@@ -75,7 +63,7 @@ func (f family) addRule(ctx context.Context, call *command.Call, in addRuleIn) (
 	source := learning.Source{Kind: learning.Agent, By: actor(call), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
 	if call.By == command.ByModel {
 		source.Kind = learning.Model
-	} else if personOnly(call) == nil {
+	} else if person(call) {
 		source.Kind = learning.Person
 	}
 	var evidence []string
@@ -96,9 +84,6 @@ type decideRuleIn struct {
 
 func (f family) decideRule(ctx context.Context, call *command.Call, in decideRuleIn) (ruleOut, error) {
 	tx, err := begin(call)
-	if err == nil {
-		err = personOnly(call)
-	}
 	if err != nil {
 		return ruleOut{}, err
 	}

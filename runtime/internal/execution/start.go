@@ -111,7 +111,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	now := time.Now().UTC()
 	r.info = run.Info{
 		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
-		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
+		Workspace: begin.Workspace, As: begin.As, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
@@ -259,7 +259,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt startOptions) (begin *journal.RunStartBody, err error) {
 	begin = &journal.RunStartBody{
 		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Fork: opt.fork,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
 		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor
@@ -320,6 +320,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		if begin.Interrupt == "" {
 			begin.Interrupt = p.begin.Interrupt
 		}
+		begin.As = p.begin.As
 	}
 	return begin, nil
 }

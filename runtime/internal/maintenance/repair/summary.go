@@ -32,6 +32,7 @@ type summaryFields struct {
 	Revision  int              `json:"revision"`
 	Hash      string           `json:"hash"`
 	Workspace string           `json:"workspace"`
+	As        string           `json:"as"`
 	Parent    sentinels.RunID  `json:"parent"`
 	Root      sentinels.RunID  `json:"root"`
 	Elapsed   int64            `json:"elapsedMs"`
@@ -48,7 +49,7 @@ func newSummary(id sentinels.RunID, j *keptJournal) summary {
 	begin := j.Start
 	return summary{summaryFields: summaryFields{
 		ID: id, Run: id, Sentinel: begin.Sentinel, Name: string(begin.Sentinel), Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
-		Workspace: begin.Workspace, Parent: begin.Parent, Root: begin.Root, Iteration: j.Iteration, Elapsed: j.Elapsed / 1000,
+		Workspace: begin.Workspace, As: begin.As, Parent: begin.Parent, Root: begin.Root, Iteration: j.Iteration, Elapsed: j.Elapsed / 1000,
 		CreatedAt: microTime(j.Began), StartedAt: microTime(j.Began).UnixMilli(), UpdatedAt: microTime(j.Newest), Snapshot: j.Snapshot,
 	}}
 }

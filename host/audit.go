@@ -1,0 +1,50 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/audit"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// record puts a call that changes something, or was denied, into the audit log. Calls of
+// steps and models are in the trace of their run; those that change sentinels, plugins and
+// tickets are in both.
+func (h *Host) record(call *command.Call, err error) {
+	c, ok := h.registry.Lookup(call.Command)
+	if !ok || c.ReadOnly || info(c).OnlyReads(call.Params) {
+		return
+	}
+	inRun := call.By == command.ByStep || call.By == command.ByModel
+	family, _, _ := strings.Cut(c.Name, "/")
+	if inRun && !slices.Contains([]string{"sentinel", "plugin", "ticket"}, family) {
+		return
+	}
+	e := audit.Entry{
+		Level: "info", Category: audit.Action, Event: c.Name, Actor: call.Who(), Outcome: "ok",
+		Details: call.Params, Run: string(call.Run), Step: call.Path,
+	}
+	switch {
+	case abi.CodeOf(err) == abi.Denied, strings.HasPrefix(c.Name, "plugin/"):
+		e.Category = audit.Security
+	case c.People:
+		e.Category = audit.Decision
+	case call.By != command.ByUser:
+		e.Category = audit.Agent
+	}
+	if err != nil {
+		e.Level, e.Outcome, e.Error = "warn", string(abi.CodeOf(err)), err.Error()
+	}
+	h.audit.Write(e)
+}
+
+// call calls a command and records it.
+func (h *Host) call(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	out, err := h.registry.Call(ctx, call)
+	h.record(call, err)
+	return out, err
+}

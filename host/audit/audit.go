@@ -1,0 +1,229 @@
+// Package audit writes and reads the audit log: who changed what, and when, as JSON lines
+// that are the user's alone.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/logfile"
+)
+
+// Name is the file in the state folder; older ones beside it have a time at the end.
+const Name = "audit/audit.jsonl"
+
+// What is kept: half a million entries of usual size, a quarter of a year.
+const (
+	maxFile    = 16 << 20
+	keepFiles  = 8
+	maxAge     = 90 * 24 * time.Hour
+	maxDetails = 2 << 10
+	maxText    = 500
+)
+
+// The categories of entries.
+const (
+	Action   = "action"   // a person changed something
+	Agent    = "agent"    // an agent, a step or a model did
+	Decision = "decision" // a person decided
+	Security = "security" // grants, tokens, and what was denied
+)
+
+// An Entry is one line.
+type Entry struct {
+	Timestamp time.Time       `json:"timestamp"`
+	Level     string          `json:"level" jsonschema:"info, or warn if it failed"`
+	Category  string          `json:"category" jsonschema:"action, agent, decision or security"`
+	Event     string          `json:"event" jsonschema:"command, or what happened"`
+	Actor     string          `json:"actor" jsonschema:"user, a persona, agent:NAME, or the step or model of a sentinel"`
+	Outcome   string          `json:"outcome" jsonschema:"ok, or the code of the error"`
+	Error     string          `json:"error,omitempty"`
+	Details   json.RawMessage `json:"details,omitempty" jsonschema:"parameters; a text if they were cut"`
+	Run       string          `json:"run,omitempty"`
+	Step      string          `json:"step,omitempty"`
+}
+
+// Options configure a log.
+type Options struct {
+	// Redact removes secrets from JSON. Default: nothing is removed.
+	Redact func(json []byte) []byte
+	// Logger receives the first of a series of failures. Default discards.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// A Log appends entries. An entry that cannot be written never stops what it is about; it
+// is counted and logged.
+//
+// # Concurrency
+//
+// Safe for concurrent use, also by several processes: an entry is one write.
+type Log struct {
+	path string
+	opt  Options
+
+	mu     sync.Mutex
+	w      *logfile.Writer
+	failed atomic.Uint64
+	broken bool
+}
+
+// New returns the log of a state folder. The file is created by the first entry.
+func New(state string, opt Options) *Log {
+	if opt.Redact == nil {
+		opt.Redact = func(b []byte) []byte { return b }
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Log{path: filepath.Join(state, Name), opt: opt}
+}
+
+// Write appends an entry. Timestamp is set, long details become a text that is cut.
+func (l *Log) Write(e Entry) {
+	if e.Timestamp.IsZero() {
+		e.Timestamp = l.opt.Now().UTC()
+	}
+	e.Error = cut(e.Error, maxText)
+	e.Details = l.opt.Redact(bytes.Clone(e.Details))
+	if len(e.Details) > maxDetails || len(e.Details) > 0 && !json.Valid(e.Details) {
+		e.Details, _ = json.Marshal(cut(string(e.Details), maxDetails))
+	}
+	line, err := json.Marshal(e)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && l.w == nil {
+		l.w, err = logfile.Open(l.path, logfile.Options{Size: maxFile, Keep: keepFiles, Age: maxAge, Now: l.opt.Now})
+	}
+	if err == nil {
+		_, err = l.w.Write(append(line, '\n'))
+	}
+	if err != nil {
+		l.failed.Add(1)
+		if !l.broken {
+			l.opt.Logger.Error("the audit log cannot be written; actions go on and are not recorded", "error", err)
+		}
+	}
+	l.broken = err != nil
+}
+
+// Failed returns how many entries could not be written.
+func (l *Log) Failed() uint64 { return l.failed.Load() }
+
+// Close closes the file. It is idempotent.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.w == nil {
+		return nil
+	}
+	return l.w.Close()
+}
+
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// A Query selects entries.
+type Query struct {
+	Since time.Time // zero: all
+	Actor string    // exactly; "" is everybody
+	Event string    // a pattern as of path.Match, such as "ticket/*"; "" is every event
+	Limit int       // at most so many; 0 is 100
+}
+
+func (q Query) matches(e *Entry) bool {
+	if q.Actor != "" && q.Actor != e.Actor {
+		return false
+	}
+	ok, _ := path.Match(q.Event, e.Event)
+	return q.Event == "" || ok
+}
+
+// Read returns entries of the log in a state folder, the newest first. Lines that are not
+// entries are skipped and counted in damaged: a crash may leave half a line.
+func Read(state string, q Query) (list []Entry, damaged int, err error) {
+	if _, err := path.Match(q.Event, ""); err != nil {
+		return nil, 0, fmt.Errorf("event %.80q: %w", q.Event, err)
+	}
+	if q.Limit <= 0 {
+		q.Limit = 100
+	}
+	current := filepath.Join(state, Name)
+	older, err := filepath.Glob(escapeGlob(current) + ".*")
+	if err != nil {
+		return nil, 0, err
+	}
+	slices.Sort(older)
+	slices.Reverse(older)
+	for _, name := range append([]string{current}, older...) {
+		part, bad, err := readFile(name, q, q.Limit-len(list))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was rotated away meanwhile
+			return nil, 0, err
+		}
+		list, damaged = append(list, part...), damaged+bad
+		if len(list) >= q.Limit {
+			break
+		}
+	}
+	return list, damaged, nil
+}
+
+// escapeGlob quotes what has a meaning in patterns.
+func escapeGlob(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// readFile returns the newest entries of one file that match, the newest first.
+func readFile(name string, q Query, limit int) (list []Entry, damaged int, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, 0, err
+		}
+		var e Entry
+		switch {
+		case len(bytes.TrimSpace(line)) == 0:
+		case json.Unmarshal(line, &e) != nil:
+			damaged++
+		case e.Timestamp.Before(q.Since), !q.matches(&e):
+		default:
+			if list = append(list, e); len(list) > 2*limit {
+				list = slices.Delete(list, 0, len(list)-limit)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	list = list[max(0, len(list)-limit):]
+	slices.Reverse(list)
+	return list, damaged, nil
+}

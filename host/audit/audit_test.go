@@ -1,0 +1,123 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/audit"
+)
+
+func entry(event string) audit.Entry {
+	return audit.Entry{Level: "info", Category: audit.Action, Event: event, Actor: "user", Outcome: "ok", Details: json.RawMessage(`{"a":"secret"}`)}
+}
+
+// TestLog writes from several goroutines, and reads with filters, across a rotated file and
+// half a line that a crash left.
+func TestLog(t *testing.T) {
+	state := t.TempDir()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	log := audit.New(state, audit.Options{
+		Redact: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("secret"), []byte("***")) },
+		Now:    func() time.Time { return now },
+	})
+	log.Write(entry("old/one"))
+	path := filepath.Join(state, audit.Name)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".20260102T030406.000000000"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"timestamp":"2026-01-02T`+"\n\n[]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	log = audit.New(state, audit.Options{Now: func() time.Time { return now }, Redact: func(b []byte) []byte { return b }})
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			e := entry(fmt.Sprintf("ticket/n%d", i))
+			if i == 7 {
+				e.Actor, e.Details = "agent:ci", json.RawMessage(`"`+strings.Repeat("é", 5000)+`"`)
+			}
+			log.Write(e)
+		})
+	}
+	wg.Wait()
+	all, damaged, err := audit.Read(state, audit.Query{})
+	if err != nil || len(all) != 21 || damaged != 2 || all[20].Event != "old/one" || string(all[20].Details) != `{"a":"***"}` {
+		t.Errorf("%d entries, %d damaged, %v: %+v", len(all), damaged, err, all)
+	}
+	for name, c := range map[string]struct {
+		q    audit.Query
+		want int
+	}{
+		"since": {audit.Query{Since: now}, 20}, "actor": {audit.Query{Actor: "agent:ci"}, 1}, "event": {audit.Query{Event: "old/*"}, 1},
+		"limit": {audit.Query{Limit: 5}, 5}, "none": {audit.Query{Event: "ticket/x"}, 0}, "over files": {audit.Query{Limit: 21}, 21},
+	} {
+		if got, _, err := audit.Read(state, c.q); err != nil || len(got) != c.want {
+			t.Errorf("%s: %d entries, %v", name, len(got), err)
+		}
+	}
+	cut, _, _ := audit.Read(state, audit.Query{Actor: "agent:ci"})
+	var text string
+	if err := json.Unmarshal(cut[0].Details, &text); err != nil || len(text) > 2100 || !strings.HasSuffix(text, "...") {
+		t.Errorf("long details: %d bytes, %v", len(text), err)
+	}
+	if _, _, err := audit.Read(state, audit.Query{Event: "["}); err == nil {
+		t.Error("a bad pattern is accepted")
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if list, _, err := audit.Read(t.TempDir(), audit.Query{}); err != nil || len(list) != 0 {
+		t.Errorf("no log: %v, %v", list, err)
+	}
+}
+
+// TestLogThatCannotBeWritten: an entry that is lost is counted and said once, and nothing
+// else happens.
+func TestLogThatCannotBeWritten(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(state, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	log := audit.New(state, audit.Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	for range 3 {
+		log.Write(entry("a/b"))
+	}
+	if log.Failed() != 3 || strings.Count(said.String(), "cannot be written") != 1 {
+		t.Errorf("%d failed: %s", log.Failed(), said.String())
+	}
+}
+
+// FuzzRead: whatever is in the file, reading ends without a panic, and what was read was
+// written.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("{}\n"), "")
+	f.Add([]byte(`{"timestamp":"2026-01-02T03:04:05Z","event":"a/b"}`), "a/*")
+	f.Add([]byte("\x00\n[1]\n{"), "[")
+	f.Fuzz(func(t *testing.T, text []byte, event string) {
+		state := t.TempDir()
+		path := filepath.Join(state, audit.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, damaged, _ := audit.Read(state, audit.Query{Event: event, Limit: 3})
+		if lines := bytes.Count(text, []byte("\n")) + 1; len(list) > 3 || damaged+len(list) > lines {
+			t.Errorf("%d entries, %d damaged of %d lines", len(list), damaged, lines)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+// Package audit implements the command that reads the audit log.
+package audit
+
+import (
+	"context"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/audit"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Commands returns the family audit/* for the log of a state folder.
+func Commands(state string) []command.Command {
+	return []command.Command{
+		command.New("audit/list", "Read the audit log: who changed what, the newest first.", command.Options{ReadOnly: true, Idempotent: true, Private: true}, family{state}.list),
+	}
+}
+
+type family struct{ state string }
+
+type listIn struct {
+	Since time.Time `json:"since,omitzero" jsonschema:"only entries from then on"`
+	Actor string    `json:"actor,omitempty" jsonschema:"only entries of this actor"`
+	Event string    `json:"event,omitempty" jsonschema:"only this event; * matches a part of it"`
+	Limit int       `json:"limit,omitempty" jsonschema:"100 if not given" minimum:"1" maximum:"1000"`
+}
+
+type listOut struct {
+	Entries []audit.Entry `json:"entries"`
+	Damaged int           `json:"damaged,omitempty" jsonschema:"lines that are not entries"`
+}
+
+func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, error) {
+	list, damaged, err := audit.Read(f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Limit: in.Limit})
+	if err != nil {
+		return listOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
+	}
+	if list == nil {
+		list = []audit.Entry{}
+	}
+	return listOut{list, damaged}, nil
+}

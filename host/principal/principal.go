@@ -1,0 +1,102 @@
+// Package principal says who a request is made by: a person, an agent or a viewer, and
+// under which name. A token or the kernel proves the kind; a person may act under a name
+// (a persona), or give up rights by acting as an agent.
+package principal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// A Kind says what a principal may do.
+type Kind string
+
+// The kinds of principals.
+const (
+	Person Kind = "person" // everything
+	Agent  Kind = "agent"  // everything but decisions, grants, configuration and tokens
+	Viewer Kind = "viewer" // reads
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{Person, Agent, Viewer} }
+
+// A Principal is who a request is made by. The zero value is a person without a name.
+type Principal struct {
+	Kind Kind   // "" is a person
+	Name string // of the token or the persona; empty for none
+}
+
+// String returns the form in messages: "agent ci".
+func (p Principal) String() string {
+	kind := p.Kind
+	if kind == "" {
+		kind = Person
+	}
+	return strings.TrimSpace(string(kind) + " " + p.Name)
+}
+
+// Header is the header in which a person's request has its [Principal.Header].
+const Header = "Sentinel-As"
+
+// Header returns the value of the header for a principal, "" for none.
+func (p Principal) Header() string {
+	if p.Kind == "" || p.Kind == Person {
+		return p.Name
+	}
+	return string(p.Kind) + ":" + p.Name
+}
+
+// Narrow returns the principal as that p acts by the value of a header. Only a person has
+// others act in its place.
+func (p Principal) Narrow(header string) (Principal, error) {
+	if header == "" {
+		return p, nil
+	}
+	if p.Kind != "" && p.Kind != Person {
+		return p, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%s: the token is for %s, which acts under no other name", Header, p)}
+	}
+	kind, name, ok := strings.Cut(header, ":")
+	if !ok {
+		kind, name = string(Person), header
+	}
+	if !slices.Contains(Kinds(), Kind(kind)) {
+		return p, &abi.Error{Code: abi.BadFields, Permanent: true, Field: Header, Message: fmt.Sprintf("%s: %.40q: want NAME, agent:NAME or viewer:NAME", Header, header)}
+	}
+	if err := CheckName(name); err != nil {
+		return p, err
+	}
+	return Principal{Kind: Kind(kind), Name: name}, nil
+}
+
+var validName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// CheckName returns an error if a name has characters that no name has: it is part of
+// file names, logs and headers.
+func CheckName(name string) error {
+	if validName.MatchString(name) {
+		return nil
+	}
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "name", Message: fmt.Sprintf("name %.80q: want at most 64 letters, digits, dots, dashes and underscores", name)}
+}
+
+// ErrRevoked ends what is open with a token that was revoked or has expired.
+var ErrRevoked = errors.New("the token is not valid any more")
+
+type key struct{}
+
+// With returns a context whose calls are made by p.
+func With(ctx context.Context, p Principal) context.Context { return context.WithValue(ctx, key{}, p) }
+
+// From returns who the calls of a context are made by: a person without a name if nothing
+// else was said.
+func From(ctx context.Context) Principal {
+	p, _ := ctx.Value(key{}).(Principal)
+	return p
+}
