@@ -79,9 +79,9 @@ type operated struct {
 func startOperator(t *testing.T, c *cast, inputs map[string]any, files map[string]string) (*host.Host, sentinels.RunID, string) {
 	t.Helper()
 	newModelServer(t, c.script)
-	text, err := os.ReadFile("../sentinels/operator.json")
-	if err != nil {
-		t.Fatal(err)
+	text, ok := sentinels.ShippedText("operator")
+	if !ok {
+		t.Fatal("no operator")
 	}
 	ws := t.TempDir()
 	write(t, ws, files)
@@ -92,6 +92,7 @@ func startOperator(t *testing.T, c *cast, inputs map[string]any, files map[strin
 	}
 	given := map[string]json.RawMessage{}
 	for name, v := range inputs {
+		var err error
 		if given[name], err = json.Marshal(v); err != nil {
 			t.Fatal(err)
 		}
