@@ -9,6 +9,7 @@ import (
 const (
 	maxSteps    = 50
 	maxProblems = 20
+	maxPlan     = 96 << 10 // bytes as JSON; a request to the host has 256 KiB
 )
 
 // A planned is one step of a plan that is checked.
@@ -38,6 +39,9 @@ func check(c *sdk.Context, all skills) sdk.Value {
 	k := &checker{skills: all}
 	plan, problem := decode(c.Field("plan"))
 	var steps []planned
+	if n := len(plan.String()); problem == "" && n > maxPlan {
+		plan, problem = sdk.Value{}, "the plan has "+strconv.Itoa(n)+" bytes, the limit is "+strconv.Itoa(maxPlan)
+	}
 	if problem != "" {
 		k.add(problem)
 	} else {
@@ -47,11 +51,11 @@ func check(c *sdk.Context, all skills) sdk.Value {
 		return sdk.Object(sdk.F("valid", sdk.Bool(false)), sdk.F("ok", sdk.Bool(false)), sdk.F("equal", sdk.Bool(false)),
 			sdk.F("problems", sdk.List(k.problems...)), sdk.F("plan", plan), sdk.F("text", sdk.String(k.text())))
 	}
-	own := normal(steps)
+	own := hash(normal(steps))
 	to, equal := int64(0), false
-	for i, f := range items(c.Field("failed")) {
-		if other, ok := normalOf(f); ok && other == own {
-			to, equal = f.Get("attemptNumber").IntOr(int64(i)+1), true
+	for _, f := range items(c.Field("failed")) {
+		if f.Get("hash").StringOr("") == own {
+			to, equal = f.Get("attemptNumber").IntOr(0), true
 		}
 	}
 	list := make([]sdk.Value, len(steps))
@@ -69,7 +73,7 @@ func check(c *sdk.Context, all skills) sdk.Value {
 	out := sdk.Object(
 		sdk.F("valid", sdk.Bool(true)), sdk.F("ok", sdk.Bool(!equal)), sdk.F("equal", sdk.Bool(equal)), sdk.F("problems", sdk.List()),
 		sdk.F("plan", sdk.Object(sdk.F("steps", sdk.List(list...)), sdk.F("reasoning", plan.Get("reasoning")))),
-		sdk.F("hash", sdk.String(hash(own))), sdk.F("text", sdk.String("")),
+		sdk.F("hash", sdk.String(own)), sdk.F("text", sdk.String("")),
 	)
 	if equal {
 		n := strconv.FormatInt(to, 10)

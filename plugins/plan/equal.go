@@ -44,24 +44,6 @@ func position(steps []planned, id string) string {
 	return ""
 }
 
-// normalOf returns the normal form of a failed plan, as check has returned it; ok is false
-// for any other value.
-func normalOf(plan sdk.Value) (text string, ok bool) {
-	if nested := plan.Get("plan"); nested.Exists() {
-		plan = nested
-	}
-	var steps []planned
-	for _, s := range items(plan.Get("steps")) {
-		name, known := s.Get("command").AsString()
-		if !known {
-			return "", false
-		}
-		needs, _ := s.Get("dependsOn").AsStrings()
-		steps = append(steps, planned{id: idOf(s.Get("id")), skill: &skill{name: name}, inputs: s.Get("inputs"), needs: needs})
-	}
-	return normal(steps), len(steps) > 0
-}
-
 // renamed writes the references of a text with positions in place of ids.
 func renamed(text string, steps []planned) string {
 	out, at := "", 0
@@ -112,8 +94,8 @@ func numbers(v sdk.Value) sdk.Value {
 	return v
 }
 
-// hash returns the 64-bit FNV-1a hash of a text, to name a plan in events. Plans are
-// compared by their normal form.
+// hash returns the 64-bit FNV-1a hash of a text. Plans are compared by that of their normal
+// form, so that failed plans take little space in variables.
 func hash(text string) string {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

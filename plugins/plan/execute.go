@@ -50,7 +50,11 @@ func resolve(text string, results sdk.Value) (v sdk.Value, missing string) {
 	list := references(text)
 	out, at := "", 0
 	for _, r := range list {
-		value := lookup(resultOf(results, r.id).Get("output"), r.path)
+		output := resultOf(results, r.id).Get("output")
+		if n := output.Get(tooLarge); n.Exists() {
+			return sdk.String(text), "the output of step " + r.id + " has " + n.String() + " bytes, too many to be the input of another step"
+		}
+		value := lookup(output, r.path)
 		if !value.Exists() {
 			return sdk.String(text), "the output of step " + r.id + " has no value for " + text[r.from:r.to]
 		}
@@ -67,22 +71,25 @@ func resolve(text string, results sdk.Value) (v sdk.Value, missing string) {
 }
 
 const (
-	maxShown  = 4 << 10 // bytes of one output in the text for a critic
-	maxError  = 1 << 10 // bytes of the message of a command that failed
-	maxLog    = 100     // entries of the log
-	stuckAt   = 3       // failures in a row
-	repeatsAt = 2       // failures of the same action
+	maxShown  = 4 << 10  // bytes of one output in the text for a critic
+	maxOutput = 32 << 10 // bytes of one output in the results
+	maxAll    = 96 << 10 // bytes of all of them
+	maxError  = 1 << 10  // bytes of the message of a command that failed
+	maxLog    = 100      // entries of the log
+	stuckAt   = 3        // failures in a row
+	repeatsAt = 2        // failures of the same action
 )
 
 // record returns the result of a step and the results so far with it, and whether the
 // actions of all attempts repeat themselves.
 func record(c *sdk.Context) sdk.Value {
 	step, outcome := c.Field("step"), c.Field("outcome")
+	inputs := brief(step.Get("inputs"))
 	success := outcome.Get("success").BoolOr(true)
 	blocked := outcome.Get("blocked").BoolOr(false)
-	result := sdk.Object(sdk.F("stepId", step.Get("id")), sdk.F("skillId", step.Get("skillId")), sdk.F("inputs", step.Get("inputs")), sdk.F("success", sdk.Bool(success)))
+	result := sdk.Object(sdk.F("stepId", step.Get("id")), sdk.F("skillId", step.Get("skillId")), sdk.F("inputs", inputs), sdk.F("success", sdk.Bool(success)))
 	if success {
-		result = result.With("output", outcome)
+		result = result.With("output", bounded(outcome, c.Field("results")))
 	} else {
 		result = result.With("error", errorOf(step.Get("command").StringOr(""), outcome))
 		if blocked {
@@ -93,7 +100,7 @@ func record(c *sdk.Context) sdk.Value {
 	log := c.Field("log")
 	warning, stuck := "", false
 	if !blocked {
-		log = appended(log, sdk.Object(sdk.F("skillId", step.Get("skillId")), sdk.F("inputs", step.Get("inputs")), sdk.F("success", sdk.Bool(success)), sdk.F("error", result.Get("error"))))
+		log = appended(log, sdk.Object(sdk.F("skillId", step.Get("skillId")), sdk.F("inputs", inputs), sdk.F("success", sdk.Bool(success)), sdk.F("error", result.Get("error"))))
 		warning, stuck = repeats(log)
 	}
 	if !log.Exists() {
@@ -101,6 +108,30 @@ func record(c *sdk.Context) sdk.Value {
 	}
 	return sdk.Object(sdk.F("result", result), sdk.F("results", results), sdk.F("log", log),
 		sdk.F("warning", sdk.String(warning)), sdk.F("stuck", sdk.Bool(stuck)), sdk.F("text", sdk.String(shown(results))))
+}
+
+// tooLarge is the field of an output in place of one that exceeds a limit. The results are
+// a variable that each step writes again, so they must fit a request to the host.
+const tooLarge = "tooLarge"
+
+// bounded returns an output, or its size and its beginning.
+func bounded(output, results sdk.Value) sdk.Value {
+	text := output.String()
+	if len(text) <= maxOutput && len(text)+len(results.String()) <= maxAll {
+		return output
+	}
+	return sdk.Object(sdk.F(tooLarge, sdk.Int(int64(len(text)))), sdk.F("preview", sdk.String(sdk.Cut(text, maxShown))))
+}
+
+// brief returns inputs as they are in results and the log, with their beginning if they
+// are long.
+func brief(inputs sdk.Value) sdk.Value {
+	const most = 1 << 10
+	text := inputs.Canonical()
+	if len(text) <= most {
+		return inputs
+	}
+	return sdk.Object(sdk.F("hash", sdk.String(hash(text))), sdk.F("preview", sdk.String(sdk.Cut(text, most))))
 }
 
 // appended returns a list with one more item, and at most maxLog of them.
@@ -139,6 +170,10 @@ func shown(results sdk.Value) string {
 		text += "Step " + idOf(r.Get("stepId")) + " (" + r.Get("skillId").StringOr("") + "): "
 		if r.Get("success").BoolOr(false) {
 			body := r.Get("output").String()
+			if r.Get("output").Get(tooLarge).Exists() {
+				body = r.Get("output").Get("preview").StringOr("")
+				text += "[" + r.Get("output").Get(tooLarge).String() + " bytes, beginning] "
+			}
 			if text += sdk.Cut(body, maxShown); len(body) > maxShown {
 				text += " [cut: " + strconv.Itoa(len(body)-maxShown) + " more bytes]"
 			}
