@@ -79,13 +79,19 @@ type operated struct {
 func startOperator(t *testing.T, c *cast, inputs map[string]any, files map[string]string) (*host.Host, sentinels.RunID, string) {
 	t.Helper()
 	newModelServer(t, c.script)
+	ws := t.TempDir()
+	write(t, ws, files)
+	h := open(t, host.Options{Workspace: ws})
+	return h, startIn(t, h, ws, inputs), ws
+}
+
+// startIn starts the shipped operator in a workspace.
+func startIn(t *testing.T, h *host.Host, ws string, inputs map[string]any) sentinels.RunID {
+	t.Helper()
 	text, ok := sentinels.ShippedText("operator")
 	if !ok {
 		t.Fatal("no operator")
 	}
-	ws := t.TempDir()
-	write(t, ws, files)
-	h := open(t, host.Options{Workspace: ws})
 	def, problems := h.Runtime().Decode(text, "operator.json")
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -101,7 +107,7 @@ func startOperator(t *testing.T, c *cast, inputs map[string]any, files map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, id, ws
+	return id
 }
 
 // operate runs the operator to its end.
