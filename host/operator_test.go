@@ -35,6 +35,8 @@ type cast struct {
 	mu    sync.Mutex
 	asked map[part][]string // prompts
 	model map[part][]string
+
+	systems []string
 }
 
 // script answers a request in its role.
@@ -42,6 +44,7 @@ func (c *cast) script(r chatRequest) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	prompt, system := r.text("user"), r.text("system")
+	c.systems = append(c.systems, system)
 	for _, role := range []part{assessor, planner, critic} {
 		if !strings.Contains(system, string(role)) {
 			continue
@@ -314,6 +317,12 @@ func TestO1AuditOfRetries(t *testing.T) {
 	} {
 		if !strings.Contains(prompt, text) {
 			t.Errorf("%q is missing in\n%s", text, prompt)
+		}
+	}
+	// What a file says is never part of a system prompt.
+	for _, system := range c.systems {
+		if strings.Contains(system, "# Variables") || strings.Contains(system, "hello") {
+			t.Errorf("a system prompt has variables:\n%s", system)
 		}
 	}
 	if strings.Contains(c.asked[planner][0], "RETRY") {
