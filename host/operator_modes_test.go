@@ -327,3 +327,37 @@ func TestSpecOperatorInjectedPlans(t *testing.T) {
 		}
 	}
 }
+
+// Specification: "Audit events to emit: ...". Each is published somewhere, and FORMAT.md
+// lists each.
+func TestSpecS004Audit(t *testing.T) {
+	h := open(t, host.Options{})
+	text, _ := sentinels.ShippedText("operator")
+	def, problems := h.Runtime().Decode(text, "operator.json")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	var names []string
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		var name string
+		if s.Type == "emit" && json.Unmarshal(s.Fields["event"], &name) == nil {
+			names = append(names, strings.TrimPrefix(name, "operator:"))
+		}
+	})
+	for _, want := range strings.Fields(`operator_initialized task_assessed task_started planning_started planning_completed planning_failed
+		execution_started execution_completed step_failed path_autofixed critique_started critique_completed critique_failed retry_scheduled
+		mode_downgraded task_completed task_failed skill_registered skill_approved skill_rejected skill_executed`) {
+		if !slices.Contains(names, want) {
+			t.Errorf("no step publishes %s", want)
+		}
+	}
+	page, err := os.ReadFile("../sentinels/FORMAT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("FORMAT.md does not list %s", name)
+		}
+	}
+}
