@@ -361,3 +361,32 @@ func TestSpecS004Audit(t *testing.T) {
 		}
 	}
 }
+
+// Outputs and plans of many kilobytes fit the variables of the run, over all attempts, and
+// nothing that was cut is written.
+func TestSpecOperatorLargeValues(t *testing.T) {
+	big := strings.Repeat("0123456789abcde ", 4<<10)
+	c := &cast{plan: func(n int, _ string) string {
+		return steps(`fs_write {"path":"big.txt","content":"`+big+strings.Repeat("x", n)+`"}`, `fs_read {"path":"a.txt"}`, `fs_read {"path":"big.txt"}`,
+			`fs_write {"path":"copy.txt","content":"{{steps.2.outputs.content}}"}`)
+	}}
+	h, id, ws := startOperator(t, c, map[string]any{"goal": "g", "mode": "yolo"}, map[string]string{"a.txt": strings.Repeat("0123456789abcde\n", 8<<10)})
+	o := operatorEnd(t, h, id)
+	if o.value("status") != "failed" || o.value("attempt") != "3" || !strings.Contains(o.value("results"), "too many to be the input of another step") {
+		t.Errorf("%s after %s: %s", o.value("status"), o.value("attempt"), o.value("reason"))
+	}
+	if _, err := os.Stat(filepath.Join(ws, "copy.txt")); err == nil {
+		t.Error("a part of an output was written")
+	}
+}
+
+// X15: "switch path_autofix; run the test with it off and on". It is the definition's: what a
+// plan says about it does not count.
+func TestX15AutofixIsASwitch(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		o := operate(t, planned(fmt.Sprintf(`fs_read {"path":"/a.txt","path_autofix":%v}`, !on)), map[string]any{"goal": "g", "maxRetries": 0, "path_autofix": on}, map[string]string{"a.txt": "a"})
+		if (o.value("status") == "completed") != on || o.count("path_autofixed") != map[bool]int{true: 1}[on] {
+			t.Errorf("path_autofix %v: %s, %v", on, o.value("status"), o.names())
+		}
+	}
+}

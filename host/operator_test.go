@@ -393,7 +393,13 @@ func TestO6Critic(t *testing.T) {
 			t.Errorf("%s: a failed step was approved", o.value("status"))
 		}
 	})
-	// X14: "canonical S004 + shouldRetry; accept aliases".
+}
+
+// X14: "Critic fields approved/suggestions (S004) vs success/shouldRetry/suggestedFixes (its
+// code): canonical S004 + shouldRetry; accept aliases".
+func TestX14CriticFields(t *testing.T) {
+	good := func(n int, _ string) string { return steps(fmt.Sprintf(`fs_read {"path":"a%d.txt"}`, n)) }
+	files := map[string]string{"a1.txt": "x", "a2.txt": "x"}
 	t.Run("aliases", func(t *testing.T) {
 		c := &cast{plan: good, critique: func(n int, _ string) string {
 			return fmt.Sprintf(`{"success":%v,"feedback":"f","suggestedFixes":["fix one","fix two"]}`, n > 1)
@@ -464,7 +470,17 @@ func TestO8UnknownSkill(t *testing.T) {
 	}
 }
 
-// O9: "invariant tests on counters", and the hard cap (X16: "default 2 (3 attempts)").
+// X16: "maxRetries: text 1 to 2, code default 1: default 2 (3 attempts)".
+func TestX16DefaultOfRetries(t *testing.T) {
+	c := planned(`fs_read {"path":"none.txt"}`)
+	c.plan = func(n int, _ string) string { return steps(fmt.Sprintf(`fs_read {"path":"none%d.txt"}`, n)) }
+	o := operate(t, c, map[string]any{"goal": "g"}, nil)
+	if o.value("status") != "failed" || o.count("planning_started") != 3 || o.count("retry_scheduled") != 2 {
+		t.Errorf("%s: %v", o.value("status"), o.names())
+	}
+}
+
+// O9: "invariant tests on counters", and the hard cap.
 func TestO9Counters(t *testing.T) {
 	for retries, want := range map[any]int{nil: 3, 0: 1, 1: 2, -5: 1, 100: 10} {
 		c := &cast{

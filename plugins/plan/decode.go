@@ -7,8 +7,8 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 func decode(v sdk.Value) (plan sdk.Value, problem string) {
 	switch v.Kind() {
 	case sdk.KindObject:
-		if v.Get("steps").Exists() {
-			return v, ""
+		if v.Get("steps").Exists() { // the output of a step has other fields besides
+			return sdk.Object(sdk.F("steps", v.Get("steps")), sdk.F("reasoning", v.Get("reasoning"))), ""
 		}
 		if json := v.Get("json"); json.Get("steps").Exists() || json.Kind() == sdk.KindList {
 			return decode(json)
@@ -45,10 +45,8 @@ func decodeText(text string) (sdk.Value, string) {
 			if index(part, "{") >= 0 {
 				reason = "the reply is not JSON: " + err.Error()
 			}
-		case v.Kind() == sdk.KindList:
-			return sdk.Object(sdk.F("steps", v)), ""
-		case v.Get("steps").Exists():
-			return v, ""
+		case v.Kind() == sdk.KindList || v.Get("steps").Exists():
+			return decode(v)
 		default:
 			reason = "the plan has no steps"
 		}

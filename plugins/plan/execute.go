@@ -54,6 +54,9 @@ func resolve(text string, results sdk.Value) (v sdk.Value, missing string) {
 		if n := output.Get(tooLarge); n.Exists() {
 			return sdk.String(text), "the output of step " + r.id + " has " + n.String() + " bytes, too many to be the input of another step"
 		}
+		if len(r.path) > 0 && r.path[0] == "content" && output.Get("truncated").BoolOr(false) {
+			return sdk.String(text), "the content that step " + r.id + " read is a part of the file, and cannot be the input of another step"
+		}
 		value := lookup(output, r.path)
 		if !value.Exists() {
 			return sdk.String(text), "the output of step " + r.id + " has no value for " + text[r.from:r.to]

@@ -185,7 +185,7 @@ func TestAutofix(t *testing.T) {
 }
 
 func TestPrepare(t *testing.T) {
-	const results = `[{"stepId":1,"success":true,"output":{"files":["a.md",{"n":2}],"n":3}},{"stepId":"x","success":false,"error":{}}]`
+	const results = `[{"stepId":1,"success":true,"output":{"files":["a.md",{"n":2}],"n":3}},{"stepId":"x","success":false,"error":{}},{"stepId":7,"success":true,"output":{"content":"x","truncated":true}}]`
 	for inputs, want := range map[string]string{
 		`{"p":"{{steps.1.outputs.files.0}}"}`:                                    `{"p":"a.md"}`,
 		`{"p":"{{ steps.1.output.files[1] }}"}`:                                  `{"p":{"n":2}}`,
@@ -200,6 +200,7 @@ func TestPrepare(t *testing.T) {
 	for step, want := range map[string]string{
 		`{"inputs":{"p":"{{steps.1.outputs.none}}"},"dependsOn":["1"]}`:    "the output of step 1 has no value for {{steps.1.outputs.none}}",
 		`{"inputs":{"p":"{{steps.1.outputs.files.7}}"},"dependsOn":["1"]}`: "the output of step 1 has no value",
+		`{"inputs":{"p":"{{steps.7.outputs.content}}"},"dependsOn":["7"]}`: "is a part of the file",
 		`{"inputs":{},"dependsOn":["x"]}`:                                  "not executed, because step x failed",
 		`{"inputs":{},"dependsOn":["later"]}`:                              "not executed, because step later failed",
 	} {
