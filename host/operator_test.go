@@ -128,14 +128,18 @@ func operatorEnd(t *testing.T, h *host.Host, id sentinels.RunID) *operated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Status != sentinels.StatusCompleted {
-		t.Fatalf("%s: %v", res.Status, res.Error)
+	// A task that failed is a run that failed, with the reason.
+	o := &operated{Result: res, t: t, host: h}
+	failed := o.value("status") == "failed"
+	if failed != (res.Status == sentinels.StatusFailed) || failed && !strings.Contains(res.Error.Message, o.value("reason")) || !failed && res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s: %v; the task is %s: %s", res.Status, res.Error, o.value("status"), o.value("reason"))
 	}
 	events, err := h.Runtime().Events("operator:*", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &operated{Result: res, t: t, events: events, host: h}
+	o.events = events
+	return o
 }
 
 // names are the events in their order, without the prefix.
