@@ -114,7 +114,9 @@ func TestValidateKnows(t *testing.T) {
 		{"commands", `{"command": "code/reed"}`, []string{`steps[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"commands", `{"command": "code/zzzzzzzz"}`, []string{`steps[0].command: unknown command "code/zzzzzzzz" | known: code/diff, code/edit, …`}},
 		{"commands", `{"command": "xxxx/yyyyyyyy"}`, []string{"steps[0].command: unknown command \"xxxx/yyyyyyyy\" | commands begin with ai/, audit/, code/, …"}},
-		{"commands", `{"command": "$which"}`, []string{`warning steps[0].command: $which is never set and stays as written | declare it under "inputs", or write "$$" for a dollar`}},
+		{"a command from a value without an allow-list", `{"command": "$which", "condition": "true"}`, []string{`steps[0].command: a command that is the value of a reference needs the field allow | list what may be called: "allow": ["code/read"]`, `…`}},
+		{"tools", `{"command": "code/read", "params": {"path": "a"}, "allow": ["code/raed"]}`, []string{`steps[0].allow[0]: unknown tool "code/raed" | did you mean "code/read"?`}},
+		{"commands", `{"command": "$which", "allow": ["code/read"]}`, []string{`warning steps[0].command: $which is never set and stays as written | declare it under "inputs", or write "$$" for a dollar`}},
 		{`"command": "ls -la" asks "did you mean type shell?"`, `{"command": "ls -la"}`, []string{`steps[0].command: unknown command "ls -la" | did you mean type "shell"?`}},
 		{`"command": "ls -la" asks "did you mean type shell?"`, `{"command": "make"}`, []string{`steps[0].command: unknown command "make" | did you mean type "shell"?`}},
 		{`{"cmd": "ls"} is a shell step`, `{"cmd": "ls"}`, nil},
@@ -139,7 +141,7 @@ func TestValidateKnows(t *testing.T) {
 			`steps[0].type: unknown step type "condtion" | did you mean "condition"?`,
 			`steps[0].then[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
-			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set, verify`,
+			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set, verify, plan`,
 			`steps[1].command: want command or argv`,
 			`steps[2].command: unknown command "nope/x" | commands begin with ai/, audit/, code/, …`}},
 		{"references, beside other errors", `{"cmd": "ls", "outputTo": "listing"}, {"comand": "x", "prompt": "$listign.output"}`, []string{

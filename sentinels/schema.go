@@ -118,6 +118,9 @@ func anyRequired(names ...string) map[string]any {
 	for _, name := range names {
 		alternatives = append(alternatives, map[string]any{"required": []string{name}})
 	}
+	if len(names) == 1 {
+		return map[string]any{"required": names} // the size of the schema is limited
+	}
 	return map[string]any{"anyOf": alternatives}
 }
 
@@ -199,7 +202,7 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type. Default: inferred from the other fields."}
 	s["unevaluatedProperties"] = false
 	var rules []any
-	var before []string // fields from which earlier types are inferred
+	earlier := "" // definition of the fields from which earlier types are inferred
 	for i := range types.specs {
 		spec := &types.specs[i]
 		own := typeSchema(spec, defs)
@@ -207,11 +210,16 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 		when := []any{map[string]any{"properties": map[string]any{"type": map[string]any{"const": spec.Type}}, "required": []string{"type"}}}
 		if len(infer) > 0 {
 			inferred := []any{map[string]any{"not": map[string]any{"required": []string{"type"}}}, anyRequired(infer...)}
-			if len(before) > 0 {
-				inferred = append(inferred, map[string]any{"not": anyRequired(before...)})
+			before := []any{anyRequired(infer...)}
+			if earlier != "" {
+				ref := map[string]any{"$ref": earlier}
+				inferred = append(inferred, map[string]any{"not": ref})
+				before = append(before, ref)
 			}
 			when = append(when, map[string]any{"allOf": inferred})
-			before = append(before, infer...)
+			// Each refers to the one before: all fields in each would be the largest part.
+			name := "infer_" + string(spec.Type)
+			defs[name], earlier = map[string]any{"anyOf": before}, "#/$defs/"+name
 		}
 		rules = append(rules, map[string]any{"if": map[string]any{"anyOf": when}, "then": own})
 	}

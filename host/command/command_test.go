@@ -417,6 +417,12 @@ func TestSearchTools(t *testing.T) {
 	if diff := cmp.Diff([]string{"code/other", "code/sample", "search_tools"}, find(command.ByModel, nil, `{}`)); diff != "" {
 		t.Errorf("a model sees private commands: %s", diff)
 	}
+	if diff := cmp.Diff([]string{"sentinel/start"}, find(command.ByUser, nil, `{"tools":["sentinel/*"]}`)); diff != "" {
+		t.Errorf("a list of tools: %s", diff)
+	}
+	if got := find(command.ByModel, nil, `{"tools":["sentinel/*"]}`); len(got) != 0 {
+		t.Errorf("a list of tools widens what a model finds: %v", got)
+	}
 	if got := find(command.ByUser, nil, `{"limit":1}`); len(got) != 1 {
 		t.Errorf("limit 1 gave %v", got)
 	}

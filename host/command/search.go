@@ -11,6 +11,8 @@ import (
 type searchIn struct {
 	Query string `json:"query,omitempty" jsonschema:"words to look for in names and summaries; empty lists everything"`
 	Limit int    `json:"limit,omitempty" jsonschema:"how many to return, 10 if not given" minimum:"1" maximum:"200"`
+	// Tools narrows what a model finds, and never widens it.
+	Tools []string `json:"tools,omitempty" jsonschema:"only commands that a step with these tools may call, such as fs/*"`
 }
 
 type searchOut struct {
@@ -23,6 +25,28 @@ type foundTool struct {
 	Summary  string          `json:"summary"`
 	Schema   json.RawMessage `json:"schema" jsonschema:"JSON Schema of the parameters"`
 	ReadOnly bool            `json:"readOnly"`
+	Risk     string          `json:"risk" enum:"low,medium,high" jsonschema:"low: only reads. high: runs code of the project or replaces its files"`
+	Returns  []string        `json:"returns" jsonschema:"fields of the result"`
+}
+
+// risk returns how much a call of c can change.
+func risk(c Command) string {
+	switch {
+	case c.ByName:
+		return "high"
+	case c.ReadOnly:
+		return "low"
+	}
+	return "medium"
+}
+
+// returns lists the fields of a command's result, as far as its schema names them.
+func returns(c Command) []string {
+	var shape map[string]any
+	if json.Unmarshal(c.Output, &shape) != nil {
+		return []string{}
+	}
+	return propertyNames(shape)
 }
 
 // SearchTools returns the command search_tools over r, best match first. A
@@ -35,6 +59,9 @@ func SearchTools(r *Registry) Command {
 			list := r.List()
 			if call.By == ByModel {
 				list = r.Offer(call.Tools)
+			}
+			if in.Tools != nil {
+				list = slices.DeleteFunc(list, func(c Command) bool { return !Allowed(in.Tools, c) })
 			}
 			if in.Limit == 0 {
 				in.Limit = 10
@@ -53,7 +80,7 @@ func SearchTools(r *Registry) Command {
 			slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 			out := searchOut{Tools: []foundTool{}, Total: len(hits)}
 			for _, h := range hits[:min(len(hits), in.Limit)] {
-				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input, h.c.ReadOnly})
+				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input, h.c.ReadOnly, risk(h.c), returns(h.c)})
 			}
 			return out, nil
 		})

@@ -205,6 +205,18 @@ func (g *generator) agree(kind string, s object) {
 		c := g.commands[g.n(len(g.commands))]
 		s["command"] = c.Name
 		s["params"] = g.params(c)
+		if s["allow"] != nil {
+			s["allow"] = []any{c.Name}
+		}
+	case "plan":
+		only("skills", "step")
+		others := []string{"plan", "failed", "maxRisk", "autofix"}
+		if s["step"] == nil {
+			others = []string{"results", "outcome", "log"}
+		}
+		for _, name := range others {
+			delete(s, name)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/llm"
 	"github.com/sentinel-runtime/sentinel/plugins/loop"
 	"github.com/sentinel-runtime/sentinel/plugins/parallel"
+	"github.com/sentinel-runtime/sentinel/plugins/plan"
 	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
 	"github.com/sentinel-runtime/sentinel/plugins/set"
 	"github.com/sentinel-runtime/sentinel/plugins/shell"
@@ -41,6 +42,7 @@ func plugin() sdk.Plugin {
 			wait.Step(),
 			set.Step(),
 			verify.Step(),
+			plan.Step(),
 		},
 		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},

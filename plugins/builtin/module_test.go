@@ -31,6 +31,8 @@ var steps = []struct{ typ, fields string }{
 	{"parallel", `{"branches":{"counts":[1,1]}}`},
 	{"shell", `{"argv":["false"]}`}, // an error
 	{"wait", `{"durationMs":5}`},
+	{"plan", `{"skills":["fs/*"],"plan":"{}"}`},
+	{"plan", `{"step":{"id":1},"outcome":{"z":1}}`},
 	{"unknown", `{}`}, // an error
 }
 

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,5 +40,33 @@ func TestErrors(t *testing.T) {
 		if _, fault := sdktest.Run(t, sdktest.Only(command.Step()), "command", fields, sdktest.New(t)); fault == nil || fault.Field != field {
 			t.Errorf("%s: %v", fields, fault)
 		}
+	}
+}
+
+// "A command step may take its command from a value only with an allow-list on the step."
+func TestAllow(t *testing.T) {
+	plugin := sdktest.Only(command.Step())
+	for fields, want := range map[string][]string{
+		`{"command":"code/read"}`:                                 nil,
+		`{"command":"code/read","allow":["code/*"]}`:              nil,
+		`{"command":"$step.skillId","allow":["fs/read","fs/*"]}`:  nil,
+		`{"command":"$step.skillId"}`:                             {"command: a command that is the value of a reference needs the field allow"},
+		`{"command":"fs/$verb"}`:                                  {"command: a command that is the value of a reference needs the field allow"},
+		`{"command":"$step.skillId","allow":"$list"}`:             {"allow: want a list of commands without references"},
+		`{"command":"$step.skillId","allow":["fs/read","$more"]}`: {"allow: want a list of commands without references"},
+		`{"command":"code/read","allow":"$list"}`:                 {"allow: want a list of commands without references"},
+	} {
+		got := sdktest.Problems(t, plugin, "command", fields)
+		if len(got) != len(want) || len(want) > 0 && !strings.HasPrefix(got[0], want[0]) {
+			t.Errorf("%s: %v, want %v", fields, got, want)
+		}
+	}
+	h := sdktest.New(t).OK("sentinel_command", `{"content":"x"}`)
+	if _, fault := sdktest.Run(t, plugin, "command", `{"command":"fs/read","params":{"path":"a"},"allow":["fs/read"]}`, h); fault != nil {
+		t.Fatal(fault)
+	}
+	want := []string{`{"by":"model","command":"fs/read","params":{"path":"a"},"tools":["fs/read"]}`}
+	if diff := cmp.Diff(want, h.Requests("sentinel_command")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -83,7 +83,7 @@ func (t *conversation) turn(messages []sdk.Message) error {
 		Schema:       t.r.schema,
 	}
 	if turn.Conversation == "" {
-		turn.System, turn.Context = t.r.system, true
+		turn.System, turn.Context = t.r.system, t.r.context
 	}
 	reply, err := t.ask(turn)
 	if err != nil {

@@ -7,6 +7,7 @@ const fields = `{
   "properties": {
     "prompt": {"type": "string", "description": "Prompt for the model; may contain $references. Without it the model is asked to continue from the accumulated context."},
     "system": {"type": "string", "description": "System prompt of the conversation. The context and the current variables are added to it."},
+    "context": {"type": "boolean", "default": true, "description": "Add the context and the variables to the system prompt."},
     "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; or a name alone, whose family gives the provider; or tiny, small, medium, large or sota for a model of that capacity, as configured; or auto for the configured choice. A list is tried in order until one answers.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
     "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness of the reply. Default: the model's own."},
     "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply, with its thinking. A reply that is cut there has stopReason length, and is an error if there is a schema. A budget with fewer tokens left lowers it, to at least 256. Default: 8192; 16384 for a model whose own maximum is known."},
@@ -60,6 +61,7 @@ func Step() sdk.Step {
 type request struct {
 	prompt   string
 	system   string
+	context  bool     // add the context and the variables to the system prompt
 	models   []string // tried in order; at least one
 	temp     sdk.Value
 	tokens   int64
@@ -91,6 +93,9 @@ func read(c *sdk.Context) (r request, err error) {
 		return n
 	}
 	r.prompt, r.system = text("prompt"), text("system")
+	context, e := c.BoolField("context", true)
+	check(e)
+	r.context = context
 	if c.Field("model").Kind() == sdk.KindList {
 		var e error
 		r.models, _, e = c.StringsField("model")

@@ -50,6 +50,7 @@ func get(v sdk.Value, names ...string) string {
 func TestOneTurn(t *testing.T) {
 	for _, tt := range []struct{ name, fields, request string }{
 		{"prompt alone", `{"prompt":"hi"}`, `{"append":[{"content":"hi","role":"user"}],"context":true}`},
+		{"prompt and system alone", `{"prompt":"hi","system":"be kind","context":false}`, `{"append":[{"content":"hi","role":"user"}],"system":"be kind"}`},
 		{"no prompt", `{}`, `{"append":[{"content":"Go on from the context above.","role":"user"}],"context":true}`},
 		{"everything", `{"prompt":"hi","system":"be kind","model":"p/m","temperature":0.2,"maxTokens":9,"tools":["code/*"]}`,
 			`{"append":[{"content":"hi","role":"user"}],"context":true,"maxTokens":9,"model":"p/m","system":"be kind","temperature":0.2,"tools":["code/*"]}`},

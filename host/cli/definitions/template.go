@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"path"
@@ -13,7 +14,8 @@ import (
 //go:embed templates/*.jsonc
 var templateFiles embed.FS
 
-// templates are what `sentinel init` can write, the default first.
+// templates are what `sentinel init` can write, the default first. One without a file here is
+// a sentinel that is part of the program.
 var templates = []struct{ name, summary string }{
 	{"hello", "count to a goal; needs nothing but a shell"},
 	{"build-fix", "build and test; a model repairs what fails"},
@@ -23,6 +25,7 @@ var templates = []struct{ name, summary string }{
 	{"research", "a model answers questions about the project"},
 	{"agent", "a model works on a task with tools, within limits"},
 	{"safe-deploy", "test, ask a person, deploy, check, go back"},
+	{"operator", "a model plans a task, executes it, reviews it and plans again"},
 }
 
 // templateNames returns the names of the templates.
@@ -43,10 +46,22 @@ func fromTemplate(template, name string) ([]byte, error) {
 	if strings.ContainsAny(name, "\n\r") {
 		return nil, fmt.Errorf("the name %q has more than one line", name)
 	}
-	text, err := templateFiles.ReadFile(path.Join("templates", template+".jsonc"))
-	if err != nil {
-		return nil, err
+	own := map[string]string{`"NAME"`: name, `"ID"`: string(sentinels.Slug(name))}
+	text, shipped := sentinels.ShippedText(sentinels.ID(template))
+	if shipped && name == template {
+		return text, nil
 	}
-	out := strings.Replace(string(text), `"NAME"`, string(strictjson.AppendString(nil, name)), 1)
-	return []byte(strings.Replace(out, `"ID"`, string(strictjson.AppendString(nil, string(sentinels.Slug(name)))), 1)), nil
+	if shipped { // its first two keys are id and name
+		title, _, _ := strings.Cut(string(text[bytes.Index(text, []byte(`"name": `))+len(`"name": `):]), ",\n")
+		own = map[string]string{title: name, string(strictjson.AppendString(nil, template)): string(sentinels.Slug(name))}
+	} else {
+		var err error
+		if text, err = templateFiles.ReadFile(path.Join("templates", template+".jsonc")); err != nil {
+			return nil, err
+		}
+	}
+	for old, value := range own {
+		text = bytes.Replace(text, []byte(old), strictjson.AppendString(nil, value), 1)
+	}
+	return text, nil
 }

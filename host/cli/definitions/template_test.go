@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestReadmeShowsTemplate: "README and `--help` show exactly what it writes."
@@ -36,7 +38,21 @@ func TestTemplateNames(t *testing.T) {
 		}
 	}
 	files, err := templateFiles.ReadDir("templates")
-	if err != nil || len(files) != len(templates) {
-		t.Errorf("%d files, %d templates, %v", len(files), len(templates), err)
+	if shipped := sentinels.Shipped(); err != nil || len(files)+len(shipped) != len(templates) {
+		t.Errorf("%d files, %v, %d templates, %v", len(files), shipped, len(templates), err)
+	}
+}
+
+// A sentinel that is part of the program is written as it is, or under another name.
+func TestShippedSentinels(t *testing.T) {
+	for _, id := range sentinels.Shipped() {
+		text, err := fromTemplate(string(id), string(id))
+		if want, _ := sentinels.ShippedText(id); err != nil || string(text) != string(want) {
+			t.Errorf("%s: %v", id, err)
+		}
+		text, err = fromTemplate(string(id), `My "own"`)
+		if err != nil || !strings.HasPrefix(string(text), "{\n  \"id\": \"my-own\",\n  \"name\": \"My \\\"own\\\"\",\n") {
+			t.Errorf("%s: %v\n%.80s", id, err, text)
+		}
 	}
 }

@@ -22,6 +22,8 @@ type harness struct {
 	t   *testing.T
 	dir string
 	reg *command.Registry
+	// tools is what a model may call; nil for every public command
+	tools []string
 }
 
 func newHarness(t *testing.T, opt code.Options, files map[string]string) *harness {
@@ -65,7 +67,7 @@ func (b *harness) try(by command.By, name string, p params) (map[string]any, err
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	out, err := b.reg.Call(b.t.Context(), &command.Call{Command: name, Params: text, By: by, Workspace: b.dir})
+	out, err := b.reg.Call(b.t.Context(), &command.Call{Command: name, Params: text, By: by, Workspace: b.dir, Tools: b.tools})
 	if err != nil {
 		return nil, err
 	}

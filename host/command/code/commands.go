@@ -24,7 +24,7 @@ type Options struct {
 // files implements the commands on files.
 type files struct{ secrets command.SecretFiles }
 
-// Commands returns the commands code/*.
+// Commands returns the commands code/* and fs/*.
 func Commands(opt Options) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true}
 	// The aliases are the names of other tools that models were trained with.
@@ -46,6 +46,7 @@ func Commands(opt Options) []command.Command {
 		command.New("code/search", "Find lines that match a regular expression, in all or some files of the workspace.", find, f.search),
 		command.New("code/tree", "List the files and folders of the workspace.", read, f.tree),
 	}
+	list = append(list, f.skills()...)
 	if opt.Run == nil {
 		return list
 	}

@@ -1,5 +1,6 @@
 // Package code implements the commands on the files of a workspace: code/read,
-// write, edit, search, tree and verify.
+// write, edit, search, tree and verify, and the file skills of planners: fs/read, write
+// and list.
 //
 // Every access goes through an [os.Root] on the call's workspace, and links are
 // resolved component by component, so nothing outside can be read or written, even
