@@ -10,7 +10,8 @@ import (
 // Shape describes the values of a JSON Schema in a few words, such as
 // "{exitCode, lines: [{class, text}]}": the names of fields, down to the given depth of
 // objects. A field that may be missing has a question mark if the schema says which are
-// required. "" is any value.
+// required. "" is any value. Of an object with many fields those that may be missing are
+// left out.
 func Shape(schema json.RawMessage, depth int) string {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil {
@@ -18,6 +19,9 @@ func Shape(schema json.RawMessage, depth int) string {
 	}
 	return shape(s, s, depth)
 }
+
+// maxShape is the largest number of fields that are listed with the optional ones.
+const maxShape = 14
 
 func shape(root, s map[string]any, depth int) string {
 	for range 8 { // a chain of references
@@ -52,7 +56,14 @@ func shape(root, s map[string]any, depth int) string {
 		}
 		fields = append(fields, field)
 	}
+	all := len(fields)
+	if all > maxShape {
+		fields = slices.DeleteFunc(fields, func(field string) bool { return strings.Contains(strings.SplitN(field, ":", 2)[0], "?") })
+	}
 	text := "{" + strings.Join(fields, ", ") + "}"
+	if len(fields) < all {
+		return strings.TrimSuffix(text, "}") + ", …}"
+	}
 	if closed, given := s["additionalProperties"].(bool); given && !closed {
 		return text
 	}
