@@ -82,9 +82,11 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 		return out, err
 	}
 	wanted := func(kind string) bool { return len(in.Kind) == 0 || slices.Contains(in.Kind, kind) }
-	all, err := f.runs()
-	if err != nil {
-		return out, err
+	var all []Entry
+	if slices.ContainsFunc(kinds, func(kind string) bool { return kind != kindTicket && wanted(kind) }) {
+		if all, err = f.runs(); err != nil {
+			return out, err
+		}
 	}
 	if wanted(kindTicket) {
 		// One more than fits shows whether there is a further page.

@@ -1,0 +1,72 @@
+package host_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+)
+
+// TestInboxPages: with 1,000 entries of runs and tickets every page is in order, and all
+// pages together have each entry once.
+func TestInboxPages(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"limits.runs": "200"}})
+	const runs, tickets = 40, 960
+	var def struct{ SentinelID string }
+	must(t, h, "sentinel/create", `{"definition": {"name": "ask", "steps": [{"type": "approve", "prompt": "Deploy?"}]}}`, &def)
+	for i := range tickets {
+		must(t, h, "ticket/create", map[string]any{"title": fmt.Sprint("Ticket ", i), "id": fmt.Sprintf("T-%d", i)}, nil)
+		must(t, h, "ticket/decide", map[string]any{"id": fmt.Sprintf("T-%d", i), "action": "hold"}, nil)
+		if i%(tickets/runs) == 0 {
+			must(t, h, "sentinel/start", `{"sentinelId": "ask"}`, nil)
+		}
+	}
+	type entry struct {
+		ID, Kind string
+		Since    time.Time
+	}
+	all := func(params map[string]any) []entry {
+		t.Helper()
+		var list []entry
+		for after, pages := "", 0; ; pages++ {
+			params["after"] = after
+			var out struct {
+				Entries []entry
+				Next    string
+			}
+			must(t, h, "inbox/list", params, &out)
+			list = append(list, out.Entries...)
+			if after = out.Next; after == "" || pages > 1000 {
+				return list
+			}
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Minute); len(all(map[string]any{"kind": []string{"approval"}})) < runs; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the runs do not wait for their approvals")
+		}
+	}
+	for _, limit := range []int{7, 200} {
+		list := all(map[string]any{"limit": limit})
+		seen := map[string]bool{}
+		for i, e := range list {
+			if seen[e.ID] {
+				t.Errorf("limit %d: %s is there twice", limit, e.ID)
+			}
+			seen[e.ID] = true
+			if i > 0 && e.Since.Before(list[i-1].Since) {
+				t.Errorf("limit %d: entry %d is older than the one before", limit, i)
+			}
+		}
+		if len(list) != runs+tickets {
+			t.Errorf("limit %d: %d entries, want %d", limit, len(list), runs+tickets)
+		}
+	}
+	for _, e := range all(map[string]any{"kind": []string{"ticket"}, "limit": 200}) {
+		if e.Kind != "ticket" || !strings.HasPrefix(e.ID, "T-") {
+			t.Errorf("kind ticket has %+v", e)
+		}
+	}
+}
