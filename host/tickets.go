@@ -62,10 +62,15 @@ func (h *Host) openVerifier() *verify.Tickets {
 		Verifier: verify.New(verify.Options{
 			Plugins: (*checkTypes)(h),
 			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
-			Dir:     h.userDir("verify"), SSHKey: cmp.Or(c.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
+			Dir:     h.userDir("verify"), SSHKey: h.sshKey(), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
 			URL: c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
 		}),
 	}
+}
+
+// sshKey is the file of the private key for repositories over ssh, "" for ssh's own.
+func (h *Host) sshKey() string {
+	return cmp.Or(h.settings.Verify.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH"))
 }
 
 // lookup returns a variable of the environment.

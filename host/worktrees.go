@@ -20,7 +20,7 @@ func (h *Host) openWorktrees() *worktree.Service {
 	c := h.settings.Worktrees
 	return worktree.New(worktree.Options{
 		Dir: h.userDir("worktrees"), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
-		SSHKey: cmp.Or(h.settings.Verify.SSHKey, h.opt.Getenv("GIT_SSH_KEY_PATH")), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Logger: h.opt.Logger,
+		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Logger: h.opt.Logger,
 	})
 }
 

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 		}
 	}()
 	t.Ticket, t.Token, t.CreatedAt, t.Path = in.Ticket, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
-	t.RepoURL, t.Base, t.Branch = first(in.Repo, ticket.RepoURL), first(in.Base, ticket.Base), first(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
 	if err := t.locate(ctx); err != nil {
 		return out, err
 	}
@@ -94,23 +95,14 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
 }
 
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 // reserve makes the folder of a worktree, if there may be one more. What a crash left of
 // an Add that did not return is removed.
 func (s *Service) reserve(name string) error {
 	if err := removeAll(s.dir(name)); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.reserving.Lock()
+	defer s.reserving.Unlock()
 	if have := len(s.names()); have >= s.opt.Most {
 		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("%d worktrees exist, at most %d may", have, s.opt.Most),
 			Hint: "finish or release one of the tickets " + strings.Join(s.tickets(name), ", ") + ", or raise worktrees.most"}

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -50,7 +51,7 @@ func (t *tree) commit(ctx context.Context, message, key string) (out Committed, 
 	}
 	head, err := t.must(ctx, "symbolic-ref", "symbolic-ref", "--quiet", "HEAD")
 	if err != nil || head != branchRef(t.Branch) {
-		return out, conflict("worktree %s is on %s, not on its branch %s: switch back to it", t.Ticket, first(strings.TrimPrefix(head, "refs/heads/"), "no branch"), t.Branch)
+		return out, conflict("worktree %s is on %s, not on its branch %s: switch back to it", t.Ticket, cmp.Or(strings.TrimPrefix(head, "refs/heads/"), "no branch"), t.Branch)
 	}
 	if key == "" || key != t.Key {
 		t.From, t.Key = t.Commit, key
@@ -157,7 +158,7 @@ func (t *tree) files(ctx context.Context, from, to string) (files []File, more i
 			continue
 		}
 		change := map[string]string{"A": "created", "D": "deleted"}[fields[0]]
-		files = append(files, File{fields[1], first(change, "modified")})
+		files = append(files, File{fields[1], cmp.Or(change, "modified")})
 	}
 	return files, more, err
 }

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -36,12 +37,12 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 		if t.Branch == t.Base {
 			return fail(abi.Denied, "the base is never pushed")
 		}
-		to, err := t.remote(ctx, first(remote, "origin"))
+		to, err := t.remote(ctx, cmp.Or(remote, "origin"))
 		if err != nil {
 			return err
 		}
 		if to.URL == "" {
-			out.Reason = fmt.Sprintf("the repository has no remote %s: the branch is in %s", first(remote, "origin"), t.RepoURL)
+			out.Reason = fmt.Sprintf("the repository has no remote %s: the branch is in %s", cmp.Or(remote, "origin"), t.RepoURL)
 			return nil
 		}
 		out.Remote = to.URL

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -93,7 +94,7 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) (done bool, 
 	}
 	t.s.opt.At("rebase: begins")
 	a, err := t.run(ctx, identity, "", "-c", "rebase.updateRefs=false", "-c", "rerere.enabled=false", "rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
-		"--onto", base, first(since, base))
+		"--onto", base, cmp.Or(since, base))
 	if err != nil || a.Code == 0 {
 		return err == nil, err
 	}

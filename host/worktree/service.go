@@ -59,8 +59,8 @@ type Service struct {
 	mirrors gitsource.Mirrors
 	began   time.Time
 
-	mu    sync.Mutex
-	locks map[string]*sync.Mutex // by name of a worktree
+	locks     sync.Map   // name of a worktree to its *sync.Mutex
+	reserving sync.Mutex // counting worktrees, and making the folder of one more
 }
 
 // New returns a Service.
@@ -76,7 +76,7 @@ func New(opt Options) *Service {
 		opt.At = func(string) {}
 	}
 	git := gitexec.Runner{Program: opt.Git}
-	return &Service{opt: opt, git: git, began: time.Now(), locks: map[string]*sync.Mutex{}, mirrors: gitsource.Mirrors{
+	return &Service{opt: opt, git: git, began: time.Now(), mirrors: gitsource.Mirrors{
 		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
 	}}
 }
@@ -135,12 +135,8 @@ func (t *tree) attempt(token uint64) string  { return fmt.Sprintf("%s/%d", t.ref
 
 // lock returns the lock of a worktree.
 func (s *Service) lock(name string) *sync.Mutex {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.locks[name] == nil {
-		s.locks[name] = new(sync.Mutex)
-	}
-	return s.locks[name]
+	l, _ := s.locks.LoadOrStore(name, new(sync.Mutex))
+	return l.(*sync.Mutex)
 }
 
 // read reads what is durable about a worktree; the error is fs.ErrNotExist if there is

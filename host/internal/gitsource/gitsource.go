@@ -91,8 +91,7 @@ type Mirrors struct {
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)
 
-	mu    sync.Mutex
-	locks map[string]*sync.Mutex // by folder of a mirror
+	locks sync.Map // folder of a mirror to its *sync.Mutex
 }
 
 // DefaultBranch is what a mirror calls the default branch of its repository, which may
@@ -151,16 +150,8 @@ func (m *Mirrors) Folder(from string) string {
 // returns the folder of the mirror. field names the branch in errors.
 func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string, error) {
 	dir := m.Folder(from)
-	m.mu.Lock()
-	if m.locks == nil {
-		m.locks = map[string]*sync.Mutex{}
-	}
-	lock := m.locks[dir]
-	if lock == nil {
-		lock = new(sync.Mutex)
-		m.locks[dir] = lock
-	}
-	m.mu.Unlock()
+	l, _ := m.locks.LoadOrStore(dir, new(sync.Mutex))
+	lock := l.(*sync.Mutex)
 	lock.Lock()
 	defer lock.Unlock()
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
