@@ -98,15 +98,20 @@ func (s TokenStore) Rotate() (string, error) {
 
 func rotateError(err error) error { return fmt.Errorf("rotate token: %w", err) }
 
+// randomToken returns a new token.
+func randomToken() string {
+	secret := make([]byte, tokenBytes)
+	_, _ = rand.Read(secret) // never fails: it crashes the program instead
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
+}
+
 // newToken writes a new token to a temporary file in the state folder.
 func newToken(state string) (temp string, err error) {
-	secret := make([]byte, tokenBytes)
-	_, _ = rand.Read(secret)                           // never fails: it crashes the program instead
 	f, err := os.CreateTemp(state, TokenName+".*.tmp") // mode 0600
 	if err != nil {
 		return "", fmt.Errorf("create token: %w", err)
 	}
-	_, err = f.WriteString(tokenPrefix + base64.RawURLEncoding.EncodeToString(secret) + "\n")
+	_, err = f.WriteString(randomToken() + "\n")
 	if err == nil {
 		err = f.Sync()
 	}

@@ -1,9 +1,7 @@
 package api
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -52,9 +50,7 @@ func (s TokenStore) New(as principal.Kind, name string, expires time.Duration, n
 	if err := principal.CheckName(name); err != nil {
 		return "", err
 	}
-	secret := make([]byte, tokenBytes)
-	_, _ = rand.Read(secret) // never fails: it crashes the program instead
-	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
+	token := randomToken()
 	sum := sha256.Sum256([]byte(token))
 	n := Named{Name: name, As: as, Digest: hex.EncodeToString(sum[:]), CreatedAt: now.UTC().Truncate(time.Second)}
 	if expires > 0 {

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (a verbs) tokenCommand() *cobra.Command {
 			"makes further tokens, for agents and viewers.",
 		Example: "  curl -H \"Authorization: Bearer $(sentinel token)\" http://127.0.0.1:8080/v1/sentinels\n  sentinel token --rotate",
 		Args:    app.RangeArgs(0, 1, "DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
@@ -39,7 +40,7 @@ func (a verbs) tokenCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.OnlyPerson("token"); err != nil {
+			if err := a.OnlyPerson(cmd.Context(), "token"); err != nil {
 				return err
 			}
 			store := api.TokenStore{State: a.State(), Trust: settled.Policy}
@@ -71,8 +72,8 @@ func (a verbs) tokenCommand() *cobra.Command {
 }
 
 // tokens returns the store of tokens of the state folder, for a person.
-func (a verbs) tokens(what string) (api.TokenStore, error) {
-	if err := a.OnlyPerson(what); err != nil {
+func (a verbs) tokens(ctx context.Context, what string) (api.TokenStore, error) {
+	if err := a.OnlyPerson(ctx, what); err != nil {
 		return api.TokenStore{}, err
 	}
 	settled, err := a.Settings()
@@ -110,11 +111,11 @@ func (a verbs) newToken() *cobra.Command {
 		Long: "A viewer reads. An agent does what a step can: it decides no approval, grants nothing to plugins and\n" +
 			"makes no tokens, and what it creates names it. The token is printed once; the server keeps its digest.",
 		Example: "  sentinel token new --as agent --name ci --expires 30d\n  sentinel token new --as viewer --name wall", Args: app.ExactArgs(),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if as == "" || name == "" {
 				return app.NewUsageError("token new: --as and --name are required", "sentinel token new --as agent --name ci")
 			}
-			store, err := a.tokens("token new")
+			store, err := a.tokens(cmd.Context(), "token new")
 			if err != nil {
 				return err
 			}
@@ -146,8 +147,8 @@ func (a verbs) newToken() *cobra.Command {
 func (a verbs) listTokens() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the tokens that were made with `token new`", Args: app.ExactArgs(),
-		RunE: func(*cobra.Command, []string) error {
-			store, err := a.tokens("token list")
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			store, err := a.tokens(cmd.Context(), "token list")
 			if err != nil {
 				return err
 			}
@@ -181,8 +182,8 @@ func (a verbs) listTokens() *cobra.Command {
 func (a verbs) revokeToken() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Short: "End a token; servers refuse it within a second, open connections end", Args: app.ExactArgs("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			store, err := a.tokens("token revoke")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			store, err := a.tokens(cmd.Context(), "token revoke")
 			if err != nil {
 				return err
 			}
