@@ -63,16 +63,15 @@ func (t *tree) commit(ctx context.Context, message, key string) (out Committed, 
 	if err := t.stage(ctx); err != nil {
 		return out, err
 	}
-	a, err := t.exec(ctx, "", "diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD")
-	switch {
-	case err != nil:
+	if t.Unresolved != nil {
+		err = t.resolve(ctx, message)
+	} else if changed, e := t.staged(ctx); e != nil {
+		err = e
+	} else if changed {
+		err = t.record(ctx, message)
+	}
+	if err != nil {
 		return out, err
-	case a.Code > 1:
-		return out, gitexec.Fatal("diff", a)
-	case a.Code == 1:
-		if err := t.record(ctx, message); err != nil {
-			return out, err
-		}
 	}
 	t.s.opt.At("commit: made")
 	if out.Commit, err = t.report(ctx); err != nil {
@@ -81,6 +80,15 @@ func (t *tree) commit(ctx context.Context, message, key string) (out Committed, 
 	out.Branch, out.Changed = t.Branch, out.Commit != t.From
 	out.Files, out.More, err = t.files(ctx, t.From, out.Commit)
 	return out, err
+}
+
+// staged reports whether the index differs from the newest commit.
+func (t *tree) staged(ctx context.Context) (bool, error) {
+	a, err := t.exec(ctx, "", "diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD")
+	if err == nil && a.Code > 1 {
+		err = gitexec.Fatal("diff", a)
+	}
+	return a.Code == 1, err
 }
 
 // stage puts all files into the index. A folder that has become a repository of its own is
@@ -127,7 +135,7 @@ func (t *tree) report(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.s.opt.At("published")
-	t.Commit = tip
+	t.Commit, t.Unresolved = tip, nil
 	return tip, t.save()
 }
 

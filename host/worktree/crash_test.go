@@ -71,7 +71,7 @@ func TestKilledAtEveryState(t *testing.T) {
 	for _, c := range []struct{ step, state string }{
 		{"add", "add: cloned"}, {"add", "add: checked out"}, {"add", "add: made"}, {"add", "add: saved"},
 		{"commit", "commit: noted"}, {"commit", "commit: made"}, {"commit", "published"},
-		{"rebase", "rebase: begins"}, {"rebase", "rebase: done"}, {"rebase", "published"}, {"rebase conflict", "rebase: stopped"},
+		{"rebase", "rebase: begins"}, {"rebase", "rebase: done"}, {"rebase", "published"}, {"rebase conflict", "rebase: stopped"}, {"rebase conflict", "rebase: noted"}, {"rebase several conflict", "rebase: squashed"},
 		{"push", "push: done"},
 		{"remove", "remove: kept"}, {"remove", "remove: begun"},
 	} {
@@ -82,6 +82,7 @@ func TestKilledAtEveryState(t *testing.T) {
 			b.git("clone", "-q", "--bare", b.repo, remote)
 			b.git("remote", "add", "origin", remote)
 			step, conflicts := strings.CutSuffix(c.step, " conflict")
+			step, several := strings.CutSuffix(step, " several")
 			path := filepath.Join(b.dir, "trees", "T-1", "tree")
 			if step != "add" {
 				b.add(worktree.Add{})
@@ -89,6 +90,10 @@ func TestKilledAtEveryState(t *testing.T) {
 			}
 			if step == "rebase" || step == "push" {
 				b.commit("work", "before")
+			}
+			if several {
+				put(t, path, "work.txt", "more work\n")
+				b.commit("more", "")
 			}
 			if step == "rebase" {
 				name := "other.txt"
@@ -146,6 +151,14 @@ func TestKilledAtEveryState(t *testing.T) {
 				}
 				if status := git(t, path, "status", "--porcelain"); status != "" {
 					t.Errorf("the worktree is not clean: %s", status)
+				}
+				text, _ := os.ReadFile(filepath.Join(path, "work.txt"))
+				if marked := strings.Contains(string(text), "<<<<<<<"); marked != conflicts {
+					t.Errorf("work.txt: %q", text)
+				}
+				if conflicts {
+					put(t, path, "work.txt", "both\n")
+					b.commit("both", "")
 				}
 			}
 			if n := b.git("rev-list", "--count", "main..sentinel/T-1"); step != "add" && n != "1" {

@@ -14,7 +14,7 @@ type Rebased struct {
 	Commit     string   `json:"commit"`
 	BaseCommit string   `json:"base_commit" jsonschema:"commit of the base that the worktree stands on now"`
 	Moved      bool     `json:"moved" jsonschema:"the base has commits that the worktree did not have"`
-	Conflict   bool     `json:"conflict" jsonschema:"the worktree is as it was: its work and the base change the same lines"`
+	Conflict   bool     `json:"conflict" jsonschema:"files of the worktree have conflict markers; the next commit needs them resolved"`
 	Files      []string `json:"files,omitempty" jsonschema:"with conflicts"`
 	Text       string   `json:"text,omitempty" jsonschema:"both sides of each conflict"`
 }
@@ -22,8 +22,10 @@ type Rebased struct {
 // maxConflict bounds the text of conflicts, which becomes feedback.
 const maxConflict = 16 << 10
 
-// Rebase puts the commits of a worktree onto the current base. A conflict is a result, and
-// leaves the worktree as it was.
+// Rebase puts the commits of a worktree onto the current base. A conflict is a result: the
+// worktree then stands on the new base, its files have both sides of each conflict, and
+// the branch is as it was until the next commit, which must not have conflict markers.
+// Until then Rebase returns the same conflict.
 func (s *Service) Rebase(ctx context.Context, id string, token uint64) (out Rebased, err error) {
 	err = s.with(ctx, id, token, func(t *tree) error {
 		out, err = t.rebase(ctx)
@@ -33,6 +35,9 @@ func (s *Service) Rebase(ctx context.Context, id string, token uint64) (out Reba
 }
 
 func (t *tree) rebase(ctx context.Context) (out Rebased, err error) {
+	if t.Unresolved != nil {
+		return t.Unresolved.Rebased, nil
+	}
 	if dirty, err := t.must(ctx, "status", "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"); err != nil {
 		return out, err
 	} else if dirty != "" {
@@ -68,8 +73,7 @@ func (t *tree) rebase(ctx context.Context) (out Rebased, err error) {
 		return out, gitexec.Fatal("merge-base", a)
 	case a.Code == 1:
 		out.Moved = true
-		if done, err := t.onto(ctx, base, &out); err != nil || !done {
-			out.Commit, out.BaseCommit = t.Commit, t.BaseCommit
+		if err := t.onto(ctx, base, &out); err != nil || out.Conflict {
 			return out, err
 		}
 	default:
@@ -81,41 +85,154 @@ func (t *tree) rebase(ctx context.Context) (out Rebased, err error) {
 	return out, err
 }
 
-// onto moves the commits since the old base onto a commit, unless they conflict.
-func (t *tree) onto(ctx context.Context, base string, out *Rebased) (done bool, err error) {
+// onto moves the commits since the old base onto a commit. Commits that conflict one by one
+// are tried again as one: what a later commit took back is no conflict, and an agent
+// resolves each conflict once.
+func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	fork, err := t.exec(ctx, "", "merge-base", t.BaseCommit, "HEAD")
 	if err != nil {
-		return false, err
+		return err
 	}
-	since := strings.TrimSpace(fork.Out)
+	since := cmp.Or(strings.TrimSpace(fork.Out), base)
 	identity, err := t.identity(ctx)
 	if err != nil {
-		return false, err
+		return err
+	}
+	several, err := t.must(ctx, "rev-list", "rev-list", "--count", since+"..HEAD")
+	if err != nil {
+		return err
 	}
 	t.s.opt.At("rebase: begins")
-	a, err := t.run(ctx, identity, "", "-c", "rebase.updateRefs=false", "-c", "rerere.enabled=false", "rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
-		"--onto", base, cmp.Or(since, base))
+	onto := []string{"-c", "rebase.updateRefs=false", "-c", "rerere.enabled=false", "rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
+		"--onto", base, since}
+	a, err := t.run(ctx, identity, "", onto...)
 	if err != nil || a.Code == 0 {
-		return err == nil, err
+		return err
+	}
+	if several != "1" {
+		if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+			return err
+		}
+		message, err := t.must(ctx, "log", "log", "-1", "--format=%B", "HEAD")
+		if err != nil {
+			return err
+		}
+		if err := t.replace(ctx, identity, "HEAD", since, message); err != nil {
+			return err
+		}
+		t.s.opt.At("rebase: squashed")
+		if a, err = t.run(ctx, identity, "", onto...); err != nil || a.Code == 0 {
+			return err
+		}
 	}
 	t.s.opt.At("rebase: stopped")
-	unmerged, err := t.must(ctx, "diff", "diff", "--name-only", "-z", "--diff-filter=U")
+	return t.conflict(ctx, identity, base, a, out)
+}
+
+// replace makes a commit with a tree and one parent the end of the branch. The files do not
+// change.
+func (t *tree) replace(ctx context.Context, identity []string, tree, parent, message string) error {
+	made, err := t.run(ctx, identity, message, "commit-tree", "--no-gpg-sign", "-p", parent, "-F", "-", tree+"^{tree}")
 	if err != nil {
-		return false, err
+		return err
+	}
+	if made.Code != 0 {
+		return gitexec.Fatal("commit-tree", made)
+	}
+	_, err = t.must(ctx, "update-ref", "update-ref", branchRef(t.Branch), strings.TrimSpace(made.Out))
+	return err
+}
+
+// An unresolved conflict of a rebase.
+type unresolved struct {
+	Rebased
+	Marked string `json:"marked"`           // commit on the base whose files have the conflict markers; never published
+	Placed bool   `json:"placed,omitempty"` // the worktree has these files
+}
+
+// conflict ends a rebase that has stopped with conflicts.
+func (t *tree) conflict(ctx context.Context, identity []string, base string, stopped gitexec.Answer, out *Rebased) error {
+	files, err := t.must(ctx, "diff", "diff", "--name-only", "-z", "--diff-filter=U")
+	if err != nil {
+		return err
 	}
 	text, err := t.must(ctx, "diff", "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=U")
 	if err != nil {
-		return false, err
+		return err
+	}
+	if _, err := t.must(ctx, "add", "add", "--all", "--", "."); err != nil {
+		return err
+	}
+	marked, err := t.must(ctx, "write-tree", "write-tree")
+	if err != nil {
+		return err
 	}
 	if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
-		return false, err
+		return err
 	}
-	if unmerged == "" { // it failed for another reason
-		return false, gitexec.Fatal("rebase", a)
+	if files == "" { // it failed for another reason
+		return gitexec.Fatal("rebase", stopped)
 	}
-	out.Conflict = true
-	out.Files = strings.Split(strings.TrimRight(unmerged, "\x00"), "\x00")
+	made, err := t.run(ctx, identity, "conflict", "commit-tree", "--no-gpg-sign", "-p", base, "-F", "-", marked)
+	if err != nil {
+		return err
+	}
+	if made.Code != 0 {
+		return gitexec.Fatal("commit-tree", made)
+	}
+	out.Conflict, out.Commit = true, t.Commit
+	out.Files = strings.Split(strings.TrimRight(files, "\x00"), "\x00")
 	out.Files = out.Files[:min(len(out.Files), maxFiles)]
 	out.Text = strings.ToValidUTF8(gitexec.Clip(text, maxConflict), "\uFFFD")
-	return false, nil
+	t.BaseCommit, t.Unresolved = base, &unresolved{Rebased: *out, Marked: strings.TrimSpace(made.Out)}
+	if err := t.save(); err != nil {
+		return err
+	}
+	t.s.opt.At("rebase: noted")
+	return t.place(ctx)
+}
+
+// place puts the files with conflict markers into the worktree, once.
+func (t *tree) place(ctx context.Context) error {
+	if _, err := t.must(ctx, "reset", "reset", "--quiet", "--hard", t.Unresolved.Marked); err != nil {
+		return err
+	}
+	t.Unresolved.Placed = true
+	return t.save()
+}
+
+// resolve commits what is staged on the base, if no file has conflict markers any more. The
+// commit with the markers is not in its history.
+func (t *tree) resolve(ctx context.Context, message string) error {
+	args := []string{"grep", "--cached", "--no-color", "-z", "-l", "-e", "^<<<<<<< ", "-e", "^>>>>>>> ", "--"}
+	for _, f := range t.Unresolved.Files {
+		args = append(args, gitexec.Literal+f)
+	}
+	left, err := t.exec(ctx, "", args...)
+	switch {
+	case err != nil:
+		return err
+	case left.Code > 1:
+		return gitexec.Fatal("grep", left)
+	case left.Code == 0:
+		first, _, _ := strings.Cut(left.Out, "\x00")
+		return conflict("%s still has conflict markers: write what holds of both sides, without the lines <<<<<<<, ======= and >>>>>>>", gitexec.Clip(first, 200))
+	}
+	tree, err := t.must(ctx, "write-tree", "write-tree")
+	if err != nil {
+		return err
+	}
+	same, err := t.must(ctx, "rev-parse", "rev-parse", "--verify", t.BaseCommit+"^{tree}")
+	if err != nil {
+		return err
+	}
+	if same == tree { // the base has it all
+		_, err = t.must(ctx, "update-ref", "update-ref", branchRef(t.Branch), t.BaseCommit)
+		return err
+	}
+	identity, err := t.identity(ctx)
+	if err != nil {
+		return err
+	}
+	return t.replace(ctx, identity, tree, t.BaseCommit, message)
 }

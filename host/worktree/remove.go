@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -65,13 +64,14 @@ func (t *tree) keep(ctx context.Context, out *Removed) error {
 	if err := t.stage(ctx); err != nil {
 		return err
 	}
-	a, err := t.exec(ctx, "", "diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD")
+	changed, err := t.staged(ctx)
 	switch {
 	case err != nil:
 		return err
-	case a.Code > 1:
-		return gitexec.Fatal("diff", a)
-	case a.Code == 1:
+	case t.Unresolved != nil && !changed: // the branch has the work, and not the conflict markers
+		out.Commit = t.Commit
+		return nil
+	case changed:
 		if err := t.record(ctx, fmt.Sprintf("%s: unfinished work of claim %d\n", t.Ticket, t.Token)); err != nil {
 			return err
 		}

@@ -101,6 +101,8 @@ type state struct {
 	Config  string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
 	From    string `json:"from"`   // commit before the step with Key
 	Key     string `json:"key,omitempty"`
+
+	Unresolved *unresolved `json:"unresolved,omitempty"` // conflict that the next commit resolves
 }
 
 // A tree is a worktree whose lock is held.
@@ -235,6 +237,9 @@ func (t *tree) repair(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	if t.Unresolved != nil && !t.Unresolved.Placed {
+		return t.place(ctx)
 	}
 	return nil
 }

@@ -267,22 +267,65 @@ func TestMovedBase(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(w.Path, "a.txt")); string(text) != "one\nours\nthree\n" {
 		t.Errorf("a.txt: %q", text)
 	}
-	b.change("a.txt", "one\ntheirs\nthree\n")
-	got, err := b.s.Rebase(t.Context(), "T-1", 0)
-	if err != nil || !got.Conflict || !got.Moved || got.Commit != r.Commit || !slices.Equal(got.Files, []string{"a.txt"}) || !strings.Contains(got.Text, "ours") || !strings.Contains(got.Text, "theirs") {
-		t.Errorf("a conflict: %+v, %v", got, err)
+}
+
+// TestConflict: the worktree stands on the new base with both sides in its files, and the
+// commit that resolves them is the only one of the branch.
+func TestConflict(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "a.txt", "one\nours\nthree\n")
+	b.commit("first", "")
+	put(t, w.Path, "new.txt", "new\n")
+	c := b.commit("second", "")
+	base := b.change("a.txt", "one\ntheirs\nthree\n")
+	for range 2 {
+		r, err := b.s.Rebase(t.Context(), "T-1", 0)
+		if err != nil || !r.Conflict || !r.Moved || r.Commit != c.Commit || r.BaseCommit != base || !slices.Equal(r.Files, []string{"a.txt"}) || !strings.Contains(r.Text, "ours") || !strings.Contains(r.Text, "theirs") {
+			t.Fatalf("a conflict: %+v, %v", r, err)
+		}
 	}
-	if text, _ := os.ReadFile(filepath.Join(w.Path, "a.txt")); string(text) != "one\nours\nthree\n" || b.git("rev-parse", "sentinel/T-1") != r.Commit {
+	text, _ := os.ReadFile(filepath.Join(w.Path, "a.txt"))
+	if !strings.Contains(string(text), "<<<<<<< ") || !strings.Contains(string(text), "ours\n") || !strings.Contains(string(text), "theirs\n") || b.git("rev-parse", "sentinel/T-1") != c.Commit {
 		t.Errorf("behind a conflict: a.txt %q", text)
 	}
-	if c := b.commit("nothing", ""); c.Changed {
-		t.Errorf("behind a conflict: %+v", c)
+	_, err := b.s.Commit(t.Context(), "T-1", 0, "nothing", "")
+	refused(t, err, abi.Conflict, "a.txt still has conflict markers")
+	put(t, w.Path, "a.txt", "one\nours\ntheirs\nthree\n")
+	if got := b.commit("both", ""); !got.Changed || b.git("rev-parse", "sentinel/T-1~1") != base || b.git("show", "sentinel/T-1:new.txt") != "new" || len(got.Files) != 1 {
+		t.Errorf("resolved: %+v\n%s", got, b.git("log", "--oneline", "sentinel/T-1"))
 	}
-	// The conflict is feedback: the agent writes both, and the next rebase succeeds.
+	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict || r.Moved {
+		t.Errorf("behind the resolution: %+v, %v", r, err)
+	}
+	// What a later commit took back is no conflict.
 	put(t, w.Path, "a.txt", "one\ntheirs\nthree\n")
-	b.commit("take theirs", "")
-	if got, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || !got.Conflict {
-		t.Errorf("the first commit still conflicts: %+v, %v", got, err)
+	b.commit("take back", "")
+	base = b.change("a.txt", "one\ntheirs again\nthree\n")
+	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict || b.git("rev-parse", "sentinel/T-1~1") != base || b.git("show", "sentinel/T-1:a.txt") != "one\ntheirs again\nthree" {
+		t.Errorf("taken back: %+v, %v", r, err)
+	}
+	// A deleted file and a changed one have no markers; the agent's files hold.
+	put(t, w.Path, "new.txt", "newer\n")
+	b.commit("newer", "")
+	b.change("new.txt", "theirs\n")
+	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || !r.Conflict || !slices.Equal(r.Files, []string{"new.txt"}) {
+		t.Errorf("both made it: %+v, %v", r, err)
+	}
+	put(t, w.Path, "new.txt", "theirs\n")
+	if got := b.commit("theirs", ""); got.Commit != b.git("rev-parse", "main") || b.git("rev-list", "--count", "main..sentinel/T-1") != "0" {
+		t.Errorf("the base has it all: %+v", got)
+	}
+	// A worktree that is removed with its conflict leaves the branch as it was.
+	put(t, w.Path, "a.txt", "last\n")
+	c = b.commit("last", "")
+	b.change("a.txt", "theirs\n")
+	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || !r.Conflict {
+		t.Errorf("a conflict: %+v, %v", r, err)
+	}
+	if got, err := b.s.Remove(t.Context(), "T-1", 0); err != nil || got.Saved || got.Commit != c.Commit || b.git("rev-parse", "sentinel/T-1") != c.Commit {
+		t.Errorf("removed: %+v, %v", got, err)
 	}
 }
 
