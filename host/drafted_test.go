@@ -30,6 +30,10 @@ func TestSpecDraftedDefinition(t *testing.T) {
 		{"a shell line within parallel branches", `{"branches":[[{"cmd":"touch pwned"}]],"failFast":true}`, "", `"code/shell/execute"`},
 		{"in a definition of its own", `{"definition":{"steps":[{"cmd":"touch pwned"}]}}`, "", `"code/shell/execute"`},
 		{"a stored sentinel", `{"definition":{"$ref":"toucher"}}`, "", `"code/shell/execute"`},
+		{"in another folder", `{"definition":{"workspace":"/","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
+		{"in the folder above", `{"definition":{"workspace":"..","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
+		{"in the folder behind a link", `{"definition":{"workspace":"link","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
+		{"in a folder below", `{"definition":{"workspace":"below","steps":[{"command":"code/read","params":{"path":"../a.txt"}}]}}`, "", "outside the workspace"},
 		{"a private command", `{"command":"sentinel/start","params":{"sentinelId":"toucher"}}`, "", `"sentinel/start"`},
 		{"a shell line that the parent names", `{"cmd":"touch b.txt"}`, `,{"cmd":"true","condition":"false"}`, ""},
 		{"watches a file", `{"type":"watch","file":"a.txt","from":"start","timeoutMs":1}`, "", ""},
@@ -50,6 +54,9 @@ func TestSpecDraftedDefinition(t *testing.T) {
 				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("secret"), 0o600)); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, "below"), 0o700), os.Symlink(t.TempDir(), filepath.Join(dir, "link"))); err != nil {
+				t.Fatal(err)
 			}
 			res := run(t, h, fmt.Sprintf(`{"name":"drafter","steps":[
 				{"type":"llm","prompt":"write one","model":"openai/m","outputTo":"draft"},

@@ -55,7 +55,7 @@ func (ex *Executor) removeLocked(r *liveRun) {
 func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, child step.ChildOptions) (sentinels.RunID, error) {
 	opt := startOptions{StartOptions: run.StartOptions{Key: child.Key, Workspace: r.begin.Workspace, Inputs: child.Inputs, Revision: child.Revision}, parent: r}
 	if child.Inherit != nil {
-		opt.identity = child.Identity
+		opt.identity, opt.folder = child.Identity, child.Workspace
 		if err := r.inherit(&opt, def, child.Inherit.(scope)); err != nil {
 			return "", err
 		}

@@ -58,6 +58,7 @@ type startOptions struct {
 	identity  sentinels.ID
 	inherited map[string]journal.Value
 	own       map[string]bool
+	folder    string                         // its workspace, in place of the definition's
 	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
 	within    []string                       // see RunStartBody.Within; also of all runs below
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
@@ -272,7 +273,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		return nil, err
 	}
 	if begin.Workspace = opt.Workspace; opt.fork == nil {
-		if begin.Workspace, err = Workspace(def, opt.Workspace); err != nil {
+		if begin.Workspace, err = workspace(cmp.Or(opt.folder, def.Workspace), opt.Workspace); err != nil {
 			return nil, err
 		}
 	}
@@ -309,6 +310,10 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if p := opt.parent; p != nil {
 		if begin.Within == nil {
 			begin.Within = p.begin.Within
+		}
+		if begin.Within != nil && !inside(begin.Workspace, p.begin.Workspace) {
+			return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s, the one of run %s", begin.Workspace, p.begin.Workspace, p.id),
+				Hint: "a definition that is the value of a variable, and may come from a model, works in the workspace of the run that starts it"}
 		}
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
@@ -349,18 +354,34 @@ func (ex *Executor) named(opt startOptions) (map[sentinels.ID]journal.Value, err
 // Workspace returns the absolute path of the folder that a run of def works in: the
 // definition's workspace, relative to dir, or dir if it has none.
 func Workspace(def *sentinels.Definition, dir string) (string, error) {
+	return workspace(def.Workspace, dir)
+}
+
+func workspace(own, dir string) (string, error) {
 	switch {
-	case def.Workspace == "":
-	case filepath.IsAbs(def.Workspace):
-		dir = def.Workspace
+	case own == "":
+	case filepath.IsAbs(own):
+		dir = own
 	default:
-		dir = filepath.Join(dir, def.Workspace)
+		dir = filepath.Join(dir, own)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("workspace %q: %w", dir, err)
 	}
 	return abs, nil
+}
+
+// inside reports whether a folder is another one or below it, links followed. One that does
+// not exist is below nothing.
+func inside(dir, of string) bool {
+	if dir == of {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	root, rootErr := filepath.EvalSymlinks(of)
+	rel, relErr := filepath.Rel(root, real)
+	return err == nil && rootErr == nil && relErr == nil && filepath.IsLocal(rel)
 }
 
 // fillInputs checks the given inputs against the definition and adds the defaults.

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 type spawnRequest struct {
@@ -43,6 +44,9 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 		// No stored sentinel can have this identity, because an id has no "@".
 		identity = a.run.Start().Sentinel + "@" + sentinels.ID(a.address)
 		opt.Inherit, opt.Identity = a.sc, identity
+		if opt.Workspace, e = a.workspaceOf(def); e != nil {
+			return callEnd{err: e}, nil
+		}
 	}
 	opt.Drafted = isString(a.step.Fields[req.Field])
 	id, err := a.run.StartChild(ctx, def, opt)
@@ -58,6 +62,20 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	end, err := reply(map[string]any{"run": id, "sentinel": identity})
 	end.body.Child = id
 	return end, err
+}
+
+// workspaceOf returns the workspace of an inline definition with its references resolved,
+// such as the folder that a step before made. A reference without a value is an error: the
+// run must not work in another folder than the one that was meant.
+func (a *attempt) workspaceOf(def *sentinels.Definition) (string, *abi.Error) {
+	dir, notes, err := reference.ResolveText(def.Workspace, a.run.Lookup(a.sc, a.retry))
+	if none := append(notes.Unset, notes.Unknown...); err == nil && len(none) > 0 {
+		err = fmt.Errorf("%s has no value", none[0])
+	}
+	if err != nil {
+		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace of the child run: %v", err)}
+	}
+	return dir, nil
 }
 
 // childDefinition returns the definition to start: one that is written in the step's

@@ -171,5 +171,9 @@ type ChildOptions struct {
 	Revision int          // revision of a stored definition, 0 for one that is written in the step
 	Inherit  Scope        // of an inline definition: the scope of its step; else nil
 	Identity sentinels.ID // and the identity of its run
-	Drafted  bool         // the definition is the value of a variable
+
+	// Workspace is that of an inline definition with its references resolved; "" is the
+	// parent's.
+	Workspace string
+	Drafted   bool // the definition is the value of a variable
 }
