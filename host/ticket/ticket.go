@@ -207,7 +207,7 @@ type PullRequest struct {
 type File struct {
 	Path      string    `json:"file_path"`
 	Change    string    `json:"change_type"` // created, modified or deleted
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
 // A Flag says that the work of another ticket touched this one's files.

@@ -255,9 +255,12 @@ func (f family) heartbeat(ctx context.Context, call *command.Call, in heartbeatI
 	return answer(f.s.Heartbeat(ctx, tx, in.ID, in.Token, in.Phase))
 }
 
+// Completion has another name than its field Result, which would hide it in the schema.
+type Completion = tickets.Result
+
 type completeIn struct {
 	ID string `json:"id" jsonschema:"id of the ticket"`
-	tickets.Result
+	Completion
 }
 
 func (f family) complete(ctx context.Context, call *command.Call, in completeIn) (ticketOut, error) {
@@ -268,7 +271,7 @@ func (f family) complete(ctx context.Context, call *command.Call, in completeIn)
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Result))
+	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Completion))
 }
 
 // holder refuses a call of a model without the token of a claim: only the holder of a
