@@ -26,6 +26,7 @@ var templates = []struct{ name, summary string }{
 	{"agent", "a model works on a task with tools, within limits"},
 	{"safe-deploy", "test, ask a person, deploy, check, go back"},
 	{"operator", "a model plans a task, executes it, reviews it and plans again"},
+	{"forge-worker", "a model works on tickets; verified work becomes a branch and a pull request"},
 }
 
 // templateNames returns the names of the templates.
