@@ -34,6 +34,10 @@ type Request struct {
 	Criteria   *ticket.Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what to check, without a ticket"`
 	ServiceURL string           `json:"service_url,omitempty" jsonschema:"where http_request checks without a service of their own go"`
 	Token      uint64           `json:"token,omitempty" jsonschema:"of the claim"`
+
+	// Key is the idempotency key: a verification that gave a result is not repeated, since
+	// each that fails is an attempt of the ticket.
+	Key string `json:"-"`
 }
 
 // Verify executes a verification and records it. person says that a person asks, and
@@ -56,12 +60,19 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	}
 	defer t.leave(in.TicketID)
 	var begun ticket.Verification
+	var past *Result
 	err := t.Update(ctx, func(tx ticket.Tx) (err error) {
+		if past, err = t.past(ctx, tx, in); past != nil || err != nil {
+			return err
+		}
 		begun, err = t.Service.BeginVerification(ctx, tx, in.TicketID, in.Token, actor)
 		return err
 	})
 	if err != nil {
 		return Result{}, failure(in.TicketID, err)
+	}
+	if past != nil {
+		return *past, nil
 	}
 	own := &begun.Ticket
 	job := Job{Criteria: own.AcceptanceCriteria, RepoURL: own.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: begun.Approved, OnCheck: onCheck}
@@ -95,8 +106,38 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 		return Result{}, failure(in.TicketID, err)
 	}
 	r.TicketID, r.Number = own.ID, begun.Number
-	err = t.record(after, &r, actor)
+	err = t.record(after, &r, in.Key, actor)
 	return r, failure(in.TicketID, err)
+}
+
+// A kept result is one in the history of a ticket.
+type kept struct {
+	*Result
+	Key string `json:"key,omitempty"` // of the call
+}
+
+// maxPast is how many verifications by others a repetition may be behind.
+const maxPast = 10
+
+// past returns the result of an earlier call with the same key, nil if there is none.
+func (t *Tickets) past(ctx context.Context, tx ticket.Tx, in Request) (*Result, error) {
+	if in.Key == "" {
+		return nil, nil
+	}
+	list, _, err := t.Service.VerificationHistory(ctx, tx, in.TicketID, maxPast, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, raw := range list {
+		var k kept
+		if err := json.Unmarshal(raw, &k); err != nil {
+			return nil, err
+		}
+		if k.Key == in.Key {
+			return k.Result, nil
+		}
+	}
+	return nil, nil
 }
 
 func criteria(own *ticket.Ticket) []ticket.Check {
@@ -107,7 +148,7 @@ func criteria(own *ticket.Ticket) []ticket.Check {
 }
 
 // record stores the verdict, and completes the result by what follows from it.
-func (t *Tickets) record(ctx context.Context, r *Result, actor string) error {
+func (t *Tickets) record(ctx context.Context, r *Result, key, actor string) error {
 	entry := map[string]any{
 		"timestamp": r.StartedAt.Format(time.RFC3339Nano), "action": "verified", "verification": r.Number, "verification_status": r.Status,
 		"summary": r.Summary, "branch_name": r.BranchName, "commit_sha": r.Commit,
@@ -133,7 +174,7 @@ func (t *Tickets) record(ctx context.Context, r *Result, actor string) error {
 	}
 	verdict.Result = func(p ticket.Progress) (json.RawMessage, error) {
 		r.follow(p)
-		return json.Marshal(r)
+		return json.Marshal(kept{r, key})
 	}
 	return t.Update(ctx, func(tx ticket.Tx) error {
 		_, err := t.Service.EndVerification(ctx, tx, r.TicketID, actor, verdict)

@@ -31,6 +31,7 @@ func (f family) run(ctx context.Context, call *command.Call, in verify.Request) 
 	if call.Sentinel != "" {
 		actor = string(call.Sentinel)
 	}
+	in.Key = call.Key
 	return f.t.Verify(ctx, in, actor, call.By == command.ByUser, nil)
 }
 
