@@ -44,6 +44,11 @@ func operatorModel(w http.ResponseWriter, req *http.Request) {
 	case strings.HasPrefix(system, "You are the Planner"):
 		reply = `{"steps":[{"id":1,"skillId":"fs_read","inputs":{"path":"none.txt"}}],"reasoning":"r"}`
 	}
+	answerText(w, reply)
+}
+
+// answerText answers with a text in two parts.
+func answerText(w http.ResponseWriter, reply string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk(w, map[string]any{"role": "assistant", "content": reply[:1]}, nil)
 	http.NewResponseController(w).Flush()
@@ -72,11 +77,17 @@ func TestKillOperator(t *testing.T) {
 		most = 150
 	}
 	got := operatorRun(t, server.URL, given, func(life int) plan {
-		return plan{after: afterResume, delay: time.Duration(5+life*13%most) * time.Millisecond}
+		return soon(life, most)
 	})
 	if !slices.Equal(got, want) {
 		t.Errorf("events\n%v\nwithout kills\n%v", got, want)
 	}
+}
+
+// soon ends a life some milliseconds after the run continues: at most as many as given for the
+// first lives, and more for later ones, so that a slow machine gets to the end too.
+func soon(life, most int) plan {
+	return plan{after: afterResume, delay: time.Duration(5+life*13%most+life/4) * time.Millisecond}
 }
 
 // operatorRun runs the operator in one life after the other until it ends, checks what it
@@ -88,7 +99,39 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 		t.Fatal(err)
 	}
 	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
-	var result *runtime.Result
+	result := lives(t, o, server, ends)
+	if string(result.Variables["status"]) != `"completed"` || string(result.Variables["attempt"]) != "2" {
+		t.Errorf("%s: %s after %s: %s", result.Status, result.Variables["status"], result.Variables["attempt"], result.Variables["reason"])
+	}
+	for name, text := range map[string]string{"a.txt": "one", "b.txt": "one two"} {
+		if got, err := os.ReadFile(filepath.Join(ws, name)); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	return eventsOf(t, o, "operator:")
+}
+
+// eventsOf returns the names of the events with a prefix, in their order, without it.
+func eventsOf(t *testing.T, o order, prefix string) (names []string) {
+	t.Helper()
+	h, err := host.Open(t.Context(), host.Options{Dir: o.Dir, Workspace: o.Workspace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	events, err := h.Runtime().Events(prefix+"*", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		names = append(names, strings.TrimPrefix(e.Name, prefix))
+	}
+	return names
+}
+
+// lives executes the definition in one process after the other until its run ends.
+func lives(t *testing.T, o order, server string, ends func(life int) plan) (result *runtime.Result) {
+	t.Helper()
 	for o.Life = 1; result == nil; o.Life++ {
 		if o.Life > 400 {
 			t.Fatal("400 lives are not enough")
@@ -111,25 +154,5 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 		})
 	}
 	t.Logf("%d lives", o.Life-1)
-	if string(result.Variables["status"]) != `"completed"` || string(result.Variables["attempt"]) != "2" {
-		t.Errorf("%s: %s after %s: %s", result.Status, result.Variables["status"], result.Variables["attempt"], result.Variables["reason"])
-	}
-	for name, text := range map[string]string{"a.txt": "one", "b.txt": "one two"} {
-		if got, err := os.ReadFile(filepath.Join(ws, name)); err != nil || string(got) != text {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-	h, err := host.Open(t.Context(), host.Options{Dir: o.Dir, Workspace: ws})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	events, err := h.Runtime().Events("operator:*", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range events {
-		names = append(names, strings.TrimPrefix(e.Name, "operator:"))
-	}
-	return names
+	return result
 }
