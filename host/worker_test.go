@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,7 +95,7 @@ func writes(nth func(n int, prompt string) []answer) func(chatRequest) answer {
 	}
 }
 
-func put(path, content string) answer {
+func fileOf(path, content string) answer {
 	return answer{tool: "fs_write", args: map[string]any{"path": path, "content": content}}
 }
 
@@ -140,7 +138,7 @@ func TestSpecWorkerRepairs(t *testing.T) {
 		if len(prompts) < n {
 			prompts = append(prompts, prompt)
 		}
-		return []answer{put("a.txt", map[int]string{1: "red\n"}[n]+map[int]string{2: "green\n"}[n])}
+		return []answer{fileOf("a.txt", map[int]string{1: "red\n"}[n]+map[int]string{2: "green\n"}[n])}
 	}))
 	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
 	must(t, h, "ticket/create", wantsGreen, nil)
@@ -171,7 +169,7 @@ func TestSpecWorkerRepairs(t *testing.T) {
 // max_attempts_exceeded}; no PR".
 func TestSpecWorkerEscalates(t *testing.T) {
 	ws, git := project(t)
-	newModelServer(t, writes(func(n int, _ string) []answer { return []answer{put("a.txt", fmt.Sprintf("red %d\n", n))} }))
+	newModelServer(t, writes(func(n int, _ string) []answer { return []answer{fileOf("a.txt", fmt.Sprintf("red %d\n", n))} }))
 	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	f := forge(t, h, ws)
@@ -207,7 +205,7 @@ func TestSpecWorkerConflict(t *testing.T) {
 		}
 		return writes(func(n int, prompt string) []answer {
 			if n == 1 {
-				return []answer{put("a.txt", "green\n")}
+				return []answer{fileOf("a.txt", "green\n")}
 			}
 			if !strings.Contains(prompt, "conflict markers: a.txt") {
 				t.Errorf("the second prompt: %s", prompt)
@@ -216,7 +214,7 @@ func TestSpecWorkerConflict(t *testing.T) {
 				if r.answers() > 0 && marked == "" {
 					marked = r.text("tool")
 				}
-				return put("a.txt", "theirs\ngreen\n")
+				return fileOf("a.txt", "theirs\ngreen\n")
 			}()}
 		})(r)
 	})
@@ -237,7 +235,7 @@ func TestSpecWorkerBadInput(t *testing.T) {
 	rubbish := func(text string) func(chatRequest) answer {
 		return func(chatRequest) answer { return answer{text: text} }
 	}
-	good := writes(func(int, string) []answer { return []answer{put("a.txt", "green\n")} })
+	good := writes(func(int, string) []answer { return []answer{fileOf("a.txt", "green\n")} })
 	for _, c := range []struct {
 		name          string
 		ticket        string
@@ -290,20 +288,27 @@ func TestSpecWorkerBadInput(t *testing.T) {
 	}
 }
 
-// A forge that is down does not lose the work: the ticket is retried with its branch, and a
-// remote that refuses the branch is a failure that names the refusal.
-func TestSpecWorkerForgeIsDown(t *testing.T) {
+// A remote that is down does not lose the work: the ticket waits with the reason, and the
+// next claim begins with the branch that was verified, without the model.
+func TestSpecWorkerRemoteIsDown(t *testing.T) {
 	ws, git := project(t)
-	git("remote", "add", "origin", "https://127.0.0.1:1/o/r.git")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	defer server.Close()
-	newModelServer(t, writes(func(int, string) []answer { return []answer{put("a.txt", "green\n")} }))
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"forge.url": server.URL}})
+	remote := filepath.Join(t.TempDir(), "remote.git")
+	git("remote", "add", "origin", remote)
+	s := newModelServer(t, writes(func(int, string) []answer { return []answer{fileOf("a.txt", "green\n")} }))
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	f := forge(t, h, ws)
 	got := ticketOf(t, h, "T-1").Ticket
-	if !slices.Contains([]string{"ready", "on_hold"}, got.State) || got.Error == "" || git("show", "sentinel/T-1:a.txt") != "green" {
+	if got.State != "ready" || got.RetryAfter == nil || !strings.Contains(got.Error, "remote.git") || git("show", "sentinel/T-1:a.txt") != "green" {
 		t.Errorf("worked %+v\nthe ticket: %+v", f.Worked, got)
+	}
+	turns := s.turns()
+	git("init", "-q", "--bare", remote)
+	for f.Worked = nil; len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
+		f = forge(t, h, ws)
+	}
+	if len(f.Worked) != 1 || f.Worked[0].State != "done" || s.turns() != turns || git("--git-dir", remote, "show", "sentinel/T-1:a.txt") != "green" {
+		t.Errorf("with the remote: %+v, %d turns behind %d", f.Worked, s.turns(), turns)
 	}
 }
 
