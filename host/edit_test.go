@@ -27,7 +27,7 @@ type editOut struct {
 }
 
 // call calls a command as a person does and decodes what it answers.
-func call(t *testing.T, h *host.Host, name string, params any, into any) error {
+func call(t testing.TB, h *host.Host, name string, params any, into any) error {
 	t.Helper()
 	raw, ok := params.(string)
 	if !ok {
@@ -46,7 +46,7 @@ func call(t *testing.T, h *host.Host, name string, params any, into any) error {
 	return err
 }
 
-func must(t *testing.T, h *host.Host, name string, params any, into any) {
+func must(t testing.TB, h *host.Host, name string, params any, into any) {
 	t.Helper()
 	if err := call(t, h, name, params, into); err != nil {
 		t.Fatalf("%s %v: %v", name, params, err)

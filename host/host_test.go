@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func open(t *testing.T, opt host.Options) *host.Host {
+func open(t testing.TB, opt host.Options) *host.Host {
 	t.Helper()
 	if opt.Workspace == "" {
 		opt.Workspace = t.TempDir()

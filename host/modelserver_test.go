@@ -67,7 +67,7 @@ type answer struct {
 	args map[string]any
 }
 
-func newModelServer(t *testing.T, script func(r chatRequest) answer) *modelServer {
+func newModelServer(t testing.TB, script func(r chatRequest) answer) *modelServer {
 	t.Helper()
 	s := &modelServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -29,7 +29,7 @@ type forged struct {
 }
 
 // startWorker starts the shipped worker.
-func startWorker(t *testing.T, h *host.Host, ws string, inputs map[string]json.RawMessage) sentinels.RunID {
+func startWorker(t testing.TB, h *host.Host, ws string, inputs map[string]json.RawMessage) sentinels.RunID {
 	t.Helper()
 	text, ok := sentinels.ShippedText("forge-worker")
 	if !ok {
@@ -47,12 +47,12 @@ func startWorker(t *testing.T, h *host.Host, ws string, inputs map[string]json.R
 }
 
 // forge runs the shipped worker until no ticket is ready.
-func forge(t *testing.T, h *host.Host, ws string) *forged {
+func forge(t testing.TB, h *host.Host, ws string) *forged {
 	t.Helper()
 	return workerEnd(t, h, startWorker(t, h, ws, nil))
 }
 
-func workerEnd(t *testing.T, h *host.Host, id sentinels.RunID) *forged {
+func workerEnd(t testing.TB, h *host.Host, id sentinels.RunID) *forged {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -118,7 +118,7 @@ type filed struct {
 	}
 }
 
-func ticketOf(t *testing.T, h *host.Host, id string) filed {
+func ticketOf(t testing.TB, h *host.Host, id string) filed {
 	t.Helper()
 	var f filed
 	must(t, h, "ticket/get", map[string]any{"id": id}, &f)

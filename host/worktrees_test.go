@@ -18,7 +18,7 @@ import (
 )
 
 // project makes a repository with one commit, of a user with nothing configured.
-func project(t *testing.T) (dir string, git func(args ...string) string) {
+func project(t testing.TB) (dir string, git func(args ...string) string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not on this machine")
