@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/verify"
@@ -24,7 +25,16 @@ func (h *Host) openTickets() *ticket.Service {
 		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
+		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
 	})
+}
+
+// reviews reports whether finished work is reviewed: a reviewer needs a model.
+func (h *Host) reviews() bool {
+	if when := h.settings.Tickets.Review; when != config.Auto {
+		return when == config.On
+	}
+	return h.models.configured()
 }
 
 // RunTickets ends claims of tickets that expire, and delays of their retries, until ctx

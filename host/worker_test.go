@@ -28,6 +28,9 @@ type forged struct {
 	}
 }
 
+// withoutReview has work that passed be done, as S003 says: "create PR, status complete".
+var withoutReview = map[string]string{"tickets.review": "off"}
+
 // startWorker starts the shipped worker.
 func startWorker(t testing.TB, h *host.Host, ws string, inputs map[string]json.RawMessage) sentinels.RunID {
 	t.Helper()
@@ -140,7 +143,7 @@ func TestSpecWorkerRepairs(t *testing.T) {
 		}
 		return []answer{fileOf("a.txt", map[int]string{1: "red\n"}[n]+map[int]string{2: "green\n"}[n])}
 	}))
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: withoutReview})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	if err := os.WriteFile(filepath.Join(ws, "mine.txt"), []byte("not committed"), 0o600); err != nil {
 		t.Fatal(err)
@@ -218,7 +221,7 @@ func TestSpecWorkerConflict(t *testing.T) {
 			}()}
 		})(r)
 	})
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: withoutReview})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	f := forge(t, h, ws)
 	if f.Worked[0].State != "done" || f.Worked[0].Attempts != 2 || git("show", "sentinel/T-1:a.txt") != "theirs\ngreen" || git("rev-parse", "sentinel/T-1~1") != git("rev-parse", "main") {
@@ -394,7 +397,7 @@ func TestSpecWorkerRepairsProjects(t *testing.T) {
 				told = told || strings.Contains(prompt, "5") && strings.Contains(prompt, "Attempt 1/3: The verification failed")
 				return []answer{read, edit(c.wrong, c.right)}
 			}))
-			h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
+			h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: withoutReview})
 			must(t, h, "ticket/create", map[string]any{"id": "T-1", "title": "Repair add", "acceptance_criteria": map[string]any{"checks": []any{
 				map[string]any{"id": "tests", "type": "test_pass", "verify": map[string]any{"command": strings.Join(c.test, " ")}},
 			}}}, nil)

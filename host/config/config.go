@@ -130,6 +130,13 @@ type Snapshots struct {
 	Keep  int      `json:"keep" doc:"the newest, of each reason to take one"`
 }
 
+// Values of settings that switch something.
+const (
+	On   = "on"
+	Off  = "off"
+	Auto = "auto"
+)
+
 // Tickets settles how work on tickets is retried and accepted.
 type Tickets struct {
 	Profile     string   `json:"profile" doc:"strategies of retries: fine, a strategy for each category of errors, or coarse, one for each of five classes"`
@@ -137,6 +144,9 @@ type Tickets struct {
 	ReviewDelay Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
 	Lease       Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
 	Unverified  bool     `json:"unverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
+	Review      string   `json:"review" doc:"whether finished work waits for a reviewer: on, off, or auto, which is on when a model is configured"`
+	Approval    string   `json:"approval" doc:"whether a person approves work, after its review: on or off"`
+	Deploy      string   `json:"deploy" doc:"whether deployers claim work before it is done, after its approval: on or off"`
 	Trials      bool     `json:"trials" doc:"proposed rules are in half of the prompts that they fit, to measure whether they help"`
 }
 
@@ -179,7 +189,7 @@ func Default() Config {
 		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
 		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
 		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
-		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute)},
+		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute), Review: Auto, Approval: Off, Deploy: Off},
 		Verify:    Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
 		Worktrees: Worktrees{Most: 16, Size: 10 << 30},
 		Forge:     Forge{Token: "FORGE_TOKEN"},

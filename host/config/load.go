@@ -214,6 +214,9 @@ func (l *Loaded) check(origins map[string]string) []string {
 		say("snapshots.keep", "invalid number %d: want at least 1", l.Snapshots.Keep)
 	}
 	oneOf("tickets.profile", l.Tickets.Profile, "fine", "coarse")
+	oneOf("tickets.review", l.Tickets.Review, Auto, On, Off)
+	oneOf("tickets.approval", l.Tickets.Approval, On, Off)
+	oneOf("tickets.deploy", l.Tickets.Deploy, On, Off)
 	if l.Tickets.Reviews < 0 {
 		say("tickets.reviews", "invalid number %d: want at least 0", l.Tickets.Reviews)
 	}

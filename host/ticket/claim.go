@@ -155,9 +155,12 @@ func (s *Service) Heartbeat(ctx context.Context, tx Tx, id string, token uint64,
 	return s.view(t, s.write(ctx, tx, t, revision))
 }
 
-// Release ends a claim without a result: the ticket goes back to its queue, at once and
-// without a retry being counted.
-func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, actor, reason string) (View, error) {
+// Release ends a claim without a result: the ticket goes back to its queue, without a retry
+// being counted. It is claimed again after a delay, 0 is at once.
+func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, actor, reason string, delay time.Duration) (View, error) {
+	if delay < 0 || delay > maxLease {
+		return View{}, bad("retry_after_ms", "%s: want 0 to %s", delay, maxLease)
+	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(token); err != nil {
 			return err
@@ -173,7 +176,13 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 			return err
 		}
 		t.free()
-		return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": "released", "message": cut(reason, 500)})
+		details := map[string]any{"reason": "released", "message": cut(reason, 500)}
+		if delay > 0 {
+			at := s.Now().Add(delay)
+			t.RetryAfter, t.Due = &at, false
+			details["retryAfter"] = at.Format(time.RFC3339Nano)
+		}
+		return s.changed(ctx, tx, t, actor, from, details)
 	})
 	return s.view(t, err)
 }
@@ -224,7 +233,7 @@ func (s *Service) wake(ctx context.Context, tx Tx, id string) error {
 	if l := t.Lease; l != nil {
 		_, err := s.RetryOrFail(ctx, tx, id, Failure{
 			Error:   fmt.Sprintf("the lease of %s expired at %s: no heartbeat since %s", l.Holder, l.ExpiresAt.Format(time.RFC3339), l.HeartbeatAt.Format(time.RFC3339)),
-			Outcome: "expired", Category: retry.Runtime,
+			Outcome: outcomeExpired, Category: retry.Runtime,
 		})
 		return err
 	}

@@ -14,38 +14,43 @@ import (
 // A Result is what an agent reports when it has finished.
 type Result struct {
 	Token       uint64          `json:"token,omitempty"`
-	Next        string          `json:"state,omitempty"` // in_review, approved or done (default)
+	Next        string          `json:"state,omitempty"` // in_review, approved or done; default the next open gate
+	Person      bool            `json:"-"`               // a person reports: Next may pass over gates
 	BranchName  string          `json:"branch_name,omitempty"`
 	PullRequest *PullRequest    `json:"pull_request,omitempty"`
 	Files       []File          `json:"files,omitempty"`
 	Result      json.RawMessage `json:"result,omitempty"`
 }
 
-// Complete ends a claim with a result. A ticket whose criteria did not pass is the error
-// conflict; one without criteria is blocked as unverified, unless unverified work is
-// allowed.
+// Complete ends a claim with a result: the ticket goes to its next open gate. A ticket
+// whose criteria did not pass is the error conflict; one without criteria is blocked as
+// unverified, unless unverified work is allowed.
 func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Result) (View, error) {
-	to := Done
+	var wanted State
 	if r.Next != "" {
 		var err error
-		if to, err = ParseState(r.Next); err != nil {
+		if wanted, err = ParseState(r.Next); err != nil {
 			return View{}, err
 		}
-		if to != InReview && to != Approved && to != Done {
-			return View{}, bad("state", "%s: work that is finished becomes in_review, approved or done", to)
+		if wanted != InReview && wanted != Approved && wanted != Done {
+			return View{}, bad("state", "%s: work that is finished becomes in_review, approved or done", wanted)
 		}
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(r.Token); err != nil {
 			return err
 		}
+		if err := t.approvalHeld(); err != nil {
+			return err
+		}
+		to := s.gate(t, wanted, r.Person)
 		if t.VerificationStatus != Passing {
 			if t.AcceptanceCriteria != nil && len(t.AcceptanceCriteria.Checks) > 0 {
 				return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verification_status",
 					Message: fmt.Sprintf("ticket %s: its verification is %s, not passing", t.ID, t.VerificationStatus), Hint: "verify the branch first: " + `verify/run {"ticket_id": "` + t.ID + `"}`}
 			}
 			if !s.opt.AllowUnverified {
-				to = Blocked
+				to = unverified
 			}
 		}
 		from := t.State
@@ -64,16 +69,16 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		if err := s.end(ctx, tx, t, Attempt{Outcome: "completed", Result: r.Result}); err != nil {
 			return err
 		}
-		if err := s.enter(t, to); err != nil {
+		if err := s.enter(t, to.state); err != nil {
 			return err
 		}
 		t.free()
 		details := map[string]any{}
-		switch {
-		case to == Blocked:
-			t.HoldCode, t.HoldReason = Unverified, "unverified: the ticket has no acceptance criteria"
-			details["reason"] = Unverified
-		case to == Done:
+		switch to.state {
+		case Blocked:
+			t.HoldCode, t.HoldReason = to.code, to.reason
+			details["reason"] = to.code
+		case Done:
 			t.Error = ""
 			if t.RetryCount > 0 && s.opt.Observer.Recovered != nil {
 				s.opt.Observer.Recovered()
@@ -185,24 +190,38 @@ func (t *Ticket) log(entry json.RawMessage) {
 	t.VerificationLog = t.VerificationLog[max(len(t.VerificationLog)-maxLog, 0):]
 }
 
-// Escalate blocks a ticket whose verification failed too often: a person decides.
-func (s *Service) Escalate(ctx context.Context, tx Tx, id string, token uint64, actor, reason string, last json.RawMessage) (View, error) {
-	if reason == "" {
-		reason = MaxVerified
-	}
+// An Escalation is a ticket that an agent cannot decide about.
+type Escalation struct {
+	Token    uint64
+	Reason   string          // why; default max_verification_attempts, of a review needs_review
+	Last     json.RawMessage // the last verification or review
+	RawReply string          // of a model, when it could not be read
+}
+
+// Escalate blocks a ticket whose verification failed too often, or whose review has no
+// result: a person decides.
+func (s *Service) Escalate(ctx context.Context, tx Tx, id, actor string, e Escalation) (View, error) {
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if t.State == Blocked && t.HoldCode == MaxVerified {
 			return nil // the verdict did it
 		}
-		if err := t.checkToken(token); err != nil {
+		if err := t.checkToken(e.Token); err != nil {
 			return err
 		}
-		from := t.State
-		if err := s.wait(ctx, tx, t, MaxVerified, reason, last); err != nil {
+		if err := t.approvalHeld(); err != nil {
 			return err
 		}
-		t.VerificationStatus = Failing
-		return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": MaxVerified, "escalated": true})
+		from, code := t.State, MaxVerified
+		if from == InReview {
+			code = NoReview
+		}
+		if err := s.wait(ctx, tx, t, code, cmp.Or(e.Reason, code), e.Last, e.RawReply); err != nil {
+			return err
+		}
+		if code == MaxVerified {
+			t.VerificationStatus = Failing
+		}
+		return s.changed(ctx, tx, t, actor, from, map[string]any{"reason": code, "escalated": true})
 	})
 	return s.view(t, err)
 }
@@ -251,6 +270,9 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s already", t.ID, t.State)}
 	}
 	code := t.HoldCode
+	if code == WorkApproval && to == Done {
+		to = s.afterApproval()
+	}
 	if err := s.enter(t, to); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	t.CreatedAt = s.Now()
 	t.UpdatedAt = t.CreatedAt
 	if t.State == Ready && s.unapproved(t) {
-		if err := s.wait(ctx, tx, t, NeedsApproval, approvalReason, nil); err != nil {
+		if err := s.wait(ctx, tx, t, NeedsApproval, approvalReason, nil, ""); err != nil {
 			return v, false, err
 		}
 	}
@@ -265,7 +265,10 @@ func (t *Ticket) guard(f Fields) error {
 	refuse := func(field, what string) error {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("%s: an agent cannot change %s of ticket %s", field, what, t.ID), Hint: "a person can"}
 	}
+	judged := t.State == Approved || t.State == Blocked && t.HoldCode == WorkApproval
 	switch {
+	case judged && (f.AcceptanceCriteria != nil || f.BranchName != nil && *f.BranchName != t.BranchName):
+		return refuse("state", "the work that a person approves or has approved,")
 	case f.AcceptanceCriteria != nil && t.AcceptanceCriteria != nil && t.CriteriaBy != agentActor:
 		return refuse("acceptance_criteria", "the criteria that a person wrote")
 	case f.AcceptanceCriteria != nil && t.Lease != nil:

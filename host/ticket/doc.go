@@ -11,6 +11,11 @@
 // conflict. The queues that agents claim from are ready (workers), in_review
 // (reviewers) and approved (deployers).
 //
+// # Gates
+//
+// Work that is finished passes the gates that are on, in this order: the review, the
+// approval of a person, the deployment. [Service.Complete] sends it to the next one.
+//
 // # Claims
 //
 // A claim is a lease: it has a holder, a time at which it expires unless a heartbeat

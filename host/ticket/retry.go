@@ -25,7 +25,7 @@ type Outcome struct {
 	Retried    bool       `json:"retried"`
 	OnHold     bool       `json:"onHold,omitempty"`
 	RetryAfter *time.Time `json:"retryAfter,omitempty"`
-	Reason     string     `json:"reason,omitempty"` // max_retries, sentinel_max_retries, not_found
+	Reason     string     `json:"reason,omitempty"` // max_retries, sentinel_max_retries, after_approval, not_found
 	Strategy   *Strategy  `json:"strategy,omitempty"`
 	Ticket     *View      `json:"ticket,omitempty"`
 }
@@ -39,18 +39,34 @@ const (
 	Held        = "held" // by a person
 )
 
+// AfterApproval is the reason of a ticket that was cancelled since its work failed when it
+// had been approved.
+const AfterApproval = "after_approval"
+
+// outcomeExpired is the outcome of an attempt whose claim expired.
+const outcomeExpired = "expired"
+
 // causeReview counts rejections of reviewers among the retries of a ticket. The other
 // causes are the categories of errors.
 const causeReview = "review"
 
 // RetryOrFail decides about a failure: the ticket goes back to its queue and waits, or
-// is held for a person. The retries of each category are counted apart. An unknown
-// ticket is logged, and is not retried.
+// is held for a person. The retries of each category are counted apart. Work that fails
+// after its approval is cancelled; a claim that expired there is retried. An unknown ticket
+// is logged, and is not retried.
 func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) (Outcome, error) {
 	var out Outcome
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(f.Token); err != nil {
 			return err
+		}
+		if err := t.approvalHeld(); err != nil {
+			return err
+		}
+		if t.State == Approved && f.Outcome != outcomeExpired {
+			out.Reason = AfterApproval
+			t.Error = cut(f.Error, maxError)
+			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 		}
 		c := retry.ClassifyMessage(f.Error)
 		if f.Category != "" {
@@ -169,16 +185,8 @@ func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id string, f Failure) 
 		if err := t.checkToken(f.Token); err != nil {
 			return err
 		}
-		from := t.State
 		t.Error = cut(f.Error, maxError)
-		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Cancelled), Error: t.Error}); err != nil {
-			return err
-		}
-		if err := s.enter(t, Cancelled); err != nil {
-			return err
-		}
-		t.free()
-		return s.changed(ctx, tx, t, systemActor, from, map[string]any{"error": cut(t.Error, 200)})
+		return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 	})
 	return s.view(t, err)
 }
@@ -200,6 +208,12 @@ func (s *Service) Reject(ctx context.Context, tx Tx, id string, token uint64, ac
 			return err
 		}
 		from := t.State
+		if from == Approved {
+			out.Reason = AfterApproval
+			t.SentinelFeedback, t.VerificationStatus, t.Error = &feedback, SentinelRejected, cut(feedback.text(), maxError)
+			t.RejectionCount++
+			return s.cancel(ctx, tx, t, actor, Attempt{Feedback: &feedback})
+		}
 		if err := s.enter(t, SentinelFailed); err != nil {
 			return err
 		}

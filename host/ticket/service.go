@@ -41,6 +41,12 @@ type Options struct {
 	RepoURL string
 	// AllowUnverified lets work without criteria be done. Else it is blocked.
 	AllowUnverified bool
+	// Review reports whether finished work is reviewed; default no.
+	Review func() bool
+	// Approval has a person approve work that was reviewed, or that is not to be reviewed.
+	Approval bool
+	// Deploy has deployers claim work that has passed the other gates, before it is done.
+	Deploy bool
 	// CheckCriteria refuses criteria that could not be checked; default none.
 	CheckCriteria func(*Criteria) error
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
@@ -217,6 +223,9 @@ func (s *Service) enter(t *Ticket, to State) error {
 	}
 	now := s.Now()
 	t.Phase = ""
+	if to == Done {
+		t.HoldReason, t.HoldCode = "", ""
+	}
 	switch to {
 	case Done, Cancelled:
 		t.CompletedAt, t.RetryAfter, t.Due = &now, nil, false

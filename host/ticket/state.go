@@ -21,7 +21,7 @@ const (
 	Approved       State = "approved"        // deployers claim it
 	Done           State = "done"
 	NeedsReview    State = "needs_review" // was done, and a later change touched the same files
-	Blocked        State = "blocked"      // verification cannot pass, or cannot run: a person decides
+	Blocked        State = "blocked"      // verification cannot pass or run, review has no result, or work is to be approved: a person decides
 	OnHold         State = "on_hold"      // retries are used up: a person decides
 	Cancelled      State = "cancelled"
 )
@@ -34,7 +34,7 @@ var Moves = map[State][]State{
 	InReview:       {Ready, Approved, SentinelFailed, Blocked, OnHold, Done, Cancelled},
 	SentinelFailed: {Ready, OnHold},
 	Approved:       {Ready, SentinelFailed, Blocked, OnHold, Done, Cancelled},
-	Blocked:        {Ready, InReview, OnHold, Done, Cancelled},
+	Blocked:        {Ready, InReview, Approved, OnHold, Done, Cancelled},
 	OnHold:         {Ready, Cancelled},
 	NeedsReview:    {Ready, Done, OnHold, Cancelled},
 	Done:           {Ready, NeedsReview},

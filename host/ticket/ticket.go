@@ -56,7 +56,7 @@ type Ticket struct {
 	RejectionCount   int            `json:"rejection_count"`
 	SentinelFeedback *Feedback      `json:"sentinel_feedback,omitempty"` // of the newest rejection
 	HoldReason       string         `json:"hold_reason,omitempty"`
-	HoldCode         string         `json:"hold_code,omitempty"` // max_retries, sentinel_max_retries, max_verification_attempts, unverified, ...
+	HoldCode         string         `json:"hold_code,omitempty"` // max_retries, sentinel_max_retries, max_verification_attempts, unverified, work_approval, ...
 	HeldAt           *time.Time     `json:"held_at,omitempty"`
 	Error            string         `json:"error,omitempty"` // of the newest failure
 	Offer            *Offer         `json:"offer,omitempty"` // of learned rules, until the result is known
@@ -193,6 +193,14 @@ func (f *Feedback) bound() {
 	if len(f.Issues) > maxMetadata {
 		f.Issues = nil
 	}
+}
+
+// text returns what the feedback says on one line.
+func (f *Feedback) text() string {
+	if f.Summary != "" {
+		return f.Summary
+	}
+	return strings.Join(f.Items, "; ")
 }
 
 // A PullRequest is where the work was proposed.

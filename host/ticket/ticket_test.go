@@ -340,7 +340,7 @@ func TestLeaseExpires(t *testing.T) {
 			return err
 		},
 		"release": func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.Release(ctx, tx, "a", first, "a1", "")
+			_, err := d.s.Release(ctx, tx, "a", first, "a1", "", 0)
 			return err
 		},
 		"reject": func(ctx context.Context, tx ticket.Tx) error {
@@ -352,7 +352,7 @@ func TestLeaseExpires(t *testing.T) {
 			return err
 		},
 		"escalate": func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.Escalate(ctx, tx, "a", first, "a1", "", nil)
+			_, err := d.s.Escalate(ctx, tx, "a", "a1", ticket.Escalation{Token: first})
 			return err
 		},
 		"no retry": func(ctx context.Context, tx ticket.Tx) error {
@@ -559,7 +559,7 @@ func TestDelete(t *testing.T) {
 		t.Errorf("of a claimed ticket: %v", err)
 	}
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		_, err := d.s.Release(ctx, tx, "a", token, "a1", "bye")
+		_, err := d.s.Release(ctx, tx, "a", token, "a1", "bye", 0)
 		return err
 	})
 	d.must(remove)

@@ -110,6 +110,16 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 			}
 		case Failing:
 			s.verified(t)
+			if from == Approved {
+				if err := s.noteVerdict(ctx, tx, t, actor, category, v); err != nil {
+					return err
+				}
+				if err := s.keepResult(ctx, tx, t, v, p); err != nil {
+					return err
+				}
+				t.Error = cut("verification failed after the approval: "+v.Message, maxError)
+				return s.cancel(ctx, tx, t, systemActor, Attempt{Result: v.Entry})
+			}
 			if t.Lease != nil {
 				t.VerifyAttempts++
 				p.Attempt = t.VerifyAttempts
@@ -125,13 +135,12 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 				return err
 			}
 		}
-		t.log(v.Entry)
-		if _, err := s.note(ctx, tx, t, actor, category, v.Message, map[string]any{"verification": v.Number, "status": v.Status, "commit": v.Commit}); err != nil {
+		if err := s.noteVerdict(ctx, tx, t, actor, category, v); err != nil {
 			return err
 		}
 		if hold != "" && t.State != NeedsReview {
 			p.Escalated = true
-			if err := s.wait(ctx, tx, t, hold, reason, v.Entry); err != nil {
+			if err := s.wait(ctx, tx, t, hold, reason, v.Entry, ""); err != nil {
 				return err
 			}
 		}
@@ -144,6 +153,13 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		return s.announce(ctx, tx, t, map[string]any{"verification": v.Status})
 	})
 	return p, err
+}
+
+// noteVerdict puts a verdict into the logs of a ticket.
+func (s *Service) noteVerdict(ctx context.Context, tx Tx, t *Ticket, actor, category string, v Verdict) error {
+	t.log(v.Entry)
+	_, err := s.note(ctx, tx, t, actor, category, v.Message, map[string]any{"verification": v.Number, "status": v.Status, "commit": v.Commit})
+	return err
 }
 
 // verified forgets the faults of the infrastructure: there was a verdict.
@@ -181,7 +197,7 @@ func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
 }
 
 // wait blocks a ticket until a person decides. Its claim ends.
-func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason string, last json.RawMessage) error {
+func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason string, last json.RawMessage, reply string) error {
 	if code == MaxVerified {
 		entry, err := json.Marshal(map[string]any{"timestamp": s.Now().Format(time.RFC3339Nano), "action": "escalated", "reason": "max_verification_attempts", "last_result": last})
 		if err != nil {
@@ -190,7 +206,7 @@ func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason strin
 		t.log(entry)
 	}
 	if t.Lease != nil {
-		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: cut(reason, maxError), Result: last}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: cut(reason, maxError), Result: last, RawReply: cut(reply, maxError)}); err != nil {
 			return err
 		}
 	}

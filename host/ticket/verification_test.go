@@ -63,7 +63,7 @@ func TestThirdFailureEscalates(t *testing.T) {
 		t.Errorf("log: %+v %v", entry, err)
 	}
 	d.must(func(ctx context.Context, tx ticket.Tx) error { // the agent says the same, as S003 does
-		_, err := d.s.Escalate(ctx, tx, "a", 0, "a1", "", nil)
+		_, err := d.s.Escalate(ctx, tx, "a", "a1", ticket.Escalation{})
 		return err
 	})
 	d.must(func(ctx context.Context, tx ticket.Tx) error {

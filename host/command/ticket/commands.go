@@ -50,7 +50,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/fail", "Report that work failed: the ticket is retried or held.", work, f.fail),
 		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),
 		command.New("ticket/reject", "Reject the work of a ticket with feedback for the next attempt.", work, f.reject),
-		command.New("ticket/escalate", "Block a ticket whose verification failed too often.", work, f.escalate),
+		command.New("ticket/escalate", "Block a ticket whose verification failed too often, or whose review has no result.", work, f.escalate),
 		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", command.Options{InStore: true, Private: true, People: true}, f.decide),
 		command.New("ticket/comment", "Append a comment to the log of a ticket.", write, f.comment),
 		command.New("ticket/log", "Append an entry to the log of a ticket.", write, f.log),
@@ -271,6 +271,7 @@ func (f family) complete(ctx context.Context, call *command.Call, in completeIn)
 	if err != nil {
 		return ticketOut{}, err
 	}
+	in.Person = person(call)
 	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Completion))
 }
 
@@ -284,9 +285,10 @@ func holder(call *command.Call, token uint64) error {
 }
 
 type reportIn struct {
-	ID     string `json:"id" jsonschema:"id of the ticket"`
-	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim"`
-	Reason string `json:"reason,omitempty" jsonschema:"why"`
+	ID           string `json:"id" jsonschema:"id of the ticket"`
+	Token        uint64 `json:"token,omitempty" jsonschema:"of the claim"`
+	Reason       string `json:"reason,omitempty" jsonschema:"why"`
+	RetryAfterMs int64  `json:"retry_after_ms,omitempty" jsonschema:"not claimed again before, in milliseconds" minimum:"0" maximum:"86400000"`
 }
 
 func (f family) release(ctx context.Context, call *command.Call, in reportIn) (ticketOut, error) {
@@ -297,7 +299,7 @@ func (f family) release(ctx context.Context, call *command.Call, in reportIn) (t
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Release(ctx, tx, in.ID, in.Token, actor(call), in.Reason))
+	return answer(f.s.Release(ctx, tx, in.ID, in.Token, actor(call), in.Reason, time.Duration(in.RetryAfterMs)*time.Millisecond))
 }
 
 type failIn struct {
@@ -358,8 +360,9 @@ func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (ti
 type escalateIn struct {
 	ID         string          `json:"id" jsonschema:"id of the ticket"`
 	Token      uint64          `json:"token,omitempty" jsonschema:"of the claim"`
-	Reason     string          `json:"reason,omitempty" jsonschema:"why; max_verification_attempts if not given"`
-	LastResult json.RawMessage `json:"last_result,omitempty" jsonschema:"the last verification"`
+	Reason     string          `json:"reason,omitempty" jsonschema:"why; max_verification_attempts, or needs_review of a review, if not given"`
+	LastResult json.RawMessage `json:"last_result,omitempty" jsonschema:"the last verification or review"`
+	RawReply   string          `json:"raw_reply,omitempty" jsonschema:"reply of a model that could not be read"`
 }
 
 func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn) (ticketOut, error) {
@@ -370,12 +373,12 @@ func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn)
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Escalate(ctx, tx, in.ID, in.Token, actor(call), in.Reason, in.LastResult))
+	return answer(f.s.Escalate(ctx, tx, in.ID, actor(call), tickets.Escalation{Token: in.Token, Reason: in.Reason, Last: in.LastResult, RawReply: in.RawReply}))
 }
 
 type decideIn struct {
 	ID      string `json:"id" jsonschema:"id of the ticket"`
-	Action  string `json:"action" enum:"release,reject,accept,hold" jsonschema:"release: back into the queue with new retries; reject: cancel it; accept: it is done; hold: take it out of its queue"`
+	Action  string `json:"action" enum:"release,reject,accept,hold" jsonschema:"release: back into the queue with new retries; reject: cancel it; accept: it is done, or approved; hold: take it out of its queue"`
 	Comment string `json:"comment,omitempty" jsonschema:"why; with release it is feedback for the next attempt"`
 	tickets.Fields
 }

@@ -21,7 +21,7 @@ import (
 
 // TestKillWorker: kill -9 at every state of the worker. The first attempt conflicts with a
 // base that moved, the second fails the verification, and the third one passes. The
-// ticket is done once, its branch has one commit, the user's repository has nothing else,
+// ticket is in review once, its branch has one commit, the user's repository has nothing else,
 // and no worktree is left.
 func TestKillWorker(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
@@ -150,7 +150,7 @@ func workerRun(t *testing.T, ends func(life int) plan) []string {
 		State, Reason string
 		Attempts      int
 	}
-	if err := json.Unmarshal(result.Variables["worked"], &worked); err != nil || len(worked) != 1 || worked[0].State != "done" || worked[0].Attempts != 3 {
+	if err := json.Unmarshal(result.Variables["worked"], &worked); err != nil || len(worked) != 1 || worked[0].State != "in_review" || worked[0].Attempts != 3 {
 		t.Errorf("%s: %v, worked %+v, %v", result.Status, result.Error, worked, err)
 	}
 	with(func(h *host.Host) {
@@ -161,7 +161,7 @@ func workerRun(t *testing.T, ends func(life int) plan) []string {
 			}
 		}
 		invoke(h, "ticket/get", map[string]any{"id": "T-1"}, &got)
-		if got.Ticket.State != "done" || got.Ticket.Attempts != 1 || got.Ticket.Fence != 1 {
+		if got.Ticket.State != "in_review" || got.Ticket.Attempts != 1 || got.Ticket.Fence != 1 {
 			t.Errorf("the ticket: %+v", got.Ticket)
 		}
 		var list struct{ Worktrees []any }

@@ -207,7 +207,7 @@ func TestVerdicts(t *testing.T) {
 		}, numbers{1, 0, 1}},
 		"escalated": {func(d *desk, token uint64) {
 			d.must(func(ctx context.Context, tx ticket.Tx) error {
-				_, err := d.s.Escalate(ctx, tx, "a", token, "a1", "", nil)
+				_, err := d.s.Escalate(ctx, tx, "a", "a1", ticket.Escalation{Token: token})
 				return err
 			})
 		}, numbers{1, 0, 1}},
@@ -225,7 +225,7 @@ func TestVerdicts(t *testing.T) {
 		}, numbers{1, 0, 0}},
 		"given back": {func(d *desk, token uint64) {
 			d.must(func(ctx context.Context, tx ticket.Tx) error {
-				_, err := d.s.Release(ctx, tx, "a", token, "a1", "")
+				_, err := d.s.Release(ctx, tx, "a", token, "a1", "", 0)
 				return err
 			})
 		}, numbers{1, 0, 0}},
