@@ -42,7 +42,7 @@ func BenchmarkWorker(b *testing.B) {
 					b.Fatal(err)
 				}
 				all += time.Since(began)
-				if got := ticketOf(b, h, fmt.Sprintf("T-%d", tickets)).Ticket; got.State != "done" {
+				if got := ticketOf(b, h, fmt.Sprintf("T-%d", tickets)).Ticket; got.State != "in_review" {
 					b.Fatalf("the ticket: %+v", got)
 				}
 				others += outside(b, h, id)
