@@ -108,7 +108,7 @@ func TestModelsOnlyPropose(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h = open(t, host.Options{Workspace: ws, Dir: state, Set: map[string]string{"tickets.unverified": "true"}})
+	h = open(t, host.Options{Workspace: ws, Dir: state, Set: map[string]string{"tickets.unverified": "true", "tickets.review": "off"}})
 	if text := about(); !strings.Contains(text, `from="`+id+`, learned from model T-1`) || !strings.Contains(text, "\n  "+evil+"\n</data-") {
 		t.Errorf("prompt with the accepted rule:\n%s", text)
 	}

@@ -567,6 +567,7 @@ func TestAgentsInTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, w.Path, ".git", "gitdir: "+filepath.Join(b.repo, ".git")+"\n")
+	put(t, w.Path, "a.txt", "x\n") // without the markers of the conflict
 	put(t, w.Path, "b.txt", "x\n")
 	if c := b.commit("more", ""); len(c.Files) != 1 || b.git("rev-parse", "sentinel/T-1") != c.Commit {
 		t.Errorf("got %+v", c)
