@@ -45,7 +45,8 @@ var layers = []layer{
 	{"sdk/javascript/engine/build", []string{"sdk/javascript"}, nil},                // it makes what that package embeds
 	{"sdk/toolchain", []string{"sdk", "sdk/*", "sdk/internal/**", strictJSON}, nil}, // a new project holds a copy of its SDK; its file is read
 	{"sdk/toolchain/toolchaintest", []string{"sdk/toolchain"}, nil},
-	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/internal/**"}, nil},
+	{"sdk/role", []string{"sdk/abi"}, nil}, // what the host and a role agree on
+	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/role", "sdk/internal/**"}, nil},
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
 	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
@@ -69,7 +70,7 @@ var layers = []layer{
 	{"runtime/internal/wasm/clock", nil, nil},
 	{"runtime/internal/wasm/compilecache", []string{"sdk/abi"}, nil},
 	{"runtime/internal/wasm/link", []string{"sdk/abi", "runtime/internal/wasm/binary", "runtime/internal/wasm/manifest"}, nil},
-	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi"}, nil},
+	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi", "sdk/role"}, nil},
 	{"runtime/internal/wasm/memory", []string{"sdk/abi"}, nil},
 	{"runtime/internal/wasm/pool", nil, nil},
 	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
@@ -83,7 +84,7 @@ var layers = []layer{
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
-	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
