@@ -165,6 +165,7 @@ func (h *Host) open(ctx context.Context) error {
 		Plugins:         guests,
 		Grants:          h.grants,
 		CheckPermission: checkPermission,
+		CheckRole:       checkRole,
 		Commands:        (*commandBridge)(h),
 		Checks:          h.checks(),
 		Models:          h.models,

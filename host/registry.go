@@ -75,6 +75,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	for _, family := range families {
 		errs = append(errs, r.Add(family...))
 	}
+	r.Follow((*pluginCommands)(h))
 	return r, errors.Join(errs...)
 }
 

@@ -190,7 +190,7 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 		return
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
-		v.add(path+".command", sentinels.KindUnknown, v.commandHint(name), "unknown command %q", name)
+		v.unknown(path+".command", sentinels.KindUnknown, name, "command", v.commandHint)
 		return
 	}
 	for _, p := range v.commands.CheckParams(name, s.Fields[field], reference.Contains) {
@@ -204,6 +204,15 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 		}
 		v.found = append(v.found, p)
 	}
+}
+
+// unknown reports a command that does not exist, or that a plugin has and cannot provide.
+func (v *check) unknown(path string, kind sentinels.Kind, name, what string, hint func(name string) string) {
+	if e := v.commands.Absent(name); e != nil {
+		v.add(path, kind, e.Hint, "%s", e.Message)
+		return
+	}
+	v.add(path, kind, hint(name), "unknown %s %q", what, name)
 }
 
 // commandHint says what was probably meant by the name of a command that does not exist.
@@ -270,10 +279,11 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 		return
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
-		hint := v.known(name)
-		if near := v.commands.Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		v.add(path, kind, hint, "unknown tool %q", name)
+		v.unknown(path, kind, name, "tool", func(name string) string {
+			if near := v.commands.Nearest(name); near != "" {
+				return fmt.Sprintf("did you mean %q?", near)
+			}
+			return v.known(name)
+		})
 	}
 }
