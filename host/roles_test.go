@@ -45,7 +45,7 @@ sentinel.plugin({
       run: (step, ctx) => ({said: ctx.llm({append: [{role: "user", content: step.fields.text}]}).text})},
     kit_wait: {summary: "Waits.", fields: {type: "object", properties: {ms: {type: "integer"}}, required: ["ms"]}, output: any,
       provides: {as: "command", name: "kit/wait"},
-      run: (step, ctx) => { ctx.emit("kit:began", {}); ctx.wait(step.fields.ms); return {waited: step.fields.ms}; }},
+      run: (step, ctx) => { ctx.emit("kit:began", {}); ctx.wait({durationMs: step.fields.ms}); return {waited: step.fields.ms}; }},
   },
 });`
 
@@ -54,6 +54,7 @@ type roles struct {
 	*testing.T
 	*host.Host
 	workspace string
+	getenv    func(string) string
 }
 
 // jsPlugin returns the module of a script.
@@ -99,7 +100,8 @@ func openRoles(t *testing.T, script string, opt host.Options) *roles {
 	if err := os.WriteFile(filepath.Join(folder, "kit.wasm"), jsPlugin(t, script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	opt.Workspace, opt.Getenv, opt.CacheDir = r.workspace, private(t), compiled()
+	r.getenv = private(t)
+	opt.Workspace, opt.Getenv, opt.CacheDir = r.workspace, r.getenv, compiled()
 	r.Host = open(t, opt)
 	return r
 }
