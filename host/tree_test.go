@@ -57,7 +57,7 @@ var layers = []layer{
 	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // its errors have codes
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
-	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/retry", []string{"sentinels", "sdk/abi", "sdk/role"}, nil},
 	{"sentinels/continuum", []string{"sentinels", strictJSON}, nil},
 	{"runtime/run", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
@@ -98,7 +98,7 @@ var layers = []layer{
 	{"runtime/internal/redact", []string{"sdk/abi", "runtime/internal/journal"}, nil},
 	{"runtime/internal/values", []string{"runtime/internal/history", "runtime/internal/journal", "runtime/internal/redact"}, nil},
 	{"runtime/internal/execution/step", []string{
-		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
+		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
 		"runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/cond", "runtime/internal/document", "runtime/internal/eventlog", "runtime/internal/history",
 		"runtime/internal/journal", "runtime/internal/openfiles", "runtime/internal/pluginset", "runtime/internal/redact", "runtime/internal/store", "runtime/internal/values",
 		"runtime/internal/wasm",
@@ -114,10 +114,10 @@ var layers = []layer{
 	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
+	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
-	{"host/ticket", []string{"sentinels", "sdk/abi", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command

@@ -1,13 +1,17 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -112,6 +116,33 @@ func (rt *Runtime) Unprovided(as abi.Role, name string) *abi.Error {
 // and its host calls are denied. Equal fields have equal outputs.
 func (rt *Runtime) Evaluate(ctx context.Context, as abi.Role, t sentinels.StepType, fields json.RawMessage) (json.RawMessage, error) {
 	return rt.plugins.Evaluate(ctx, as, t, fields, rt.opt.Limits.GuestMemory)
+}
+
+// maxClassify limits the time for all classifiers of one error.
+const maxClassify = 5 * time.Second
+
+// ClassifyError asks the error classifiers of plugins, in the order of the names of plugins;
+// the first that knows the error decides. It is the [retry.Classifier] of steps, and for
+// all else that retries. One that fails counts as not knowing.
+func (rt *Runtime) ClassifyError(ctx context.Context, f role.Failure) (retry.Classification, bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxClassify)
+	defer cancel()
+	c := rt.plugins.ClassifyError(ctx, f, rt.opt.Limits.GuestMemory)
+	if c == nil {
+		return retry.Classification{}, false
+	}
+	class := retry.Classification{Category: retry.Category(c.Category), Subcategory: cmp.Or(c.Subcategory, "general"), Confidence: 1}
+	if c.Confidence != nil {
+		class.Confidence = *c.Confidence
+	}
+	return class, true
+}
+
+// ClassifyLines asks an output classifier about lines, at most [role.MaxLines]. The answer
+// has an entry for each, nil where the classifier does not know the line, fails or is not
+// there.
+func (rt *Runtime) ClassifyLines(ctx context.Context, classifier sentinels.StepType, lines []role.Line) []*role.LineClass {
+	return rt.plugins.ClassifyLines(ctx, classifier, lines, rt.opt.Limits.GuestMemory)
 }
 
 // Types returns the step types that definitions may use now.

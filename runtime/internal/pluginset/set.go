@@ -65,6 +65,7 @@ type Set struct {
 	infos    []plugin.Info
 	waits    map[string]plugin.Info // by source, versions that the operator has to decide about; their code is a blob
 	asked    int                    // how often all grants were asked for again
+	faults   faults                 // of classifiers; it has a lock of its own
 	unkept   map[string][]byte      // code by digest that is not in the store yet: the disk was full
 }
 

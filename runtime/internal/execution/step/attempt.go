@@ -364,7 +364,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		}
 	}
 	if a.n > 1 {
-		a.retry = retryValue(a.n, a.recorded.Failed)
+		a.retry = a.retryValue(a.n, a.recorded.Failed)
 	}
 	if err := a.restoreCalls(past); err != nil {
 		return err
