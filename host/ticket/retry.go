@@ -2,11 +2,13 @@ package ticket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -68,7 +70,7 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 			t.Error = cut(f.Error, maxError)
 			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 		}
-		c := retry.ClassifyMessage(f.Error)
+		c := s.opt.Classify.Classify(ctx, role.SourceTicket, errors.New(f.Error))
 		if f.Category != "" {
 			c = retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
 		}

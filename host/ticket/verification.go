@@ -3,6 +3,7 @@ package ticket
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -131,7 +133,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		default:
 			category = "verification_error"
 			var err error
-			if hold, err = s.prevented(t, v, &p); err != nil {
+			if hold, err = s.prevented(ctx, t, v, &p); err != nil {
 				return err
 			}
 		}
@@ -169,7 +171,7 @@ func (s *Service) verified(t *Ticket) {
 
 // prevented decides about a verification without a verdict, and returns the code with
 // which the ticket waits for a person, if it does.
-func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
+func (s *Service) prevented(ctx context.Context, t *Ticket, v Verdict, p *Progress) (string, error) {
 	switch v.Reason {
 	case NeedsApproval, NeedsPerson:
 		return v.Reason, nil
@@ -177,7 +179,7 @@ func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
 	default:
 		return "", nil
 	}
-	c := retry.ClassifyMessage(v.Message)
+	c := s.opt.Classify.Classify(ctx, role.SourceOperator, errors.New(v.Message))
 	if s.opt.Profile.Strategy(c).MaxRetries == 0 { // the text of a fault may look like one of the work
 		c = retry.Classification{Category: retry.Timeout, Subcategory: "general", Confidence: c.Confidence}
 	}
