@@ -117,7 +117,7 @@ var layers = []layer{
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
-	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil},                                                                                            // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
@@ -136,8 +136,8 @@ var layers = []layer{
 	{"host/internal/termtext", nil, nil},
 	{"host/internal/regularfile", nil, nil},
 	{"host/internal/trust", []string{"host/internal/regularfile", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                     // likewise
+	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                      // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
 	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                         // and so is the state folder that it reports on
@@ -173,7 +173,7 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools

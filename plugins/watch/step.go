@@ -19,9 +19,10 @@ const fields = `{
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
           "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "Class of a matching line."},
-          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."}
+          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."},
+          "classifier": {"type": "string", "description": "Instead: an output classifier of a plugin."}
         },
-        "required": ["pattern", "classification"],
+        "anyOf": [{"required": ["pattern", "classification"]}, {"required": ["classifier"]}],
         "additionalProperties": false
       },
       "x-sentinel": "raw"
