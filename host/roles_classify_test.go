@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,11 +21,16 @@ import (
 )
 
 // errorKit returns a plugin whose error classifier has this function as its run.
-func errorKit(name, run string) string {
-	return `sentinel.plugin({name: "` + name + `", version: "1", permissions: [{use: "provide", names: ["error_classifier"], reason: "r"}],
-		steps: {` + name + `_errors: {summary: "Knows errors.", fields: {type: "object", properties: {message: {type: "string"}, code: {type: "string"}, source: {type: "string"},
-			exitCode: {type: "integer"}}, required: ["message", "source"], additionalProperties: false},
-			provides: {as: "error_classifier"}, run: ` + run + `}}});`
+func errorKit(name, run string) string { return errorKits(name, name+"_errors", run) }
+
+// errorKits returns a plugin with error classifiers: a step type and its run, and so on.
+func errorKits(name string, runs ...string) string {
+	var steps strings.Builder
+	for i := 0; i < len(runs); i += 2 {
+		fmt.Fprintf(&steps, `%s: {summary: "Knows errors.", fields: {type: "object", properties: {message: {type: "string"}, code: {type: "string"}, source: {type: "string"},
+			exitCode: {type: "integer"}}, required: ["message", "source"], additionalProperties: false}, provides: {as: "error_classifier"}, run: %s},`, runs[i], runs[i+1])
+	}
+	return `sentinel.plugin({name: "` + name + `", version: "1", permissions: [{use: "provide", names: ["error_classifier"], reason: "r"}], steps: {` + steps.String() + `}});`
 }
 
 // A logbook keeps the warnings of a host.
@@ -139,47 +146,45 @@ func TestErrorClassifier(t *testing.T) {
 // TestErrorClassifierOrder: classifiers are asked in the order of the names of their
 // plugins, and those that fail count as not knowing, with one warning each.
 func TestErrorClassifierOrder(t *testing.T) {
-	book := &logbook{}
-	r := openRoles(t, errorKit("kit", `() => ({category: "logic", subcategory: "kit"})`), host.Options{Logger: slog.New(book)})
-	load := func(name, run string) {
-		t.Helper()
-		module := jsPlugin(t, errorKit(name, run))
-		_, err := r.Runtime().LoadPlugin(t.Context(), plugin.Source{Name: name + ".wasm", Wasm: func() ([]byte, error) { return module, nil }})
-		if abi.CodeOf(err) != abi.Denied {
-			t.Fatal(err)
-		}
-		must(t, r.Host, "plugin/allow", `{"name":"`+name+`"}`, nil)
+	faults := map[string]string{
+		"a_throws": `() => { throw new Error("no"); }`, "a_category": `() => ({category: "weather"})`, "a_text": `() => "api"`, "a_list": `() => [1]`,
+		"a_calls": `(step, ctx) => ({category: ctx.now().iso})`,
 	}
+	if !testing.Short() { // these take seconds
+		faults["a_large"] = `() => ({category: "api", more: "x".repeat(10 << 20)})`
+		faults["a_alloc"] = `() => { const all = []; for (;;) all.push(new ArrayBuffer(1 << 20)); }`
+	}
+	runs := []string{}
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		runs = append(runs, name, faults[name])
+	}
+	book := &logbook{}
+	r := openRoles(t, errorKits("kit", append(runs, "kit_errors", `() => ({category: "logic", subcategory: "kit"})`)...), host.Options{Logger: slog.New(book)})
 	ask := func() string {
 		c, _ := r.Runtime().ClassifyError(t.Context(), role.Failure{Message: "x", Source: role.SourceStep})
 		return string(c.Category) + "/" + c.Subcategory
 	}
 	must(t, r.Host, "plugin/allow", `{"name":"kit"}`, nil)
-	load("zeta", `() => ({category: "api"})`)
-	if got := ask(); got != "logic/kit" {
-		t.Errorf("%s", got)
-	}
-	faults := map[string]string{
-		"a_throws": `() => { throw new Error("no"); }`, "a_category": `() => ({category: "weather"})`, "a_text": `() => "api"`, "a_list": `() => [1]`,
-		"a_large": `() => ({category: "api", more: "x".repeat(10 << 20)})`, "a_alloc": `() => { const all = []; for (;;) all.push(new ArrayBuffer(1 << 20)); }`,
-		"a_calls": `(step, ctx) => ({category: ctx.now().iso})`,
-	}
-	for name, run := range faults {
-		load(name, run)
-	}
 	for range 3 {
 		if got := ask(); got != "logic/kit" {
 			t.Errorf("%s", got)
 		}
 	}
 	for name := range faults {
-		if n := book.count("counts as not knowing plugin=" + name); n != 1 {
+		if n := book.count("counts as not knowing plugin=kit stepType=" + name); n != 1 {
 			t.Errorf("%s: %d warnings: %v", name, n, book.lines)
 		}
 	}
-	load("alpha", `() => ({category: "timeout"})`)
-	if got := ask(); got != "timeout/general" {
-		t.Errorf("%s", got)
+	for _, next := range []struct{ name, want string }{{"zeta", "logic/kit"}, {"alpha", "timeout/general"}} {
+		module := jsPlugin(t, errorKit(next.name, `() => ({category: "timeout"})`))
+		_, err := r.Runtime().LoadPlugin(t.Context(), plugin.Source{Name: next.name + ".wasm", Wasm: func() ([]byte, error) { return module, nil }})
+		if abi.CodeOf(err) != abi.Denied {
+			t.Fatal(err)
+		}
+		must(t, r.Host, "plugin/allow", `{"name":"`+next.name+`"}`, nil)
+		if got := ask(); got != next.want {
+			t.Errorf("with %s: %s", next.name, got)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ type Checker struct {
 	// Model returns what is wrong with the name of a model, and whether its price is known.
 	// Default nil: any name is accepted.
 	Model func(ref string) (problem *sentinels.Problem, priced bool)
+	// Classifier returns why rules cannot name an output classifier, nil if they can. Default
+	// nil: any name is accepted.
+	Classifier func(name string) error
 	// Stored reports whether a sentinel is stored, and similar ids if it is not.
 	Stored func(id sentinels.ID) (near []string, ok bool)
 	// Child returns the definition of a stored sentinel, nil if it cannot be read.
@@ -50,6 +53,7 @@ func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) s
 		if !ok {
 			return
 		}
+		v.rules(path, s)
 		for _, mark := range spec.Marks() {
 			switch mark.Mark {
 			case abi.MarkParams:
