@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -21,21 +20,8 @@ func (h *outputClassifiers) Known(name string) error {
 	if h.rt == nil {
 		return nil // the store is being opened
 	}
-	var names []string
-	for _, p := range h.rt.Provided(abi.RoleOutputClassifier) {
-		if string(p.Type) == name {
-			return nil
-		}
-		names = append(names, string(p.Type))
-	}
-	if e := h.rt.Unprovided(abi.RoleOutputClassifier, name); e != nil {
-		return e
-	}
-	e := &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("no plugin provides the output classifier %.64q", name), Hint: "sentinel plugin list shows the roles of plugins"}
-	if near := sentinels.Suggest(name, names); len(near) > 0 {
-		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return e
+	_, err := (*Host)(h).provided(abi.RoleOutputClassifier, name)
+	return err
 }
 
 // Lines classifies lines.

@@ -106,7 +106,7 @@ func TestOutputClassifierProblems(t *testing.T) {
 	must(t, r.Host, "plugin/allow", `{"name":"kit"}`, nil)
 	for rules, want := range map[string]string{
 		`[{"classifier":"kit_outputs"}]`:              `did you mean "kit_output"?`,
-		`[{"classifier":"shell"}]`:                    "no plugin provides the output classifier",
+		`[{"classifier":"shell"}]`:                    "no plugin provides the output_classifier",
 		`[{"classifier":"kit_output","pattern":"x"}]`: "stands for pattern, classification and action",
 		`[{}]`: "or classifier in its place",
 		`[{"classifier":"kit_output","action":"emit"}]`:       "stands for pattern",

@@ -169,6 +169,7 @@ var layers = []layer{
 	{"host/redact", nil, nil}, // what others write goes through it
 	{"host/llm/openai", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/anthropic", []string{"host/llm/wire", "sentinels"}, nil},
+	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
