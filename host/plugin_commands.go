@@ -42,7 +42,7 @@ func (h *pluginCommands) command(p plugin.Provided) command.Command {
 		ReadOnly: p.ReadOnly, Idempotent: true, AsRun: true, Private: true, Aliases: p.Aliases,
 		Version: strings.Join(append([]string{p.Digest}, p.Commands...), " "),
 	}
-	return command.NewDynamic(p.Name, p.Summary, p.Fields, p.Output, opt, func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	return command.NewDynamic(p.Name, p.Summary, closed(p.Fields), p.Output, opt, func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 		c := runtime.StepCall{Type: p.Type, Fields: call.Params, Name: p.Name, Key: call.Key, Workspace: call.Workspace, As: call.As}
 		if call.By == command.ByAgent {
 			c.As = call.Who()
@@ -54,6 +54,21 @@ func (h *pluginCommands) command(p plugin.Provided) command.Command {
 		}
 		return h.rt.CallStep(ctx, c)
 	})
+}
+
+// closed returns a schema of parameters that says what holds for every step: other fields
+// are accepted only if the schema says so.
+func closed(schema json.RawMessage) json.RawMessage {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(schema, &keys) != nil || keys["additionalProperties"] != nil {
+		return schema
+	}
+	keys["additionalProperties"] = json.RawMessage("false")
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return schema
+	}
+	return text
 }
 
 // checkRole returns why a role of a plugin's step type cannot be used here.

@@ -43,7 +43,7 @@ func (h *pluginModels) Answer(ctx context.Context, stepType string, turn role.Tu
 	}
 	sum := sha256.Sum256(fields)
 	out, err := h.rt.CallStep(ctx, runtime.StepCall{
-		Type: p.Type, Fields: fields, Key: "turn " + hex.EncodeToString(sum[:16]), Within: append([]string{}, p.Commands...), OnInterrupt: sentinels.InterruptRetry,
+		Type: p.Type, Fields: fields, Part: "turn " + hex.EncodeToString(sum[:16]), Within: append([]string{}, p.Commands...), OnInterrupt: sentinels.InterruptRetry,
 	})
 	if err != nil {
 		return role.Reply{}, err

@@ -16,9 +16,12 @@ type StepCall struct {
 	// Name is what the run is called in lists, such as a command.
 	Name string
 	// Key, if set, is unique in the store: a second call with it waits for the run of the
-	// first one and has its result. Within the work of a host call, it is unique in that
-	// call and attempt.
+	// first one and has its result. It does not count within the work of a host call, which
+	// has a key of its own.
 	Key string
+	// Part distinguishes the calls within the work of one host call: a second one with the
+	// same Part has the result of the first.
+	Part string
 	// Workspace and As are as in [StartOptions]. Default: those of the run that calls.
 	Workspace string
 	As        string

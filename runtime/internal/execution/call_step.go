@@ -36,7 +36,7 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		}
 		opt.parent, opt.identity = parent, parent.begin.Sentinel+"@"+sentinels.ID(name)
 		opt.Workspace = cmp.Or(opt.Workspace, parent.begin.Workspace)
-		opt.Key = step.RunKey(caller.Key, c.Key)
+		opt.Key = step.RunKey(caller.Key, c.Part)
 	}
 	id, err := ex.startRun(ctx, def, opt)
 	if err != nil {

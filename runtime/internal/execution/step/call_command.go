@@ -101,7 +101,7 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 // started it before a crash. The command itself may be gone with its plugin; the run
 // continues with the module that it began with.
 func (a *attempt) attachCommand(ctx context.Context, c *call) (callEnd, bool, error) {
-	id, ok, err := a.run.FindRun(RunKey(a.attemptKey(c), a.callKey(c)))
+	id, ok, err := a.run.FindRun(RunKey(a.attemptKey(c), ""))
 	if err != nil || !ok {
 		return callEnd{}, false, err
 	}

@@ -46,5 +46,6 @@ func ExecutionKey(id sentinels.RunID, iteration int, path string) string {
 func CallKey(executionKey string, seq int) string { return digest(executionKey, strconv.Itoa(seq)) }
 
 // RunKey returns the start key of a run that the work of a host call starts. caller is the
-// key of the call in its attempt, and name distinguishes the runs of one call.
-func RunKey(caller, name string) string { return digest(caller, name) }
+// key of the call in its attempt, and part distinguishes the runs of one call; that of a
+// command has none.
+func RunKey(caller, part string) string { return digest(caller, part) }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -104,7 +105,8 @@ func checkRole(spec *sentinels.TypeSpec, as abi.Role) error {
 		return fmt.Errorf("field %q has the mark %s, and the fields of a role are plain values (A9.1)", marks[0].Path, marks[0].Mark)
 	}
 	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
+		Properties           map[string]json.RawMessage `json:"properties"`
+		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
 	}
 	if err := json.Unmarshal(spec.Fields, &schema); err != nil {
 		return fmt.Errorf("fields: %w", err)
@@ -114,5 +116,17 @@ func checkRole(spec *sentinels.TypeSpec, as abi.Role) error {
 			return fmt.Errorf("field %q belongs to the host, so a role cannot be given it (A9.1)", name)
 		}
 	}
-	return role.CheckFields(as, spec.CheckFields)
+	open := string(schema.AdditionalProperties) == "true"
+	return role.CheckFields(as, func(fields json.RawMessage) error {
+		var given map[string]json.RawMessage
+		if err := json.Unmarshal(fields, &given); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !open && schema.Properties[name] == nil { // a step knows no others, whatever JSON Schema says
+				return fmt.Errorf("properties does not have %q", name)
+			}
+		}
+		return spec.CheckFields(fields)
+	})
 }
