@@ -54,10 +54,9 @@ func examples(as abi.Role) []json.RawMessage {
 		}
 	case abi.RoleNotifier:
 		all = []any{
-			Notice{Title: "a", Severity: "info"},
-			Notice{Title: "a", Text: "b", Severity: "warning", Event: "ticket:done", Ticket: "t1", Run: "r1", URL: "https://example.com"},
-			Notice{Title: "a", Severity: "error"},
-			Notice{Title: "a", Severity: "critical"},
+			Notice{Title: "a", Severity: "info", Key: "msg_1"},
+			Notice{Title: "a", Text: "b", Severity: "warning", Key: "msg_2", Event: "ticket:update", Ticket: "T-1", Run: "r1", URL: "https://example.com"},
+			Notice{Title: "a", Severity: "error", Key: "msg_3"},
 		}
 	case abi.RoleModel:
 		object := json.RawMessage(`{"type":"object"}`)

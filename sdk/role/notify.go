@@ -4,7 +4,8 @@ package role
 type Notice struct {
 	Title    string `json:"title"`
 	Text     string `json:"text"`
-	Severity string `json:"severity"` // info, warning, error or critical
+	Severity string `json:"severity"` // info, warning or error
+	Key      string `json:"key"`      // the same for all repetitions of a message, letters, digits and _
 	Event    string `json:"event,omitempty"`
 	Ticket   string `json:"ticket,omitempty"`
 	Run      string `json:"run,omitempty"`
