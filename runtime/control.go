@@ -41,6 +41,10 @@ func (rt *Runtime) CallStep(ctx context.Context, c StepCall) (json.RawMessage, e
 	return rt.exec.CallStep(ctx, c)
 }
 
+// CheckCall returns why [Runtime.CallStep] would refuse a call before it starts a run: an
+// unknown step type, or fields that it does not have.
+func (rt *Runtime) CheckCall(c StepCall) error { return rt.exec.CheckCall(c) }
+
 // Variables returns the variables that a run has set so far, without secrets: of a run
 // that executes, as its steps see them now.
 func (rt *Runtime) Variables(id sentinels.RunID) (map[string]json.RawMessage, error) {

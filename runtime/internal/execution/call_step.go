@@ -24,7 +24,7 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 	}
 	opt := startOptions{
 		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As},
-		within:       c.Within,
+		within:       c.Within, called: true,
 	}
 	name := cmp.Or(c.Name, string(c.Type))
 	opt.identity = sentinels.ID("call@" + name) // no stored sentinel has an id with "@"
@@ -51,6 +51,12 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		return err
 	})
 	return out, err
+}
+
+// CheckCall is Runtime.CheckCall of package runtime.
+func (ex *Executor) CheckCall(c run.StepCall) error {
+	_, _, err := ex.stepDefinition(c)
+	return err
 }
 
 // stepDefinition returns a definition with the called step as its only one, and the
