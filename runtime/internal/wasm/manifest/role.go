@@ -97,8 +97,9 @@ func (m Manifest) CheckRoles() error {
 	return nil
 }
 
-// hostFields belong to the host in every step, so no caller could give them to a role.
-var hostFields = []string{"type", "id", "name", "condition", "outputTo", "parse", "onError", "timeoutMs", "onInterrupt"}
+// hostFields are the fields of every step that a step type may define itself. No caller
+// could give them to a role.
+var hostFields = []string{"parse", "timeoutMs"}
 
 func checkRole(spec *sentinels.TypeSpec, as abi.Role) error {
 	if marks := spec.Marks(); len(marks) > 0 {
