@@ -189,7 +189,7 @@ var layers = []layer{
 	{"host/livefeed", []string{"host/principal", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/internal/sdnotify", nil, nil},
-	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
+	{"host/plugin/plugintest", []string{"host/command", "runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
 	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi", "sdk/sdktest"}, nil},
 	{"host/ops/packaging", []string{"sdk/abi"}, nil},
 	{"host/internal/procenv", nil, nil},
