@@ -18,9 +18,15 @@ import (
 
 // CallStep is Runtime.CallStep of package runtime.
 func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessage, error) {
-	def, variables, err := ex.stepDefinition(c)
+	src, variables, err := ex.stepDefinition(c)
 	if err != nil {
 		return nil, err
+	}
+	// Calls with the same fields have the same text, which is decoded once. The plugin is not
+	// asked about it: it would only see references.
+	def, _, err := ex.opt.Definitions.DecodeStored(src, "")
+	if err != nil {
+		return nil, callProblem(c, err)
 	}
 	opt := startOptions{
 		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As},
@@ -55,14 +61,30 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 
 // CheckCall is Runtime.CheckCall of package runtime.
 func (ex *Executor) CheckCall(c run.StepCall) error {
-	_, _, err := ex.stepDefinition(c)
-	return err
+	src, _, err := ex.stepDefinition(c)
+	if err != nil {
+		return err
+	}
+	if _, problems := ex.svc.Definitions.Decode(src, ""); len(problems) > 0 {
+		return callProblem(c, problems)
+	}
+	return nil
 }
 
-// stepDefinition returns a definition with the called step as its only one, and the
+// callProblem is the error of a call whose step type or fields are wrong.
+func callProblem(c run.StepCall, err error) error {
+	e := &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call step %q: %v", c.Type, err)}
+	var problems sentinels.Problems
+	if errors.As(err, &problems) && len(problems) > 0 {
+		e.Message, e.Hint = fmt.Sprintf("call step %q: %s", c.Type, problems[0].Message), problems[0].Hint
+	}
+	return e
+}
+
+// stepDefinition returns the text of a definition with the called step as its only one, and the
 // variables that it starts with. Each field is a reference to a variable, so that nothing in
 // its value is read as a reference, a command or a nested step.
-func (ex *Executor) stepDefinition(c run.StepCall) (*sentinels.Definition, map[string]json.RawMessage, error) {
+func (ex *Executor) stepDefinition(c run.StepCall) (src []byte, values map[string]json.RawMessage, err error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(c.Fields, &fields); err != nil || fields == nil {
 		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call step %q: want an object with its fields", c.Type)}
@@ -71,7 +93,8 @@ func (ex *Executor) stepDefinition(c run.StepCall) (*sentinels.Definition, map[s
 	if c.Timeout > 0 {
 		only["timeoutMs"] = c.Timeout.Milliseconds()
 	}
-	declared, values := map[string]any{}, map[string]json.RawMessage{}
+	declared := map[string]any{}
+	values = map[string]json.RawMessage{}
 	for i, name := range slices.Sorted(maps.Keys(fields)) {
 		if slices.Contains(ofEveryStep, name) {
 			return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: name, Message: fmt.Sprintf("call step %q: field %q belongs to the host", c.Type, name)}
@@ -79,16 +102,8 @@ func (ex *Executor) stepDefinition(c run.StepCall) (*sentinels.Definition, map[s
 		variable := fmt.Sprintf("field_%d", i)
 		only[name], declared[variable], values[variable] = "$"+variable, nil, ex.svc.Redact.JSON(fields[name])
 	}
-	src, err := json.Marshal(map[string]any{"name": cmp.Or(c.Name, string(c.Type)), "variables": declared, "steps": []any{only}})
-	if err != nil {
-		return nil, nil, err
-	}
-	def, problems := ex.svc.Definitions.Decode(src, "")
-	if len(problems) > 0 {
-		p := problems[0]
-		return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("call step %q: %s", c.Type, p.Message), Hint: p.Hint}
-	}
-	return def, values, nil
+	src, err = json.Marshal(map[string]any{"name": cmp.Or(c.Name, string(c.Type)), "variables": declared, "steps": []any{only}})
+	return src, values, err
 }
 
 // ofEveryStep are the fields that every step has, which a caller cannot set.
