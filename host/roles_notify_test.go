@@ -51,7 +51,7 @@ func TestPluginNotifier(t *testing.T) {
 			OK bool
 		}
 	}
-	must(t, r.Host, "notify/send", `{"title":"nobody","text":"a"}`, &out)
+	must(t, r.Host, "notify/send", `{"title":"none","text":"a"}`, &out)
 	if len(out.Sent) != 0 {
 		t.Errorf("before it is allowed: %+v", out)
 	}

@@ -13,14 +13,14 @@ const fields = `{
     "executionId": {"type": "string", "description": "What to watch: the id of a shell execution, as returned by code/shell/execute with wait:false. The id of a run works as in run.", "examples": ["$build.executionId"]},
     "rules": {
       "type": "array",
-      "description": "Rules that classify lines; the first match decides, and a line without a match is verbose. Default: the rules of the execution.",
+      "description": "The first rule that matches a line classifies it; else it is verbose. classifier is an output classifier of a plugin. Default: the rules of the execution.",
       "items": {
         "type": "object",
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
-          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "Class of a matching line."},
+          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"]},
           "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."},
-          "classifier": {"type": "string", "description": "Instead: an output classifier of a plugin."}
+          "classifier": {"type": "string"}
         },
         "anyOf": [{"required": ["pattern", "classification"]}, {"required": ["classifier"]}],
         "additionalProperties": false

@@ -92,7 +92,7 @@ var languages = []struct {
 	{".tsx", "javascript", func() outliner { return &scriptLines{} }},
 }
 
-// most bounds the symbols of one answer: beyond it an outline helps nobody.
+// most bounds the symbols of one answer: beyond it an outline is as long as a file.
 const most = 1000
 
 func run(c *sdk.Context) (sdk.Value, error) {
