@@ -50,7 +50,10 @@ func TestClassifierFields(t *testing.T) {
 		"exit code": -1, "code 3": -1, "exit code 3000": -1, strings.Repeat("é", role.MaxMessage) + " exit code 7": -1,
 	} {
 		var got role.Failure
-		retry.Classifier(func(_ context.Context, f role.Failure) (retry.Classification, bool) { got = f; return retry.Classification{}, false }).
+		retry.Classifier(func(_ context.Context, f role.Failure) (retry.Classification, bool) {
+			got = f
+			return retry.Classification{}, false
+		}).
 			Classify(t.Context(), role.SourceTicket, fmt.Errorf("%w", errors.New(text)))
 		code := -1
 		if got.ExitCode != nil {
