@@ -31,6 +31,8 @@ type Ticket struct {
 	Branch  string
 	Base    string
 	Token   uint64 // of its claim; 0 if it is not claimed
+	// Verified is the commit that passed its verification last, "" if there is none.
+	Verified string
 }
 
 // Options are what a Service needs. Dir and Ticket are required.
@@ -91,6 +93,7 @@ type Worktree struct {
 	Commit     string    `json:"commit" jsonschema:"newest commit that was reported"`
 	Token      uint64    `json:"token" jsonschema:"of the claim that it belongs to"`
 	CreatedAt  time.Time `json:"created_at"`
+	ReadOnly   bool      `json:"read_only,omitempty" jsonschema:"it is for a review, and on no branch"`
 }
 
 // state is what is durable about a worktree. It is written when the worktree is complete.
@@ -188,6 +191,21 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 		return err
 	}
 	return fn(t)
+}
+
+// change is with for a step that changes the branch.
+func (s *Service) change(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
+	return s.with(ctx, id, token, func(t *tree) error {
+		if t.ReadOnly {
+			return t.readOnly()
+		}
+		return fn(t)
+	})
+}
+
+// readOnly is the error of a step that a worktree for a review does not allow.
+func (t *tree) readOnly() error {
+	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("the worktree of ticket %s is for a review: its branch is not changed", t.Ticket), Hint: "ticket/reject sends the work back"}
 }
 
 // ticket returns a ticket that is claimed.
