@@ -31,14 +31,14 @@ type forged struct {
 // withoutReview has work that passed be done, as S003 says: "create PR, status complete".
 var withoutReview = map[string]string{"tickets.review": "off"}
 
-// startWorker starts the shipped worker.
-func startWorker(t testing.TB, h *host.Host, ws string, inputs map[string]json.RawMessage) sentinels.RunID {
+// startShipped starts a sentinel that is part of the program.
+func startShipped(t testing.TB, h *host.Host, ws string, name sentinels.ID, inputs map[string]json.RawMessage) sentinels.RunID {
 	t.Helper()
-	text, ok := sentinels.ShippedText("forge-worker")
+	text, ok := sentinels.ShippedText(name)
 	if !ok {
-		t.Fatal("no worker")
+		t.Fatal("no sentinel " + name)
 	}
-	def, problems := h.Runtime().Decode(text, "forge-worker.json")
+	def, problems := h.Runtime().Decode(text, string(name)+".json")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -52,7 +52,7 @@ func startWorker(t testing.TB, h *host.Host, ws string, inputs map[string]json.R
 // forge runs the shipped worker until no ticket is ready.
 func forge(t testing.TB, h *host.Host, ws string) *forged {
 	t.Helper()
-	return workerEnd(t, h, startWorker(t, h, ws, nil))
+	return workerEnd(t, h, startShipped(t, h, ws, "forge-worker", nil))
 }
 
 func workerEnd(t testing.TB, h *host.Host, id sentinels.RunID) *forged {
