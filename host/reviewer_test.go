@@ -95,6 +95,7 @@ func (d *reviewDesk) proposeAs(id string, files map[string]string, pull bool) st
 	var tree struct{ Path, Branch string }
 	must(d.t, d.h, "ticket/claim", map[string]any{"id": id}, &claim)
 	must(d.t, d.h, "worktree/add", map[string]any{"ticket": id}, &tree)
+	must(d.t, d.h, "ticket/context", map[string]any{"id": id, "token": claim.Token}, nil)
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(tree.Path, name), []byte(text), 0o600); err != nil {
 			d.t.Fatal(err)
