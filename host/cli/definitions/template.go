@@ -27,6 +27,7 @@ var templates = []struct{ name, summary string }{
 	{"safe-deploy", "test, ask a person, deploy, check, go back"},
 	{"operator", "a model plans a task, executes it, reviews it and plans again"},
 	{"forge-worker", "a model works on tickets; verified work becomes a branch and a pull request"},
+	{"notify", "a message when a ticket or run waits for a person, or a run has failed"},
 	{"reviewer", "a model reviews verified work on tickets; it goes to its next gate, or back with feedback"},
 }
 
