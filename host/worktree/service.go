@@ -388,6 +388,22 @@ func (s *Service) names() (names []string) {
 	return names
 }
 
+// Published returns the copy of a repository on another machine in which the worktree of a
+// ticket has a branch, "" if there is none. What is committed there is not pushed before
+// [Service.Push].
+func (s *Service) Published(repoURL, branch string) string {
+	for _, name := range s.names() {
+		t, err := s.read(name)
+		if err != nil || t.ReadOnly || t.Branch != branch {
+			continue
+		}
+		if repo, err := gitsource.Parse("repo", t.RepoURL); err == nil && repo.Local == "" && repo.URL == repoURL {
+			return t.Source
+		}
+	}
+	return ""
+}
+
 // List returns the worktrees, the oldest first.
 func (s *Service) List() ([]Worktree, error) {
 	list := []Worktree{}
