@@ -374,8 +374,7 @@ func TestReviewerChangesNothing(t *testing.T) {
 		{tool: "fs_read", args: map[string]any{"path": "/etc/passwd"}},
 	}
 	var answers []string
-	var d *reviewDesk
-	d = newReviewDesk(t, func(r chatRequest) answer {
+	d := newReviewDesk(t, func(r chatRequest) answer {
 		n := r.answers()
 		if n > 0 {
 			answers = append(answers, r.text("tool"))

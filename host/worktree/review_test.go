@@ -89,7 +89,7 @@ func TestReview(t *testing.T) {
 	}
 	// A ticket whose verification was repeated for another commit, and a branch that is gone.
 	b.verified(3, verified)
-	if w, err = b.s.Review(t.Context(), "T-1", 3); err != nil {
+	if _, err = b.s.Review(t.Context(), "T-1", 3); err != nil {
 		t.Fatal(err)
 	}
 	b.git("branch", "-q", "-D", "sentinel/T-1")
