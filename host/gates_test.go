@@ -195,7 +195,7 @@ func TestSpecWorkerToMerged(t *testing.T) {
 
 // S000: "sentinel rejections should allow 2 retries", and then "hold_reason = 'Sentinel
 // rejected after max retries'"; X5: "same total of 3 runs; separate gates and counters". The
-// third rejection holds the ticket for a person, whose release begins anew.
+// third rejection holds the ticket for a person, whose release resets the counters.
 func TestSpecReviewerRejectsThreeTimes(t *testing.T) {
 	ws, _ := project(t)
 	n := 0

@@ -232,7 +232,7 @@ func TestSpecReviewerUnreadable(t *testing.T) {
 		{"a score above 100", `{"decision": "APPROVE", "score": 1000, "issues": [], "feedback_for_agent": []}`, "score is not"},
 		{"no issues", `{"decision": "APPROVE", "score": 100}`, "issues is not a list"},
 		{"an unknown severity", `{"decision": "APPROVE", "score": 100, "issues": [{"severity": "blocker", "message": "x"}], "feedback_for_agent": []}`, "an issue has no severity"},
-		{"feedback that is no text", `{"decision": "APPROVE", "score": 100, "issues": [], "feedback_for_agent": [{"a": 1}]}`, "feedback_for_agent is not"},
+		{"feedback with an object", `{"decision": "APPROVE", "score": 100, "issues": [], "feedback_for_agent": [{"a": 1}]}`, "feedback_for_agent is not"},
 	}
 	// The ticket N-i gets the reply once and then a good one, T-i gets it always.
 	second := map[string]string{}

@@ -39,7 +39,7 @@ func model(t *testing.T) lesson.Model {
 		case strings.Contains(prompt, "empty.txt ended with exit code 1"):
 			say = []lesson.Answer{
 				edit("count.sh", "grep -c . $1", "grep -c . $1 || [ $? -eq 1 ]"),
-				{Text: "grep ends with 1 if no line matches, which is no error here."},
+				{Text: "grep ends with 1 if no line matches, which is right here."},
 			}
 		case strings.Contains(prompt, "Count only lines that are not empty"):
 			say = []lesson.Answer{read("count.sh"), edit("count.sh", "grep -c '' $1", "grep -c . $1"), {Text: "Only lines with a character count now."}}

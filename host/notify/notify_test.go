@@ -147,7 +147,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// fake is a notifier whose places fail as they are told.
+// fake is a notifier whose places fail by a script.
 type fake struct {
 	mu    sync.Mutex
 	fails map[string]error

@@ -15,10 +15,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Reviewed is a worktree for reading that Review made or found.
+// Reviewed is a worktree for reading.
 type Reviewed struct {
-	Worktree
-	Existed      bool   `json:"existed" jsonschema:"the claim had it"`
+	Path         string `json:"path" jsonschema:"folder with the files, to be the workspace of a run"`
+	Commit       string `json:"commit" jsonschema:"that was verified"`
+	Branch       string `json:"branch"`
 	BranchCommit string `json:"branch_commit,omitempty" jsonschema:"newest commit of the branch now; missing if the branch is gone"`
 	Moved        bool   `json:"moved" jsonschema:"the branch, or what was verified last, is another commit than that of this worktree"`
 }
@@ -135,7 +136,7 @@ func (t *tree) fetchBranch(ctx context.Context) error {
 
 // reviewed describes a worktree for reading, with the branch as it is now.
 func (t *tree) reviewed(ctx context.Context, ticket Ticket, existed bool) (out Reviewed, err error) {
-	out = Reviewed{Worktree: t.Worktree, Existed: existed}
+	out = Reviewed{Path: t.Path, Commit: t.Commit, Branch: t.Branch}
 	if existed {
 		if err := t.fetchBranch(ctx); err != nil {
 			return out, err

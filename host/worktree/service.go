@@ -93,17 +93,18 @@ type Worktree struct {
 	Commit     string    `json:"commit" jsonschema:"newest commit that was reported"`
 	Token      uint64    `json:"token" jsonschema:"of the claim that it belongs to"`
 	CreatedAt  time.Time `json:"created_at"`
-	ReadOnly   bool      `json:"read_only,omitempty" jsonschema:"it is for a review, and on no branch"`
 }
 
 // state is what is durable about a worktree. It is written when the worktree is complete.
 type state struct {
 	Worktree
 	RepoURL string `json:"repo_url"`
-	Source  string `json:"source"` // git directory that the objects are borrowed from
-	Config  string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
-	From    string `json:"from"`   // commit before the step with Key
-	Key     string `json:"key,omitempty"`
+	// ReadOnly says that it is for a review, and on no branch.
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Source   string `json:"source"` // git directory that the objects are borrowed from
+	Config   string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
+	From     string `json:"from"`   // commit before the step with Key
+	Key      string `json:"key,omitempty"`
 
 	Unresolved *unresolved `json:"unresolved,omitempty"` // conflict that the next commit resolves
 }
