@@ -183,6 +183,8 @@ func init() {
 		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
 		numberField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
 		numberField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+		numberField("maxRetryAfterMs", "The longest delay that a server may ask for; beyond it the step is not retried. Default: 24 h.", 1,
+			func(r *RetryPolicy) *int64 { return &r.MaxRetryAfterMs }),
 	}
 
 	format.loop = table[Loop]{
