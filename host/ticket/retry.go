@@ -13,6 +13,7 @@ import (
 // A Failure is why an attempt ended without a result.
 type Failure struct {
 	Error      string         `json:"error"`
+	Code       abi.Code       `json:"code,omitempty"`       // of the error, if it has one
 	Token      uint64         `json:"token,omitempty"`      // of the claim; 0 if the caller decides about tickets
 	RawReply   string         `json:"raw_reply,omitempty"`  // of a model, when it could not be read
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"` // that a server asked for
@@ -50,6 +51,21 @@ const outcomeExpired = "expired"
 // causes are the categories of errors.
 const causeReview = "review"
 
+// classify returns the class of a failure: by what is known, then by its code, then by its
+// text. A code that forbids a repetition is about one call: whether the whole ticket is
+// tried again, with what a person has repaired meanwhile, is for the table of texts.
+func (f Failure) classify() retry.Classification {
+	if f.Category != "" {
+		return retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
+	}
+	if f.Code != "" {
+		if c := retry.ClassifyError(abi.New(f.Code, f.Error)); !c.Permanent {
+			return c
+		}
+	}
+	return retry.ClassifyMessage(f.Error)
+}
+
 // RetryOrFail decides about a failure: the ticket goes back to its queue and waits, or
 // is held for a person. The retries of each category are counted apart. Work that fails
 // after its approval is cancelled; a claim that expired there is retried. An unknown ticket
@@ -68,10 +84,7 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 			t.Error = cut(f.Error, maxError)
 			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 		}
-		c := retry.ClassifyMessage(f.Error)
-		if f.Category != "" {
-			c = retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
-		}
+		c := f.classify()
 		d := s.opt.Profile.Decide(c, t.Retries[string(c.Category)], sentinels.RetryPolicy{}, f.RetryAfter)
 		out = Outcome{Retried: d.Retry, OnHold: !d.Retry, Strategy: s.strategy(c, d)}
 		s.opt.Logger.Info("Retry decision for "+id, "errorCategory", c.Category, "currentAttempt", t.RetryCount+1,
