@@ -468,6 +468,22 @@ func TestDependencies(t *testing.T) {
 	})
 }
 
+// A file of one repository says nothing about the file of that name of another one.
+func TestImpactIsOfOneRepository(t *testing.T) {
+	d := open(t, func(o *ticket.Options) { o.AllowUnverified = true })
+	for _, repo := range []string{"/one", "/two", "/one"} {
+		id := fmt.Sprint("t", len(d.list(ticket.Filter{})))
+		d.create(id, ticket.Fields{RepoURL: &repo})
+		_, token := d.claim(ticket.Claim{ID: id})
+		d.must(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Complete(ctx, tx, id, "a1", ticket.Result{Token: token, Files: []ticket.File{{Path: "README.md", Change: "modified"}}})
+			return err
+		})
+	}
+	want(t, "the same repository", ticket.NeedsReview, d.get("t0").State)
+	want(t, "another repository", ticket.Done, d.get("t1").State)
+}
+
 // "without criteria a ticket is blocked, unverified unless policy allows"
 func TestUnverifiedIsBlocked(t *testing.T) {
 	d := open(t)
