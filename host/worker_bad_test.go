@@ -15,7 +15,7 @@ import (
 
 // Two tickets of a project: one that goes wrong, and behind it one that can be done.
 const (
-	firstOf  = `{"id": "%[1]s-1", "project": "%[1]s", "title": "Make it green (%[1]s)", "acceptance_criteria": {"checks": [{"id": "green", "type": "code_pattern", "verify": {"file": "a.txt", "pattern": "green", "should_match": true}}]}}`
+	firstOf  = `{"id": "%[1]s-1", "project": "%[1]s", "title": "Make first-%[1]s.txt green", "acceptance_criteria": {"checks": [{"id": "green", "type": "code_pattern", "verify": {"file": "first-%[1]s.txt", "pattern": "green", "should_match": true}}]}}`
 	secondOf = `{"id": "%[1]s-2", "project": "%[1]s", "title": "Write second-%[1]s.txt", "priority": -1, "acceptance_criteria": {"checks": [{"id": "made", "type": "file_exists", "verify": {"path": "second-%[1]s.txt"}}]}}`
 )
 
@@ -53,9 +53,6 @@ func workTogether(t *testing.T, h *host.Host, ws string, git func(...string) str
 		second := ticketOf(t, h, p+"-2").Ticket
 		if second.State != "done" || git("show", "sentinel/"+p+"-2:second-"+p+".txt") != "second" {
 			t.Errorf("%s: the next ticket is %s: worked %+v", p, second.State, f.Worked)
-		}
-		if first[p].Ticket.State == "done" {
-			t.Errorf("%s: the first ticket is done", p)
 		}
 	}
 	var list struct{ Worktrees []any }
@@ -119,7 +116,7 @@ func TestSpecWorkerBadModels(t *testing.T) {
 		"html": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "text/html")
 			say("<html>log in first</html>")(w)
-		}, "ready", `answered with "text/html"`},
+		}, "on_hold", `answered with "text/html"`},
 		"no-json":   {say("data: {{{\n\n" + done), "ready", "broken stream: an event of the stream"},
 		"nothing":   {say(chunkOf(map[string]any{"role": "assistant", "content": ""}, "stop") + done), "blocked", "verification failed 3 times"},
 		"arguments": {say(toolChunk(`path=a.txt content=green`, "tool_calls") + done), "blocked", "verification failed 3 times"},
@@ -143,7 +140,7 @@ func TestSpecWorkerBadModels(t *testing.T) {
 			return false
 		}
 		for name, c := range cases {
-			if strings.Contains(r.text("user"), "("+name+")") {
+			if strings.Contains(r.text("user"), "first-"+name+".txt") {
 				w.Header().Set("Content-Type", "text/event-stream")
 				c.answer(w)
 			}

@@ -203,12 +203,7 @@ func TestSpecWorkerReadOnlyDisk(t *testing.T) {
 			second, _ := project(t)
 			cache := t.TempDir()
 			t.Setenv("XDG_CACHE_HOME", cache)
-			newModelServer(t, func(r chatRequest) answer {
-				if a, ok := forSecond(r); ok {
-					return a
-				}
-				return writes(func(int, string) []answer { return []answer{fileOf("a.txt", "green\n")} })(r)
-			})
+			newModelServer(t, greenOrSecond)
 			h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: withoutReview})
 			c.lock(t, ws, cache)
 			must(t, h, "ticket/create", fmt.Sprintf(firstOf, "locked"), nil)
