@@ -56,6 +56,18 @@ func forge(t testing.TB, h *host.Host, ws string) *forged {
 
 func workerEnd(t testing.TB, h *host.Host, id sentinels.RunID) *forged {
 	t.Helper()
+	f := workerResult(t, h, id)
+	var list struct{ Worktrees []any }
+	must(t, h, "worktree/list", `{}`, &list)
+	if len(list.Worktrees) > 0 {
+		t.Errorf("worktrees are left: %v", list.Worktrees)
+	}
+	return f
+}
+
+// workerResult waits for a worker, which must complete.
+func workerResult(t testing.TB, h *host.Host, id sentinels.RunID) *forged {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	res, err := h.Runtime().Wait(ctx, id)
@@ -68,11 +80,6 @@ func workerEnd(t testing.TB, h *host.Host, id sentinels.RunID) *forged {
 	f := &forged{Result: res}
 	if err := json.Unmarshal(res.Variables["worked"], &f.Worked); err != nil {
 		t.Fatal(err)
-	}
-	var list struct{ Worktrees []any }
-	must(t, h, "worktree/list", `{}`, &list)
-	if len(list.Worktrees) > 0 {
-		t.Errorf("worktrees are left: %v", list.Worktrees)
 	}
 	return f
 }

@@ -524,12 +524,13 @@ func TestSteersBuild(t *testing.T) {
 	for _, name := range []string{
 		"Makefile", "sub/makefile", "GNUmakefile", "rules.mk", "MAKEFILE. ", "package.json", "a/package.json", "node_modules/.bin/tsc", ".yarn/releases/yarn.cjs",
 		".pnp.cjs", "pnpm-workspace.yaml", "bunfig.toml", "Cargo.toml", "build.rs", "rust-toolchain.toml", "./x/../Cargo.toml", `sub\package.json`, "build.rs::$DATA",
+		"pyproject.toml", "sub/setup.py", "setup.cfg", "tests/conftest.py", "tox.ini", "pytest.ini", "src/sitecustomize.py", "a.pth", ".venv/bin/python", "lib/site-packages/x.py",
 	} {
 		if !command.SteersBuild(name) {
 			t.Errorf("%q: got false, want true", name)
 		}
 	}
-	for _, name := range []string{"main.go", "go.mod", "go.sum", "package-lock.json", "src/build/rs", "docs/Makefile.md", "mk", ".", "src/lib.rs"} {
+	for _, name := range []string{"main.go", "go.mod", "go.sum", "package-lock.json", "src/build/rs", "docs/Makefile.md", "mk", ".", "src/lib.rs", "a.py", "requirements.txt", "tests/test_a.py", "env/a.py"} {
 		if command.SteersBuild(name) {
 			t.Errorf("%q: got true, want false", name)
 		}

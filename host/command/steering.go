@@ -43,6 +43,16 @@ var buildTools = []buildTool{
 	{name: "yarn", folders: []string{".yarn"}, files: []string{".pnp.cjs", ".pnp.js", ".pnp.loader.mjs"}},
 	{name: "bun", files: []string{"bunfig.toml"}},
 	{name: "cargo", files: []string{"cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml"}}, // and .cargo, above
+	{
+		// What the interpreter imports by itself, and what its checkers and test runners
+		// load as plugins.
+		name: "python3", folders: []string{".venv", "venv", "site-packages", ".tox", ".nox"}, suffixes: []string{".pth"},
+		files: []string{
+			"pyvenv.cfg", ".python-version", "sitecustomize.py", "usercustomize.py", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py",
+			"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc", "mypy.ini", ".mypy.ini", "pyrightconfig.json", "ruff.toml", ".ruff.toml",
+			".flake8", ".pylintrc", "pylintrc",
+		},
+	},
 }
 
 // Steering reports whether a path, relative to a workspace, names a file that

@@ -325,6 +325,7 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	case status == http.StatusConflict:
 		permanent(abi.Conflict, "")
 	case status/100 == 3:
+		e.Message += ", which leads to another server"
 		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository")
 	default:
 		permanent(abi.BadFields, "")

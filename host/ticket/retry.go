@@ -15,6 +15,7 @@ import (
 // A Failure is why an attempt ended without a result.
 type Failure struct {
 	Error      string         `json:"error"`
+	Code       abi.Code       `json:"code,omitempty"`       // of the error, if it has one
 	Token      uint64         `json:"token,omitempty"`      // of the claim; 0 if the caller decides about tickets
 	RawReply   string         `json:"raw_reply,omitempty"`  // of a model, when it could not be read
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"` // that a server asked for
@@ -52,6 +53,22 @@ const outcomeExpired = "expired"
 // causes are the categories of errors.
 const causeReview = "review"
 
+// classify returns the class of a failure: by what is known, then by ask, its code and its
+// text. A code that forbids a repetition is about one call: whether the whole ticket is
+// tried again, with what a person has repaired meanwhile, is for the text.
+func (f Failure) classify(ctx context.Context, ask retry.Classifier) retry.Classification {
+	if f.Category != "" {
+		return retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
+	}
+	err := errors.New(f.Error)
+	if f.Code != "" {
+		if coded := abi.New(f.Code, f.Error); !retry.ClassifyError(coded).Permanent {
+			err = coded
+		}
+	}
+	return ask.Classify(ctx, role.SourceTicket, err)
+}
+
 // RetryOrFail decides about a failure: the ticket goes back to its queue and waits, or
 // is held for a person. The retries of each category are counted apart. Work that fails
 // after its approval is cancelled; a claim that expired there is retried. An unknown ticket
@@ -70,10 +87,7 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 			t.Error = cut(f.Error, maxError)
 			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 		}
-		c := s.opt.Classify.Classify(ctx, role.SourceTicket, errors.New(f.Error))
-		if f.Category != "" {
-			c = retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
-		}
+		c := f.classify(ctx, s.opt.Classify)
 		d := s.opt.Profile.Decide(c, t.Retries[string(c.Category)], sentinels.RetryPolicy{}, f.RetryAfter)
 		out = Outcome{Retried: d.Retry, OnHold: !d.Retry, Strategy: s.strategy(c, d)}
 		s.opt.Logger.Info("Retry decision for "+id, "errorCategory", c.Category, "currentAttempt", t.RetryCount+1,

@@ -149,7 +149,11 @@ func (t *tree) locate(ctx context.Context) error {
 		if err == nil && any == "" {
 			return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("repository %s has no commits", t.RepoURL), Hint: "make a first commit, for example of a README"}
 		}
-		return errors.Join(err, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "base", Message: fmt.Sprintf("branch %s is not in %s", t.Base, t.RepoURL)})
+		missing := &abi.Error{Code: abi.NotFound, Permanent: true, Field: "base", Message: fmt.Sprintf("branch %s is not in %s", t.Base, t.RepoURL)}
+		if ref, again := t.source(ctx, "rev-parse", "--verify", "--quiet", branchRef(t.Base)); again == nil && ref != "" {
+			missing.Message, missing.Hint = fmt.Sprintf("the commit of branch %s cannot be read in %s: the repository is damaged", t.Base, t.RepoURL), "git fsck tells more"
+		}
+		return errors.Join(err, missing)
 	}
 	return nil
 }

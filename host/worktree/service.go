@@ -330,6 +330,10 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 		return err
 	case strings.Contains(a.Out, "checked out"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("branch %s is checked out in the user's repository", t.Branch), Hint: "switch to another branch there"}
+	case strings.Contains(a.Out, "cannot create 'refs/"), strings.Contains(a.Err, "cannot create 'refs/"):
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s cannot be made in %s: a branch is named as a folder of it", t.Branch, t.RepoURL), Hint: "rename that branch, or name another one for the ticket"}
+	case strings.Contains(a.Err, "unable to create temporary object directory"), strings.Contains(a.Err, "unable to write file"):
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repository %s cannot be written, so branch %s is not made", t.RepoURL, t.Branch), Hint: "check the rights of its folder .git, and its disk"}
 	case strings.Contains(a.Out, "stale info"), strings.Contains(a.Out, "failed to update ref"):
 		return conflict("branch %s of ticket %s was changed by another program since the worktree was made", t.Branch, t.Ticket)
 	}

@@ -443,6 +443,7 @@ func TestOddRepositories(t *testing.T) {
 	refused(t, add(worktree.Add{Branch: "main"}), abi.BadFields, "is the base")
 	b.git("branch", "users")
 	refused(t, add(worktree.Add{Branch: "users"}), abi.Conflict, "users", "another branch")
+	refused(t, add(worktree.Add{Branch: "users/folder"}), abi.Conflict, "a branch is named as a folder of it", "rename")
 	if b.git("rev-parse", "users") != commit {
 		t.Error("the user's branch was changed")
 	}
