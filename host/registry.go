@@ -69,7 +69,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
 			Keep: h.shut(),
 		}),
-		{command.SearchTools(r)},
+		{command.SearchTools(r), command.PreviewTool(r)},
 	}
 	var errs []error
 	for _, family := range families {

@@ -45,7 +45,8 @@ type Command struct {
 	// Timeout holds when the call brings no deadline of its own; 0 is none.
 	Timeout time.Duration
 
-	run func(ctx context.Context, call *Call) (any, error)
+	run     func(ctx context.Context, call *Call) (any, error)
+	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview
 }
 
 // A Call is one call of a command. Params are valid under the command's schema

@@ -53,18 +53,9 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 	if err != nil {
 		return verifyOut{}, err
 	}
-	stages, err := w.stagesOf(dir)
+	stages, err := w.wantedStages(dir, in.FullTest)
 	if err != nil {
 		return verifyOut{}, err
-	}
-	if !in.FullTest && slices.ContainsFunc(stages, func(s stage) bool { return !s.test }) {
-		stages = slices.DeleteFunc(stages, func(s stage) bool { return s.test })
-	}
-	if len(stages) == 0 {
-		return verifyOut{}, &abi.Error{
-			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
-			Hint: "code/verify looks for go.mod, package.json with scripts, Cargo.toml or a Makefile; set path to use another folder",
-		}
 	}
 	out := verifyOut{Success: true, Steps: []verifyStep{}}
 	var lines []string
@@ -89,6 +80,24 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 		out.Output = strings.Join(lines, "\n")
 	}
 	return out, nil
+}
+
+// wantedStages returns the stages that a call executes, at least one.
+func (w *workspace) wantedStages(dir string, fullTest bool) ([]stage, error) {
+	stages, err := w.stagesOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !fullTest && slices.ContainsFunc(stages, func(s stage) bool { return !s.test }) {
+		stages = slices.DeleteFunc(stages, func(s stage) bool { return s.test })
+	}
+	if len(stages) == 0 {
+		return nil, &abi.Error{
+			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
+			Hint: "code/verify looks for go.mod, package.json with scripts, Cargo.toml or a Makefile; set path to use another folder",
+		}
+	}
+	return stages, nil
 }
 
 // tail returns the end of a text, of at most size bytes in JSON, from the start of a
