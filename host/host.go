@@ -235,7 +235,9 @@ func (h *Host) Commands() *command.Registry { return h.registry }
 func (h *Host) Schema() json.RawMessage {
 	outputs := map[string]json.RawMessage{}
 	for _, c := range h.registry.List() {
-		outputs[c.Name] = c.Output
+		if !c.People { // no step has its output
+			outputs[c.Name] = c.Output
+		}
 	}
 	return sentinels.Schema(h.rt.Types(), h.rt.DecodeOptions("").Triggers, outputs)
 }
