@@ -16,11 +16,11 @@ const fields = `{
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
     "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
     "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."},
-    "confirm": {"type": "object", "description": "Tool calls that a person approves before the first of a kind is executed: a command, or of code/shell/execute a program with the words behind it. An approval holds until the step ends.", "properties": {
+    "confirm": {"type": "object", "description": "Tool calls that a person approves, once for each kind until the step ends: a command, or the program and first words of a shell line.", "properties": {
       "commands": {"type": "array", "items": {"type": "string"}, "description": "Commands, or patterns such as code/*."},
-      "mode": {"type": "string", "enum": ["ask", "deny", "off"], "default": "ask", "description": "ask waits for a person; deny refuses the calls; off executes them."}}, "required": ["commands"], "additionalProperties": false},
-    "checks": {"x-sentinel": "steps", "description": "Steps that check the work when the model replies without tool calls. If the output of the last one has success false, its text goes to the model, which continues."},
-    "maxChecks": {"type": "integer", "minimum": 1, "default": 3, "description": "How often the checks are executed before the step ends with stopReason checks."}
+      "mode": {"type": "string", "enum": ["ask", "deny", "off"], "default": "ask", "description": "ask waits for a person, deny refuses the calls."}}, "required": ["commands"], "additionalProperties": false},
+    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the output of the last one has success false, its text goes to the model, which continues."},
+    "maxChecks": {"type": "integer", "minimum": 1, "default": 3, "description": "How often the checks are executed."}
   },
   "additionalProperties": false
 }`
