@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/audit"
+	"github.com/sentinel-runtime/sentinel/host/checkpoint"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -47,27 +48,28 @@ import (
 //
 // All methods are safe for concurrent use. Close waits for what was started.
 type Host struct {
-	opt       Options
-	dir       string
-	state     string
-	settings  *config.Loaded
-	redactor  *redact.Redactor
-	trust     *trust.Policy
-	secrets   *secret.Source
-	models    *models
-	shells    *shell.Manager
-	registry  *command.Registry
-	grants    *grant.Store
-	rt        *runtime.Runtime
-	tickets   *ticket.Service
-	learner   *learning.Learner
-	verify    *verify.Tickets
-	worktrees *worktree.Service
-	forge     *forge.Service
-	notify    *notify.Service
-	logs      *runLogs
-	audit     *audit.Log
-	warned    sync.Map // names of secrets of triggers, and what was logged of them
+	opt         Options
+	dir         string
+	state       string
+	settings    *config.Loaded
+	redactor    *redact.Redactor
+	trust       *trust.Policy
+	secrets     *secret.Source
+	models      *models
+	shells      *shell.Manager
+	registry    *command.Registry
+	grants      *grant.Store
+	rt          *runtime.Runtime
+	tickets     *ticket.Service
+	learner     *learning.Learner
+	verify      *verify.Tickets
+	worktrees   *worktree.Service
+	checkpoints *checkpoint.Service
+	forge       *forge.Service
+	notify      *notify.Service
+	logs        *runLogs
+	audit       *audit.Log
+	warned      sync.Map // names of secrets of triggers, and what was logged of them
 }
 
 // Open opens the state folder and everything around it. When another process
@@ -199,6 +201,7 @@ func (h *Host) open(ctx context.Context) error {
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()
 	h.worktrees = h.openWorktrees()
+	h.checkpoints = h.openCheckpoints()
 	if h.forge, err = h.openForge(); err != nil {
 		return err
 	}
@@ -241,7 +244,9 @@ func (h *Host) Commands() *command.Registry { return h.registry }
 func (h *Host) Schema() json.RawMessage {
 	outputs := map[string]json.RawMessage{}
 	for _, c := range h.registry.List() {
-		outputs[c.Name] = c.Output
+		if !c.People { // no step has its output
+			outputs[c.Name] = c.Output
+		}
 	}
 	return sentinels.Schema(h.rt.Types(), h.rt.DecodeOptions("").Triggers, outputs)
 }

@@ -107,3 +107,9 @@ type metered Host
 func (m *metered) Turn(ctx context.Context, turn sentinels.Turn, delta func(string)) (sentinels.Reply, error) {
 	return m.rt.Turn(ctx, runOf(ctx), turn, delta)
 }
+
+// Quote returns which model a turn would have.
+func (m *metered) Quote(ctx context.Context, turn sentinels.Turn) (provider, model string, priced bool, err error) {
+	q, err := m.models.Quote(ctx, turn)
+	return q.Provider, q.Model, q.Priced, err
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/ai"
 	auditcommand "github.com/sentinel-runtime/sentinel/host/command/audit"
 	"github.com/sentinel-runtime/sentinel/host/command/chat"
+	checkpointcommand "github.com/sentinel-runtime/sentinel/host/command/checkpoint"
 	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/command/data"
 	"github.com/sentinel-runtime/sentinel/host/command/event"
@@ -59,6 +60,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
 		forge.Commands(h.forge),
 		notify.Commands(h.notify),
+		checkpointcommand.Commands(checkpointcommand.Options{Service: h.checkpoints, Runs: h.rt}),
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
@@ -71,7 +73,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
 			Keep: h.shut(),
 		}),
-		{command.SearchTools(r)},
+		{command.SearchTools(r), command.PreviewTool(r)},
 	}
 	var errs []error
 	for _, family := range families {

@@ -25,8 +25,8 @@ func outputKit(runs map[string]string) string {
 	return `sentinel.plugin({name: "kit", version: "1", permissions: [{use: "provide", names: ["output_classifier"], reason: "r"}], steps: {` + steps.String() + `}});`
 }
 
-// verdicts calls lines with FAIL errors, with pass successes, and leaves dots out.
-var verdicts = map[string]string{"output": `(step) => ({lines: step.fields.lines.map(({text, stream}) =>
+// passOrFail calls lines with FAIL errors, with pass successes, and leaves dots out.
+var passOrFail = map[string]string{"output": `(step) => ({lines: step.fields.lines.map(({text, stream}) =>
 	text.includes("FAIL") ? {classification: "error"} : text.includes("pass") ? {classification: "success", action: "emit"} :
 	/^\.+$/.test(text) ? {classification: "info", action: "suppress"} : stream === "stderr" ? {classification: "warning"} : null)})`}
 
@@ -49,7 +49,7 @@ func classes(t *testing.T, raw json.RawMessage) string {
 // TestOutputClassifier: rules of commands, of the step watch and of a watched file name a
 // classifier of a plugin, among other rules.
 func TestOutputClassifier(t *testing.T) {
-	r := openRoles(t, outputKit(verdicts), host.Options{})
+	r := openRoles(t, outputKit(passOrFail), host.Options{})
 	src := `{"name":"a","steps":[{"command":"code/shell/execute","params":{"command":"echo one pass; echo ...; echo FAIL two; echo note three; echo ok; echo low >&2",
 		"rules":[{"pattern":"^note","classification":"info"},{"classifier":"kit_output"},{"pattern":"ok","classification":"success"}]},"outputTo":"out"}]}`
 	if _, problems := r.Runtime().Decode([]byte(src), "a.json"); len(problems) != 1 || problems[0].Hint != "sentinel plugin allow kit" || problems[0].Path != "steps[0].params.rules[1].classifier" {
@@ -102,7 +102,7 @@ func TestOutputClassifier(t *testing.T) {
 // TestOutputClassifierProblems: names that nothing has and rules that make no sense are
 // refused when they are set, and validate knows them.
 func TestOutputClassifierProblems(t *testing.T) {
-	r := openRoles(t, outputKit(verdicts), host.Options{})
+	r := openRoles(t, outputKit(passOrFail), host.Options{})
 	must(t, r.Host, "plugin/allow", `{"name":"kit"}`, nil)
 	for rules, want := range map[string]string{
 		`[{"classifier":"kit_outputs"}]`:              `did you mean "kit_output"?`,

@@ -65,7 +65,7 @@ func TestSchemaSize(t *testing.T) {
 		}
 	}
 	for _, c := range h.Commands().List() {
-		if outputs[c.Name] == "" && len(c.Output) > 0 && bytes.Contains(c.Output, []byte(`"properties"`)) {
+		if !c.People && outputs[c.Name] == "" && len(c.Output) > 0 && bytes.Contains(c.Output, []byte(`"properties"`)) {
 			t.Errorf("the output of %s is missing", c.Name)
 		}
 	}

@@ -34,11 +34,11 @@ var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 var layers = []layer{
 	{lazyRegexp, nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
-	{"sentinels/internal/linediff", nil, nil},
+	{"internal/linediff", nil, nil},
 	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
-	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*", "internal/linediff"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},
@@ -122,6 +122,8 @@ var layers = []layer{
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
 	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
+	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
+	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/httpproblem", "sentinels", "sdk/abi"}, nil},
@@ -181,7 +183,7 @@ var layers = []layer{
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "host/internal/gitexec", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},

@@ -137,15 +137,19 @@ func TestSpecWorkerBadForges(t *testing.T) {
 			_ = conn.Close()
 			return true
 		}, "ready", "GET repos/o/r/pulls"},
-		"once-down":  {func(n int, w http.ResponseWriter, r *http.Request) bool { return n == 1 && status(503, "", "")(n, w, r) }, "done", ""},
-		"slow":       {func(int, http.ResponseWriter, *http.Request) bool { time.Sleep(1500 * time.Millisecond); return false }, "done", ""},
-		"401":        {status(401, "", `{"message": "Bad credentials"}`), "ready", "Bad credentials"},
-		"403":        {status(403, "", `{"message": "Resource not accessible"}`), "ready", "not accessible"},
-		"404":        {status(404, "", `{"message": "Not Found"}`), "ready", "Not Found"},
-		"409":        {posted(409, `{"message": "conflict"}`), "ready", "409"},
-		"422":        {posted(422, `{"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}`), "ready", "Validation Failed; head invalid"},
-		"429":        {status(429, "Retry-After: 3600", `{"message": "slow down"}`), "ready", "slow down"},
-		"429-short":  {func(n int, w http.ResponseWriter, r *http.Request) bool { return n == 1 && status(429, "Retry-After: 2", "")(n, w, r) }, "done", ""},
+		"once-down": {func(n int, w http.ResponseWriter, r *http.Request) bool {
+			return n == 1 && status(503, "", "")(n, w, r)
+		}, "done", ""},
+		"slow": {func(int, http.ResponseWriter, *http.Request) bool { time.Sleep(1500 * time.Millisecond); return false }, "done", ""},
+		"401":  {status(401, "", `{"message": "Bad credentials"}`), "ready", "Bad credentials"},
+		"403":  {status(403, "", `{"message": "Resource not accessible"}`), "ready", "not accessible"},
+		"404":  {status(404, "", `{"message": "Not Found"}`), "ready", "Not Found"},
+		"409":  {posted(409, `{"message": "conflict"}`), "ready", "409"},
+		"422":  {posted(422, `{"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}`), "ready", "Validation Failed; head invalid"},
+		"429":  {status(429, "Retry-After: 3600", `{"message": "slow down"}`), "ready", "slow down"},
+		"429-short": {func(n int, w http.ResponseWriter, r *http.Request) bool {
+			return n == 1 && status(429, "Retry-After: 2", "")(n, w, r)
+		}, "done", ""},
 		"500":        {status(500, "", "<html>oops</html>"), "ready", "500"},
 		"rubbish":    {status(200, "", "{{{"), "ready", "not JSON of the expected form"},
 		"html":       {status(200, "", "<html>log in</html>"), "ready", "not JSON of the expected form"},
@@ -188,7 +192,7 @@ func TestSpecWorkerBadForges(t *testing.T) {
 	s.answer, turns = nil, models.turns()
 	only := map[string]json.RawMessage{"project": json.RawMessage(`"500"`)}
 	for f := new(forged); len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
-		f = workerEnd(t, h, startWorker(t, h, ws, only))
+		f = workerEnd(t, h, startShipped(t, h, ws, "forge-worker", only))
 	}
 	if got := ticketOf(t, h, "500-1").Ticket; got.State != "done" || models.turns() != turns || s.pulls["sentinel/500-1"] == "" {
 		t.Errorf("with the forge: %s, %d turns behind %d", got.State, models.turns(), turns)
@@ -203,7 +207,7 @@ func TestSpecWorkerForgeIsNotThere(t *testing.T) {
 	h := s.open(t, ws)
 	must(t, h, "ticket/create", fmt.Sprintf(firstOf, "gone"), nil)
 	must(t, h, "ticket/create", fmt.Sprintf(secondOf, "gone"), nil)
-	workerEnd(t, h, startWorker(t, h, ws, map[string]json.RawMessage{"tasks": json.RawMessage("2")}))
+	workerEnd(t, h, startShipped(t, h, ws, "forge-worker", map[string]json.RawMessage{"tasks": json.RawMessage("2")}))
 	for id, file := range map[string]string{"gone-1": "first-gone.txt", "gone-2": "second-gone.txt"} {
 		got := ticketOf(t, h, id).Ticket
 		if got.State != "ready" || !strings.Contains(got.Error, "connection refused") || got.VerificationStatus != "passing" || got.RetryAfter == nil || git("--git-dir", remote, "show", "sentinel/"+id+":"+file) == "" {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"path/filepath"
 
+	"github.com/sentinel-runtime/sentinel/host/checkpoint"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
@@ -21,6 +22,15 @@ func (h *Host) openWorktrees() *worktree.Service {
 	return worktree.New(worktree.Options{
 		Dir: h.userDir("worktrees"), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
 		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Logger: h.opt.Logger,
+	})
+}
+
+// openCheckpoints makes the service of checkpoints as it is configured. They are in the
+// state folder, where neither models nor plugins read.
+func (h *Host) openCheckpoints() *checkpoint.Service {
+	c := h.settings.Checkpoints
+	return checkpoint.New(checkpoint.Options{
+		Dir: filepath.Join(h.state, "checkpoints"), Keep: c.Keep, Bytes: int64(c.Size), FileBytes: int64(c.FileSize), Exclude: []string{h.state},
 	})
 }
 

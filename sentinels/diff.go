@@ -1,7 +1,7 @@
 package sentinels
 
 import (
-	"github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
+	"github.com/sentinel-runtime/sentinel/internal/linediff"
 
 	"encoding/json"
 	"slices"

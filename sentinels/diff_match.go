@@ -1,6 +1,6 @@
 package sentinels
 
-import "github.com/sentinel-runtime/sentinel/sentinels/internal/linediff"
+import "github.com/sentinel-runtime/sentinel/internal/linediff"
 
 // A match has, for each item of an edited list, its index in the old list.
 type match struct {

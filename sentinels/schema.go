@@ -3,6 +3,7 @@ package sentinels
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ func refSchema(name string) map[string]any { return map[string]any{"$ref": "#/$d
 func stepsSchema() map[string]any { return refSchema("steps") }
 
 // referenceSchema accepts a string with a reference.
-var referenceSchema = refSchema("reference")
+var referenceSchema = refSchema("ref")
 
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
 // fields of the given step types and the options of the given kinds of triggers merged in,
@@ -25,12 +26,12 @@ func Schema(types *TypeSet, triggers []TriggerKind, commands map[string]json.Raw
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Sentinel definition"
 	defs := map[string]any{
-		"reference": map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`},
-		"steps":     map[string]any{"type": "array", "items": refSchema("step")},
-		"loop":      format.loop.objectSchema(),
-		"input":     format.input.objectSchema(),
-		"onError":   format.onError.objectSchema(),
-		"trigger":   triggerSchema(triggers),
+		"ref":     map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`},
+		"steps":   map[string]any{"type": "array", "items": refSchema("step")},
+		"loop":    format.loop.objectSchema(),
+		"input":   format.input.objectSchema(),
+		"onError": format.onError.objectSchema(),
+		"trigger": triggerSchema(triggers),
 	}
 	defs["step"] = stepSchema(types, defs)
 	root["$defs"] = defs
@@ -241,7 +242,7 @@ func inferenceFields(spec *TypeSpec) []string {
 // typeSchema returns the schema of a type's own fields as part of the file's.
 func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 	f := spec.compiled
-	m := merger{prefix: string(spec.Type) + "."}
+	m := merger{prefix: string(spec.Type) + ".", defs: defs}
 	inner, _ := f.raw["$defs"].(map[string]any)
 	for name, def := range inner {
 		defs[m.prefix+name] = m.merge(def)
@@ -269,6 +270,7 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 		other := documented(properties[name], "").(map[string]any)
 		other["description"] = "Another name of " + name + "."
 		delete(other, "examples")
+		delete(other, "default")
 		properties[alias] = other
 	}
 	out["properties"] = properties
@@ -291,7 +293,10 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 }
 
 // A merger converts parts of a type's schema to parts of the file's.
-type merger struct{ prefix string }
+type merger struct {
+	prefix string
+	defs   map[string]any // of the file
+}
 
 // field returns the schema of a type's field. For nested steps and definitions that is
 // a reference to the file's own schema, not the one of the type.
@@ -303,8 +308,9 @@ func (m merger) field(mark string, property any) any {
 	case markBranches:
 		s = map[string]any{"type": "array", "items": refSchema("steps")}
 	case markDefinition:
-		s = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
+		m.defs["definition"] = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
 			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}, referenceSchema}}
+		s = refSchema("definition")
 	default:
 		return m.merge(property)
 	}
@@ -354,14 +360,35 @@ func (m merger) merge(v any) any {
 	if !refusesReference(out) {
 		return out
 	}
-	alternatives := map[string]any{"anyOf": []any{out, referenceSchema}}
-	for _, k := range []string{"description", "default"} {
+	notes := map[string]any{}
+	for _, k := range []string{"description", "default", "examples"} {
 		if value, ok := out[k]; ok {
-			alternatives[k] = value
+			notes[k] = value
 			delete(out, k)
 		}
 	}
-	return alternatives
+	either := map[string]any{"anyOf": []any{out, referenceSchema}}
+	if name := common(out); name != "" { // many fields have it, and the size of the schema is limited
+		m.defs[name], either = either, refSchema(name)
+	}
+	maps.Copy(either, notes)
+	return either
+}
+
+// common returns the name of the definition of a schema that many fields have, "" for any
+// other schema.
+func common(s map[string]any) string {
+	kind, _ := s["type"].(string)
+	items, _ := s["items"].(map[string]any)
+	switch {
+	case len(s) == 1:
+		return kind
+	case len(s) == 2 && kind == "integer" && fmt.Sprint(s["minimum"]) == "1":
+		return "positive"
+	case len(s) == 2 && kind == "array" && len(items) == 1 && items["type"] == "string":
+		return "strings"
+	}
+	return ""
 }
 
 // refusesReference reports whether a schema does not accept a string such as "$name",

@@ -20,38 +20,10 @@ import (
 // error is or wraps an *abi.Error. The call itself is not changed; the command sees a
 // copy with its final parameters. ctx cancels it, and so does call.Deadline.
 func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error) {
-	e := r.find(call.Command)
-	if e == nil {
-		return nil, r.unknown(call)
-	}
-	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
-		return nil, &abi.Error{
-			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
-			Hint:    r.offered(call.Tools, e.Command),
-		}
-	}
-	if call.Within != nil && !Allowed(call.Within, e.Command) {
-		return nil, &abi.Error{
-			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: the definition of this run was the value of a variable, and the definition that started it does not name this command", e.Name),
-			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
-		}
-	}
-	if e.People && call.By != ByUser {
-		return nil, &abi.Error{
-			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.By.article()),
-			Hint:    "sentinel inbox lists what waits for a person",
-		}
-	}
-	params, err := e.prepare(call)
+	e, own, err := r.admit(call)
 	if err != nil {
 		return nil, err
 	}
-	own := *call
-	own.Params = params
-	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
 	switch {
 	case !call.Deadline.IsZero():
 		var cancel context.CancelFunc
@@ -65,7 +37,7 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 	if err := ctx.Err(); err != nil {
 		return nil, crossing(e.Name, err)
 	}
-	out, err := e.guarded(ctx, &own)
+	out, err := e.guarded(ctx, own)
 	if err != nil {
 		return nil, e.failed(err)
 	}
@@ -74,6 +46,44 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 		return nil, abi.New(abi.Internal, fmt.Sprintf("call %q: result: %v", e.Name, err))
 	}
 	return text, nil
+}
+
+// admit returns the command that a call names and the call as the command sees it, or the
+// error of a call that its caller may not make or whose parameters are invalid.
+func (r *Registry) admit(call *Call) (*entry, *Call, error) {
+	e := r.find(call.Command)
+	if e == nil {
+		return nil, nil, r.unknown(call)
+	}
+	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
+		return nil, nil, &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
+			Hint:    r.offered(call.Tools, e.Command),
+		}
+	}
+	if call.Within != nil && !Allowed(call.Within, e.Command) {
+		return nil, nil, &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: the definition of this run was the value of a variable, and the definition that started it does not name this command", e.Name),
+			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
+		}
+	}
+	if e.People && call.By != ByUser {
+		return nil, nil, &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.By.article()),
+			Hint:    "sentinel inbox lists what waits for a person",
+		}
+	}
+	params, err := e.prepare(call)
+	if err != nil {
+		return nil, nil, err
+	}
+	own := *call
+	own.Params = params
+	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
+	return e, &own, nil
 }
 
 // guarded turns a panic of the command into an error, with its stack: a fault

@@ -48,7 +48,8 @@ type Command struct {
 	// Version distinguishes commands of a [Source] with the same name. Empty for others.
 	Version string
 
-	run func(ctx context.Context, call *Call) (any, error)
+	run     func(ctx context.Context, call *Call) (any, error)
+	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview
 }
 
 // A Call is one call of a command. Params are valid under the command's schema

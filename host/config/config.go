@@ -10,20 +10,21 @@ import (
 // A Config is the settings of a process. The tag doc is shown by `config
 // show` and becomes the schema's description.
 type Config struct {
-	Models    Models    `json:"models" doc:"models and the servers that have them"`
-	Serve     Serve     `json:"serve" doc:"the host process"`
-	Plugins   Plugins   `json:"plugins" doc:"step plugins of others"`
-	Limits    Limits    `json:"limits" doc:"bounds of what runs may use"`
-	Retention Retention `json:"retention" doc:"how long runs that are over are kept"`
-	Logs      Logs      `json:"logs" doc:"what the host process says"`
-	Snapshots Snapshots `json:"snapshots" doc:"copies of the store, for recovery"`
-	Tickets   Tickets   `json:"tickets" doc:"how work on tickets is retried and accepted"`
-	Verify    Verify    `json:"verify" doc:"how acceptance criteria are checked"`
-	Worktrees Worktrees `json:"worktrees" doc:"working trees of claimed tickets"`
-	Forge     Forge     `json:"forge" doc:"where pull requests are opened; without a url they are recorded only"`
-	Notify    Notify    `json:"notify" doc:"where people are notified of what waits for them"`
-	Tracing   Tracing   `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
-	Trust     Trust     `json:"trust" doc:"which files are obeyed although others could have written them"`
+	Models      Models      `json:"models" doc:"models and the servers that have them"`
+	Serve       Serve       `json:"serve" doc:"the host process"`
+	Plugins     Plugins     `json:"plugins" doc:"step plugins of others"`
+	Limits      Limits      `json:"limits" doc:"bounds of what runs may use"`
+	Retention   Retention   `json:"retention" doc:"how long runs that are over are kept"`
+	Logs        Logs        `json:"logs" doc:"what the host process says"`
+	Snapshots   Snapshots   `json:"snapshots" doc:"copies of the store, for recovery"`
+	Tickets     Tickets     `json:"tickets" doc:"how work on tickets is retried and accepted"`
+	Verify      Verify      `json:"verify" doc:"how acceptance criteria are checked"`
+	Worktrees   Worktrees   `json:"worktrees" doc:"working trees of claimed tickets"`
+	Checkpoints Checkpoints `json:"checkpoints" doc:"states of workspaces, with which the changes of a run are taken back"`
+	Forge       Forge       `json:"forge" doc:"where pull requests are opened; without a url they are recorded only"`
+	Notify      Notify      `json:"notify" doc:"where people are notified of what waits for them"`
+	Tracing     Tracing     `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
+	Trust       Trust       `json:"trust" doc:"which files are obeyed although others could have written them"`
 
 	Secrets secret.Places `json:"secrets" doc:"where the values are that plugins' requests carry by name: {\"env\": VARIABLE} or {\"file\": PATH}"`
 }
@@ -169,6 +170,13 @@ type Worktrees struct {
 	Size Size `json:"size" doc:"of all together"`
 }
 
+// Checkpoints bounds the states of each workspace that are kept; the oldest ones go.
+type Checkpoints struct {
+	Keep     int  `json:"keep" doc:"of a workspace, at least 4"`
+	Size     Size `json:"size" doc:"of those of a workspace together"`
+	FileSize Size `json:"fileSize" doc:"larger files are not covered"`
+}
+
 // Forge settles where pull requests are opened.
 type Forge struct {
 	URL   string `json:"url" doc:"of the server as people see it, such as https://github.com; empty is none"`
@@ -191,15 +199,16 @@ type Tracing struct {
 func Default() Config {
 	day := 24 * time.Hour
 	return Config{
-		Models:    Models{Default: "auto"},
-		Serve:     Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
-		Retention: Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
-		Logs:      Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
-		Snapshots: Snapshots{Every: Duration(time.Hour), Keep: 3},
-		Tickets:   Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute), Review: Auto, Approval: Off, Deploy: Off},
-		Verify:    Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
-		Worktrees: Worktrees{Most: 16, Size: 10 << 30},
-		Forge:     Forge{Token: "FORGE_TOKEN"},
-		Limits:    Limits{FreeSpace: 64 << 20},
+		Models:      Models{Default: "auto"},
+		Serve:       Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
+		Retention:   Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
+		Logs:        Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
+		Snapshots:   Snapshots{Every: Duration(time.Hour), Keep: 3},
+		Tickets:     Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute), Review: Auto, Approval: Off, Deploy: Off},
+		Verify:      Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
+		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
+		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20},
+		Forge:       Forge{Token: "FORGE_TOKEN"},
+		Limits:      Limits{FreeSpace: 64 << 20},
 	}
 }

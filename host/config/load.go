@@ -240,6 +240,15 @@ func (l *Loaded) check(origins map[string]string) []string {
 	if u, err := url.Parse(l.Verify.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
 		say("verify.url", "invalid URL: want http://HOST:PORT")
 	}
+	if l.Checkpoints.Keep < 4 {
+		say("checkpoints.keep", "invalid number %d: want at least 4", l.Checkpoints.Keep)
+	}
+	if l.Checkpoints.Size < 1<<20 {
+		say("checkpoints.size", "invalid size: want at least 1MB")
+	}
+	if l.Checkpoints.FileSize < 1<<10 {
+		say("checkpoints.fileSize", "invalid size: want at least 1KB")
+	}
 	if l.Worktrees.Most < 1 {
 		say("worktrees.most", "invalid number %d: want at least 1", l.Worktrees.Most)
 	}

@@ -12,6 +12,10 @@
 //     the model can reply. If it calls tools again, the step ends with "limit".
 //   - The same call twice in a row gets its result and a warning. The third time
 //     ends the step with stopReason "repeated".
+//   - A call that confirm covers is executed after a person has approved its kind (kind.go,
+//     confirm.go). A call that is not approved is an error for the model.
+//   - A reply without tool calls is judged by the steps in checks; if they fail, the
+//     conversation continues with what they say, maxChecks times.
 //   - An error of a tool is returned to the model. It does not end the step, unless
 //     the run is being stopped.
 //

@@ -35,6 +35,12 @@ func (t *conversation) output(stopReason, note string) sdk.Value {
 		sdk.F("toolCalls", sdk.List(t.calls...)),
 		sdk.F("json", reply),
 	}
+	if t.denied > 0 {
+		own = append(own, sdk.F("denied", sdk.Int(t.denied)))
+	}
+	if t.checkRuns > 0 {
+		own = append(own, sdk.F("check", t.check), sdk.F("checkRuns", sdk.Int(t.checkRuns)))
+	}
 	all := own
 	for name, value := range reply.Fields() {
 		all = append(all, sdk.F(name, value))

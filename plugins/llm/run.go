@@ -7,6 +7,7 @@ const (
 	stopTools    = "tools"    // calls are listed, not executed
 	stopLimit    = "limit"    // maxTurns or maxToolCalls reached
 	stopRepeated = "repeated" // the same calls three times in a row
+	stopChecks   = "checks"   // the checks failed maxChecks times
 )
 
 // conversation is the state of one conversation with a model.
@@ -21,6 +22,10 @@ type conversation struct {
 	repeats   repeats
 	reply     sdk.Reply // the last one
 	corrected bool      // the model was asked to correct its reply
+	approved  approvals
+	denied    int64     // calls that were refused because no person is asked
+	check     sdk.Value // result of the checks when they were executed last
+	checkRuns int64
 }
 
 func run(c *sdk.Context) (sdk.Value, error) {
@@ -35,18 +40,13 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			return sdk.Value{}, err
 		}
 		if len(t.reply.ToolCalls) == 0 {
-			if t.reply.Finish == "length" && r.schema.Exists() {
-				return sdk.Value{}, lengthError(t.reply)
+			var end string
+			if next, end, err = t.judge(); err != nil {
+				return sdk.Value{}, err
 			}
-			problems := t.schemaProblems()
-			if len(problems) == 0 {
-				return t.output(t.reply.Finish, ""), nil
+			if end != "" {
+				return t.output(end, ""), nil
 			}
-			if t.corrected || t.turns >= r.maxTurns {
-				return sdk.Value{}, schemaError(problems)
-			}
-			t.corrected = true
-			next = []sdk.Message{{Role: "user", Content: correction(problems)}}
 			continue
 		}
 		if !r.useTools {
@@ -69,6 +69,25 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			return t.output(stopRepeated, "The model made the same call of "+name+" three times in a row."), nil
 		}
 	}
+}
+
+// judge decides whether a reply without tool calls is the last one. It returns the reason
+// to end, or the message with which the model continues.
+func (t *conversation) judge() (next []sdk.Message, end string, err error) {
+	if t.reply.Finish == "length" && t.r.schema.Exists() {
+		return nil, "", lengthError(t.reply)
+	}
+	if problems := t.schemaProblems(); len(problems) > 0 {
+		if t.corrected || t.turns >= t.r.maxTurns {
+			return nil, "", schemaError(problems)
+		}
+		t.corrected = true
+		return []sdk.Message{{Role: "user", Content: correction(problems)}}, "", nil
+	}
+	if t.r.checks == 0 || t.reply.Finish == "length" {
+		return nil, t.reply.Finish, nil
+	}
+	return t.runChecks()
 }
 
 // turn appends messages and gets the reply. The system prompt and the context are

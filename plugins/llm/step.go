@@ -15,13 +15,21 @@ const fields = `{
     "parseToolCalls": {"type": "boolean", "description": "Execute the tools that the model calls and return their results to it. With false the calls are listed in the result and not executed. Default: true if tools are given."},
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
     "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
-    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."}
+    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."},
+    "confirm": {"type": "object", "description": "Tool calls that a person approves, once for each kind until the step ends: a command, or the program and first words of a shell line.", "properties": {
+      "commands": {"type": "array", "items": {"type": "string"}, "description": "Commands, or patterns such as code/*."},
+      "mode": {"type": "string", "enum": ["ask", "deny", "off"], "default": "ask", "description": "ask waits for a person, deny refuses the calls."}}, "required": ["commands"], "additionalProperties": false},
+    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the output of the last one has success false, its text goes to the model, which continues."},
+    "maxChecks": {"type": "integer", "minimum": 1, "default": 3, "description": "How often the checks are executed."}
   },
   "additionalProperties": false
 }`
 
-// defaultTurns is the default of maxTurns.
-const defaultTurns = 25
+// Defaults of maxTurns and maxChecks.
+const (
+	defaultTurns  = 25
+	defaultChecks = 3
+)
 
 const output = `{
   "type": "object",
@@ -30,13 +38,16 @@ const output = `{
     "text": {"type": "string", "description": "Text of the last reply."},
     "json": {"description": "The reply as JSON, if it is JSON."},
     "success": {"type": "boolean", "description": "False if the reply was cut, or has success false."},
-    "stopReason": {"type": "string", "enum": ["stop", "length", "tools", "limit", "repeated"], "description": "Why the conversation ended. length: the reply was cut at maxTokens. tools: the calls are listed, not executed. limit: maxTurns or maxToolCalls. repeated: the same calls three times in a row."},
+    "stopReason": {"type": "string", "enum": ["stop", "length", "tools", "limit", "repeated", "checks"], "description": "Why the conversation ended. length: the reply was cut at maxTokens. tools: the calls are listed, not executed. limit: maxTurns or maxToolCalls. repeated: the same calls three times in a row. checks: they failed maxChecks times."},
     "note": {"type": "string", "description": "What limited the reply, if something did."},
     "model": {"type": "string", "description": "Model that answered."},
     "provider": {"type": "string", "description": "Its provider."},
     "usage": {"type": "object", "description": "{inputTokens, outputTokens, costUsd, calls}"},
     "turns": {"type": "integer", "description": "Requests to the model."},
-    "toolCalls": {"type": "array", "description": "For each tool call {name, arguments, success, error}."}
+    "toolCalls": {"type": "array", "description": "For each tool call {name, arguments, success, error}."},
+    "denied": {"type": "integer", "description": "With confirm: calls that were refused because its mode is deny; absent if none was."},
+    "check": {"description": "With checks: output of their last step when they were executed last."},
+    "checkRuns": {"type": "integer", "description": "With checks: how often they were executed."}
   }
 }`
 
@@ -70,6 +81,9 @@ type request struct {
 	schema   sdk.Value
 	maxTurns int64
 	maxCalls int64 // of tools; 0 for no limit
+	confirm  confirmation
+	checks   int64 // steps that check a reply; 0 for none
+	maxRuns  int64 // of the checks
 }
 
 // proceed is the default prompt; providers require a message.
@@ -116,6 +130,9 @@ func read(c *sdk.Context) (r request, err error) {
 	}
 	r.tokens, r.maxTurns = number("maxTokens", 0), number("maxTurns", defaultTurns)
 	r.maxCalls = number("maxToolCalls", 0)
+	r.checks, r.maxRuns = c.Steps("checks"), number("maxChecks", defaultChecks)
+	r.confirm, e = readConfirmation(c.Field("confirm"))
+	check(e)
 	if r.schema = c.Field("schema"); !r.schema.Given() {
 		r.schema = sdk.Value{}
 	}

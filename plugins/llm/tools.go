@@ -65,15 +65,16 @@ func (t *conversation) callsLeft() int64 {
 	return t.r.maxCalls - t.executed
 }
 
-// use executes one call. An error of the call is returned to the model, except
-// cancelled, which ends the step because the run is being stopped.
+// use executes one call, after a person has approved it if the step says so. An error of
+// the call is returned to the model, except cancelled, which ends the step because the run
+// is being stopped.
 func (t *conversation) use(call sdk.ToolCall, limit int) (sdk.Message, error) {
 	m := sdk.Message{Role: "tool", ToolCallID: call.ID, Name: call.Name}
-	arguments := call.Arguments
-	if !arguments.Given() {
-		arguments = sdk.Object()
+	arguments, err := t.confirm(call.Name, argumentsOf(call))
+	var result sdk.Value
+	if err == nil {
+		result, err = t.c.ToolCommand(call.Name, arguments, t.r.tools)
 	}
-	result, err := t.c.ToolCommand(call.Name, arguments, t.r.tools)
 	if err != nil {
 		e := sdk.AsError(err)
 		if e.Code == sdk.CodeCancelled {

@@ -50,7 +50,7 @@ type Progress struct {
 	Params    json.RawMessage    `json:"params,omitempty"`   // parameters of a command that a model called, up to 4 KiB
 	Duration  time.Duration      `json:"-"`
 	Millis    float64            `json:"durationMs,omitempty"`
-	Output    json.RawMessage    `json:"output,omitempty"`
+	Output    json.RawMessage    `json:"output,omitempty"`  // of a step; of a command that a model called, up to 4 KiB or its short fields
 	Skipped   string             `json:"skipped,omitempty"` // "condition" or "error"
 	Error     *abi.Error         `json:"error,omitempty"`
 	RetryAt   time.Time          `json:"retryAt,omitzero"`

@@ -26,6 +26,24 @@ func (s *script) Turn(_ context.Context, turn sentinels.Turn, _ func(string)) (s
 	return s.reply, s.err
 }
 
+func (s *script) Quote(_ context.Context, turn sentinels.Turn) (provider, model string, priced bool, err error) {
+	s.asked = turn
+	return s.reply.Provider, s.reply.Model, s.reply.Usage.CostUSD > 0, s.err
+}
+
+// TestModel checks that the model is that of a turn with tools, and that the error of a
+// turn is returned.
+func TestModel(t *testing.T) {
+	s := &script{reply: sentinels.Reply{Usage: usage, Provider: "p", Model: "m"}}
+	if got, err := call(t, s, "ai/model", `{"model":"large"}`); err != nil || got != `{"provider":"p","model":"m","priced":true}` || s.asked.Model != "large" || len(s.asked.Tools) == 0 {
+		t.Errorf("%s, %v", got, err)
+	}
+	s.err = abi.New(abi.NotFound, "no model is configured")
+	if _, err := call(t, s, "ai/model", `{}`); abi.CodeOf(err) != abi.NotFound {
+		t.Error(err)
+	}
+}
+
 func call(t testing.TB, s *script, name, params string) (string, error) {
 	t.Helper()
 	r, err := command.NewRegistry(ai.Commands(ai.Options{Models: s})...)

@@ -12,6 +12,8 @@ import (
 type Models interface {
 	// Turn makes one turn; delta, if not nil, receives the text as it arrives.
 	Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error)
+	// Quote returns which model a turn would have, and whether its price is known.
+	Quote(ctx context.Context, turn sentinels.Turn) (provider, model string, priced bool, err error)
 }
 
 // Options say who answers.
@@ -37,6 +39,8 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		command.New("ai/generate", "Have a language model answer a prompt.", how, f.generate),
 		command.New("ai/should-respond", "Have a language model decide whether a participant of a conversation should answer now.", how, f.shouldRespond),
+		command.New("ai/model", "Say which model a step would ask, and whether its price is known, without asking it.",
+			command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: opt.Timeout}, f.model),
 	}
 }
 
@@ -48,3 +52,22 @@ type spent struct {
 }
 
 func spentOn(r sentinels.Reply) spent { return spent{r.Usage, r.Model, r.Provider} }
+
+type modelIn struct {
+	Model string `json:"model,omitempty" jsonschema:"as in a step of type llm; auto if not given"`
+}
+
+type modelOut struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Priced   bool   `json:"priced" jsonschema:"its price is known, so that a budget in money can hold"`
+}
+
+// model has the errors that a step would have: without a configured model, or with an
+// unknown name.
+func (f family) model(ctx context.Context, _ *command.Call, in modelIn) (out modelOut, err error) {
+	out.Provider, out.Model, out.Priced, err = f.models.Quote(ctx, sentinels.Turn{
+		Model: in.Model, Messages: []sentinels.Message{{Role: "user", Content: "."}}, Tools: []sentinels.ToolSpec{{Name: "code/read"}},
+	})
+	return out, err
+}

@@ -44,9 +44,9 @@ func Commands(opt Options) []command.Command {
 	f := files{opt.SecretFiles}
 	list := []command.Command{
 		command.New("code/read", "Read a text file, or a part of it that begins at a line.", readOne, f.read),
-		command.New("code/write", "Write a whole text file, which may exist.", command.Options{Idempotent: true, Aliases: file}, f.write),
-		command.New("code/edit", "Replace exact text in a file. The text to replace must occur exactly once unless replaceAll is set.",
-			command.Options{Aliases: edits}, f.edit),
+		command.WithPreview(command.New("code/write", "Write a whole text file, which may exist.", command.Options{Idempotent: true, Aliases: file}, f.write), f.previewWrite),
+		command.WithPreview(command.New("code/edit", "Replace exact text in a file. The text to replace must occur exactly once unless replaceAll is set.",
+			command.Options{Aliases: edits}, f.edit), f.previewEdit),
 		command.New("code/search", "Find lines that match a regular expression, in all or some files of the workspace.", find, f.search),
 		command.New("code/tree", "List the files and folders of the workspace.", read, f.tree),
 	}
@@ -58,7 +58,7 @@ func Commands(opt Options) []command.Command {
 		opt.VerifyTimeout = 30 * time.Minute
 	}
 	v := verifier{files: f, run: opt.Run}
-	return append(list, command.New("code/verify",
+	return append(list, command.WithPreview(command.New("code/verify",
 		"Build or check the project with its tools (Go, Node, Rust, Python, Make), and with fullTest run its tests too. Failed tests are a result with success false.",
-		command.Options{Idempotent: true, Executes: true, Timeout: opt.VerifyTimeout}, v.verify))
+		command.Options{Idempotent: true, Executes: true, Timeout: opt.VerifyTimeout}, v.verify), v.preview))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,7 +31,8 @@ type editOut struct {
 	Path         string   `json:"path"`
 	Replacements int      `json:"replacements"`
 	Changes      []change `json:"changes" jsonschema:"the first 50 places where text was replaced"`
-	Hash         string   `json:"hash" jsonschema:"SHA-256 of the file as written"`
+	lineCounts
+	Hash string `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
 // A change is one replacement. Lines are counted in the text before it.
@@ -45,42 +47,71 @@ const maxChanges = 50
 // edit reads the file and replaces it. What another process writes between the two
 // is lost.
 func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, error) {
-	edits, err := in.replacements()
-	if err != nil {
-		return editOut{}, err
-	}
 	w, err := f.open(call)
 	if err != nil {
 		return editOut{}, err
 	}
 	defer w.Close()
+	e, err := w.planEdit(in)
+	if err != nil {
+		return editOut{}, err
+	}
+	defer e.Close()
+	if _, err := w.WriteFile(e.Entry, e.after); err != nil {
+		return editOut{}, err
+	}
+	return editOut{
+		Path: e.Path, Replacements: len(e.changes), Changes: e.changes[:min(len(e.changes), maxChanges)],
+		lineCounts: count(e.before, e.after), Hash: hashOf(e.after),
+	}, nil
+}
+
+// A plannedEdit is what an edit would write. The caller closes it.
+type plannedEdit struct {
+	*rootfs.Entry
+	before, after []byte
+	changes       []change
+}
+
+// planEdit makes the edits in memory.
+func (w *workspace) planEdit(in editIn) (*plannedEdit, error) {
+	edits, err := in.replacements()
+	if err != nil {
+		return nil, err
+	}
 	p, err := w.Resolve(in.Path, false)
 	if err != nil {
-		return editOut{}, err
+		return nil, err
 	}
-	defer p.Close()
-	if err := w.mayWrite(p.Path); err != nil {
-		return editOut{}, err
+	e := &plannedEdit{Entry: p}
+	if err := e.plan(w, edits, in.IfHash); err != nil {
+		p.Close()
+		return nil, err
 	}
-	data, err := w.load(p)
-	if err != nil {
-		return editOut{}, err
+	return e, nil
+}
+
+func (e *plannedEdit) plan(w *workspace, edits []replacement, ifHash string) error {
+	if err := w.mayWrite(e.Path); err != nil {
+		return err
 	}
-	if in.IfHash != "" {
-		if err := unchanged(p.Path, data, in.IfHash); err != nil {
-			return editOut{}, err
+	var err error
+	if e.before, err = w.load(e.Entry); err != nil {
+		return err
+	}
+	if ifHash != "" {
+		if err := unchanged(e.Path, e.before, ifHash); err != nil {
+			return err
 		}
 	}
-	text, changes, err := apply(string(data), edits)
+	text, changes, err := apply(string(e.before), edits)
 	if err != nil {
-		e := abi.As(err)
-		e.Message = fmt.Sprintf("edit %q: %s", p.Path, e.Message)
-		return editOut{}, e
+		failed := abi.As(err)
+		failed.Message = fmt.Sprintf("edit %q: %s", e.Path, failed.Message)
+		return failed
 	}
-	if _, err := w.WriteFile(p, []byte(text)); err != nil {
-		return editOut{}, err
-	}
-	return editOut{Path: p.Path, Replacements: len(changes), Changes: changes[:min(len(changes), maxChanges)], Hash: hashOf([]byte(text))}, nil
+	e.after, e.changes = []byte(text), changes
+	return nil
 }
 
 // replacements returns the edits of either form.

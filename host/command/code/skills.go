@@ -38,6 +38,7 @@ type fsReadOut struct {
 type fsWriteIn struct {
 	Path    string `json:"path" jsonschema:"project-relative path without a leading slash, or absolute system path in the workspace"`
 	Content string `json:"content" jsonschema:"the whole new text"`
+	IfHash  string `json:"ifHash,omitempty" jsonschema:"as for code/write"`
 	Autofix bool   `json:"path_autofix,omitempty" jsonschema:"remove the leading slash of a project path"`
 }
 
@@ -66,8 +67,8 @@ func (f files) skills() []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
 	return []command.Command{
 		command.New("fs/read", "Read a text file. The path is project-relative and does not start with a slash, or it is an absolute system path.", read, f.fsRead),
-		command.New("fs/write", "Write a whole text file. The path is project-relative and does not start with a slash, or it is an absolute system path.",
-			command.Options{Idempotent: true, Private: true}, f.fsWrite),
+		command.WithPreview(command.New("fs/write", "Write a whole text file. The path is project-relative and does not start with a slash, or it is an absolute system path.",
+			command.Options{Idempotent: true, Private: true}, f.fsWrite), f.previewSkill),
 		command.New("fs/list", "Find files by a glob. Use this to search for files when the exact path is unknown.", read, f.fsList),
 	}
 }
@@ -80,7 +81,7 @@ func (f files) fsRead(ctx context.Context, call *command.Call, in fsReadIn) (out
 
 func (f files) fsWrite(ctx context.Context, call *command.Call, in fsWriteIn) (out fsWriteOut, err error) {
 	in.Path, out.Fixed = fixPath(call, in.Path, in.Autofix)
-	out.writeOut, err = f.write(ctx, call, writeIn{Path: in.Path, Content: in.Content})
+	out.writeOut, err = f.write(ctx, call, writeIn{Path: in.Path, Content: in.Content, IfHash: in.IfHash})
 	return out, err
 }
 

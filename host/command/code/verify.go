@@ -54,18 +54,9 @@ func (v verifier) verify(ctx context.Context, call *command.Call, in verifyIn) (
 	if err != nil {
 		return verifyOut{}, err
 	}
-	stages, err := project{w, dir}.stages(ctx)
+	stages, err := w.wantedStages(ctx, dir, in.FullTest)
 	if err != nil {
 		return verifyOut{}, err
-	}
-	if !in.FullTest && slices.ContainsFunc(stages, func(s stage) bool { return !s.test }) {
-		stages = slices.DeleteFunc(stages, func(s stage) bool { return s.test })
-	}
-	if len(stages) == 0 {
-		return verifyOut{}, &abi.Error{
-			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
-			Hint: "code/verify looks for go.mod, package.json with scripts, Cargo.toml, Python files beside pyproject.toml, setup.py or requirements.txt or with tests, or a Makefile; set path to use another folder",
-		}
 	}
 	out := verifyOut{Success: true, Steps: []verifyStep{}}
 	var lines, notes []string
@@ -127,6 +118,24 @@ func (v verifier) execute(ctx context.Context, call *command.Call, dir string, s
 		step.Note = "no tests were found, so nothing was tested"
 	}
 	return nil
+}
+
+// wantedStages returns the stages that a call executes, at least one.
+func (w *workspace) wantedStages(ctx context.Context, dir string, fullTest bool) ([]stage, error) {
+	stages, err := project{w, dir}.stages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !fullTest && slices.ContainsFunc(stages, func(s stage) bool { return !s.test }) {
+		stages = slices.DeleteFunc(stages, func(s stage) bool { return s.test })
+	}
+	if len(stages) == 0 {
+		return nil, &abi.Error{
+			Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("verify %q: no project that can be built or tested", dir),
+			Hint: "code/verify looks for go.mod, package.json with scripts, Cargo.toml, Python files beside pyproject.toml, setup.py or requirements.txt or with tests, or a Makefile; set path to use another folder",
+		}
+	}
+	return stages, nil
 }
 
 // tail returns the end of a text, of at most size bytes in JSON, from the start of a

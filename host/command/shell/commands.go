@@ -17,9 +17,9 @@ import (
 func Commands(m *Manager) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true}
 	return slices.Concat(m.logCommands(), []command.Command{
-		command.New("code/shell/execute",
+		command.WithPreview(command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
-			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute),
+			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute), m.preview),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				if in.TimeoutMs > 0 {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,12 +109,18 @@ type Answer struct {
 
 // Exec runs git in dir, with sshCommand instead of ssh if it is not empty. A nonzero exit code is not an error; a git that did not exit by itself is.
 func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (Answer, error) {
+	return g.ExecFrom(ctx, dir, sshCommand, strings.NewReader(stdin), args...)
+}
+
+// ExecFrom is [Runner.Exec] with an input that is not in memory. An error of stdin ends the
+// input of git, which then fails or not; the caller knows it.
+func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.Reader, args ...string) (Answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
 	for _, o := range Overrides {
 		full = append(full, "-c", o)
 	}
 	cmd := exec.CommandContext(ctx, g.Program, append(full, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), strings.NewReader(stdin)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second

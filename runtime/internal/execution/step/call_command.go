@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
@@ -199,12 +200,15 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 	return err
 }
 
-// maxProgressParams is the maximum size in bytes of a call's parameters in progress
-// reports.
-const maxProgressParams = 4 << 10
+// Bounds of what a progress report has of a call of a model, in bytes: of its parameters and
+// of its result, and of one field of a larger result.
+const (
+	maxProgressParams = 4 << 10
+	maxProgressField  = 256
+)
 
-// addModelCall adds the parameters of a command that a model called to a progress
-// report.
+// addModelCall adds the parameters and the result of a command that a model called to a
+// progress report. The call has its answer.
 func (c *call) addModelCall(p *run.Progress) {
 	if c.function != abi.FuncCommand {
 		return
@@ -217,4 +221,23 @@ func (c *call) addModelCall(p *run.Progress) {
 	if len(req.Params) <= maxProgressParams {
 		p.Params = req.Params
 	}
+	p.Output = shortResult(c.result)
+}
+
+// shortResult returns a result, or the short fields of one that is too large for a report;
+// nil if it has none.
+func shortResult(result json.RawMessage) json.RawMessage {
+	if len(result) <= maxProgressParams {
+		return result
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(result, &fields) != nil {
+		return nil
+	}
+	maps.DeleteFunc(fields, func(_ string, value json.RawMessage) bool { return len(value) > maxProgressField })
+	short, err := json.Marshal(fields)
+	if err != nil || len(fields) == 0 || len(short) > maxProgressParams {
+		return nil
+	}
+	return short
 }

@@ -102,8 +102,9 @@ func (a *attempt) finishWork(ctx context.Context, c *call, do callWork, started 
 	}
 	p := a.progress(run.OnCallEnd, a.n)
 	p.Function, p.Label, p.Duration, p.Error, p.Usage = c.function, c.start.Label, time.Since(started), end.err, end.body.Usage
+	done := a.complete(c, end)
 	c.addModelCall(&p)
-	a.complete(c, end).OnDone(func(error) { a.run.Report(p) })
+	done.OnDone(func(error) { a.run.Report(p) })
 }
 
 // complete records the end of a call and sets its answer, both redacted.

@@ -1,0 +1,125 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What git packs into one file again: so many objects in files of their own, or packs.
+const (
+	maxLoose = 5000
+	maxPacks = 40
+)
+
+// prune removes the oldest checkpoints, so that their number and size stay below the
+// limits, and packs what is left. The newest one, and others of its scope, stay.
+func (r *repository) prune(ctx context.Context, all []Checkpoint) error {
+	newest := all[len(all)-1]
+	removable := slices.DeleteFunc(slices.Clone(all), func(c Checkpoint) bool {
+		return c.ID == newest.ID || c.Of != "" && c.Of == newest.Of
+	})
+	if over := len(all) - r.s.opt.Keep; over > 0 {
+		// Some more than have to, because to free their space takes time.
+		n := min(len(removable), over+r.s.opt.Keep/4)
+		if err := r.remove(ctx, removable[:n]); err != nil {
+			return err
+		}
+		removable = removable[n:]
+	}
+	for {
+		size, loose, packs, err := r.size(ctx)
+		if err != nil {
+			return err
+		}
+		if size <= r.s.opt.Bytes || len(removable) == 0 {
+			if loose > maxLoose || packs > maxPacks {
+				return r.pack(ctx)
+			}
+			return nil
+		}
+		n := (len(removable) + 1) / 2
+		if err := r.remove(ctx, removable[:n]); err != nil {
+			return err
+		}
+		removable = removable[n:]
+	}
+}
+
+// remove removes checkpoints and frees the space that only they need.
+func (r *repository) remove(ctx context.Context, list []Checkpoint) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lines strings.Builder
+	for _, c := range list {
+		fmt.Fprintf(&lines, "delete refs/checkpoints/%s\n", c.ID)
+	}
+	if _, err := r.must(ctx, lines.String(), "update-ref", "--stdin"); err != nil {
+		return err
+	}
+	r.s.opt.At("pruned")
+	return r.pack(ctx)
+}
+
+// pack writes all objects that are needed into one pack and removes the others.
+func (r *repository) pack(ctx context.Context) error {
+	if _, err := r.must(ctx, "", "repack", "-a", "-d", "-q"); err != nil {
+		return err
+	}
+	_, err := r.must(ctx, "", "prune", "--expire=now")
+	return err
+}
+
+// size returns the bytes of the repository's objects, and how they are stored.
+func (r *repository) size(ctx context.Context) (size int64, loose, packs int, err error) {
+	out, err := r.must(ctx, "", "count-objects", "-v")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	values := map[string]int64{}
+	for line := range strings.SplitSeq(out, "\n") {
+		name, text, _ := strings.Cut(line, ": ")
+		values[name], _ = strconv.ParseInt(text, 10, 64) // a line without a number counts nothing
+	}
+	return (values["size"] + values["size-pack"] + values["size-garbage"]) << 10, int(values["count"]), int(values["packs"]), nil
+}
+
+// pruneRepositories removes the repositories that were used least recently, so that there
+// is room for one more. One that is in use stays.
+func (s *Service) pruneRepositories() error {
+	entries, err := os.ReadDir(s.opt.Dir)
+	if err != nil {
+		return err
+	}
+	type used struct {
+		dir string
+		at  time.Time
+	}
+	var list []used
+	for _, e := range entries {
+		dir := filepath.Join(s.opt.Dir, e.Name())
+		if info, err := os.Stat(filepath.Join(dir, "workspace")); err == nil {
+			list = append(list, used{dir, info.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b used) int { return a.at.Compare(b.at) })
+	for len(list) >= s.opt.Most {
+		lock, _ := s.locks.LoadOrStore(list[0].dir, new(sync.Mutex))
+		if mutex := lock.(*sync.Mutex); mutex.TryLock() {
+			err := os.RemoveAll(list[0].dir)
+			mutex.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+		list = list[1:]
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Options are what a Service needs. Dir is required.
+type Options struct {
+	Dir       string   // absolute folder of the repositories, for this service alone; made when needed
+	Git       string   // program; default the git on PATH
+	Keep      int      // checkpoints of a workspace, at least 4; default 100
+	Bytes     int64    // of the repository of a workspace; default 2 GiB
+	FileBytes int64    // of a file; larger ones are not covered; default 10 MiB
+	Most      int      // workspaces; the one that was used least recently goes; default 50
+	Exclude   []string // absolute folders that are not covered; default none
+	// At is called with the name of each state of an operation that a crash may leave;
+	// default none.
+	At func(state string)
+}
+
+// Limits of one workspace.
+const (
+	maxFiles = 500_000
+	maxList  = 256 << 20 // bytes of a list of files
+)
+
+// A Service makes and restores checkpoints.
+type Service struct {
+	opt   Options
+	git   gitexec.Runner
+	locks sync.Map // folder of a repository to its *sync.Mutex
+}
+
+// New returns a Service.
+func New(opt Options) *Service {
+	if opt.Git == "" {
+		opt.Git = gitexec.LookPath()
+	}
+	opt.Keep, opt.Bytes, opt.FileBytes, opt.Most = max(cmp.Or(opt.Keep, 100), 4), cmp.Or(opt.Bytes, 2<<30), cmp.Or(opt.FileBytes, 10<<20), cmp.Or(opt.Most, 50)
+	if opt.At == nil {
+		opt.At = func(string) {}
+	}
+	return &Service{opt: opt, git: gitexec.Runner{Program: opt.Git, MaxOut: maxList}}
+}
+
+// A repository is that of one workspace, while its lock is held.
+type repository struct {
+	s         *Service
+	workspace string   // absolute, with links resolved
+	dir       string   // git directory
+	index     string   // file of the index that git uses
+	exclude   []string // folders that are not covered, relative and with a slash at their end
+}
+
+// with executes fn on the repository of a workspace, which is made if there is none.
+func (s *Service) with(workspace string, fn func(*repository) error) error {
+	if s.opt.Git == "" {
+		return &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "checkpoint: git is not on this machine", Hint: "install git, in an absolute folder of PATH"}
+	}
+	real, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return fmt.Errorf("checkpoint of %q: %w", workspace, err)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("checkpoint of %q: not a folder", workspace)}
+	}
+	sum := sha256.Sum256([]byte(real))
+	r := &repository{s: s, workspace: real, dir: filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8]))}
+	r.index = filepath.Join(r.dir, "index")
+	for _, dir := range append([]string{s.opt.Dir}, s.opt.Exclude...) {
+		if rel, err := filepath.Rel(real, rootfs.EvalLinks(dir)); err == nil && filepath.IsLocal(rel) {
+			r.exclude = append(r.exclude, filepath.ToSlash(rel)+"/")
+		}
+	}
+	lock, _ := s.locks.LoadOrStore(r.dir, new(sync.Mutex))
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	if err := r.prepare(); err != nil {
+		return fmt.Errorf("checkpoint of %q: %w", workspace, storage(err))
+	}
+	return fn(r)
+}
+
+// settings are those that git has in the repository, whatever the user has configured.
+const settings = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n"
+
+// attributes keep git from converting a file or running a program for it.
+const attributes = "* -text -eol -filter -ident -working-tree-encoding\n"
+
+// prepare makes the repository, or repairs what others have changed in it: programs that
+// runs execute have the rights of the user. What a git that was killed left is removed.
+func (r *repository) prepare() error {
+	if _, err := os.Stat(filepath.Join(r.dir, "workspace")); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(r.s.opt.Dir, 0o700); err != nil {
+			return err
+		}
+		if err := r.s.pruneRepositories(); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"objects/info", "objects/pack", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(dir)), 0o700); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{
+		"HEAD": "ref: refs/heads/none\n", "config": settings, "info/attributes": attributes, "info/exclude": "", "workspace": r.workspace + "\n",
+	} {
+		path := filepath.Join(r.dir, filepath.FromSlash(name))
+		if now, err := os.ReadFile(path); err == nil && string(now) == text {
+			continue
+		}
+		if err := atomicfile.Replace(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := os.Chtimes(filepath.Join(r.dir, "workspace"), time.Time{}, time.Now()); err != nil { // for pruneRepositories
+		return err
+	}
+	return r.tidy()
+}
+
+// tidy removes what a git that was killed left: temporary files, and locks, which would
+// keep every other git out. No other operation is under way.
+func (r *repository) tidy() error {
+	var errs []error
+	for _, pattern := range []string{"index.*", "marks.*", "fast_import_crash_*", atomicfile.TempPrefix + "*", "*.lock", "refs/*.lock", "refs/checkpoints/*.lock", "objects/pack/tmp_*", "objects/pack/*.keep", "objects/??/tmp_*"} {
+		files, err := filepath.Glob(filepath.Join(r.dir, filepath.FromSlash(pattern)))
+		errs = append(errs, err)
+		for _, file := range files {
+			errs = append(errs, removeIfThere(file))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// exec runs git on the repository and the workspace.
+func (r *repository) exec(ctx context.Context, stdin io.Reader, args ...string) (gitexec.Answer, error) {
+	git := r.s.git
+	git.Env = []string{
+		"GIT_DIR=" + r.dir, "GIT_WORK_TREE=" + r.workspace, "GIT_INDEX_FILE=" + r.index, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_AUTHOR_NAME=sentinel", "GIT_AUTHOR_EMAIL=sentinel@localhost", "GIT_COMMITTER_NAME=sentinel", "GIT_COMMITTER_EMAIL=sentinel@localhost",
+	}
+	own := []string{"-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.attributesFile=" + os.DevNull, "-c", "core.autocrlf=false"}
+	return git.ExecFrom(ctx, r.workspace, "", stdin, append(own, args...)...)
+}
+
+// must runs git, and every exit code but 0 is an error.
+func (r *repository) must(ctx context.Context, stdin string, args ...string) (string, error) {
+	a, err := r.exec(ctx, strings.NewReader(stdin), args...)
+	switch {
+	case err != nil:
+	case a.Code != 0:
+		err = storage(gitexec.Fatal(args[0], a))
+	case a.Cut:
+		err = tooMany()
+	}
+	return a.Out, err
+}
+
+// tooMany is the error of a workspace with more files than a checkpoint may have.
+func tooMany() error {
+	return &abi.Error{
+		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("checkpoint: more than %d files, or names of more than %d MiB", maxFiles, maxList>>20),
+		Hint: "use a smaller folder as the workspace, or have git ignore what is generated",
+	}
+}
+
+// storage gives the error of a disk without space a code and a hint.
+func storage(err error) error {
+	text := err.Error()
+	full := errors.Is(err, syscall.ENOSPC)
+	for _, words := range []string{"No space left on device", "Out of diskspace", "Disk quota exceeded"} {
+		full = full || strings.Contains(text, words)
+	}
+	if !full {
+		return err
+	}
+	return &abi.Error{
+		Code: abi.Limit, Permanent: true, Message: "checkpoint: the disk of the state folder is full: " + gitexec.Clip(text, 300),
+		Hint: "free space, or put the state on another disk with --state DIR; no file of the workspace was changed",
+	}
+}

@@ -1,0 +1,200 @@
+package llm
+
+import "github.com/sentinel-runtime/sentinel/sdk"
+
+// shellCommand is the command whose calls are told apart by the program that they start.
+const shellCommand = "code/shell/execute"
+
+// maxKind limits the text of a kind, in bytes, so that a question shows all of it.
+const maxKind = 100
+
+// A kind is what one approval covers until the step ends.
+type kind struct {
+	key  string // equal for calls of one kind
+	text string // for people: the command, or the program with its plain words
+	one  bool   // of this call alone
+}
+
+// kindOf returns the kind of a call. That of a shell line is its program and the plain
+// words behind it, such as go test or npm run build: options and paths may differ. A line
+// is a kind of its own, of which no other call is, if a shell would do more with it than
+// start one program; if nothing tells what the program does with its arguments; or if the
+// program takes another one, code, or files to replace as its arguments. Calls of any
+// other command are of one kind.
+func kindOf(command string, arguments sdk.Value) kind {
+	if command != shellCommand {
+		return kind{key: command, text: command}
+	}
+	words, simple := wordsOf(arguments)
+	if simple {
+		words = plainWords(words)
+	}
+	text := join(words, " ")
+	if !simple || len(words) < 2 || len(text) > maxKind || takesAnything(words) {
+		return kind{key: command + " " + arguments.Canonical(), text: "this line", one: true}
+	}
+	return kind{key: command + "\n" + text, text: text}
+}
+
+// wordsOf returns the words of a call that starts one program, and that has nothing but
+// the line, the folder and how to wait. simple is false for every other call.
+func wordsOf(arguments sdk.Value) (words []string, simple bool) {
+	line, list := "", []string(nil)
+	for name, v := range arguments.Fields() {
+		if !v.Given() || v.Len() == 0 && (v.Kind() == sdk.KindList || v.Kind() == sdk.KindObject) {
+			continue
+		}
+		ok := true
+		switch name {
+		case "cwd", "workingDir", "workdir", "wait", "timeoutMs", "rules":
+		case "command":
+			line, ok = v.AsString()
+		case "argv", "args":
+			if list != nil {
+				return nil, false
+			}
+			list, ok = v.AsStrings()
+		default: // variables and what the program reads may be code
+			return nil, false
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	if line == "" {
+		return list, len(list) > 0 && arguments.Get("args").Len() == 0
+	}
+	if words, simple = splitLine(line); !simple || arguments.Get("argv").Len() > 0 {
+		return nil, false
+	}
+	return append(words, list...), true // "$@" behind the line
+}
+
+// splitLine splits a shell line into words. simple is false if a shell would do more with
+// it than that: anything but letters, digits and characters without a meaning outside of
+// quotes, and inside of quotes anything that is expanded or escaped there.
+func splitLine(line string) (words []string, simple bool) {
+	var word []byte
+	inWord, quote := false, byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c < ' ' || c == 0x7f || c == '$' || c == '`' || c == '\\' || c == '!':
+			return nil, false
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			} else {
+				word = append(word, c)
+			}
+			continue
+		case c == ' ':
+			if inWord {
+				words = append(words, string(word))
+			}
+			word, inWord = word[:0], false
+			continue
+		case c == '"' || c == '\'':
+			quote = c
+			word = append(word, 0) // so that a quoted word is not a plain one
+		case isLetter(c) || isDigit(c) || has("_-./:=,+@%", c):
+			word = append(word, c)
+		default:
+			return nil, false
+		}
+		inWord = true
+	}
+	if inWord {
+		words = append(words, string(word))
+	}
+	return words, quote == 0 && len(words) > 0
+}
+
+// plainWords returns the program and the plain words behind it; none if the first word is
+// not the name of a program, such as an assignment.
+func plainWords(words []string) []string {
+	for i := 0; i < len(words[0]); i++ {
+		if c := words[0][i]; !isLetter(c) && !isDigit(c) && !has("_./", c) && (i == 0 || !has("-+", c)) {
+			return nil
+		}
+	}
+	n := 1
+	for n < len(words) && isPlain(words[n]) {
+		n++
+	}
+	return words[:n]
+}
+
+// isPlain reports whether a word looks like the name of an operation: letters, digits,
+// _, - and :, from a letter on.
+func isPlain(word string) bool {
+	for i := 0; i < len(word); i++ {
+		if c := word[i]; !isLetter(c) && (i == 0 || !isDigit(c) && !has("_-:", c)) {
+			return false
+		}
+	}
+	return word != ""
+}
+
+// takesAnything reports whether the words leave open what is done: the program is one of
+// those below, a word is config, or the second and last one only says that what follows is executed.
+func takesAnything(words []string) bool {
+	program := words[0]
+	for i := len(program) - 1; i >= 0; i-- {
+		if program[i] == '/' {
+			program = program[i+1:]
+			break
+		}
+	}
+	for _, name := range [...]string{
+		"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "nohup", "setsid", "timeout", "time", "nice", "ionice",
+		"stdbuf", "xargs", "parallel", "find", "fd", "eval", "exec", "command", "builtin", "source", ".", "trap", "coproc", "ssh", "scp", "rsync", "sftp", "ftp",
+		"rm", "rmdir", "unlink", "mv", "cp", "ln", "dd", "install", "chmod", "chown", "chgrp", "truncate", "shred", "tee", "sed", "awk", "gawk", "mawk", "ed", "vim", "vi", "ex",
+		"perl", "python", "python2", "python3", "ruby", "node", "deno", "php", "lua", "tclsh", "osascript", "powershell", "pwsh", "cmd", "curl", "wget", "nc", "socat",
+		"docker", "podman", "kubectl", "psql", "mysql", "sqlite3", "kill", "pkill", "killall", "crontab", "at", "systemctl", "tar", "unzip", "git-shell", "watch", "script", "expect",
+	} {
+		if equalFold(program, name) {
+			return true
+		}
+	}
+	for i, word := range words {
+		switch word {
+		case "config": // settings name programs
+			return true
+		case "run", "exec", "x", "dlx", "eval":
+			if i == 1 && len(words) == 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+
+func has(set string, c byte) bool {
+	for i := 0; i < len(set); i++ {
+		if set[i] == c {
+			return true
+		}
+	}
+	return false
+}
+
+// equalFold compares with a name in lower case, as file systems that ignore case do.
+func equalFold(s, lower string) bool {
+	if len(s) != len(lower) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
