@@ -27,10 +27,10 @@ const fields = `{
       },
       "x-sentinel": "raw"
     },
-    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end of the execution, at the first line classified as error, or at the first line that a rule matches. The end of the execution always stops. A file has no end."},
-    "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as one that a sentinel step with await false started. The result says how it ended; it is a result also if the run failed.", "examples": ["$child.run"]},
+    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end, at the first line classified as error, or at the first line that a rule matches. The end always stops; a file has none."},
+    "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as that of a sentinel step with await false. A run that failed is a result too.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."},
-    "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced (rotated) or become shorter.", "examples": ["logs/server.log"]},
+    "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced or become shorter.", "examples": ["logs/server.log"]},
     "from": {"type": "string", "default": "end", "description": "Where a watch of a file begins: end, start, or the position of an earlier watch.", "examples": ["$log?.position"]},
     "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
   },
