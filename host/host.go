@@ -22,6 +22,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
@@ -63,6 +64,7 @@ type Host struct {
 	verify    *verify.Tickets
 	worktrees *worktree.Service
 	forge     *forge.Service
+	notify    *notify.Service
 	logs      *runLogs
 	audit     *audit.Log
 	warned    sync.Map // names of secrets of triggers, and what was logged of them
@@ -197,6 +199,9 @@ func (h *Host) open(ctx context.Context) error {
 	h.verify = h.openVerifier()
 	h.worktrees = h.openWorktrees()
 	if h.forge, err = h.openForge(); err != nil {
+		return err
+	}
+	if h.notify, err = h.openNotify(); err != nil {
 		return err
 	}
 	h.registry, err = h.openRegistry()

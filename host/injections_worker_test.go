@@ -146,7 +146,7 @@ func attackWorker(s *scene, list []injection) map[string][]outcome {
 		criteria[id] = s.criteria(id)
 	}
 	must(s.t, s.h, "ticket/create", map[string]any{"id": "T-9", "title": "Of another project", "project": "other"}, nil)
-	f := workerEnd(s.t, s.h, startWorker(s.t, s.h, s.ws, map[string]json.RawMessage{"project": json.RawMessage(`"attacked"`)}))
+	f := workerEnd(s.t, s.h, startShipped(s.t, s.h, s.ws, "forge-worker", map[string]json.RawMessage{"project": json.RawMessage(`"attacked"`)}))
 	if len(f.Worked) != len(tickets) {
 		s.t.Errorf("worked on %+v", f.Worked)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/git"
 	"github.com/sentinel-runtime/sentinel/host/command/inbox"
 	"github.com/sentinel-runtime/sentinel/host/command/memory"
+	"github.com/sentinel-runtime/sentinel/host/command/notify"
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
@@ -57,6 +58,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		verify.Commands(h.verify),
 		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
 		forge.Commands(h.forge),
+		notify.Commands(h.notify),
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})

@@ -123,6 +123,9 @@ var layers = []layer{
 	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/forge", []string{"host/internal/httpproblem", "sentinels", "sdk/abi"}, nil},
+	{"host/notify", []string{"host/internal/httpproblem", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
+	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
 	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},

@@ -44,7 +44,7 @@ func workTogether(t *testing.T, h *host.Host, ws string, git func(...string) str
 	for _, p := range projects {
 		must(t, h, "ticket/create", fmt.Sprintf(firstOf, p), nil)
 		must(t, h, "ticket/create", fmt.Sprintf(secondOf, p), nil)
-		workers[p] = startWorker(t, h, ws, map[string]json.RawMessage{"project": json.RawMessage(`"` + p + `"`)})
+		workers[p] = startShipped(t, h, ws, "forge-worker", map[string]json.RawMessage{"project": json.RawMessage(`"` + p + `"`)})
 	}
 	first := map[string]filed{}
 	for p, id := range workers {

@@ -188,7 +188,7 @@ func TestSpecWorkerBadForges(t *testing.T) {
 	s.answer, turns = nil, models.turns()
 	only := map[string]json.RawMessage{"project": json.RawMessage(`"500"`)}
 	for f := new(forged); len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
-		f = workerEnd(t, h, startWorker(t, h, ws, only))
+		f = workerEnd(t, h, startShipped(t, h, ws, "forge-worker", only))
 	}
 	if got := ticketOf(t, h, "500-1").Ticket; got.State != "done" || models.turns() != turns || s.pulls["sentinel/500-1"] == "" {
 		t.Errorf("with the forge: %s, %d turns behind %d", got.State, models.turns(), turns)
@@ -203,7 +203,7 @@ func TestSpecWorkerForgeIsNotThere(t *testing.T) {
 	h := s.open(t, ws)
 	must(t, h, "ticket/create", fmt.Sprintf(firstOf, "gone"), nil)
 	must(t, h, "ticket/create", fmt.Sprintf(secondOf, "gone"), nil)
-	workerEnd(t, h, startWorker(t, h, ws, map[string]json.RawMessage{"tasks": json.RawMessage("2")}))
+	workerEnd(t, h, startShipped(t, h, ws, "forge-worker", map[string]json.RawMessage{"tasks": json.RawMessage("2")}))
 	for id, file := range map[string]string{"gone-1": "first-gone.txt", "gone-2": "second-gone.txt"} {
 		got := ticketOf(t, h, id).Ticket
 		if got.State != "ready" || !strings.Contains(got.Error, "connection refused") || got.VerificationStatus != "passing" || got.RetryAfter == nil || git("--git-dir", remote, "show", "sentinel/"+id+":"+file) == "" {

@@ -211,7 +211,7 @@ func TestSpecWorkerReadOnlyDisk(t *testing.T) {
 			must0(t, json.Unmarshal(fmt.Appendf(nil, secondOf, "locked"), &other))
 			other["repo_url"] = second
 			must(t, h, "ticket/create", other, nil)
-			workerResult(t, h, startWorker(t, h, ws, nil))
+			workerResult(t, h, startShipped(t, h, ws, "forge-worker", nil))
 			got := ticketOf(t, h, "locked-1").Ticket
 			if got.State != "ready" && got.State != "on_hold" || !strings.Contains(got.Error, c.reason) || got.RetryAfter == nil && got.State == "ready" {
 				t.Errorf("%s: %q %q", got.State, got.HoldReason, got.Error)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -332,20 +333,14 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	return e
 }
 
-// delay reads what a server asks to wait, in milliseconds.
+// delay returns what a server asks to wait, in milliseconds. GitHub says with another
+// header when its limit of requests ends.
 func (c *Client) delay(h http.Header) int64 {
-	bound := func(d time.Duration) int64 { return min(max(d, 0), longest).Milliseconds() }
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(after); err == nil {
-		return bound(time.Duration(min(seconds, 1e6)) * time.Second)
+	after := httpproblem.RetryAfter(h, c.opt.Now())
+	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && after == 0 && h.Get("X-RateLimit-Remaining") == "0" {
+		after = min(max(time.Unix(reset, 0).Sub(c.opt.Now()), 0), longest)
 	}
-	if at, err := http.ParseTime(after); err == nil {
-		return bound(at.Sub(c.opt.Now()))
-	}
-	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && h.Get("X-RateLimit-Remaining") == "0" {
-		return bound(time.Unix(reset, 0).Sub(c.opt.Now()))
-	}
-	return 0
+	return after.Milliseconds()
 }
 
 var _ Forge = (*Client)(nil)

@@ -144,7 +144,7 @@ func (s *Service) again(ctx context.Context, tx Tx, t *Ticket, f Failure, out *O
 		s.opt.Observer.Retried(out.Strategy.ErrorCategory, delay)
 	}
 	return s.announce(ctx, tx, t, map[string]any{
-		"retry": true, "retryAfter": at, "attemptsRemaining": out.Strategy.AttemptsRemaining, "errorCategory": out.Strategy.ErrorCategory,
+		"from": from, "retry": true, "retryAfter": at, "attemptsRemaining": out.Strategy.AttemptsRemaining, "errorCategory": out.Strategy.ErrorCategory,
 	})
 }
 
@@ -173,6 +173,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 	if err := s.end(ctx, tx, t, Attempt{Outcome: string(OnHold), Error: t.Error, RawReply: cut(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
 		return err
 	}
+	from := t.State
 	if err := s.enter(t, OnHold); err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 	if s.opt.Observer.Exhausted != nil {
 		s.opt.Observer.Exhausted(out.Strategy.ErrorCategory)
 	}
-	return s.announce(ctx, tx, t, map[string]any{"reason": MaxRetries, "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total})
+	return s.announce(ctx, tx, t, map[string]any{"from": from, "reason": MaxRetries, "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total})
 }
 
 // FailNoRetry cancels a ticket whose failure must not be retried, such as one after its

@@ -102,6 +102,9 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 			category = "verification_passed"
 			t.VerifiedCommit, t.VerifiedBranch = v.Commit, v.BranchName
 			s.verified(t)
+			if t.Lease != nil {
+				s.logAttempt(t, t.VerifyAttempts+1, "passed", v.Message)
+			}
 			if t.State == NeedsReview {
 				t.ImpactFlags = []Flag{}
 				if err := s.enter(t, Done); err != nil {
@@ -123,7 +126,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 			if t.Lease != nil {
 				t.VerifyAttempts++
 				p.Attempt = t.VerifyAttempts
-				s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, p.Attempt, p.Max))
+				s.logAttempt(t, p.Attempt, "failed", v.Message)
 				if p.Attempt >= p.Max {
 					hold, reason = MaxVerified, fmt.Sprintf("verification failed %d times: %s", p.Attempt, v.Message)
 				}
@@ -153,6 +156,11 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		return s.announce(ctx, tx, t, map[string]any{"verification": v.Status})
 	})
 	return p, err
+}
+
+// logAttempt logs the verdict about an attempt of a claim.
+func (s *Service) logAttempt(t *Ticket, n int, verdict, message string) {
+	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", cut(message, 500))
 }
 
 // noteVerdict puts a verdict into the logs of a ticket.

@@ -38,7 +38,7 @@ func (s *Service) Commit(ctx context.Context, id string, token uint64, message, 
 	if strings.TrimSpace(message) == "" || len(message) > maxMessage || strings.ContainsRune(message, 0) {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: fmt.Sprintf("message: want 1 to %d bytes of text", maxMessage)}
 	}
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		out, err = t.commit(ctx, message, key)
 		return err
 	})
@@ -181,18 +181,21 @@ type Diff struct {
 	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
 }
 
-// Diff returns what the worktree has changed, with what is not committed. hides reports
-// which files are left out; nil is none.
+// Diff returns what the worktree has changed, with what is not committed; of one for a review
+// what its commit has changed. hides reports which files are left out; nil is none.
 func (s *Service) Diff(ctx context.Context, id string, token uint64, hides func(path string) bool) (out Diff, err error) {
 	err = s.with(ctx, id, token, func(t *tree) error {
-		if err := t.stage(ctx); err != nil {
+		to, what := "", []string{"--cached", t.BaseCommit}
+		if t.ReadOnly {
+			to, what = t.Commit, []string{t.BaseCommit, t.Commit}
+		} else if err := t.stage(ctx); err != nil {
 			return err
 		}
 		out.Base = t.BaseCommit
-		if out.Files, out.More, err = t.files(ctx, t.BaseCommit, ""); err != nil {
+		if out.Files, out.More, err = t.files(ctx, t.BaseCommit, to); err != nil {
 			return err
 		}
-		args := []string{"diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none", t.BaseCommit, "--", "."}
+		args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none"}, append(what, "--", ".")...)
 		kept := out.Files[:0]
 		for _, f := range out.Files {
 			if hides != nil && hides(f.Path) {

@@ -27,7 +27,7 @@ const maxConflict = 16 << 10
 // the branch is as it was until the next commit, which must not have conflict markers.
 // Until then Rebase returns the same conflict.
 func (s *Service) Rebase(ctx context.Context, id string, token uint64) (out Rebased, err error) {
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		out, err = t.rebase(ctx)
 		return err
 	})

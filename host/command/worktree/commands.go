@@ -33,6 +33,7 @@ func Commands(opt Options) []command.Command {
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
 	return []command.Command{
 		command.New("worktree/add", "Make the worktree of a claimed ticket: the files of its repository on a branch of their own.", write, f.add),
+		command.New("worktree/review", "Make a worktree for reading: the files of the commit of a claimed ticket that was verified, whatever its branch is now.", write, f.review),
 		command.New("worktree/commit", "Commit all changes of a worktree to its branch.", write, f.commit),
 		command.New("worktree/rebase", "Put the commits of a worktree onto the current base; a conflict is a result.", write, f.rebase),
 		command.New("worktree/diff", "Show what a worktree has changed since its base.", read, f.diff),
@@ -68,6 +69,13 @@ func (f family) add(ctx context.Context, call *command.Call, in addIn) (worktree
 		return worktree.Added{}, err
 	}
 	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Base: in.Base, Branch: in.Branch, Continue: in.Continue})
+}
+
+func (f family) review(ctx context.Context, call *command.Call, in ticketIn) (worktree.Reviewed, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Reviewed{}, err
+	}
+	return f.s.Review(ctx, in.Ticket, in.Token)
 }
 
 type commitIn struct {
