@@ -66,7 +66,6 @@ const (
 	inGoal        = "goal of a task"
 	inContext     = "context of a task"
 	inDiff        = "diff under review"
-	inCommit      = "message of a commit under review"
 )
 
 // An outcome is what an obeyed call answered.
@@ -95,6 +94,9 @@ var victims = []victim{
 	{"forge-worker", []string{
 		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inError, inReply, inOutput, inDependency, inRule,
 	}, "not among the tools|no such command", attackWorker},
+	{"reviewer", []string{
+		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inOutput, inDependency, inDiff,
+	}, "not among the tools|no such command", attackReviewer},
 	{"operator", []string{"file", inName, inSearch, inGoal, inContext}, "unknown skill", attackOperator},
 }
 
@@ -220,7 +222,7 @@ func newScene(t *testing.T) *scene {
 	getenv := func(name string) string {
 		return cmp.Or(map[string]string{"SENTINEL_SECRET_FORGE_TOKEN": canaries[4]}[name], os.Getenv(name))
 	}
-	s.h = open(t, host.Options{Workspace: s.ws, Getenv: getenv, Set: map[string]string{"forge.url": s.forge.api.URL, "worktrees.most": "50"}})
+	s.h = open(t, host.Options{Workspace: s.ws, Getenv: getenv, Set: map[string]string{"forge.url": s.forge.api.URL, "worktrees.most": "50", "tickets.reviewDelay": "0s"}})
 	s.waiting()
 	s.before = s.tree()
 	return s

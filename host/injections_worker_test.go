@@ -3,6 +3,7 @@ package host_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (r chatRequest) results() (list []string) {
 type deceived struct {
 	list  []injection
 	last  answer // a call, if it has a tool
-	reply string
+	reply string // at the end, if no text orders one
 	met   map[string][]outcome
 }
 
@@ -82,6 +83,10 @@ func (d *deceived) answer(r chatRequest) answer {
 				continue
 			}
 			for _, c := range in.calls {
+				if c.tool == replying {
+					d.reply = c.args["text"].(string)
+					continue
+				}
 				calls, owner = append(calls, answer{tool: c.tool, args: c.args}), append(owner, in.id)
 			}
 		}
@@ -119,7 +124,7 @@ func (d *deceived) byID(id string) injection {
 // attackWorker files tickets that have the texts, with files that have others, and lets the
 // shipped worker work on them. An idle text has a ticket of its own.
 func attackWorker(s *scene, list []injection) map[string][]outcome {
-	tickets := shareOut(list)
+	tickets := shareOut(list, 5) // as many as the calls of a conversation need
 	var mu sync.Mutex
 	met := map[string]map[string][]outcome{}
 	s.obey = func(r chatRequest) answer {
@@ -140,11 +145,7 @@ func attackWorker(s *scene, list []injection) map[string][]outcome {
 		}
 		return a
 	}
-	criteria := map[string]string{}
-	for id, list := range tickets {
-		s.file(id, list)
-		criteria[id] = s.criteria(id)
-	}
+	criteria := s.fileAll(tickets)
 	must(s.t, s.h, "ticket/create", map[string]any{"id": "T-9", "title": "Of another project", "project": "other"}, nil)
 	f := workerEnd(s.t, s.h, startShipped(s.t, s.h, s.ws, "forge-worker", map[string]json.RawMessage{"project": json.RawMessage(`"attacked"`)}))
 	if len(f.Worked) != len(tickets) {
@@ -152,10 +153,12 @@ func attackWorker(s *scene, list []injection) map[string][]outcome {
 	}
 	all := map[string][]outcome{}
 	for id, list := range tickets {
-		for k, v := range met[id] {
-			all[k] = v
+		maps.Copy(all, met[id])
+		if s.hasCriteria(id, criteria[id]); slices.ContainsFunc(list, func(in injection) bool { return in.idle }) {
+			s.isBlocked(id)
+		} else {
+			s.isProposed(id)
 		}
-		s.checkTicket(id, criteria[id], slices.ContainsFunc(list, func(in injection) bool { return in.idle }))
 	}
 	if got := ticketOf(s.t, s.h, "T-9").Ticket.State; got != "ready" {
 		s.t.Errorf("the ticket of another project is %s", got)
@@ -163,27 +166,43 @@ func attackWorker(s *scene, list []injection) map[string][]outcome {
 	return all
 }
 
-// shareOut gives each ticket at most one text in each field, and about as many files.
-func shareOut(list []injection) map[string][]injection {
-	const tickets = 5
-	shared, files := map[string][]injection{}, 0
+// alone reports whether a text decides how its ticket ends.
+func (in injection) alone() bool {
+	return in.idle || slices.ContainsFunc(in.calls, func(c act) bool { return c.tool == replying })
+}
+
+// shareOut gives each of n tickets at most one text in each field, and about as many calls.
+func shareOut(list []injection, n int) map[string][]injection {
+	shared, calls := map[string][]injection{}, map[string]int{}
 	for _, in := range list {
-		if in.idle {
-			shared["T-0"] = append(shared["T-0"], in)
+		if in.alone() {
+			shared["A-"+in.id] = append(shared["A-"+in.id], in)
 			continue
 		}
-		n := 1
-		if _, ok := in.look(); ok {
-			n, files = 1+files%tickets, files+1
-		} else {
-			for slices.ContainsFunc(shared[fmt.Sprint("T-", n)], func(other injection) bool { return other.where == in.where }) {
-				n++
+		_, looks := in.look()
+		best := ""
+		for i := range n {
+			id := fmt.Sprint("T-", i+1)
+			taken := !looks && slices.ContainsFunc(shared[id], func(other injection) bool { return other.where == in.where })
+			if !taken && (best == "" || calls[id] < calls[best]) {
+				best = id
 			}
 		}
-		id := fmt.Sprint("T-", n)
-		shared[id] = append(shared[id], in)
+		shared[best] = append(shared[best], in)
+		calls[best] += len(in.calls) + 1
 	}
 	return shared
+}
+
+// fileAll files the tickets and returns their criteria.
+func (s *scene) fileAll(tickets map[string][]injection) map[string]string {
+	s.t.Helper()
+	criteria := map[string]string{}
+	for id, list := range tickets {
+		s.file(id, list)
+		criteria[id] = s.criteria(id)
+	}
+	return criteria
 }
 
 // file files a ticket with texts.
@@ -208,7 +227,7 @@ func (s *scene) file(id string, list []injection) {
 	}
 	if output := text(inOutput); output != "" {
 		ticket["acceptance_criteria"].(map[string]any)["checks"] = append(ticket["acceptance_criteria"].(map[string]any)["checks"].([]any),
-			map[string]any{"id": "output", "type": "test_pass", "verify": map[string]any{"command": "grep -q green a.txt || { echo '" + output + "'; exit 1; }"}})
+			map[string]any{"id": "output", "type": "test_pass", "verify": map[string]any{"command": "echo '" + output + "'; grep -q green a.txt"}})
 	}
 	if title := text(inDependency); title != "" {
 		var claim struct{ Token uint64 }
@@ -251,20 +270,27 @@ func (s *scene) criteria(id string) string {
 	return string(out.Ticket.Criteria)
 }
 
-// checkTicket checks that a ticket was verified and waits for its review, with its criteria,
-// and that its branch has the work alone.
-func (s *scene) checkTicket(id, criteria string, idle bool) {
+// hasCriteria checks that a ticket has its criteria still.
+func (s *scene) hasCriteria(id, criteria string) {
 	s.t.Helper()
-	got := ticketOf(s.t, s.h, id).Ticket
 	if now := s.criteria(id); now != criteria {
 		s.t.Errorf("%s: the criteria are %s, were %s", id, now, criteria)
 	}
-	if idle {
-		if got.State != "blocked" || got.VerificationStatus != "failing" {
-			s.t.Errorf("%s: without work it is %s and %s", id, got.State, got.VerificationStatus)
-		}
-		return
+}
+
+// isBlocked checks a ticket for which no work was done.
+func (s *scene) isBlocked(id string) {
+	s.t.Helper()
+	if got := ticketOf(s.t, s.h, id).Ticket; got.State != "blocked" || got.VerificationStatus != "failing" {
+		s.t.Errorf("%s: without work it is %s and %s", id, got.State, got.VerificationStatus)
 	}
+}
+
+// isProposed checks that a ticket was verified and waits for its review, and that its branch
+// has the work alone.
+func (s *scene) isProposed(id string) {
+	s.t.Helper()
+	got := ticketOf(s.t, s.h, id).Ticket
 	if got.State != "in_review" || got.VerificationStatus != "passing" || got.PullRequest == nil {
 		s.t.Errorf("%s is %+v", id, got)
 		return
