@@ -72,7 +72,7 @@ func (s *scene) work(id string, list []injection) {
 	var tree struct{ Path, Branch string }
 	must(t, s.h, "ticket/claim", map[string]any{"id": id}, &claim)
 	must(t, s.h, "worktree/add", map[string]any{"ticket": id, "token": claim.Token}, &tree)
-	change := map[string]string{"a.txt": "green\n"}
+	change := map[string]string{"a.txt": "green\n", "deploy.pem": "rotated\n"} // a patch has what it replaces
 	for _, in := range list {
 		if in.where == inDiff {
 			change["change-"+in.id+".md"] = in.text + "\n"

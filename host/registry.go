@@ -56,7 +56,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
-		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
+		worktree.Commands(worktree.Options{Service: h.worktrees}),
 		forge.Commands(h.forge),
 		notify.Commands(h.notify),
 		auditcommand.Commands(h.state),
