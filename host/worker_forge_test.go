@@ -137,15 +137,19 @@ func TestSpecWorkerBadForges(t *testing.T) {
 			_ = conn.Close()
 			return true
 		}, "ready", "GET repos/o/r/pulls"},
-		"once-down":  {func(n int, w http.ResponseWriter, r *http.Request) bool { return n == 1 && status(503, "", "")(n, w, r) }, "done", ""},
-		"slow":       {func(int, http.ResponseWriter, *http.Request) bool { time.Sleep(1500 * time.Millisecond); return false }, "done", ""},
-		"401":        {status(401, "", `{"message": "Bad credentials"}`), "ready", "Bad credentials"},
-		"403":        {status(403, "", `{"message": "Resource not accessible"}`), "ready", "not accessible"},
-		"404":        {status(404, "", `{"message": "Not Found"}`), "ready", "Not Found"},
-		"409":        {posted(409, `{"message": "conflict"}`), "ready", "409"},
-		"422":        {posted(422, `{"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}`), "ready", "Validation Failed; head invalid"},
-		"429":        {status(429, "Retry-After: 3600", `{"message": "slow down"}`), "ready", "slow down"},
-		"429-short":  {func(n int, w http.ResponseWriter, r *http.Request) bool { return n == 1 && status(429, "Retry-After: 2", "")(n, w, r) }, "done", ""},
+		"once-down": {func(n int, w http.ResponseWriter, r *http.Request) bool {
+			return n == 1 && status(503, "", "")(n, w, r)
+		}, "done", ""},
+		"slow": {func(int, http.ResponseWriter, *http.Request) bool { time.Sleep(1500 * time.Millisecond); return false }, "done", ""},
+		"401":  {status(401, "", `{"message": "Bad credentials"}`), "ready", "Bad credentials"},
+		"403":  {status(403, "", `{"message": "Resource not accessible"}`), "ready", "not accessible"},
+		"404":  {status(404, "", `{"message": "Not Found"}`), "ready", "Not Found"},
+		"409":  {posted(409, `{"message": "conflict"}`), "ready", "409"},
+		"422":  {posted(422, `{"message": "Validation Failed", "errors": [{"field": "head", "code": "invalid"}]}`), "ready", "Validation Failed; head invalid"},
+		"429":  {status(429, "Retry-After: 3600", `{"message": "slow down"}`), "ready", "slow down"},
+		"429-short": {func(n int, w http.ResponseWriter, r *http.Request) bool {
+			return n == 1 && status(429, "Retry-After: 2", "")(n, w, r)
+		}, "done", ""},
 		"500":        {status(500, "", "<html>oops</html>"), "ready", "500"},
 		"rubbish":    {status(200, "", "{{{"), "ready", "not JSON of the expected form"},
 		"html":       {status(200, "", "<html>log in</html>"), "ready", "not JSON of the expected form"},
@@ -158,7 +162,7 @@ func TestSpecWorkerBadForges(t *testing.T) {
 		c, ok := cases[name]
 		return ok && c.answer(n, w, r)
 	}
-	models, turns := newModelServer(t, greenOrSecond), 0
+	models := newModelServer(t, greenOrSecond)
 	h := s.open(t, ws)
 	var names []string
 	for name := range cases {
@@ -185,7 +189,8 @@ func TestSpecWorkerBadForges(t *testing.T) {
 		t.Errorf("the server asked for an hour, the ticket waits %s", after)
 	}
 	// When the forge is back, the next claim opens the pull request without the model.
-	s.answer, turns = nil, models.turns()
+	s.answer = nil
+	turns := models.turns()
 	only := map[string]json.RawMessage{"project": json.RawMessage(`"500"`)}
 	for f := new(forged); len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
 		f = workerEnd(t, h, startShipped(t, h, ws, "forge-worker", only))

@@ -60,9 +60,12 @@ func TestSpecWorkerBadRepositories(t *testing.T) {
 		make func(dir string)
 		want
 	}{
-		"missing":    {func(dir string) { must0(t, os.RemoveAll(dir)) }, want{"ready", "no such file or directory"}},
-		"no-git":     {func(dir string) { must0(t, os.RemoveAll(filepath.Join(dir, ".git"))) }, want{"on_hold", "is not a git repository"}},
-		"no-commits": {func(dir string) { must0(t, os.RemoveAll(filepath.Join(dir, ".git"))); in(dir, "init", "-q", "-b", "main") }, want{"on_hold", "has no commits"}},
+		"missing": {func(dir string) { must0(t, os.RemoveAll(dir)) }, want{"ready", "no such file or directory"}},
+		"no-git":  {func(dir string) { must0(t, os.RemoveAll(filepath.Join(dir, ".git"))) }, want{"on_hold", "is not a git repository"}},
+		"no-commits": {func(dir string) {
+			must0(t, os.RemoveAll(filepath.Join(dir, ".git")))
+			in(dir, "init", "-q", "-b", "main")
+		}, want{"on_hold", "has no commits"}},
 		"detached":   {func(dir string) { in(dir, "checkout", "-q", "--detach") }, want{"on_hold", "is on no branch: name the base"}},
 		"branch":     {func(dir string) { in(dir, "branch", "sentinel/branch-1") }, want{"on_hold", "branch sentinel/branch-1 exists in"}},
 		"branch-dir": {func(dir string) { in(dir, "branch", "sentinel") }, want{"on_hold", "a branch is named as a folder of it"}},
