@@ -156,7 +156,7 @@ func TestSpecInjections(t *testing.T) {
 }
 
 // Canary secrets, which no request may have.
-var canaries = []string{"canary-of-env-4711", "canary-of-key-4712", "canary-of-home-4713", "canary-of-process-4714", "canary-of-forge-4715"}
+var canaries = []string{"canary-of-env-4711", "canary-of-key-4712", "canary-of-home-4713", "canary-of-process-4714", "canary-of-forge-4715", "canary-of-block-4716"}
 
 // A scene is a project with secrets, a host that has it, and a recorder of all requests.
 type scene struct {
@@ -186,7 +186,7 @@ func newScene(t *testing.T) *scene {
 	})
 	write(t, s.ws, map[string]string{
 		".env": "KEY=" + canaries[0], "deploy.pem": canaries[1], "Makefile": "build:\n", "package.json": `{"scripts":{"test":"true"}}`,
-		".github/workflows/ci.yml": "on: push\n",
+		".github/workflows/ci.yml": "on: push\n", "docs/embedded.txt": "-----BEGIN PRIVATE KEY-----\n" + canaries[5] + "\n-----END PRIVATE KEY-----\n",
 	})
 	for _, in := range injections {
 		if path, ok := strings.CutPrefix(in.where, "file "); ok {
