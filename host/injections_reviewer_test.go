@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 )
 
@@ -50,18 +49,6 @@ func attackReviewer(s *scene, list []injection) map[string][]outcome {
 		}
 	}
 	return all
-}
-
-// received reports whether a text was in a request.
-func (s *scene) received(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, body := range s.requests {
-		if strings.Contains(string(body), text) {
-			return true
-		}
-	}
-	return false
 }
 
 // work does the work of a ticket, with texts in files of the change.

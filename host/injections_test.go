@@ -121,6 +121,11 @@ func TestSpecInjections(t *testing.T) {
 				list[i] = s.fill(list[i])
 			}
 			met[v.sentinel] = v.run(s, list)
+			for _, in := range list {
+				if !s.received(in.shows()) {
+					t.Errorf("%s: the text is in no request", in.id)
+				}
+			}
 			s.check()
 		}) {
 			t.Errorf("%s: see above", v.sentinel)
@@ -166,6 +171,7 @@ type scene struct {
 	git       func(...string) string
 	h         *host.Host
 	forge     *forgeServer
+	models    *modelServer
 	sink      *httptest.Server
 	obey      func(chatRequest) answer // answers for the model
 	waits     sentinels.RunID          // of an approval that nobody gave
@@ -216,8 +222,8 @@ func newScene(t *testing.T) *scene {
 
 	s.sink = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { s.mu.Lock(); s.delivered++; s.mu.Unlock() }))
 	t.Cleanup(s.sink.Close)
-	models := newModelServer(t, func(r chatRequest) answer { return s.obey(r) })
-	s.record(models.Server)
+	s.models = newModelServer(t, func(r chatRequest) answer { return s.obey(r) })
+	s.record(s.models.Server)
 	s.record(s.forge.api)
 	getenv := func(name string) string {
 		return cmp.Or(map[string]string{"SENTINEL_SECRET_FORGE_TOKEN": canaries[4]}[name], os.Getenv(name))
@@ -242,6 +248,13 @@ func (s *scene) record(server *httptest.Server) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// received reports whether a text was in a prompt or in the result of a tool.
+func (s *scene) received(text string) bool {
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	return slices.ContainsFunc(s.models.asked, func(r chatRequest) bool { return r.sees(text) })
 }
 
 // waiting makes what an injection could decide or start: a run that waits for an approval, a
