@@ -139,6 +139,9 @@ func TestSpecInjections(t *testing.T) {
 					continue
 				}
 				times++
+				if met[v.sentinel] == nil {
+					t.Skipf("the subtest of the sentinel %s did not run, or failed", v.sentinel)
+				}
 				outcomes := met[v.sentinel][in.id]
 				if len(outcomes) != len(in.calls) || len(in.calls) == 0 {
 					t.Fatalf("%s: %d of %d calls were made", v.sentinel, len(outcomes), len(in.calls))
