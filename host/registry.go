@@ -57,7 +57,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
-		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
+		worktree.Commands(worktree.Options{Service: h.worktrees}),
 		forge.Commands(h.forge),
 		notify.Commands(h.notify),
 		checkpointcommand.Commands(checkpointcommand.Options{Service: h.checkpoints, Runs: h.rt}),

@@ -162,7 +162,7 @@ func TestSpecWorkerBadForges(t *testing.T) {
 		c, ok := cases[name]
 		return ok && c.answer(n, w, r)
 	}
-	models, turns := newModelServer(t, greenOrSecond), 0
+	models := newModelServer(t, greenOrSecond)
 	h := s.open(t, ws)
 	var names []string
 	for name := range cases {
@@ -189,7 +189,8 @@ func TestSpecWorkerBadForges(t *testing.T) {
 		t.Errorf("the server asked for an hour, the ticket waits %s", after)
 	}
 	// When the forge is back, the next claim opens the pull request without the model.
-	s.answer, turns = nil, models.turns()
+	s.answer = nil
+	turns := models.turns()
 	only := map[string]json.RawMessage{"project": json.RawMessage(`"500"`)}
 	for f := new(forged); len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
 		f = workerEnd(t, h, startShipped(t, h, ws, "forge-worker", only))

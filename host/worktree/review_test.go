@@ -57,7 +57,7 @@ func TestReview(t *testing.T) {
 	}
 	// The diff is that of the commit, whatever is in the folder.
 	put(t, w.Path, "a.txt", "written by a reviewer\n")
-	diff, err := b.s.Diff(t.Context(), "T-1", 2, nil)
+	diff, err := b.s.Diff(t.Context(), "T-1", 2)
 	if err != nil || diff.Base != base || !strings.Contains(diff.Diff, "+verified") || strings.Contains(diff.Diff, "reviewer") ||
 		!cmp.Equal(diff.Files, []worktree.File{{Path: "a.txt", Change: "modified"}, {Path: "new.txt", Change: "created"}}) {
 		t.Errorf("%+v, %v", diff, err)

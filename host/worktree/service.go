@@ -48,7 +48,11 @@ type Options struct {
 	KnownHosts string // file of known keys of hosts; default the user's own
 	// Credential returns what https remotes of a server get; default none.
 	Credential func() (gitsource.Credential, error)
-	Logger     *slog.Logger // default discards
+	// Hides reports whether the changes of a file, relative to its repository, are left out of
+	// the texts of Diff and Rebase, because they become prompts and models do not read the
+	// file; default none.
+	Hides  func(path string) bool
+	Logger *slog.Logger // default discards
 	// At is called with the name of each state of a step that a crash may leave; default
 	// none.
 	At func(state string)

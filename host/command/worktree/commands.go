@@ -16,18 +16,15 @@ const timeout = 15 * time.Minute
 // Options configure the family. Service is required.
 type Options struct {
 	Service *worktree.Service
-	// SecretFiles are files whose changes models do not see. The zero value goes by names.
-	SecretFiles command.SecretFiles
 }
 
 type family struct {
-	s       *worktree.Service
-	secrets command.SecretFiles
+	s *worktree.Service
 }
 
 // Commands returns the family worktree/*.
 func Commands(opt Options) []command.Command {
-	f := family{opt.Service, opt.SecretFiles}
+	f := family{opt.Service}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
 	write := command.Options{Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
@@ -101,11 +98,7 @@ func (f family) diff(ctx context.Context, call *command.Call, in ticketIn) (work
 	if err := in.check(call); err != nil {
 		return worktree.Diff{}, err
 	}
-	var hides func(string) bool
-	if call.By == command.ByModel {
-		hides = f.secrets.Match
-	}
-	return f.s.Diff(ctx, in.Ticket, in.Token, hides)
+	return f.s.Diff(ctx, in.Ticket, in.Token)
 }
 
 type pushIn struct {
