@@ -144,15 +144,15 @@ const twoQuestions = `{"name":"s","steps":[
 
 func testAskAtTerminal(t *testing.T, compiled string) {
 	term := sit(t, project(t, compiled, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
-	term.await(`approve / reject: $`)
+	term.await(`approve \(y\) / reject \(n\): $`)
 	if strings.Contains(term.shown(), "\x1b[2J") {
 		t.Error("a prompt steered the terminal")
 	}
 	term.press("perhaps")
 	term.await(`invalid decision "perhaps"`)
-	term.await(`invalid decision(?s).*approve / reject: $`)
+	term.await(`invalid decision(?s).*approve \(y\) / reject \(n\): $`)
 	term.press("a looks fine")
-	term.await(`(?s)Second\?.*approve / reject: $`)
+	term.await(`(?s)Second\?.*approve \(y\) / reject \(n\): $`)
 	term.press("approve")
 	out := term.end(0)
 	for _, want := range []string{`"status": "completed"`, `"by": "ann"`, `"comment": "looks fine"`} {
@@ -165,13 +165,13 @@ func testAskAtTerminal(t *testing.T, compiled string) {
 // A terminal that goes away leaves the run where a person can take it up.
 func testTerminalGoesAway(t *testing.T, compiled string) {
 	term := sit(t, project(t, compiled, twoQuestions), nil, "run", "s.json")
-	term.await(`approve / reject: $`)
+	term.await(`approve \(y\) / reject \(n\): $`)
 	term.keys.Close()
 	term.end(app.ExitWaiting)
 	if !strings.Contains(term.shown(), "sentinel decide ") {
 		t.Error(term.shown())
 	}
-	if regexp.MustCompile(`approve / reject: [^\n]`).MatchString(term.shown()) {
+	if regexp.MustCompile(`reject \(n\): [^\n]`).MatchString(term.shown()) {
 		t.Errorf("a line is glued to the question:\n%s", term.shown())
 	}
 }

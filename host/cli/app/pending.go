@@ -39,7 +39,7 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, Pending{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
-				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.SameStore(), r.ID, extensionFlag(r.Limit))})
+				Type: fmt.Sprintf("sentinel run%s --resume %s%s", a.SameStore(), r.ID, ExtensionFlag(r.Limit))})
 		}
 	}
 	return list
@@ -69,8 +69,8 @@ func (w Pending) Question() string {
 	return fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
 }
 
-// extensionFlag returns the flag that extends a limit.
-func extensionFlag(limit string) string {
+// ExtensionFlag returns the flag that extends a limit.
+func ExtensionFlag(limit string) string {
 	switch limit {
 	case "maxIterations":
 		return " --max-iterations +N"

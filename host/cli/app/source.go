@@ -36,8 +36,14 @@ type Source struct {
 
 // ReadTrusted reads FILE or NAME without the store, for a definition that is going to
 // be executed. It returns nil when only the store can know the name.
-func (a *App) ReadTrusted(target string) (*Source, error) {
-	src, err := a.ReadSource(target)
+func (a *App) ReadTrusted(target string) (*Source, error) { return a.trusted(a.ReadSource(target)) }
+
+// ProjectSource reads the definition with a name in the project's folders, as ReadTrusted
+// does; nil if there is none.
+func (a *App) ProjectSource(name string) (*Source, error) { return a.trusted(a.inFolders(name)) }
+
+// trusted checks the files of src.
+func (a *App) trusted(src *Source, err error) (*Source, error) {
 	if err != nil || src == nil || src.Path == "" {
 		return src, err
 	}
@@ -92,9 +98,14 @@ func (a *App) ReadSource(target string) (*Source, error) {
 	if looksLikeFile(target) {
 		return nil, NotFound("", "no file %q", target)
 	}
+	return a.inFolders(target)
+}
+
+// inFolders reads the definition with a name in the project's folders, nil if there is none.
+func (a *App) inFolders(name string) (*Source, error) {
 	for _, dir := range a.Folders() {
 		for _, ext := range []string{".json", ".jsonc"} {
-			path := filepath.Join(dir, target+ext)
+			path := filepath.Join(dir, name+ext)
 			if info, err := os.Stat(path); err == nil && !info.IsDir() {
 				return withBeside(ReadDefinition(a.Relative(path), path))
 			}

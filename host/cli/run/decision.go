@@ -87,13 +87,46 @@ func (a verbs) question(p prompt) {
 	if p.decision.Kind == runtime.DecisionQuarantine {
 		words = map[string]termtext.Text{"retry": "execute the step again; write why after it", "fail": "fail the step"}
 	}
-	a.PrintErr("%s %s  %s\n", a.Paint.Strong("?"), app.Block(p.decision.Prompt), a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call)))
+	head, rest, more := strings.Cut(strings.TrimRight(p.decision.Prompt, "\n"), "\n")
+	a.PrintErr("%s %s  %s\n", a.Paint.Strong("?"), output.Escape(head), a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call)))
+	if more {
+		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
+	}
 	for _, c := range p.decision.Choices {
 		if w := words[c]; w != "" {
 			a.PrintErr("  %-7s %s\n", c, a.Paint.Dim(w))
 		}
 	}
-	a.PrintErr("%s: ", strings.Join(p.decision.Choices, " / "))
+	choices := strings.Join(p.decision.Choices, " / ")
+	if p.decision.Kind == runtime.DecisionApproval {
+		choices = "approve (y) / reject (n)"
+	}
+	a.PrintErr("%s: ", choices)
+}
+
+// colourDiff colours the lines of a unified diff within a text that is escaped already. Lines
+// before the diff stay as they are.
+func colourDiff(paint output.Palette, text termtext.Text) termtext.Text {
+	lines := strings.Split(string(text), "\n")
+	within := false
+	for i, line := range lines {
+		plain := strings.TrimPrefix(line, "  ")
+		if !within && strings.HasPrefix(plain, "--- ") && i+1 < len(lines) && strings.HasPrefix(strings.TrimPrefix(lines[i+1], "  "), "+++ ") {
+			within = true
+		}
+		if !within || plain == "" {
+			continue
+		}
+		switch plain[0] {
+		case '+':
+			lines[i] = string(paint.Good(termtext.Text(line)))
+		case '-':
+			lines[i] = string(paint.Bad(termtext.Text(line)))
+		case '@':
+			lines[i] = string(paint.Dim(termtext.Text(line)))
+		}
+	}
+	return termtext.Text(strings.Join(lines, "\n"))
 }
 
 // endPrompt gives the terminal back to the view. Unless the user typed a line, the
@@ -138,6 +171,14 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 func decisionOf(line string, q runtime.PendingDecision) (runtime.Decision, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rest = strings.TrimSpace(rest)
+	if q.Kind == runtime.DecisionApproval {
+		switch strings.ToLower(word) {
+		case "y", "yes":
+			word = "approve"
+		case "n", "no":
+			word = "reject"
+		}
+	}
 	verdict, ok := choose(word, q.Choices)
 	if !ok {
 		return runtime.Decision{}, app.NewUsageError(fmt.Sprintf("invalid decision %q", word), "the choices are "+strings.Join(q.Choices, ", "))

@@ -1,5 +1,5 @@
 // Package run has the verbs that execute and control runs: run, start, stop, pause,
-// resume, retry, fork, decide, logs and exec.
+// resume, retry, fork, decide, logs and exec; and do.
 //
 // All of them call the engine through an app.Session, in this process or in another one.
 // A run is followed by its progress in the live feed, in these steps:
@@ -11,4 +11,7 @@
 //	outcome.go    show how it ended; the exit code
 //
 // A view (view.go, live.go) draws progress, and lines.go renders it.
+//
+// do runs the sentinel do (sentinels/do.json): do.go begins it, do_view.go renders its
+// progress, do_summary.go its end; do_continue.go and do_undo.go are --continue and --undo.
 package run

@@ -16,6 +16,7 @@ type lines struct {
 	paint output.Palette
 	root  sentinels.RunID
 	head  bool // the run's own line has been shown
+	task  bool // the run is a task: see taskLines
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
@@ -34,6 +35,11 @@ func (l *lines) of(p runtime.Progress) []termtext.Text {
 // end has the same and the result.
 func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 	paint := l.paint
+	if l.task {
+		if list, ok := l.taskLines(p); ok {
+			return list
+		}
+	}
 	who := l.who(p)
 	switch p.Event {
 	case runtime.OnRunStart:

@@ -153,7 +153,7 @@ func (v *liveView) clear() {
 func (v *liveView) draw() {
 	v.last, v.stale = v.app.Env.Now(), false
 	parts := []termtext.Text{}
-	if v.iteration > 0 {
+	if v.iteration > 0 && !v.task {
 		parts = append(parts, termtext.Sprintf("iteration %d", v.iteration))
 	}
 	if n := len(v.open); n > 0 {

@@ -15,7 +15,7 @@ type verbs struct{ *app.App }
 func Commands(a *app.App) []*cobra.Command {
 	v := verbs{a}
 	return slices.Concat(
-		app.InGroup(app.GroupRun, v.runCommand(), v.startCommand(), v.stopCommand(), v.pauseCommand(), v.resumeCommand(), v.retryCommand(), v.forkCommand(), v.decideCommand()),
+		app.InGroup(app.GroupRun, v.runCommand(), v.doCommand(), v.startCommand(), v.stopCommand(), v.pauseCommand(), v.resumeCommand(), v.retryCommand(), v.forkCommand(), v.decideCommand()),
 		app.InGroup(app.GroupLook, v.logsCommand()),
 		app.InGroup(app.GroupMore, v.execCommand()),
 	)

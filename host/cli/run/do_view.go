@@ -1,0 +1,158 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// newDoView is newView for a task: what the model does and the checks, without the steps of
+// the sentinel around them.
+func (a verbs) newDoView(id sentinels.RunID) view {
+	v := a.newView(id)
+	switch v := v.(type) {
+	case *liveView:
+		v.task = true
+	case *plainView:
+		v.task = true
+	}
+	return v
+}
+
+// taskLines are the lines of a task. ok is false for progress that is shown as in every run.
+func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
+	switch {
+	case p.Event == runtime.OnCallEnd && p.ByModel:
+		return l.toolLines(p), true
+	case p.Event == runtime.OnCallEnd && p.Label == "code/preview" && p.Error != nil:
+		// A call that needs an approval and would fail is not made, and is shown all the same.
+		var call struct {
+			Command string
+			Params  json.RawMessage
+		}
+		if json.Unmarshal(p.Params, &call) == nil && call.Command != "" {
+			p.Label, p.Params = call.Command, call.Params
+		}
+		return l.toolLines(p), true
+	case p.Event == runtime.OnCallEnd:
+		return nil, !l.app.Flags.Verbose
+	case p.Event != runtime.OnStepEnd || p.Run != l.root:
+		return nil, false
+	case p.Error != nil && p.Skipped == "":
+		return nil, false
+	}
+	return l.checkLines(p), !l.app.Flags.Verbose
+}
+
+// toolLines is a call of the model: what it does, and what came of it.
+func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
+	paint := l.paint
+	var in struct {
+		Path, Pattern, Query, Command string
+		Argv, Args                    []string
+		Offset                        int
+		Base                          string
+	}
+	_ = json.Unmarshal(p.Params, &in) // a model may write other types; then nothing of them is shown
+	var out struct {
+		Added, Removed, ExitCode int
+		Created                  bool
+		Changes                  []struct{ Line int }
+	}
+	_ = json.Unmarshal(p.Output, &out)
+	name := p.Label[strings.LastIndexByte(p.Label, '/')+1:]
+	what := in.Path
+	switch {
+	case p.Label == "code/shell/execute":
+		name, what = "$", in.Command
+		if words := append(in.Argv, in.Args...); len(words) > 0 {
+			what = strings.TrimSpace(what + " " + strings.Join(words, " "))
+		}
+	case len(out.Changes) > 0:
+		what = fmt.Sprintf("%s:%d", what, out.Changes[0].Line)
+	case in.Offset > 1:
+		what = fmt.Sprintf("%s:%d", what, in.Offset)
+	case what == "":
+		what = in.Pattern + in.Query + in.Base
+	case in.Pattern != "":
+		what = in.Pattern + " in " + what
+	}
+	line := "  " + paint.Strong(output.Escape(name)) + " " + output.Clip(what, 100)
+	if p.Error == nil {
+		line += l.result(p.Label, out.Created, out.Added, out.Removed, out.ExitCode)
+	}
+	return l.failure(line+"  "+paint.Dim(output.Duration(p.Duration)), p)
+}
+
+// result is what came of a call.
+func (l *lines) result(command string, created bool, added, removed, exitCode int) termtext.Text {
+	switch {
+	case exitCode != 0:
+		return "  " + l.paint.Bad(termtext.Sprintf("exit code %d", exitCode))
+	case added+removed > 0:
+		text := "  " + l.counts(added, removed)
+		if created {
+			text += " new"
+		}
+		return text
+	case created:
+		return "  new"
+	}
+	return ""
+}
+
+// counts are numbers of lines.
+func (l *lines) counts(added, removed int) termtext.Text {
+	return l.paint.Good(termtext.Sprintf("+%d", added)) + " " + l.paint.Bad(termtext.Sprintf("-%d", removed))
+}
+
+// checkLines is a check that has ended: a shell line of the person, or the project's own.
+func (l *lines) checkLines(p runtime.Progress) []termtext.Text {
+	var out struct {
+		Success  *bool
+		ExitCode int
+		Error    *struct{ Message string }
+		Steps    []struct {
+			Argv     []string
+			ExitCode int
+			Skipped  bool
+		}
+	}
+	if p.Type != "shell" && p.Label != "code/verify" || json.Unmarshal(p.Output, &out) != nil || out.Success == nil {
+		return nil
+	}
+	if p.Type == "shell" {
+		return []termtext.Text{l.checkLine(l.check(p), out.ExitCode, out.Error == nil) + "  " + l.paint.Dim(output.Duration(p.Duration))}
+	}
+	var list []termtext.Text
+	for _, s := range out.Steps {
+		if !s.Skipped {
+			list = append(list, l.checkLine(strings.Join(s.Argv, " "), s.ExitCode, true))
+		}
+	}
+	return list
+}
+
+// check names a check of the person.
+func (l *lines) check(p runtime.Progress) string {
+	if p.Label != "" {
+		return p.Label
+	}
+	return p.Step
+}
+
+func (l *lines) checkLine(name string, exitCode int, ran bool) termtext.Text {
+	mark := l.paint.Good("ok")
+	switch {
+	case !ran:
+		mark = l.paint.Bad("not executed")
+	case exitCode != 0:
+		mark = l.paint.Bad(termtext.Sprintf("exit code %d", exitCode))
+	}
+	return "  " + l.paint.Strong("check") + " " + output.Clip(name, 100) + "  " + mark
+}
