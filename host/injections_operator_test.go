@@ -36,7 +36,7 @@ func (s *scene) operate(in injection) (outcomes []outcome) {
 			case !read:
 				return planOf(look.tool, look.args)
 			case next == 0 && !again && !strings.Contains(prompt, in.shows()):
-				return "I was told nothing."
+				return "I read nothing."
 			case again && next < len(in.calls):
 				keep(refused)
 				return "I have no other plan."

@@ -177,7 +177,7 @@ type scene struct {
 	models    *modelServer
 	sink      *httptest.Server
 	obey      func(chatRequest) answer // answers for the model
-	waits     sentinels.RunID          // of an approval that nobody gave
+	waits     sentinels.RunID          // of an approval that is not decided
 	rule      string                   // that is proposed
 	before    map[string]string
 	mu        sync.Mutex

@@ -31,6 +31,7 @@ var templates = []template{
 	{name: "research", summary: "a model answers questions about the project"},
 	{name: "agent", summary: "a model works on a task with tools, within limits"},
 	{name: "safe-deploy", summary: "test, ask a person, deploy, check, go back"},
+	{name: "do", summary: "what `sentinel do` executes: a model works on a task in a folder, with checkpoints and checks"},
 	{name: "operator", summary: "a model plans a task, executes it, reviews it and plans again"},
 	{name: "tickets", summary: "forge-worker, reviewer and notify: work on tickets from the queue to its approval", all: []string{"forge-worker", "reviewer", "notify"}},
 	{name: "forge-worker", summary: "a model works on tickets; verified work becomes a branch and a pull request"},
