@@ -126,8 +126,8 @@ var layers = []layer{
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
-	{"host/forge", []string{"host/internal/httpproblem", "sentinels", "sdk/abi"}, nil},
-	{"host/notify", []string{"host/internal/httpproblem", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
+	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
+	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
 	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
 	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
@@ -154,6 +154,7 @@ var layers = []layer{
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
 	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/regularfile", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
+	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/control", []string{"host/internal/httpproblem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back

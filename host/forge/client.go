@@ -9,14 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -56,8 +55,8 @@ type Client struct {
 
 // NewClient returns a Client.
 func NewClient(opt ClientOptions) (*Client, error) {
-	at, err := url.Parse(opt.URL)
-	if err != nil || at.Host == "" || at.User != nil || at.Scheme != "https" && (at.Scheme != "http" || !loopback(at.Hostname())) {
+	at, ok := endpoint.Parse(opt.URL)
+	if !ok {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "forge.url", Message: "forge.url: want https://HOST, without credentials; http only for this machine"}
 	}
 	if opt.Kind == "" {
@@ -89,12 +88,6 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		return nil
 	}}
 	return c, nil
-}
-
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // pull is a pull request as the API has it.
@@ -336,7 +329,7 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 // delay returns what a server asks to wait, in milliseconds. GitHub says with another
 // header when its limit of requests ends.
 func (c *Client) delay(h http.Header) int64 {
-	after := httpproblem.RetryAfter(h, c.opt.Now())
+	after := endpoint.RetryAfter(h, c.opt.Now())
 	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && after == 0 && h.Get("X-RateLimit-Remaining") == "0" {
 		after = min(max(time.Unix(reset, 0).Sub(c.opt.Now()), 0), longest)
 	}

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/triggers/webhook"
 )
@@ -24,16 +23,10 @@ const maxRefusal = 200
 // checkURL refuses addresses that messages must not be sent to. The path may be a secret,
 // so no error has it.
 func checkURL(text string) error {
-	u, err := url.Parse(text)
-	if err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())) {
+	if _, ok := endpoint.Parse(text); ok {
 		return nil
 	}
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "notify.webhook", Message: "notify.webhook: want https://HOST/PATH, without credentials; http only for this machine"}
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // delivery is the body of a request.
@@ -100,7 +93,7 @@ func refused(host string, answer *http.Response, text string, now time.Time) err
 	}
 	switch status := answer.StatusCode; {
 	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		e.Code, e.Permanent, e.RetryAfterMs = abi.Unavailable, false, httpproblem.RetryAfter(answer.Header, now).Milliseconds()
+		e.Code, e.Permanent, e.RetryAfterMs = abi.Unavailable, false, endpoint.RetryAfter(answer.Header, now).Milliseconds()
 	case status/100 == 3:
 		e.Code, e.Hint = abi.Denied, "redirects are not followed: set notify.webhook to the address that takes the message"
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

@@ -1,11 +1,11 @@
-package httpproblem_test
+package endpoint_test
 
 import (
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 )
 
 func TestRetryAfter(t *testing.T) {
@@ -22,8 +22,19 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		h := http.Header{}
 		h.Set("Retry-After", value)
-		if got := httpproblem.RetryAfter(h, now); got != want {
+		if got := endpoint.RetryAfter(h, now); got != want {
 			t.Errorf("Retry-After %q: %s, want %s", value, got, want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]bool{
+		"https://example.com/hook": true, "http://localhost:8080": true, "http://127.0.0.1": true, "http://[::1]:3000/x": true,
+		"": false, "http://example.com": false, "https://user:key@example.com": false, "ftp://localhost": false, "https:///path": false, "%": false,
+	} {
+		if _, ok := endpoint.Parse(text); ok != want {
+			t.Errorf("%q: %v", text, ok)
 		}
 	}
 }
