@@ -33,18 +33,12 @@ func (h *pluginModels) Known(stepType string) error {
 // Answer executes a turn as a run, below the run that asks. A turn that a crash interrupted
 // finds that run again, so it is not paid for twice.
 func (h *pluginModels) Answer(ctx context.Context, stepType string, turn role.Turn) (role.Reply, error) {
-	p, err := (*Host)(h).provided(abi.RoleModel, stepType)
-	if err != nil {
-		return role.Reply{}, err
-	}
 	fields, err := json.Marshal(turn)
 	if err != nil {
 		return role.Reply{}, err
 	}
 	sum := sha256.Sum256(fields)
-	out, err := h.rt.CallStep(ctx, runtime.StepCall{
-		Type: p.Type, Fields: fields, Part: "turn " + hex.EncodeToString(sum[:16]), Within: append([]string{}, p.Commands...), OnInterrupt: sentinels.InterruptRetry,
-	})
+	out, err := (*Host)(h).callRole(ctx, abi.RoleModel, stepType, fields, "turn "+hex.EncodeToString(sum[:16]))
 	if err != nil {
 		return role.Reply{}, err
 	}
@@ -53,6 +47,19 @@ func (h *pluginModels) Answer(ctx context.Context, stepType string, turn role.Tu
 		return role.Reply{}, abi.New(abi.Output, fmt.Sprintf("step type %q: output of a role model (%s): %v", stepType, role.Clause(abi.RoleModel), err))
 	}
 	return reply, nil
+}
+
+// callRole executes a step type in a role as a run, below the run that calls if there is one.
+// It is held to the commands that its plugin is granted, and a host call that a crash
+// interrupted is made again. part distinguishes the calls of one host call.
+func (h *Host) callRole(ctx context.Context, as abi.Role, stepType string, fields json.RawMessage, part string) (json.RawMessage, error) {
+	p, err := h.provided(as, stepType)
+	if err != nil {
+		return nil, err
+	}
+	return h.rt.CallStep(ctx, runtime.StepCall{
+		Type: p.Type, Fields: fields, Part: part, Within: append([]string{}, p.Commands...), OnInterrupt: sentinels.InterruptRetry,
+	})
 }
 
 // provided returns a step type that is active in a role, or why there is none.

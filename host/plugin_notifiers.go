@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/host/notify"
-	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // pluginNotifiers send messages by step types of plugins, clause A9.5 of sdk/ABI.md. A
@@ -29,18 +27,12 @@ func (h *pluginNotifiers) Names() []string {
 // Notify executes a notifier as a run, below the run that sends the message if there is one.
 // A host call that a crash interrupted is made again: a message twice is better than none.
 func (h *pluginNotifiers) Notify(ctx context.Context, name string, m notify.Message, key string) error {
-	p, err := (*Host)(h).provided(abi.RoleNotifier, name)
-	if err != nil {
-		return err
-	}
 	fields, err := json.Marshal(role.Notice{
 		Title: m.Title, Text: m.Text, Severity: string(m.Severity), Key: key, Event: m.Event, Ticket: m.Ticket, Run: m.Run, URL: m.URL,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = h.rt.CallStep(ctx, runtime.StepCall{
-		Type: p.Type, Fields: fields, Part: "notify " + name + " " + key, Within: append([]string{}, p.Commands...), OnInterrupt: sentinels.InterruptRetry,
-	})
+	_, err = (*Host)(h).callRole(ctx, abi.RoleNotifier, name, fields, "notify "+name+" "+key)
 	return err
 }
