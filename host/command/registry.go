@@ -172,13 +172,14 @@ func (r *Registry) Absent(name string) *abi.Error {
 func (r *Registry) List() []Command {
 	r.mu.RLock()
 	list := make([]Command, 0, len(r.commands))
-	for _, e := range r.commands {
-		list = append(list, e.Command)
+	added := make(map[string]bool, len(r.commands))
+	for name, e := range r.commands {
+		list, added[name] = append(list, e.Command), true
 	}
 	r.mu.RUnlock()
 	if r.source != nil {
 		for _, c := range r.source.Commands() {
-			if e := r.find(c.Name); e != nil && e.Version == c.Version {
+			if e := r.offeredNow(c); e != nil && !added[c.Name] {
 				list = append(list, e.Command)
 			}
 		}
