@@ -172,9 +172,6 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 		if problem := c.remove(); problem != nil {
 			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
 		}
-		for _, dir := range []string{v.from.checkoutDir(), v.opt.Dir} {
-			_ = os.Remove(dir) // if it is empty
-		}
 	}()
 	root, err := os.OpenRoot(c.tree)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,6 +180,23 @@ func TestEachCheck(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(dir)), "*", "verify", "checkouts", "*")); len(left) > 0 {
 		t.Errorf("checkouts are left: %q", left)
 	}
+}
+
+// A verification that ends takes no folder from one that begins.
+func TestVerificationsAtTheSameTime(t *testing.T) {
+	dir, v := repo(t, nil), verifier(t)
+	job := verify.Job{Criteria: criteria(t, `[{"id": "a", "type": "file_exists", "verify": {"path": "README.md"}}]`), RepoURL: dir, Branch: "work", Approved: true}
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			for range 40 {
+				if r, err := v.Run(t.Context(), job); err != nil || r.Blocked != nil {
+					t.Errorf("got %v %+v", err, r.Blocked)
+				}
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // V1, V2, V3: nothing passes that did not run.
