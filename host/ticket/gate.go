@@ -26,7 +26,7 @@ var (
 	deployment = gate{3, Approved, "", ""}
 	end        = gate{4, Done, "", ""}
 
-	// unverified is no gate: it stops work that nothing has checked.
+	// unverified is not a gate: it stops work that nothing has checked.
 	unverified = gate{0, Blocked, Unverified, "unverified: the ticket has no acceptance criteria"}
 )
 

@@ -86,7 +86,7 @@ func (t *tree) rebase(ctx context.Context) (out Rebased, err error) {
 }
 
 // onto moves the commits since the old base onto a commit. Commits that conflict one by one
-// are tried again as one: what a later commit took back is no conflict, and an agent
+// are tried again as one: what a later commit reverts does not conflict, and an agent
 // resolves each conflict once.
 func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	fork, err := t.exec(ctx, "", "merge-base", t.BaseCommit, "HEAD")

@@ -319,7 +319,7 @@ func TestConflict(t *testing.T) {
 	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict || r.Moved {
 		t.Errorf("behind the resolution: %+v, %v", r, err)
 	}
-	// What a later commit took back is no conflict.
+	// What a later commit reverts does not conflict.
 	put(t, w.Path, "a.txt", "one\ntheirs\nthree\n")
 	b.commit("take back", "")
 	base = b.change("a.txt", "one\ntheirs again\nthree\n")
