@@ -65,36 +65,47 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return out, err
 	}
-	if err := s.reserve(t.name); err != nil {
+	t.Ticket, t.Token = in.Ticket, ticket.Token
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	if err := t.create(ctx, "add", func() error { return t.clone(ctx, in.Continue) }); err != nil {
 		return out, err
+	}
+	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
+}
+
+// create makes a worktree whose ticket, claim and branch are set: fill makes its files. When
+// it fails, nothing is left.
+func (t *tree) create(ctx context.Context, operation string, fill func() error) (err error) {
+	s := t.s
+	if err := s.reserve(t.name); err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = removeAll(s.dir(t.name)) // the next Add does it
+			_ = removeAll(s.dir(t.name)) // the next call does it
 		}
 	}()
-	t.Ticket, t.Token, t.CreatedAt, t.Path = in.Ticket, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	t.CreatedAt, t.Path = time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
 	if err := t.locate(ctx); err != nil {
-		return out, err
+		return err
 	}
-	if err := t.clone(ctx, in.Continue); err != nil {
-		return out, err
+	if err := fill(); err != nil {
+		return err
 	}
 	if err := s.fits(t.name); err != nil {
-		return out, err
+		return err
 	}
 	raw, err := os.ReadFile(filepath.Join(t.gitDir(), "config"))
 	if err != nil {
-		return out, err
+		return err
 	}
 	t.Config = string(raw)
-	s.opt.At("add: made")
+	s.opt.At(operation + ": made")
 	if err := t.save(); err != nil {
-		return out, err
+		return err
 	}
-	s.opt.At("add: saved")
-	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
+	s.opt.At(operation + ": saved")
+	return nil
 }
 
 // reserve makes the folder of a worktree, if there may be one more. What a crash left of
