@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -292,7 +293,7 @@ func (s *session) plugin(ctx context.Context, c check, timeout time.Duration) Ch
 	default:
 		return CheckResult{Status: Failed, Message: err.Error()}
 	}
-	r := CheckResult{Status: Failed, Message: clip(out.Message, maxMessage), Output: clip(out.Output, maxOutput)}
+	r := CheckResult{Status: Failed, Message: textcut.Mark(out.Message, maxMessage), Output: textcut.Mark(out.Output, maxOutput)}
 	if out.Passed {
 		r.Status = Passed
 	}

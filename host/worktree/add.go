@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -290,7 +291,7 @@ func (t *tree) submodules(ctx context.Context) (paths []string) {
 	}
 	for _, entry := range strings.Split(a.Out, "\x00") {
 		if _, path, ok := strings.Cut(entry, "\n"); ok && len(paths) < 100 {
-			paths = append(paths, gitexec.Clip(path, 200))
+			paths = append(paths, textcut.Mark(path, 200))
 		}
 	}
 	return paths
