@@ -62,7 +62,7 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 	}
 	defer func() {
 		if err != nil {
-			_ = removeAll(s.dir(t.name)) // the next call does it
+			_ = s.removed.Remove(s.dir(t.name)) // the next call does it
 		}
 	}()
 	t.Ticket, t.Token, t.CreatedAt, t.Path = id, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
