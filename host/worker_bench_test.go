@@ -12,6 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 // BenchmarkWorker reports which share of a worker's time is the engine: all in which
@@ -33,14 +34,18 @@ func BenchmarkWorker(b *testing.B) {
 				})(r)
 			})
 			h := open(b, host.Options{Workspace: ws, Dir: filepath.Join(b.TempDir(), ".sentinel")})
-			forge(b, h, ws) // compiles the plugins
+			forge(b, h, ws)                         // compiles the plugins
+			worker := shipped(b, h, "forge-worker") // as a stored one, it is decoded once
 			var engines, gits, alls []time.Duration
 			commands := gitexec.Used().Commands
 			for b.Loop() {
 				ticket := fmt.Sprintf("T-%d", len(alls)+1)
 				must(b, h, "ticket/create", strings.Replace(wantsGreen, "T-1", ticket, 1), nil)
 				began, git, asked := time.Now(), gitexec.Used().Busy, model.Load()
-				id := startShipped(b, h, ws, "forge-worker", nil)
+				id, err := h.Runtime().Start(b.Context(), worker, runtime.StartOptions{Workspace: ws})
+				if err != nil {
+					b.Fatal(err)
+				}
 				if _, err := h.Runtime().Wait(context.Background(), id); err != nil {
 					b.Fatal(err)
 				}

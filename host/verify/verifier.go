@@ -94,7 +94,9 @@ func (v *Verifier) Sweep() error { return v.from.sweep() }
 // Close waits until the files of verifications are deleted. Other calls must have returned.
 func (v *Verifier) Close() {
 	v.from.removed.Close()
-	_ = os.Remove(v.opt.Dir) // if it is empty
+	for _, dir := range []string{v.from.checkoutDir(), v.opt.Dir} {
+		_ = os.Remove(dir) // if it is empty
+	}
 }
 
 // A Job is one verification.
@@ -179,7 +181,6 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 		if problem := v.from.removed.Remove(c.dir); problem != nil {
 			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
 		}
-		_ = os.Remove(v.from.checkoutDir()) // if it is empty
 	}()
 	root, err := os.OpenRoot(c.tree)
 	if err != nil {
