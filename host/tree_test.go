@@ -125,10 +125,10 @@ var layers = []layer{
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
-	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
+	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
-	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
+	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked

@@ -33,6 +33,16 @@ var withoutReview = map[string]string{"tickets.review": "off"}
 // startShipped starts a sentinel that is part of the program.
 func startShipped(t testing.TB, h *host.Host, ws string, name sentinels.ID, inputs map[string]json.RawMessage) sentinels.RunID {
 	t.Helper()
+	id, err := h.Runtime().Start(t.Context(), shipped(t, h, name), runtime.StartOptions{Workspace: ws, Inputs: inputs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// shipped decodes a sentinel that is part of the program.
+func shipped(t testing.TB, h *host.Host, name sentinels.ID) *sentinels.Definition {
+	t.Helper()
 	text, ok := sentinels.ShippedText(name)
 	if !ok {
 		t.Fatal("no sentinel " + name)
@@ -41,11 +51,7 @@ func startShipped(t testing.TB, h *host.Host, ws string, name sentinels.ID, inpu
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws, Inputs: inputs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return def
 }
 
 // forge runs the shipped worker until no ticket is ready.

@@ -83,7 +83,7 @@ func (t *tree) create(ctx context.Context, operation string, fill func() error) 
 	}
 	defer func() {
 		if err != nil {
-			_ = removeAll(s.dir(t.name)) // the next call does it
+			_ = s.removed.Remove(s.dir(t.name)) // the next call does it
 		}
 	}()
 	t.CreatedAt, t.Path = time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
@@ -112,7 +112,7 @@ func (t *tree) create(ctx context.Context, operation string, fill func() error) 
 // reserve makes the folder of a worktree, if there may be one more. What a crash left of
 // an Add that did not return is removed.
 func (s *Service) reserve(name string) error {
-	if err := removeAll(s.dir(name)); err != nil {
+	if err := s.removed.Remove(s.dir(name)); err != nil {
 		return err
 	}
 	s.reserving.Lock()
@@ -295,19 +295,4 @@ func (t *tree) submodules(ctx context.Context) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// removeAll removes a folder. Commands may have taken the rights from folders.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

@@ -54,13 +54,9 @@ func (t *tree) commit(ctx context.Context, message, key string) (out Committed, 
 	if err != nil || head != branchRef(t.Branch) {
 		return out, conflict("worktree %s is on %s, not on its branch %s: switch back to it", t.Ticket, cmp.Or(strings.TrimPrefix(head, "refs/heads/"), "no branch"), t.Branch)
 	}
-	if key == "" || key != t.Key {
+	if key == "" || key != t.Key { // durable with the commit: before, Commit is what it was
 		t.From, t.Key = t.Commit, key
-		if err := t.save(); err != nil {
-			return out, err
-		}
 	}
-	t.s.opt.At("commit: noted")
 	if err := t.stage(ctx); err != nil {
 		return out, err
 	}

@@ -43,7 +43,9 @@ func newBench(t *testing.T) *bench {
 // open returns a service, as another process has it.
 func (b *bench) open(opt worktree.Options) *worktree.Service {
 	opt.Dir, opt.Ticket = b.dir, b.ticket
-	return worktree.New(opt)
+	s := worktree.New(opt)
+	b.t.Cleanup(s.Close)
+	return s
 }
 
 func (b *bench) claim(id string, token uint64) {

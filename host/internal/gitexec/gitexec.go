@@ -126,7 +126,9 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second
 	ownGroup(cmd)
+	end := begin()
 	err := cmd.Run()
+	end()
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError
 	switch {
