@@ -27,7 +27,7 @@ type Bin struct {
 
 // Remove removes a folder: nothing is at its path when Remove returns, and its files are
 // deleted in the background, with what an earlier process left in the bin. A path without a
-// folder is no error. A folder that cannot be renamed is deleted before Remove returns.
+// folder is not an error. A folder that cannot be renamed is deleted before Remove returns.
 func (b *Bin) Remove(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -70,7 +70,7 @@ func (b *Bin) Empty() error {
 func (b *Bin) Close() { b.working.Wait() }
 
 // Delete deletes a folder with its files at once, also folders without the rights to do so:
-// commands may have taken them away. A path without a folder is no error.
+// commands may have taken them away. A path without a folder is not an error.
 func Delete(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
