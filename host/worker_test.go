@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,6 +31,17 @@ type forged struct {
 // withoutReview has work that passed be done, as S003 says: "create PR, status complete".
 var withoutReview = map[string]string{"tickets.review": "off"}
 
+// withoutDelays returns the text of a shipped definition whose commands are retried at once.
+// The number of retries stays; package retry tests the delays.
+func withoutDelays(t testing.TB, text []byte) []byte {
+	t.Helper()
+	const delay = `"baseDelayMs": 1000`
+	if !bytes.Contains(text, []byte(delay)) {
+		t.Fatalf("the definition has no %s", delay)
+	}
+	return bytes.ReplaceAll(text, []byte(delay), []byte(`"baseDelayMs": 20`))
+}
+
 // startShipped starts a sentinel that is part of the program.
 func startShipped(t testing.TB, h *host.Host, ws string, name sentinels.ID, inputs map[string]json.RawMessage) sentinels.RunID {
 	t.Helper()
@@ -47,7 +59,7 @@ func shipped(t testing.TB, h *host.Host, name sentinels.ID) *sentinels.Definitio
 	if !ok {
 		t.Fatal("no sentinel " + name)
 	}
-	def, problems := h.Runtime().Decode(text, string(name)+".json")
+	def, problems := h.Runtime().Decode(withoutDelays(t, text), string(name)+".json")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
