@@ -67,6 +67,7 @@ func TestKillOperator(t *testing.T) {
 	given := strings.NewReplacer(
 		`"goal": {"type": "string", "required": true`, `"goal": {"type": "string", "default": "Write two files"`,
 		`"default": "supervised_auto"`, `"default": "bounded_auto"`,
+		`"budget": {"calls": 100, "tokens": 2000000}`, `"budget": {}`, // interrupted calls count, and a slow machine has many lives
 	).Replace(string(definition))
 	want := operatorRun(t, server.URL, given, func(int) plan { return plan{} })
 	if len(want) < 20 {
