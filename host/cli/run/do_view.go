@@ -29,6 +29,16 @@ func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	switch {
 	case p.Event == runtime.OnCallEnd && p.ByModel:
 		return l.toolLines(p), true
+	case p.Event == runtime.OnCallEnd && p.Label == "code/preview" && p.Error != nil:
+		// A call that needs an approval and would fail is not made, and is shown all the same.
+		var call struct {
+			Command string
+			Params  json.RawMessage
+		}
+		if json.Unmarshal(p.Params, &call) == nil && call.Command != "" {
+			p.Label, p.Params = call.Command, call.Params
+		}
+		return l.toolLines(p), true
 	case p.Event == runtime.OnCallEnd:
 		return nil, !l.app.Flags.Verbose
 	case p.Event != runtime.OnStepEnd || p.Run != l.root:
