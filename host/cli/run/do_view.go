@@ -44,7 +44,8 @@ func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	case p.Event != runtime.OnStepEnd || p.Run != l.root:
 		return nil, false
 	case p.Error != nil && p.Skipped == "":
-		return nil, false
+		// A step of type set fails on purpose, with the reason that the summary has.
+		return nil, p.Type == "set" && !l.app.Flags.Verbose
 	}
 	return l.checkLines(p), !l.app.Flags.Verbose
 }
