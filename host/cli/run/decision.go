@@ -32,6 +32,12 @@ func (p *prompt) lines() <-chan string {
 	return p.typed
 }
 
+// same reports whether q is the same question. A step that is executed again may ask at the
+// same call, at a later time.
+func (p *prompt) same(q *prompt) bool {
+	return p.run == q.run && p.decision.Call == q.decision.Call && p.decision.Since.Equal(q.decision.Since)
+}
+
 // statusChanged looks whether there is something new to ask, or the question on
 // the terminal was answered elsewhere.
 func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
@@ -63,7 +69,7 @@ func (f *follower) askNext(ctx context.Context) {
 	var next *prompt
 	for _, r := range runs {
 		for _, q := range r.Decisions {
-			if r.Live && process.InTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
+			if r.Live && process.InTree(runs, r, f.id) && !slices.ContainsFunc(f.decided, (&prompt{run: r.ID, decision: q}).same) && (next == nil || q.Since.Before(next.decision.Since)) {
 				next = &prompt{run: r.ID, decision: q}
 			}
 		}
@@ -162,6 +168,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 			return
 		}
 	}
+	f.decided = append(f.decided, p)
 	f.endPrompt(true)
 	f.askNext(ctx)
 }

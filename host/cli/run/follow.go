@@ -39,11 +39,12 @@ type follower struct {
 	view    view
 	id      sentinels.RunID
 
-	busy   map[string]int // calls in progress that must not be interrupted, by position
-	early  early
-	halted bool        // some run of the tree waits or is paused, or was
-	notice chan string // a message of the goroutine that waits; capacity 1
-	prompt *prompt
+	busy    map[string]int // calls in progress that must not be interrupted, by position
+	early   early
+	halted  bool        // some run of the tree waits or is paused, or was
+	notice  chan string // a message of the goroutine that waits; capacity 1
+	prompt  *prompt
+	decided []*prompt // answered here; a run lists a decision until it has read it
 }
 
 // follow returns when the whole run tree has ended, or waits for a person. The end of
