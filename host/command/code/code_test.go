@@ -349,14 +349,14 @@ func TestVerify(t *testing.T) {
 		want  []string
 		ok    bool
 	}{
-		{"go", map[string]string{"go.mod": "module x"}, nil, "", []string{"go build ./...", "go vet ./..."}, true},
-		{"go tests", map[string]string{"go.mod": "module x"}, params{"fullTest": true}, "go test ./...", []string{"go build ./...", "go vet ./...", "go test ./..."}, false},
-		{"build broken", map[string]string{"go.mod": "module x"}, params{"fullTest": true}, "go build ./...", []string{"go build ./...", "-go vet ./...", "-go test ./..."}, false},
+		{"go", map[string]string{"go.mod": "module x"}, nil, "", []string{"go build -o /dev/null ./...", "go vet ./..."}, true},
+		{"go tests", map[string]string{"go.mod": "module x"}, params{"fullTest": true}, "go test ./...", []string{"go build -o /dev/null ./...", "go vet ./...", "go test ./..."}, false},
+		{"build broken", map[string]string{"go.mod": "module x"}, params{"fullTest": true}, "go build -o /dev/null ./...", []string{"go build -o /dev/null ./...", "-go vet ./...", "-go test ./..."}, false},
 		{"node", map[string]string{"package.json": `{"scripts":{"build":"tsc","test":"jest"}}`, "yarn.lock": ""}, params{"fullTest": true}, "", []string{"yarn run build", "yarn run test"}, true},
 		{"node with tests alone", map[string]string{"package.json": `{"scripts":{"test":"jest"}}`}, nil, "", []string{"npm run test"}, true},
 		{"make", map[string]string{"Makefile": "X := 1\nbuild: a\n\tcc\ntest:\n\t./t\n"}, params{"fullTest": true}, "", []string{"make build", "make test"}, true},
 		{"make default", map[string]string{"Makefile": "prog: a.c\n\tcc\n"}, nil, "", []string{"make"}, true},
-		{"make beside go", map[string]string{"Makefile": "build:\n", "go.mod": ""}, nil, "", []string{"go build ./...", "go vet ./..."}, true},
+		{"make beside go", map[string]string{"Makefile": "build:\n", "go.mod": ""}, nil, "", []string{"go build -o /dev/null ./...", "go vet ./..."}, true},
 		{"sub folder", map[string]string{"sub/Cargo.toml": ""}, params{"path": "sub"}, "", []string{"cargo build --all-targets"}, true},
 	}
 	for _, tt := range tests {
