@@ -23,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
@@ -65,6 +66,7 @@ type Host struct {
 	worktrees   *worktree.Service
 	checkpoints *checkpoint.Service
 	forge       *forge.Service
+	notify      *notify.Service
 	logs        *runLogs
 	audit       *audit.Log
 	warned      sync.Map // names of secrets of triggers, and what was logged of them
@@ -155,7 +157,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
@@ -167,6 +169,7 @@ func (h *Host) open(ctx context.Context) error {
 		Plugins:         guests,
 		Grants:          h.grants,
 		CheckPermission: checkPermission,
+		CheckRole:       checkRole,
 		Commands:        (*commandBridge)(h),
 		Checks:          h.checks(),
 		Models:          h.models,
@@ -200,6 +203,9 @@ func (h *Host) open(ctx context.Context) error {
 	h.worktrees = h.openWorktrees()
 	h.checkpoints = h.openCheckpoints()
 	if h.forge, err = h.openForge(); err != nil {
+		return err
+	}
+	if h.notify, err = h.openNotify(); err != nil {
 		return err
 	}
 	h.registry, err = h.openRegistry()

@@ -18,7 +18,9 @@ import (
 
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(compiled())
+	os.Exit(code)
 }
 
 func open(t testing.TB, opt host.Options) *host.Host {

@@ -69,4 +69,13 @@ func TestInboxPages(t *testing.T) {
 			t.Errorf("kind ticket has %+v", e)
 		}
 	}
+	runID := all(map[string]any{"kind": []string{"approval"}})[3].ID
+	for _, id := range []string{"T-7", runID} {
+		if list := all(map[string]any{"id": id}); len(list) != 1 || list[0].ID != id {
+			t.Errorf("id %s has %+v", id, list)
+		}
+	}
+	if list := all(map[string]any{"id": "T-none"}); len(list) > 0 {
+		t.Errorf("an unknown id has %+v", list)
+	}
 }

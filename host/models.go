@@ -42,7 +42,7 @@ func (h *Host) openModels() (*models, error) {
 	}
 	live, err := llm.Open(llm.Config{
 		Default: choice, Auto: file.Auto, Capacity: file.Capacity, Providers: file.Providers, Models: file.Known,
-		Env: h.opt.Getenv, Redact: h.redactor,
+		Env: h.opt.Getenv, Redact: h.redactor, Steps: (*pluginModels)(h),
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func TestSpecOperatorRejected(t *testing.T) {
 	h, id, ws := startOperator(t, planned(readA, writeB), map[string]any{"goal": "g", "maxRetries": 0}, map[string]string{"a.txt": "a"})
 	asked := decide(t, h, id, "reject")
 	o := operatorEnd(t, h, id)
-	if len(asked) != 1 || !strings.Contains(asked[0], `Execute fs_write (risk medium), step 2 of attempt 1: step 2`) || !strings.Contains(asked[0], `"content":"x"`) {
+	if len(asked) != 1 || !strings.Contains(asked[0], "Execute fs_write (risk medium), step 2 of attempt 1.\nInputs: {") || !strings.Contains(asked[0], `"content":"x"`) {
 		t.Errorf("asked %q", asked)
 	}
 	if o.value("status") != "failed" || o.count("skill_rejected") != 1 || o.count("skill_executed") != 1 || !strings.Contains(o.value("results"), "PERMISSION_DENIED") {

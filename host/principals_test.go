@@ -132,6 +132,7 @@ func TestSpecAgentDecidesNothing(t *testing.T) {
 		"sentinel/decide": `{"run": "01a20998-4961-7212-a55f-f9a0ad2199df", "verdict": "approve"}`,
 		"ticket/decide":   `{"id": "T-1", "action": "accept"}`, "ticket/decide-rule": `{"rule": "R-1", "action": "accept"}`,
 		"plugin/allow": `{"name": "x"}`, "plugin/deny": `{"name": "x"}`,
+		"checkpoint/restore": `{"run": "01a20998-4961-7212-a55f-f9a0ad2199df"}`,
 	}
 	for _, c := range h.Commands().List() {
 		if _, ok := decisions[c.Name]; ok != c.People {

@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/git"
 	"github.com/sentinel-runtime/sentinel/host/command/inbox"
 	"github.com/sentinel-runtime/sentinel/host/command/memory"
+	"github.com/sentinel-runtime/sentinel/host/command/notify"
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
@@ -56,8 +57,9 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		memory.Commands(),
 		ticket.Commands(h.tickets, h.learner),
 		verify.Commands(h.verify),
-		worktree.Commands(worktree.Options{Service: h.worktrees, SecretFiles: h.secretFiles()}),
+		worktree.Commands(worktree.Options{Service: h.worktrees}),
 		forge.Commands(h.forge),
+		notify.Commands(h.notify),
 		checkpointcommand.Commands(checkpointcommand.Options{Service: h.checkpoints, Runs: h.rt}),
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
@@ -77,6 +79,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	for _, family := range families {
 		errs = append(errs, r.Add(family...))
 	}
+	r.Follow((*pluginCommands)(h))
 	return r, errors.Join(errs...)
 }
 

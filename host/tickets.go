@@ -24,7 +24,7 @@ func (h *Host) openTickets() *ticket.Service {
 	return ticket.New(ticket.Options{
 		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
-		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
+		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
 	})
 }
@@ -73,7 +73,8 @@ func (h *Host) openVerifier() *verify.Tickets {
 			Plugins: (*checkTypes)(h),
 			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
 			Dir:     h.userDir("verify"), SSHKey: h.sshKey(), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
-			URL: c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
+			Published: func(repoURL, branch string) string { return h.worktrees.Published(repoURL, branch) }, // they are opened later
+			URL:       c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
 		}),
 	}
 }

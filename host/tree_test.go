@@ -45,7 +45,8 @@ var layers = []layer{
 	{"sdk/javascript/engine/build", []string{"sdk/javascript"}, nil},                // it makes what that package embeds
 	{"sdk/toolchain", []string{"sdk", "sdk/*", "sdk/internal/**", strictJSON}, nil}, // a new project holds a copy of its SDK; its file is read
 	{"sdk/toolchain/toolchaintest", []string{"sdk/toolchain"}, nil},
-	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/internal/**"}, nil},
+	{"sdk/role", []string{"sdk/abi"}, nil}, // what the host and a role agree on
+	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/role", "sdk/internal/**"}, nil},
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
 	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
@@ -56,7 +57,7 @@ var layers = []layer{
 	{"triggers/webhook", []string{"triggers", "sentinels", "sdk/abi"}, nil}, // its errors have codes
 	{"triggers/standard", []string{"triggers", "triggers/*"}, nil},
 	{"triggers/*", []string{"triggers", "sentinels"}, nil},
-	{"runtime/retry", []string{"sentinels", "sdk/abi"}, nil},
+	{"runtime/retry", []string{"sentinels", "sdk/abi", "sdk/role"}, nil},
 	{"sentinels/continuum", []string{"sentinels", strictJSON}, nil},
 	{"runtime/run", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
@@ -69,7 +70,7 @@ var layers = []layer{
 	{"runtime/internal/wasm/clock", nil, nil},
 	{"runtime/internal/wasm/compilecache", []string{"sdk/abi"}, nil},
 	{"runtime/internal/wasm/link", []string{"sdk/abi", "runtime/internal/wasm/binary", "runtime/internal/wasm/manifest"}, nil},
-	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi"}, nil},
+	{"runtime/internal/wasm/manifest", []string{"sentinels", strictJSON, "sdk/abi", "sdk/role"}, nil},
 	{"runtime/internal/wasm/memory", []string{"sdk/abi"}, nil},
 	{"runtime/internal/wasm/pool", nil, nil},
 	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
@@ -83,7 +84,7 @@ var layers = []layer{
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
-	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
+	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
@@ -97,7 +98,7 @@ var layers = []layer{
 	{"runtime/internal/redact", []string{"sdk/abi", "runtime/internal/journal"}, nil},
 	{"runtime/internal/values", []string{"runtime/internal/history", "runtime/internal/journal", "runtime/internal/redact"}, nil},
 	{"runtime/internal/execution/step", []string{
-		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
+		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/retry", "runtime/revision", "runtime/run",
 		"runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/cond", "runtime/internal/document", "runtime/internal/eventlog", "runtime/internal/history",
 		"runtime/internal/journal", "runtime/internal/openfiles", "runtime/internal/pluginset", "runtime/internal/redact", "runtime/internal/store", "runtime/internal/values",
 		"runtime/internal/wasm",
@@ -113,10 +114,10 @@ var layers = []layer{
 	{"runtime/internal/runindex", []string{"sentinels", "runtime/run", "runtime/internal/store"}, nil},
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
-	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
+	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else
-	{"host/ticket", []string{"sentinels", "sdk/abi", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil},                                                                                            // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
@@ -125,6 +126,9 @@ var layers = []layer{
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
+	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
+	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
 	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},
@@ -137,8 +141,8 @@ var layers = []layer{
 	{"host/internal/termtext", nil, nil},
 	{"host/internal/regularfile", nil, nil},
 	{"host/internal/trust", []string{"host/internal/regularfile", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                     // likewise
+	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                      // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
 	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                         // and so is the state folder that it reports on
@@ -150,6 +154,7 @@ var layers = []layer{
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
 	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/regularfile", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
+	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/control", []string{"host/internal/httpproblem", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
@@ -170,11 +175,12 @@ var layers = []layer{
 	{"host/redact", nil, nil}, // what others write goes through it
 	{"host/llm/openai", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/anthropic", []string{"host/llm/wire", "sentinels"}, nil},
+	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
@@ -186,7 +192,7 @@ var layers = []layer{
 	{"host/livefeed", []string{"host/principal", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise
 	{"host/internal/sdnotify", nil, nil},
-	{"host/plugin/plugintest", []string{"runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
+	{"host/plugin/plugintest", []string{"host/command", "runtime/guest", "sentinels", "sdk/abi", "sdk/sdktest"}, nil}, // a step without an engine
 	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi", "sdk/sdktest"}, nil},
 	{"host/ops/packaging", []string{"sdk/abi"}, nil},
 	{"host/internal/procenv", nil, nil},

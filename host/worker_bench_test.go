@@ -37,7 +37,7 @@ func BenchmarkWorker(b *testing.B) {
 				tickets++
 				must(b, h, "ticket/create", strings.Replace(wantsGreen, "T-1", fmt.Sprintf("T-%d", tickets), 1), nil)
 				began := time.Now()
-				id := startWorker(b, h, ws, nil)
+				id := startShipped(b, h, ws, "forge-worker", nil)
 				if _, err := h.Runtime().Wait(context.Background(), id); err != nil {
 					b.Fatal(err)
 				}

@@ -21,7 +21,7 @@ func (h *Host) openWorktrees() *worktree.Service {
 	c := h.settings.Worktrees
 	return worktree.New(worktree.Options{
 		Dir: h.userDir("worktrees"), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
-		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Logger: h.opt.Logger,
+		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Credential: h.forgeCredential, Hides: h.secretFiles().Match, Logger: h.opt.Logger,
 	})
 }
 
@@ -44,7 +44,7 @@ func (h *Host) ticketOfWorktree(ctx context.Context, id string, token uint64) (o
 	if err != nil {
 		return out, err
 	}
-	out = worktree.Ticket{ID: v.ID, RepoURL: cmp.Or(v.RepoURL, h.opt.Workspace), Branch: v.BranchName, Base: v.BaseBranch}
+	out = worktree.Ticket{ID: v.ID, RepoURL: cmp.Or(v.RepoURL, h.opt.Workspace), Branch: v.BranchName, Base: v.BaseBranch, Verified: v.VerifiedCommit}
 	if v.Lease != nil {
 		out.Token = v.Lease.Token
 	}

@@ -25,6 +25,26 @@ func (rt *Runtime) WaitFrom(ctx context.Context, from, id sentinels.RunID) (Resu
 	return rt.exec.AwaitFrom(ctx, from, id)
 }
 
+// CallStep executes one step as a run of its own, waits for it, and returns the output of
+// the step or its error.
+//
+// Within the work of a host call of a run, a command or a turn of a model that has the
+// context of that work, the new run is a child of that run: it spends from its budget,
+// counts for its limits of children and nesting, and stops with it. The work gives up its
+// execution slot while it waits. A call that a crash interrupts is made again and finds the
+// run that it had started, so it is never in doubt; a new attempt of the step starts another
+// run.
+//
+// If ctx ends before the run does, the run is stopped. After the end of the process the run
+// is resumed like every other one.
+func (rt *Runtime) CallStep(ctx context.Context, c StepCall) (json.RawMessage, error) {
+	return rt.exec.CallStep(ctx, c)
+}
+
+// CheckCall returns why [Runtime.CallStep] would refuse a call before it starts a run: an
+// unknown step type, or fields that it does not have.
+func (rt *Runtime) CheckCall(c StepCall) error { return rt.exec.CheckCall(c) }
+
 // Variables returns the variables that a run has set so far, without secrets: of a run
 // that executes, as its steps see them now.
 func (rt *Runtime) Variables(id sentinels.RunID) (map[string]json.RawMessage, error) {

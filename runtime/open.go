@@ -116,7 +116,7 @@ func (rt *Runtime) openExecutor(calendar *clock.Calendar) {
 			Commands: opt.Commands, Models: opt.Models, Executions: opt.Executions, HTTP: opt.HTTP, Folders: opt.Folders,
 			Values: &values.Store{Redact: redactor, PutBlob: rt.putBlob, Blob: rt.db.Blob}, Redact: redactor,
 			Conditions: rt.conditions, Events: rt.events, RunEvents: rt.runEvents, Expected: rt.expected, Documents: rt.documents, Definitions: rt.definitions,
-			Calendar: calendar, Blocked: rt.upkeep.health.Blocked, Log: opt.Logger,
+			Calendar: calendar, Blocked: rt.upkeep.health.Blocked, Log: opt.Logger, Classify: rt.ClassifyError,
 			Residents: capacity.NewResidents(opt.Limits.Resident, opt.Limits.ResidentBytes),
 		},
 		Store: rt.db, Plugins: rt.plugins, Definitions: rt.definitions, Index: rt.index, Health: rt.upkeep.health, Triggers: rt.dispatch,

@@ -36,6 +36,10 @@ type Options struct {
 	// what it uses, such as a host that is none; it refuses the plugin. Default nil: of
 	// hosts all names are taken.
 	CheckPermission func(use abi.Use, name string) error
+	// CheckRole returns why a role of a plugin's step type cannot be used here, such as a
+	// command of a family that is part of the program; it refuses the plugin. Default nil:
+	// all roles are taken.
+	CheckRole func(p plugin.Provided) error
 	// Commands, Models, Executions, Contexts, HTTP and Folders are the outside
 	// world. Default nil: what needs one fails with code unavailable.
 	Commands   Commands

@@ -1,11 +1,17 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -17,7 +23,7 @@ func (rt *Runtime) newPlugins() *pluginset.Set {
 			_, ok, err := rt.db.Get(bucketTrusted, []byte(digest))
 			return ok && err == nil
 		},
-		Grants: rt.opt.Grants, CheckPermission: rt.opt.CheckPermission, Changed: rt.opt.Observer.Plugin,
+		Grants: rt.opt.Grants, CheckPermission: rt.opt.CheckPermission, CheckRole: rt.opt.CheckRole, Changed: rt.opt.Observer.Plugin,
 		Alive: rt.alive, Plugins: rt.opt.Limits.Plugins, PluginBytes: rt.opt.Limits.PluginBytes,
 	})
 }
@@ -91,6 +97,53 @@ func (rt *Runtime) CheckPluginTotals(count int, size int64) error {
 
 // Plugins returns the plugins that were loaded or tried, in that order.
 func (rt *Runtime) Plugins() []plugin.Info { return rt.plugins.List() }
+
+// Provided returns the step types of plugins that are live and allowed in a role, by the
+// names of their plugins. What is loaded, swapped, removed or allowed counts for the next
+// call.
+func (rt *Runtime) Provided(as abi.Role) []plugin.Provided { return rt.plugins.Provided(as) }
+
+// Unprovided returns why a role is not active: its plugin waits, was not allowed it, or
+// cannot be loaded. name is that of a command, else of a step type. It returns nil if no
+// plugin has it.
+func (rt *Runtime) Unprovided(as abi.Role, name string) *abi.Error {
+	return rt.plugins.Unprovided(as, name)
+}
+
+// Evaluate executes a step type in a pure role, a classifier of errors or of output, and
+// returns its output, which keeps the contract of the role (clauses A9.3 and A9.4 of
+// sdk/ABI.md). There is no run and no journal: the guest is called once, within 2 seconds,
+// and its host calls are denied. Equal fields have equal outputs.
+func (rt *Runtime) Evaluate(ctx context.Context, as abi.Role, t sentinels.StepType, fields json.RawMessage) (json.RawMessage, error) {
+	return rt.plugins.Evaluate(ctx, as, t, fields, rt.opt.Limits.GuestMemory)
+}
+
+// maxClassify limits the time for all classifiers of one error.
+const maxClassify = 5 * time.Second
+
+// ClassifyError asks the error classifiers of plugins, in the order of the names of plugins;
+// the first that knows the error decides. It is the [retry.Classifier] of steps, and for
+// all else that retries. One that fails counts as not knowing.
+func (rt *Runtime) ClassifyError(ctx context.Context, f role.Failure) (retry.Classification, bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxClassify)
+	defer cancel()
+	c := rt.plugins.ClassifyError(ctx, f, rt.opt.Limits.GuestMemory)
+	if c == nil {
+		return retry.Classification{}, false
+	}
+	class := retry.Classification{Category: retry.Category(c.Category), Subcategory: cmp.Or(c.Subcategory, "general"), Confidence: 1}
+	if c.Confidence != nil {
+		class.Confidence = *c.Confidence
+	}
+	return class, true
+}
+
+// ClassifyLines asks an output classifier about lines, at most [role.MaxLines]. The answer
+// has an entry for each, nil where the classifier does not know the line, fails or is not
+// there.
+func (rt *Runtime) ClassifyLines(ctx context.Context, classifier sentinels.StepType, lines []role.Line) []*role.LineClass {
+	return rt.plugins.ClassifyLines(ctx, classifier, lines, rt.opt.Limits.GuestMemory)
+}
 
 // Types returns the step types that definitions may use now.
 func (rt *Runtime) Types() *sentinels.TypeSet { return rt.plugins.Types() }

@@ -17,6 +17,7 @@ type (
 	DecisionKind    = run.DecisionKind
 	PendingDecision = run.PendingDecision
 	StartOptions    = run.StartOptions
+	StepCall        = run.StepCall
 	PauseOptions    = run.PauseOptions
 	ResumeOptions   = run.ResumeOptions
 	LimitExtension  = run.LimitExtension

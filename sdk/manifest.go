@@ -56,6 +56,13 @@ func (s Step) appendManifest(dst []byte) []byte {
 	if s.ReadOnly {
 		dst = append(dst, `,"readOnly":true`...)
 	}
+	if s.Provides != nil {
+		dst = appendString(append(dst, `,"provides":{"as":`...), string(s.Provides.As))
+		if s.Provides.Name != "" {
+			dst = appendString(append(dst, `,"name":`...), s.Provides.Name)
+		}
+		dst = append(dst, '}')
+	}
 	return append(dst, '}')
 }
 

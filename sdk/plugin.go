@@ -32,6 +32,7 @@ type Step struct {
 	Infer    []string          // a step without a type that has one of these fields or aliases is of this type
 	Aliases  map[string]string // accepted field name -> name in Fields
 	ReadOnly bool              // changes nothing outside the run
+	Provides *Provides         // what the step type is besides; nil for a step type alone
 
 	// Run executes one step and returns its output. See [Context].
 	Run func(*Context) (Value, error)
@@ -58,6 +59,23 @@ const (
 	UseHTTP    = abi.UseHTTP
 	UseFolder  = abi.UseFolder
 	UseSecret  = abi.UseSecret
+	UseProvide = abi.UseProvide
+)
+
+// Provides is a role of a step type, clause A9 of ABI.md. The plugin requests the permission
+// {Use: UseProvide, Names: []string{role}}; without it the step type is only a step.
+type Provides struct {
+	As   abi.Role
+	Name string // of a command, PLUGIN/VERB; empty for the other roles
+}
+
+// The roles of a step type.
+const (
+	RoleCommand          = abi.RoleCommand
+	RoleErrorClassifier  = abi.RoleErrorClassifier
+	RoleOutputClassifier = abi.RoleOutputClassifier
+	RoleNotifier         = abi.RoleNotifier
+	RoleModel            = abi.RoleModel
 )
 
 // A Problem is one invalid field of a step.

@@ -11,7 +11,7 @@ import (
 
 // A guest must not contain its own sources, so only native builds do.
 //
-//go:embed *.go abi/*.go internal/jsondiff/*.go sdktest/*.go ABI.md
+//go:embed *.go abi/*.go internal/jsondiff/*.go role/*.go sdktest/*.go ABI.md
 var source embed.FS
 
 // Source returns the files of this SDK without its tests. A new project gets a copy of

@@ -54,7 +54,7 @@ func TestDecodeValue(t *testing.T) {
 	if diff := cmp.Diff(first, steps[0]); diff != "" {
 		t.Errorf("step 0 (-want +got):\n%s", diff)
 	}
-	retry := sentinels.OnError{Action: "retry", Retry: sentinels.RetryPolicy{MaxRetries: 2, BackoffType: "linear", BaseDelayMs: 5, MaxDelayMs: 9}}
+	retry := sentinels.OnError{Action: "retry", Retry: sentinels.RetryPolicy{MaxRetries: 2, BackoffType: "linear", BaseDelayMs: 5, MaxDelayMs: 9, MaxRetryAfterMs: 60000}}
 	if diff := cmp.Diff(retry, steps[1].OnError); diff != "" {
 		t.Errorf("onError (-want +got):\n%s", diff)
 	}

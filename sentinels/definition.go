@@ -160,6 +160,9 @@ type RetryPolicy struct {
 	BackoffType string // exponential, linear, none
 	BaseDelayMs int64
 	MaxDelayMs  int64
+	// MaxRetryAfterMs is the longest delay that a server may ask for; an error that asks
+	// for more is not retried.
+	MaxRetryAfterMs int64
 }
 
 // Budget limits the model spend of a run and its child runs. Zero is no limit.

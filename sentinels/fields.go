@@ -66,7 +66,7 @@ func init() {
 				"additionalProperties": map[string]any{"anyOf": []any{
 					map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}},
 			decode: (*decoder).inputs, encode: encodeInputs},
-		{name: "variables", doc: "Values of variables at the start of a run. References in them are not resolved.", value: "object of values by name", example: `{"attempts": 0}`,
+		{name: "variables", doc: "Values of variables at the start of a run, taken as they are.", value: "object of values by name", example: `{"attempts": 0}`,
 			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern}},
 			decode: (*decoder).variables, encode: encodeVariables},
 		{name: "trigger", doc: "What starts runs: one trigger or an array of triggers.", value: "a trigger or a list (F5)", example: `{"type": "manual"}`,
@@ -79,7 +79,7 @@ func init() {
 		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
-		{name: "tools", doc: "Commands that are useful here: first among the tools of each step, and offered to a step with parseToolCalls and without tools. No filter.",
+		{name: "tools", doc: "Useful commands: first among the tools of each step, and offered to a step with parseToolCalls and without tools. No filter.",
 			value: "list of text; an entry may be an object with `name`", example: `["code/read", {"name": "code/edit"}]`,
 			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
 				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},
@@ -96,7 +96,7 @@ func init() {
 			},
 			decode: (*decoder).concurrency,
 			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
-		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. In an inline definition: to the parent's, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
+		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. Inline: to that of the parent, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
 		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
 		flagField("isPublic", "Whether other users may see it.", func(d *fileDefinition) *bool { return &d.IsPublic }),
 		textField("createdBy", "The author.", func(d *fileDefinition) *string { return &d.CreatedBy }),
@@ -120,10 +120,10 @@ func init() {
 		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
 		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
 		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes together. Default: the host's, 1 GiB.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, 1 GiB.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 10,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash, for steps without an onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps without onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}
 
 	format.budget = table[Budget]{
@@ -160,13 +160,13 @@ func init() {
 		{name: stepOutput, behindOwn: true, doc: "The variable that the output is stored in.", value: "name `" + variablePattern + "`", example: `"result"`,
 			schema: map[string]any{"type": "string", "pattern": variablePattern},
 			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
-		behindOwn(typeMayReplace(choiceField("parse", "How the text of the output becomes the value of outputTo. Without it, outputTo is the whole output.", parses, func(s *Step) *Parse { return &s.Parse }))),
+		behindOwn(typeMayReplace(choiceField("parse", "How the text of the output becomes outputTo. Default: outputTo is the whole output.", parses, func(s *Step) *Parse { return &s.Parse }))),
 		{name: "onError", behindOwn: true, doc: "What happens after an error of the step. Default fail.",
 			value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,
 			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
 			decode: (*decoder).onError, encode: encodeOnError},
 		behindOwn(typeMayReplace(numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }))),
-		behindOwn(choiceField("onInterrupt", "What happens to a host call that is in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt })),
+		behindOwn(choiceField("onInterrupt", "What happens to a host call in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt })),
 	}
 
 	format.onError = table[OnError]{
@@ -183,6 +183,8 @@ func init() {
 		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
 		numberField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
 		numberField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+		numberField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,
+			func(r *RetryPolicy) *int64 { return &r.MaxRetryAfterMs }),
 	}
 
 	format.loop = table[Loop]{

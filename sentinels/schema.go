@@ -137,7 +137,7 @@ func triggerSchema(kinds []TriggerKind) map[string]any {
 		for _, k := range kinds {
 			fires = append(fires, k.Name+": "+k.Fires+".")
 		}
-		kind["description"] = "The kind of trigger, which says when it fires. " + strings.Join(fires, " ")
+		kind["description"] = "When it fires. " + strings.Join(fires, " ")
 		s["unevaluatedProperties"] = false
 		for _, o := range kinds[0].Options {
 			if !slices.ContainsFunc(kinds, func(k TriggerKind) bool { return !k.Has(o) }) { // every kind has it

@@ -9,7 +9,7 @@ import (
 // Sentinels that are part of the program are JSON files in the folder of this package:
 // each is read, copied, changed and replaced like any other.
 //
-//go:embed do.json forge-worker.json operator.json
+//go:embed do.json forge-worker.json notify.json operator.json reviewer.json
 var shipped embed.FS
 
 // Shipped returns the ids of the sentinels that are part of the program, sorted.

@@ -162,7 +162,7 @@ func write(root *os.Root, c Change, data string) error {
 	if now, lookErr := root.Lstat(c.Path); err == nil && lookErr == nil && now.Mode().IsRegular() {
 		keep := now.Mode().Perm() &^ 0o111
 		if c.to.mode == modeProgram {
-			keep |= keep >> 2 & 0o111 // whoever may read it
+			keep |= keep >> 2 & 0o111 // for all who may read it
 		}
 		err = f.Chmod(keep)
 	}

@@ -58,7 +58,7 @@ func (s *Service) Restore(ctx context.Context, workspace, of string, force bool)
 		p := &restore{repository: r, begin: begin.tree, end: snap.tree, now: snap.tree}
 		out = Restored{Of: of, Files: []Change{}, Open: end == nil}
 		if end == nil {
-			p.conflict("", "the scope has no end, so changes of others cannot be told from those that it made")
+			p.conflict("", "the scope has no end, so changes of others cannot be distinguished from its own")
 		} else {
 			p.end = end.tree
 		}

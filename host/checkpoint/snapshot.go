@@ -225,7 +225,7 @@ func (r *repository) write(ctx context.Context, l *listing, entries []entry) err
 		_ = to.CloseWithError(err)
 	}()
 	a, err := r.exec(ctx, in, "fast-import", "--quiet", "--export-marks="+marks)
-	in.Close()
+	_ = in.Close()
 	failed := <-ended
 	switch {
 	case err != nil:

@@ -115,6 +115,7 @@ var hostileVerbs = []hostileVerb{
 	{"exec", false, [][]string{{"--list"}, {"code/read", "--help"}}},
 	{"export", true, [][]string{{"evil"}, {"evil", "--history"}, {"--all"}, {evil}}},
 	{"fork", true, [][]string{{"evil", "--iteration", "1"}, {"evil", "--iteration", "1", "-o", "jsonl"}}},
+	{"do", true, [][]string{{evil, "--yolo", "--no-check"}, {evil, "--no-check", "-o", "json"}, {"--undo", evil}}},
 	{"help", false, [][]string{{evil}}},
 	{"import", true, [][]string{{"other" + evilFile + ".json", "-o", "json"}, {evil}}},
 	{"import", false, [][]string{{"other" + evilFile + ".json"}}},

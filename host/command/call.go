@@ -234,6 +234,9 @@ func (r *Registry) unknown(call *Call) error {
 	for i, c := range list {
 		names[i] = c.Name
 	}
+	if e := r.absent(call.Command); e != nil {
+		return &abi.Error{Code: e.Code, Permanent: e.Permanent, Field: "command", Message: fmt.Sprintf("call %q: %s", call.Command, e.Message), Hint: e.Hint}
+	}
 	err := &abi.Error{Code: abi.NotFound, Permanent: true, Field: "command", Message: fmt.Sprintf("call %q: no such command", call.Command)}
 	if near := nearestCommand(call.Command, names); near != "" {
 		err.Hint = fmt.Sprintf("did you mean %q?", near)

@@ -21,6 +21,7 @@ type Command struct {
 	// Reads names, by parameter, the values with which a call only reads; the
 	// command as a whole does not. {"operation": {"diff", "log"}}
 	Reads   map[string][]string
+	AsRun   bool     // its work is a run of the engine, which a repeated call finds: never in doubt
 	InStore bool     // its whole effect is in Call.Records: never in doubt
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written: references in them are not resolved
@@ -44,6 +45,8 @@ type Command struct {
 	Aliases map[string]string
 	// Timeout holds when the call brings no deadline of its own; 0 is none.
 	Timeout time.Duration
+	// Version distinguishes commands of a [Source] with the same name. Empty for others.
+	Version string
 
 	run     func(ctx context.Context, call *Call) (any, error)
 	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview

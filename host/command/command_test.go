@@ -454,12 +454,16 @@ func TestSteering(t *testing.T) {
 		".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", "git~1/config", ".git::$DATA", `a\.git\config`, ".sentinel/plugins/x.wasm",
 		".continuum/sentinels/a.json", ".github/workflows/ci.yml", ".gitattributes", "deep/.NPMRC", ".envrc", ".bashrc", ".vscode/tasks.json",
 		".idea/x", ".claude/settings.json", ".mcp.json", "CLAUDE.md", "./a/../.git/config", ".husky/_/x", ".g\u200cit/config",
+		// What CI services execute, what the next agent obeys, and who has to approve.
+		"Jenkinsfile", "sub/Jenkinsfile", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".drone.yml", ".woodpecker.yml", "appveyor.yml", ".cirrus.yml",
+		"buildspec.yml", "cloudbuild.yaml", ".gitea/workflows/x.yml", ".forgejo/workflows/x.yml", ".buildkite/pipeline.yml", ".woodpecker/x.yml", ".builds/x.yml",
+		".windsurf/rules/x.md", ".roo/rules/x.md", ".junie/guidelines.md", "CLAUDE.local.md", "AGENTS.override.md", "QWEN.md", "opencode.json", "docs/CODEOWNERS",
 	} {
 		if !command.Steering(name) {
 			t.Errorf("%q is not seen as steering", name)
 		}
 	}
-	for _, name := range []string{"main.go", ".gitignore", "Makefile", "docs/git/hooks.md", "a.git/x", "github/workflows/ci.yml", ".", "config"} {
+	for _, name := range []string{"main.go", ".gitignore", "Makefile", "docs/git/hooks.md", "a.git/x", "github/workflows/ci.yml", ".", "config", "jenkins.go", "travis.yml", "docs/agents.txt"} {
 		if command.Steering(name) {
 			t.Errorf("%q is seen as steering", name)
 		}
@@ -524,12 +528,13 @@ func TestSteersBuild(t *testing.T) {
 	for _, name := range []string{
 		"Makefile", "sub/makefile", "GNUmakefile", "rules.mk", "MAKEFILE. ", "package.json", "a/package.json", "node_modules/.bin/tsc", ".yarn/releases/yarn.cjs",
 		".pnp.cjs", "pnpm-workspace.yaml", "bunfig.toml", "Cargo.toml", "build.rs", "rust-toolchain.toml", "./x/../Cargo.toml", `sub\package.json`, "build.rs::$DATA",
+		"pyproject.toml", "sub/setup.py", "setup.cfg", "tests/conftest.py", "tox.ini", "pytest.ini", "src/sitecustomize.py", "a.pth", ".venv/bin/python", "lib/site-packages/x.py",
 	} {
 		if !command.SteersBuild(name) {
 			t.Errorf("%q: got false, want true", name)
 		}
 	}
-	for _, name := range []string{"main.go", "go.mod", "go.sum", "package-lock.json", "src/build/rs", "docs/Makefile.md", "mk", ".", "src/lib.rs"} {
+	for _, name := range []string{"main.go", "go.mod", "go.sum", "package-lock.json", "src/build/rs", "docs/Makefile.md", "mk", ".", "src/lib.rs", "a.py", "requirements.txt", "tests/test_a.py", "env/a.py"} {
 		if command.SteersBuild(name) {
 			t.Errorf("%q: got true, want false", name)
 		}

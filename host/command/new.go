@@ -18,6 +18,7 @@ type Options struct {
 	ReadOnly   bool                // default false
 	Idempotent bool                // default false
 	Reads      map[string][]string // default none
+	AsRun      bool                // default false
 	InStore    bool                // default false
 	Private    bool                // default false: offered to models
 	ByName     bool                // default false: patterns match it
@@ -27,6 +28,7 @@ type Options struct {
 	Raw        []string            // default none
 	Aliases    map[string]string   // default none
 	Timeout    time.Duration       // default none
+	Version    string              // default empty
 	// Recursive are the struct types of the result that contain lists of
 	// themselves; its schema has a definition of each. Default none.
 	Recursive []reflect.Type
@@ -72,8 +74,8 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
-		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, InStore: o.InStore,
+		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
 		Private: o.Private || o.ByName || o.Executes || o.People, ByName: o.ByName || o.Executes, Executes: o.Executes, People: o.People,
-		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout,
+		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout, Version: o.Version,
 	}
 }

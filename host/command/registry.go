@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // A Registry holds commands by name.
@@ -21,6 +22,23 @@ import (
 type Registry struct {
 	mu       sync.RWMutex
 	commands map[string]*entry
+	source   Source            // nil for none
+	compiled map[string]*entry // by name, of commands that source has offered
+}
+
+// A Source offers commands that come and go while the registry is in use, such as those of
+// plugins.
+//
+// # Concurrency
+//
+// Safe for concurrent use. It is asked at every lookup of a name that was not added, so it
+// must be fast; it must not call the registry.
+type Source interface {
+	// Commands returns what there is now. Two commands with the same name and the same
+	// Version are the same.
+	Commands() []Command
+	// Absent returns why a command is not offered although it is known, nil if it is not.
+	Absent(name string) error
 }
 
 // entry is a command with what is computed once when it is added.
@@ -89,20 +107,82 @@ func (r *Registry) Lookup(name string) (Command, bool) {
 	return Command{}, false
 }
 
+// Follow adds what source offers at each moment. Commands that were added take precedence.
+// It is called once, before the registry is used.
+func (r *Registry) Follow(source Source) { r.source, r.compiled = source, map[string]*entry{} }
+
 // find returns the entry of a name, nil if there is none.
 func (r *Registry) find(name string) *entry {
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.commands[name]
+	e := r.commands[name]
+	r.mu.RUnlock()
+	if e == nil && r.source != nil {
+		for _, c := range r.source.Commands() {
+			if c.Name == name {
+				return r.offeredNow(c)
+			}
+		}
+	}
+	return e
+}
+
+// offeredNow returns the entry of a command of the source, nil if its schema cannot be
+// compiled, which the source has checked with [Check].
+func (r *Registry) offeredNow(c Command) *entry {
+	r.mu.RLock()
+	e := r.compiled[c.Name]
+	r.mu.RUnlock()
+	if e != nil && e.Version == c.Version {
+		return e
+	}
+	e, err := compile(c)
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.compiled[c.Name] = e
+	return e
+}
+
+// Check returns why a command cannot be in a registry.
+func Check(c Command) error {
+	_, err := compile(c)
+	return err
+}
+
+// absent returns why a command that is not found is not offered, nil if it is not known.
+func (r *Registry) absent(name string) *abi.Error {
+	if r.source == nil {
+		return nil
+	}
+	return abi.As(r.source.Absent(name))
+}
+
+// Absent returns why a command that [Registry.Lookup] does not find cannot be used, nil if
+// it is not known at all.
+func (r *Registry) Absent(name string) *abi.Error {
+	if r.find(name) != nil {
+		return nil
+	}
+	return r.absent(name)
 }
 
 // List returns every command, sorted by name.
 func (r *Registry) List() []Command {
 	r.mu.RLock()
-	defer r.mu.RUnlock()
 	list := make([]Command, 0, len(r.commands))
-	for _, e := range r.commands {
-		list = append(list, e.Command)
+	added := make(map[string]bool, len(r.commands))
+	for name, e := range r.commands {
+		list, added[name] = append(list, e.Command), true
+	}
+	r.mu.RUnlock()
+	if r.source != nil {
+		for _, c := range r.source.Commands() {
+			if e := r.offeredNow(c); e != nil && !added[c.Name] {
+				list = append(list, e.Command)
+			}
+		}
 	}
 	slices.SortFunc(list, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
 	return list

@@ -7,10 +7,13 @@ import (
 	"unicode"
 )
 
-// steeringFolders hold what git, editors, agents and this program obey.
+// steeringFolders hold what git, CI services, editors, agents and this program obey. A CI
+// service executes the files of a branch as soon as the branch is pushed, often with secrets.
 var steeringFolders = []string{
-	".git", ".sentinel", ".continuum", ".github", ".gitlab", ".circleci", ".husky", ".githooks", ".vscode", ".idea", ".claude",
-	".cursor", ".codex", ".gemini", ".aider", ".devcontainer", ".ssh", ".aws", ".kube", ".docker", ".gnupg", ".cargo", ".config",
+	".git", ".sentinel", ".continuum", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".devcontainer",
+	".github", ".gitlab", ".circleci", ".gitea", ".forgejo", ".buildkite", ".woodpecker", ".semaphore", ".teamcity", ".azure-pipelines", ".builds", ".drone",
+	".claude", ".cursor", ".codex", ".gemini", ".aider", ".windsurf", ".roo", ".continue", ".kiro", ".junie", ".augment", ".amazonq", ".opencode", ".trae",
+	".ssh", ".aws", ".kube", ".docker", ".gnupg", ".cargo", ".config",
 }
 
 // steeringFiles are the same as single files.
@@ -18,8 +21,13 @@ var steeringFiles = []string{
 	".git", ".gitconfig", ".gitattributes", ".gitmodules", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".envrc", ".env",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
 	".inputrc", ".vimrc", ".exrc", ".nvimrc", ".mcp.json", "mcp.json", ".netrc", ".pypirc", ".pip.conf", ".curlrc", ".wgetrc",
-	".tool-versions", ".mise.toml", ".pre-commit-config.yaml", ".lefthook.yml", "lefthook.yml", ".gitlab-ci.yml", ".cursorrules",
-	".windsurfrules", ".aider.conf.yml", "claude.md", "agents.md", "gemini.md", ".clinerules", ".goreleaser.yml",
+	".tool-versions", ".mise.toml", ".pre-commit-config.yaml", ".lefthook.yml", "lefthook.yml", ".goreleaser.yml",
+	"codeowners", // whose approval a forge asks for
+	".gitlab-ci.yml", "jenkinsfile", ".travis.yml", "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", ".drone.yml", ".drone.yaml",
+	".woodpecker.yml", ".woodpecker.yaml", "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".cirrus.star", "buildspec.yml", "buildspec.yaml", "cloudbuild.yaml",
+	"cloudbuild.json", ".build.yml", "wercker.yml", "bitrise.yml", "codemagic.yaml", "screwdriver.yaml", ".zuul.yaml", "zuul.yaml",
+	".cursorrules", ".windsurfrules", ".aider.conf.yml", ".clinerules", ".roorules", ".roomodes", ".goosehints", ".rules", "opencode.json", "opencode.jsonc",
+	"claude.md", "claude.local.md", "agents.md", "agents.override.md", "agent.md", "gemini.md", "qwen.md", "crush.md", "warp.md",
 }
 
 // A buildTool is a program that a command of this host starts in a project, with
@@ -43,6 +51,16 @@ var buildTools = []buildTool{
 	{name: "yarn", folders: []string{".yarn"}, files: []string{".pnp.cjs", ".pnp.js", ".pnp.loader.mjs"}},
 	{name: "bun", files: []string{"bunfig.toml"}},
 	{name: "cargo", files: []string{"cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml"}}, // and .cargo, above
+	{
+		// What the interpreter imports by itself, and what its checkers and test runners
+		// load as plugins.
+		name: "python3", folders: []string{".venv", "venv", "site-packages", ".tox", ".nox"}, suffixes: []string{".pth"},
+		files: []string{
+			"pyvenv.cfg", ".python-version", "sitecustomize.py", "usercustomize.py", "conftest.py", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "noxfile.py",
+			"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc", "mypy.ini", ".mypy.ini", "pyrightconfig.json", "ruff.toml", ".ruff.toml",
+			".flake8", ".pylintrc", "pylintrc",
+		},
+	},
 }
 
 // Steering reports whether a path, relative to a workspace, names a file that

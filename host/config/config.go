@@ -22,6 +22,7 @@ type Config struct {
 	Worktrees   Worktrees   `json:"worktrees" doc:"working trees of claimed tickets"`
 	Checkpoints Checkpoints `json:"checkpoints" doc:"states of workspaces, with which the changes of a run are taken back"`
 	Forge       Forge       `json:"forge" doc:"where pull requests are opened; without a url they are recorded only"`
+	Notify      Notify      `json:"notify" doc:"where people are notified of what waits for them"`
 	Tracing     Tracing     `json:"tracing" doc:"OpenTelemetry traces; off without an endpoint"`
 	Trust       Trust       `json:"trust" doc:"which files are obeyed although others could have written them"`
 
@@ -181,6 +182,12 @@ type Forge struct {
 	URL   string `json:"url" doc:"of the server as people see it, such as https://github.com; empty is none"`
 	Kind  string `json:"kind" doc:"github, gitea or forgejo; default github for github.com, else gitea"`
 	Token string `json:"token" doc:"name of the secret with the token, which pushes over https to this server have too"`
+}
+
+// Notify settles where messages for people are sent.
+type Notify struct {
+	Webhook string `json:"webhook" doc:"URL that gets a POST for each message; https, or http on this machine; empty is none"`
+	Secret  string `json:"secret" doc:"name of the secret that signs these requests as Standard Webhooks define: base64 with an optional prefix whsec_; empty leaves them unsigned"`
 }
 
 // Tracing settles OpenTelemetry.

@@ -266,6 +266,12 @@ func (l *Loaded) check(origins map[string]string) []string {
 	if !secret.Named(l.Forge.Token) {
 		say("forge.token", "invalid name of a secret: want capital letters, digits and underscores")
 	}
+	if u, err := url.Parse(l.Notify.Webhook); l.Notify.Webhook != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http") {
+		say("notify.webhook", "invalid URL: want https://HOST/PATH without credentials")
+	}
+	if l.Notify.Secret != "" && !secret.Named(l.Notify.Secret) {
+		say("notify.secret", "invalid name of a secret: want capital letters, digits and underscores")
+	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")
 	}

@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -55,8 +55,8 @@ type Client struct {
 
 // NewClient returns a Client.
 func NewClient(opt ClientOptions) (*Client, error) {
-	at, err := url.Parse(opt.URL)
-	if err != nil || at.Host == "" || at.User != nil || at.Scheme != "https" && (at.Scheme != "http" || !loopback(at.Hostname())) {
+	at, ok := endpoint.Parse(opt.URL)
+	if !ok {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "forge.url", Message: "forge.url: want https://HOST, without credentials; http only for this machine"}
 	}
 	if opt.Kind == "" {
@@ -88,12 +88,6 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		return nil
 	}}
 	return c, nil
-}
-
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // pull is a pull request as the API has it.
@@ -324,6 +318,7 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	case status == http.StatusConflict:
 		permanent(abi.Conflict, "")
 	case status/100 == 3:
+		e.Message += ", which leads to another server"
 		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository")
 	default:
 		permanent(abi.BadFields, "")
@@ -331,20 +326,14 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	return e
 }
 
-// delay reads what a server asks to wait, in milliseconds.
+// delay returns what a server asks to wait, in milliseconds. GitHub says with another
+// header when its limit of requests ends.
 func (c *Client) delay(h http.Header) int64 {
-	bound := func(d time.Duration) int64 { return min(max(d, 0), longest).Milliseconds() }
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.Atoi(after); err == nil {
-		return bound(time.Duration(min(seconds, 1e6)) * time.Second)
+	after := endpoint.RetryAfter(h, c.opt.Now())
+	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && after == 0 && h.Get("X-RateLimit-Remaining") == "0" {
+		after = min(max(time.Unix(reset, 0).Sub(c.opt.Now()), 0), longest)
 	}
-	if at, err := http.ParseTime(after); err == nil {
-		return bound(at.Sub(c.opt.Now()))
-	}
-	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && h.Get("X-RateLimit-Remaining") == "0" {
-		return bound(time.Unix(reset, 0).Sub(c.opt.Now()))
-	}
-	return 0
+	return after.Milliseconds()
 }
 
 var _ Forge = (*Client)(nil)

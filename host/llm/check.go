@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -42,6 +43,9 @@ func (m *Models) Check(ref string) (problem *sentinels.Problem, priced bool) {
 	case err != nil:
 		e := m.clean(err)
 		hint := ""
+		if p := m.provider(name); p != nil && p.Kind == KindPlugin {
+			hint = abi.As(err).Hint
+		}
 		for _, p := range append(m.knowing(ref), m.provider(name)) {
 			if p != nil && !p.ready {
 				hint = "set " + p.needs

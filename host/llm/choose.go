@@ -62,14 +62,14 @@ func (m *Models) named(ref string) (chosen, error) {
 				Hint:    "set " + p.needs + "; or replay a recorded run with --replay FILE",
 			}
 		}
-		return chosen{Choice{Provider: p.Name, Model: model}, p}, nil
+		return chosen{Choice{Provider: p.Name, Model: model}, p}, m.usable(p)
 	}
 	// A bare name: of the providers whose table row it has, the first that can
 	// be asked. Free servers are left out, or every name would be theirs.
 	var knows *provider
 	for _, p := range m.all {
 		if _, ok := m.row(p, ref); ok && !p.Local {
-			if p.ready {
+			if p.ready && m.usable(p) == nil {
 				return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and the table of models gives its provider"}, p}, nil
 			}
 			knows = p
@@ -84,6 +84,9 @@ func (m *Models) named(ref string) (chosen, error) {
 			knows = p
 		}
 	}
+	if knows != nil && knows.ready {
+		return chosen{}, m.usable(knows)
+	}
 	if knows != nil {
 		return chosen{}, &abi.Error{
 			Code: abi.NotFound, Permanent: true,
@@ -95,7 +98,7 @@ func (m *Models) named(ref string) (chosen, error) {
 	// loaded. A hosted provider is not asked on a guess.
 	for _, p := range m.all {
 		if p.ready && p.server {
-			return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and it is asked of the local server since the table of models does not have it"}, p}, nil
+			return chosen{Choice{Provider: p.Name, Model: ref, Why: ", and it is asked of the local server since the table of models does not have it"}, p}, m.usable(p)
 		}
 	}
 	return chosen{}, &abi.Error{

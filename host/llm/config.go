@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/steptype"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -36,6 +37,9 @@ type Config struct {
 	HTTPClient *http.Client
 	// Redact learns the keys and cleans errors. Default one of its own.
 	Redact *redact.Redactor
+	// Steps executes the step types of providers of the kind plugin. Default none: their turns
+	// are errors.
+	Steps steptype.Steps
 	// Validate reports how a value violates a JSON Schema. Default none: a
 	// reply to a turn with a schema must then only be JSON.
 	Validate func(schema, value json.RawMessage) error
@@ -54,6 +58,7 @@ type Config struct {
 const (
 	KindOpenAI    = "openai"
 	KindAnthropic = "anthropic"
+	KindPlugin    = "plugin"
 )
 
 // How a provider's models call tools.
@@ -67,7 +72,8 @@ const (
 // of the configuration.
 type Provider struct {
 	Name    string            `json:"name" check:"required" doc:"as in provider/model; openai, anthropic and ollama are known"`
-	Kind    string            `json:"kind,omitempty" check:"openai|anthropic" doc:"protocol: openai (Chat Completions) or anthropic (Messages). Default: that of the known provider with this name, else openai"`
+	Kind    string            `json:"kind,omitempty" check:"openai|anthropic|plugin" doc:"protocol: openai (Chat Completions), anthropic (Messages), or plugin for a step type of a plugin. Default: that of the known provider with this name, else openai"`
+	Step    string            `json:"step,omitempty" doc:"for the kind plugin: the step type with the role model, whose plugin is allowed to provide it"`
 	BaseURL string            `json:"baseUrl,omitempty" doc:"http or https address; for openai with its version, such as http://127.0.0.1:8000/v1. Default: that of the known provider with this name"`
 	Key     string            `json:"-"` // never from a file; see KeyEnv
 	KeyEnv  string            `json:"keyEnv,omitempty" doc:"environment variable that holds the key. Default: that of the known provider with this name, else none"`

@@ -34,7 +34,11 @@ var policy = lazyregexp.New(`(?i)content[ _-]?(policy|filter|management)|policy[
 // fault names an error of a provider in the one list of codes. It is the only
 // place where statuses and network errors are mapped.
 func (m *Models) fault(ctx context.Context, c chosen, err error) error {
-	if e := abi.As(err); e != nil {
+	if e := abi.As(err); e != nil && c.provider.Kind == KindPlugin && ctx.Err() == nil {
+		own := *e
+		own.Field, own.Message = "", fmt.Sprintf("model %q: %s", c.Provider+"/"+c.Model, e.Message)
+		return &own
+	} else if e != nil {
 		return err
 	}
 	who := "model \"" + c.Provider + "/" + c.Model + "\""

@@ -12,7 +12,9 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm/anthropic"
 	"github.com/sentinel-runtime/sentinel/host/llm/openai"
+	"github.com/sentinel-runtime/sentinel/host/llm/steptype"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Where the known providers are.
@@ -58,7 +60,9 @@ func (m *Models) providers() ([]*provider, error) {
 		p := &provider{Provider: c, ready: true}
 		places[p] = at
 		if k := slices.IndexFunc(known, func(k *provider) bool { return k.Name == c.Name }); k >= 0 {
-			p.fill(known[k], m.config.Env)
+			if c.Kind != KindPlugin {
+				p.fill(known[k], m.config.Env)
+			}
 			known = slices.Delete(known, k, k+1)
 		}
 		if p.KeyEnv != "" && p.Key == "" {
@@ -150,7 +154,12 @@ func (p *provider) fill(k *provider, env func(string) string) {
 
 // finish checks a provider, completes it and makes its client.
 func (m *Models) finish(p *provider) error {
-	if p.Kind == "" {
+	switch {
+	case p.Kind == KindPlugin:
+		return m.finishStep(p)
+	case p.Step != "":
+		return fmt.Errorf("provider %q: step is for the kind plugin only", p.Name)
+	case p.Kind == "":
 		p.Kind = KindOpenAI
 	}
 	if p.BaseURL == "" && p.Name == "ollama" {
@@ -184,9 +193,43 @@ func (m *Models) finish(p *provider) error {
 	case KindAnthropic:
 		p.client = anthropic.New(anthropic.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
 	default:
-		return fmt.Errorf("provider %q: kind %q is none of openai, anthropic", p.Name, p.Kind)
+		return fmt.Errorf("provider %q: kind %q is none of openai, anthropic, plugin", p.Name, p.Kind)
 	}
 	return nil
+}
+
+// finishStep completes a provider whose turns a step type of a plugin answers. The plugin
+// may be loaded and allowed later, so it is looked for when a model is named.
+func (m *Models) finishStep(p *provider) error {
+	switch {
+	case p.Step == "":
+		return fmt.Errorf("provider %q: the kind plugin needs step, a step type with the role model", p.Name)
+	case p.BaseURL != "" || p.KeyEnv != "" || len(p.Headers) > 0:
+		return fmt.Errorf("provider %q: baseUrl, keyEnv and headers are not for the kind plugin: its plugin has its own hosts and secrets", p.Name)
+	}
+	switch p.Tools {
+	case "":
+		p.Tools = ToolsNative
+	case ToolsAuto, ToolsNative, ToolsText:
+	default:
+		return fmt.Errorf("provider %q: tools %q is none of auto, native, text", p.Name, p.Tools)
+	}
+	p.ready, p.client = true, &steptype.Client{Step: p.Step, Steps: m.config.Steps}
+	return nil
+}
+
+// usable returns why the plugin of a provider cannot answer now, nil for other providers.
+func (m *Models) usable(p *provider) error {
+	if p.Kind != KindPlugin {
+		return nil
+	}
+	e := &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "this host executes no step types as models"}
+	if m.config.Steps != nil {
+		if e = abi.As(m.config.Steps.Known(p.Step)); e == nil {
+			return nil
+		}
+	}
+	return &abi.Error{Code: e.Code, Permanent: true, Message: fmt.Sprintf("provider %q: %s", p.Name, e.Message), Hint: e.Hint}
 }
 
 // first returns the first model the server offers that answers turns. It asks

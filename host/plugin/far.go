@@ -15,8 +15,15 @@ import (
 // far lists what of a grant reaches so far that a changed module should not have it
 // without being looked at, each in a few words. Models are not in it: they cost,
 // but a run has its budget. Neither are named hosts, to which a plugin can carry
-// only what its definition hands it.
+// only what its definition hands it. Models and notifiers are given what others wrote, and
+// no definition says what.
 func (f family) far(g plugin.Grant) (far []string) {
+	if g.Allows(abi.UseProvide, string(abi.RoleModel)) {
+		far = append(far, "answering as a model: it gets the prompts and results of steps")
+	}
+	if g.Allows(abi.UseProvide, string(abi.RoleNotifier)) {
+		far = append(far, "sending notifications: it gets their texts")
+	}
 	for _, a := range g.Allow {
 		if a.Use != string(abi.UseCommand) {
 			continue

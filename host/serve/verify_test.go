@@ -117,9 +117,16 @@ func TestSpecVerifierPort(t *testing.T) {
 	if status, last := curl(start.Verifier+"/status/TEST-001", "", ""); status != http.StatusOK || last["verification_status"] != "failing" || last["ticket_id"] != "TEST-001" {
 		t.Errorf("status: %d %v", status, last)
 	}
-	// V7: the ticket alone; its branch is known from an update.
+	// V7: "look the rest up on the ticket".
 	if status, _ := curl(start.Verifier+"/verify", `{"ticket_id": "TEST-001"}`, form); status != http.StatusBadRequest {
 		t.Errorf("without a branch: %d", status)
+	}
+	if status, ticket := curl(start.URL+"/tickets", `{"id": "TEST-002", "title": "With its branch", "branch_name": "work", "repo_url": "`+project+`", "acceptance_criteria": {"checks": [
+	  {"id": "ac-1", "type": "file_exists", "verify": {"path": "test.txt"}}]}}`, "application/json"); status != http.StatusCreated {
+		t.Errorf("create: %d %v", status, ticket)
+	}
+	if status, result := curl(start.Verifier+"/verify", `{"ticket_id": "TEST-002"}`, form); status != http.StatusOK || result["verification_status"] != "passing" {
+		t.Errorf("the ticket alone: %d %v", status, result)
 	}
 	if status, history := curl(start.Verifier+"/verify/TEST-001/history", "", ""); status != http.StatusOK || len(history["verifications"].([]any)) != 1 {
 		t.Errorf("history: %d %v", status, history)

@@ -75,7 +75,8 @@ func (s *Service) note(ctx context.Context, tx Tx, t *Ticket, actor, category, m
 	return a, err
 }
 
-// announce emits the event of a change of state. details are added to its data.
+// announce emits the event of a change. details are added to its data: from, the state
+// before, with every change of it.
 func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[string]any) error {
 	data := map[string]any{"state": t.State, "status": t.State, "title": t.Title, "verification_status": t.VerificationStatus}
 	if left := t.View(s.Now()).RetryInSeconds; left != nil {
@@ -123,14 +124,14 @@ func (s *Service) emitAs(ctx context.Context, tx Tx, id, name string, data any) 
 
 // changed notes and announces a change of state.
 func (s *Service) changed(ctx context.Context, tx Tx, t *Ticket, actor string, from State, details map[string]any) error {
-	metadata := map[string]any{"from": from, "to": t.State}
+	metadata, data := map[string]any{"from": from, "to": t.State}, map[string]any{"from": from}
 	for name, value := range details {
-		metadata[name] = value
+		metadata[name], data[name] = value, value
 	}
 	if _, err := s.note(ctx, tx, t, actor, categoryState, fmt.Sprintf("%s to %s", from, t.State), metadata); err != nil {
 		return err
 	}
-	return s.announce(ctx, tx, t, details)
+	return s.announce(ctx, tx, t, data)
 }
 
 // AddActivity appends an entry that an agent or person reports.

@@ -82,7 +82,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		}); err != nil {
 			return err
 		}
-		return s.announce(ctx, tx, t, map[string]any{"agent_id": c.Agent})
+		return s.announce(ctx, tx, t, map[string]any{"from": from, "agent_id": c.Agent})
 	})
 	if err != nil {
 		return nil, err

@@ -130,7 +130,7 @@ func (s *Service) AddFiles(ctx context.Context, tx Tx, id, actor string, token u
 }
 
 // impact flags the tickets that were done before and that a ticket affects: those that
-// changed the same files, and those that depend on it.
+// changed the same files of the same repository, and those that depend on it.
 func (s *Service) impact(ctx context.Context, tx Tx, t *Ticket) error {
 	affected := map[string]*Flag{}
 	flag := func(ids []string, reason, file string) {
@@ -163,7 +163,7 @@ func (s *Service) impact(ctx context.Context, tx Tx, t *Ticket) error {
 		if err != nil {
 			return err
 		}
-		if other.State != Done {
+		if other.State != Done || why.Reason == "files" && other.RepoURL != t.RepoURL {
 			continue
 		}
 		if _, err := s.change(ctx, tx, id, func(other *Ticket) error {

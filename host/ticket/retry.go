@@ -2,17 +2,20 @@ package ticket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // A Failure is why an attempt ended without a result.
 type Failure struct {
 	Error      string         `json:"error"`
+	Code       abi.Code       `json:"code,omitempty"`       // of the error, if it has one
 	Token      uint64         `json:"token,omitempty"`      // of the claim; 0 if the caller decides about tickets
 	RawReply   string         `json:"raw_reply,omitempty"`  // of a model, when it could not be read
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"` // that a server asked for
@@ -50,6 +53,22 @@ const outcomeExpired = "expired"
 // causes are the categories of errors.
 const causeReview = "review"
 
+// classify returns the class of a failure: by what is known, then by ask, its code and its
+// text. A code that forbids a repetition is about one call: whether the whole ticket is
+// tried again, with what a person has repaired meanwhile, is for the text.
+func (f Failure) classify(ctx context.Context, ask retry.Classifier) retry.Classification {
+	if f.Category != "" {
+		return retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
+	}
+	err := errors.New(f.Error)
+	if f.Code != "" {
+		if coded := abi.New(f.Code, f.Error); !retry.ClassifyError(coded).Permanent {
+			err = coded
+		}
+	}
+	return ask.Classify(ctx, role.SourceTicket, err)
+}
+
 // RetryOrFail decides about a failure: the ticket goes back to its queue and waits, or
 // is held for a person. The retries of each category are counted apart. Work that fails
 // after its approval is cancelled; a claim that expired there is retried. An unknown ticket
@@ -68,10 +87,7 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 			t.Error = cut(f.Error, maxError)
 			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: cut(f.RawReply, maxError)})
 		}
-		c := retry.ClassifyMessage(f.Error)
-		if f.Category != "" {
-			c = retry.Classification{Category: f.Category, Subcategory: "general", Confidence: 1}
-		}
+		c := f.classify(ctx, s.opt.Classify)
 		d := s.opt.Profile.Decide(c, t.Retries[string(c.Category)], sentinels.RetryPolicy{}, f.RetryAfter)
 		out = Outcome{Retried: d.Retry, OnHold: !d.Retry, Strategy: s.strategy(c, d)}
 		s.opt.Logger.Info("Retry decision for "+id, "errorCategory", c.Category, "currentAttempt", t.RetryCount+1,
@@ -131,7 +147,7 @@ func (s *Service) again(ctx context.Context, tx Tx, t *Ticket, f Failure, out *O
 		s.opt.Observer.Retried(out.Strategy.ErrorCategory, delay)
 	}
 	return s.announce(ctx, tx, t, map[string]any{
-		"retry": true, "retryAfter": at, "attemptsRemaining": out.Strategy.AttemptsRemaining, "errorCategory": out.Strategy.ErrorCategory,
+		"from": from, "retry": true, "retryAfter": at, "attemptsRemaining": out.Strategy.AttemptsRemaining, "errorCategory": out.Strategy.ErrorCategory,
 	})
 }
 
@@ -160,6 +176,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 	if err := s.end(ctx, tx, t, Attempt{Outcome: string(OnHold), Error: t.Error, RawReply: cut(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
 		return err
 	}
+	from := t.State
 	if err := s.enter(t, OnHold); err != nil {
 		return err
 	}
@@ -175,7 +192,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 	if s.opt.Observer.Exhausted != nil {
 		s.opt.Observer.Exhausted(out.Strategy.ErrorCategory)
 	}
-	return s.announce(ctx, tx, t, map[string]any{"reason": MaxRetries, "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total})
+	return s.announce(ctx, tx, t, map[string]any{"from": from, "reason": MaxRetries, "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total})
 }
 
 // FailNoRetry cancels a ticket whose failure must not be retried, such as one after its

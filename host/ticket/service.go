@@ -55,6 +55,9 @@ type Options struct {
 	// Executes reports whether criteria execute commands, which need the approval of a
 	// person if an agent wrote them; default all criteria do.
 	Executes func(*Criteria) bool
+	// Classify knows errors before the table of package retry; default none. It is called in
+	// the transaction that decides about a failure.
+	Classify retry.Classifier
 	Logger   *slog.Logger // of decisions; default discards
 	Observer Observer
 }

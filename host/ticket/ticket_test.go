@@ -154,6 +154,28 @@ func TestSpecClaimOrder(t *testing.T) {
 	want(t, "order of claims", []string{"p1", "p2", "p0", "p3"}, order)
 }
 
+// The code of an error counts before its text, unless it says that one call is useless.
+func TestCodeOfAFailure(t *testing.T) {
+	for _, c := range []struct {
+		code  abi.Code
+		error string
+		want  retry.Category
+	}{
+		{"", "broken stream: unexpected token", retry.Syntax},
+		{abi.Unavailable, "broken stream: unexpected token", retry.API},
+		{abi.Timeout, "cannot read properties of undefined", retry.Timeout},
+		{abi.Denied, "HTTP 401 unauthorized", retry.API},
+		{abi.BadFields, "odd", retry.ManualReview},
+		{"of another version", "connect ECONNREFUSED", retry.API},
+	} {
+		d := open(t)
+		d.create("a", ticket.Fields{})
+		if out := d.fail("a", ticket.Failure{Code: c.code, Error: c.error}); out.Strategy.ErrorCategory != c.want {
+			t.Errorf("%s %q: %s, want %s", c.code, c.error, out.Strategy.ErrorCategory, c.want)
+		}
+	}
+}
+
 // "Tickets don't get picked up before retry_after expires", and R4: the list has them.
 func TestSpecRetryAfterHoldsClaimOnly(t *testing.T) {
 	d := open(t)
@@ -444,6 +466,22 @@ func TestDependencies(t *testing.T) {
 		want(t, "stats", ticket.Stats{Total: 2, States: map[ticket.State]int{ticket.Done: 1, ticket.NeedsReview: 1}}, stats)
 		return err
 	})
+}
+
+// A file of one repository says nothing about the file of that name of another one.
+func TestImpactIsOfOneRepository(t *testing.T) {
+	d := open(t, func(o *ticket.Options) { o.AllowUnverified = true })
+	for _, repo := range []string{"/one", "/two", "/one"} {
+		id := fmt.Sprint("t", len(d.list(ticket.Filter{})))
+		d.create(id, ticket.Fields{RepoURL: &repo})
+		_, token := d.claim(ticket.Claim{ID: id})
+		d.must(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Complete(ctx, tx, id, "a1", ticket.Result{Token: token, Files: []ticket.File{{Path: "README.md", Change: "modified"}}})
+			return err
+		})
+	}
+	want(t, "the same repository", ticket.NeedsReview, d.get("t0").State)
+	want(t, "another repository", ticket.Done, d.get("t1").State)
 }
 
 // "without criteria a ticket is blocked, unverified unless policy allows"

@@ -3,6 +3,7 @@ package ticket
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -102,6 +104,9 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 			category = "verification_passed"
 			t.VerifiedCommit, t.VerifiedBranch = v.Commit, v.BranchName
 			s.verified(t)
+			if t.Lease != nil {
+				s.logAttempt(t, t.VerifyAttempts+1, "passed", v.Message)
+			}
 			if t.State == NeedsReview {
 				t.ImpactFlags = []Flag{}
 				if err := s.enter(t, Done); err != nil {
@@ -123,7 +128,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 			if t.Lease != nil {
 				t.VerifyAttempts++
 				p.Attempt = t.VerifyAttempts
-				s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, p.Attempt, p.Max))
+				s.logAttempt(t, p.Attempt, "failed", v.Message)
 				if p.Attempt >= p.Max {
 					hold, reason = MaxVerified, fmt.Sprintf("verification failed %d times: %s", p.Attempt, v.Message)
 				}
@@ -131,7 +136,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		default:
 			category = "verification_error"
 			var err error
-			if hold, err = s.prevented(t, v, &p); err != nil {
+			if hold, err = s.prevented(ctx, t, v, &p); err != nil {
 				return err
 			}
 		}
@@ -155,6 +160,11 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 	return p, err
 }
 
+// logAttempt logs the verdict about an attempt of a claim.
+func (s *Service) logAttempt(t *Ticket, n int, verdict, message string) {
+	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", cut(message, 500))
+}
+
 // noteVerdict puts a verdict into the logs of a ticket.
 func (s *Service) noteVerdict(ctx context.Context, tx Tx, t *Ticket, actor, category string, v Verdict) error {
 	t.log(v.Entry)
@@ -169,7 +179,7 @@ func (s *Service) verified(t *Ticket) {
 
 // prevented decides about a verification without a verdict, and returns the code with
 // which the ticket waits for a person, if it does.
-func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
+func (s *Service) prevented(ctx context.Context, t *Ticket, v Verdict, p *Progress) (string, error) {
 	switch v.Reason {
 	case NeedsApproval, NeedsPerson:
 		return v.Reason, nil
@@ -177,7 +187,7 @@ func (s *Service) prevented(t *Ticket, v Verdict, p *Progress) (string, error) {
 	default:
 		return "", nil
 	}
-	c := retry.ClassifyMessage(v.Message)
+	c := s.opt.Classify.Classify(ctx, role.SourceOperator, errors.New(v.Message))
 	if s.opt.Profile.Strategy(c).MaxRetries == 0 { // the text of a fault may look like one of the work
 		c = retry.Classification{Category: retry.Timeout, Subcategory: "general", Confidence: c.Confidence}
 	}

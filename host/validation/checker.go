@@ -26,6 +26,9 @@ type Checker struct {
 	// Model returns what is wrong with the name of a model, and whether its price is known.
 	// Default nil: any name is accepted.
 	Model func(ref string) (problem *sentinels.Problem, priced bool)
+	// Classifier returns why rules cannot name an output classifier, nil if they can. Default
+	// nil: any name is accepted.
+	Classifier func(name string) error
 	// Stored reports whether a sentinel is stored, and similar ids if it is not.
 	Stored func(id sentinels.ID) (near []string, ok bool)
 	// Child returns the definition of a stored sentinel, nil if it cannot be read.
@@ -50,6 +53,7 @@ func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) s
 		if !ok {
 			return
 		}
+		v.rules(path, s)
 		for _, mark := range spec.Marks() {
 			switch mark.Mark {
 			case abi.MarkParams:
@@ -190,7 +194,7 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 		return
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
-		v.add(path+".command", sentinels.KindUnknown, v.commandHint(name), "unknown command %q", name)
+		v.unknown(path+".command", sentinels.KindUnknown, name, "command", v.commandHint)
 		return
 	}
 	for _, p := range v.commands.CheckParams(name, s.Fields[field], reference.Contains) {
@@ -204,6 +208,15 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 		}
 		v.found = append(v.found, p)
 	}
+}
+
+// unknown reports a command that does not exist, or that a plugin has and cannot provide.
+func (v *check) unknown(path string, kind sentinels.Kind, name, what string, hint func(name string) string) {
+	if e := v.commands.Absent(name); e != nil {
+		v.add(path, kind, e.Hint, "%s", e.Message)
+		return
+	}
+	v.add(path, kind, hint(name), "unknown %s %q", what, name)
 }
 
 // commandHint says what was probably meant by the name of a command that does not exist.
@@ -270,10 +283,11 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 		return
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
-		hint := v.known(name)
-		if near := v.commands.Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		v.add(path, kind, hint, "unknown tool %q", name)
+		v.unknown(path, kind, name, "tool", func(name string) string {
+			if near := v.commands.Nearest(name); near != "" {
+				return fmt.Sprintf("did you mean %q?", near)
+			}
+			return v.known(name)
+		})
 	}
 }

@@ -29,6 +29,8 @@ type checkouts struct {
 	git     gitexec.Runner
 	dir     string // of this package's folders
 	mirrors gitsource.Mirrors
+
+	published func(repoURL, branch string) string
 }
 
 // sweep removes the checkouts that a crash left, and mirrors that nothing has used for
@@ -50,6 +52,9 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 		return nil, err
 	}
 	source := r.Local
+	if source == "" && c.published != nil {
+		source = c.published(r.URL, branch)
+	}
 	if source == "" {
 		if source, err = c.mirrors.Fetch(ctx, r.URL, "branch_name", branch); err != nil {
 			return nil, err

@@ -28,15 +28,18 @@ type Options struct {
 	KnownHosts string         // file of known keys of hosts; default the user's own
 	// Credential returns what https repositories of a server get; default git's own credentials.
 	Credential func() (gitsource.Credential, error)
-	URL        string        // where http_request goes without a service; default http://localhost:3000
-	Env        []string      // variables of the host that checks get and {{NAME}} reads; default none
-	Read       []string      // folders outside of the checkout that commands may read
-	Timeout    time.Duration // of a check that names none; default 5 minutes
-	Parallel   int           // verifications at one time; default 4
-	Getenv     func(string) (string, bool)
-	Hide       func(string) string // hides secrets in what is shown; default nothing is hidden
-	Now        func() time.Time
-	Logger     *slog.Logger
+	// Published returns the folder of a copy of a repository on another machine that has a
+	// branch which is not pushed yet, "" if there is none; default there is none.
+	Published func(repoURL, branch string) string
+	URL       string        // where http_request goes without a service; default http://localhost:3000
+	Env       []string      // variables of the host that checks get and {{NAME}} reads; default none
+	Read      []string      // folders outside of the checkout that commands may read
+	Timeout   time.Duration // of a check that names none; default 5 minutes
+	Parallel  int           // verifications at one time; default 4
+	Getenv    func(string) (string, bool)
+	Hide      func(string) string // hides secrets in what is shown; default nothing is hidden
+	Now       func() time.Time
+	Logger    *slog.Logger
 }
 
 // maxMessage bounds the message of a check of a plugin, in bytes.
@@ -80,7 +83,7 @@ func New(opt Options) *Verifier {
 	}
 	git := gitexec.Runner{Program: opt.Git}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
+		published: opt.Published, git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
 	}}
 }
 
@@ -168,9 +171,6 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 	defer func() {
 		if problem := c.remove(); problem != nil {
 			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
-		}
-		for _, dir := range []string{v.from.checkoutDir(), v.opt.Dir} {
-			_ = os.Remove(dir) // if it is empty
 		}
 	}()
 	root, err := os.OpenRoot(c.tree)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,6 +180,23 @@ func TestEachCheck(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(dir)), "*", "verify", "checkouts", "*")); len(left) > 0 {
 		t.Errorf("checkouts are left: %q", left)
 	}
+}
+
+// A verification that ends takes no folder from one that begins.
+func TestVerificationsAtTheSameTime(t *testing.T) {
+	dir, v := repo(t, nil), verifier(t)
+	job := verify.Job{Criteria: criteria(t, `[{"id": "a", "type": "file_exists", "verify": {"path": "README.md"}}]`), RepoURL: dir, Branch: "work", Approved: true}
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			for range 40 {
+				if r, err := v.Run(t.Context(), job); err != nil || r.Blocked != nil {
+					t.Errorf("got %v %+v", err, r.Blocked)
+				}
+			}
+		})
+	}
+	workers.Wait()
 }
 
 // V1, V2, V3: nothing passes that did not run.
@@ -390,6 +408,17 @@ func TestCancelledVerification(t *testing.T) {
 	_, err := v.Run(ctx, verify.Job{Criteria: criteria(t, `[{"type":"test","verify":{"command":"sleep 60"}}]`), RepoURL: dir, Branch: "work", Approved: true})
 	if err == nil {
 		t.Error("no error")
+	}
+}
+
+// V10: "no timeout on whole verification unless set": the limit is that of each check.
+func TestV10NoTimeoutOfTheWhole(t *testing.T) {
+	const limit = 2 * time.Second
+	v := verifier(t, func(o *verify.Options) { o.Timeout = limit })
+	slow := `{"type":"test","verify":{"command":"sleep 1.2"}}`
+	r := run(t, v, verify.Job{Criteria: criteria(t, `[`+slow+`,`+slow+`]`), RepoURL: repo(t, nil), Branch: "work", Approved: true})
+	if r.Status != verify.Passing || r.Summary.Passed != 2 || r.DurationMs <= limit.Milliseconds() {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -51,6 +51,8 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	switch old, err := s.read(t.name); {
 	case err == nil && old.Ticket != in.Ticket:
 		return out, conflict("the folder of the worktree of ticket %s is that of ticket %s on this file system", in.Ticket, old.Ticket)
+	case err == nil && old.Token == ticket.Token && old.ReadOnly:
+		return out, old.readOnly()
 	case err == nil && old.Token == ticket.Token:
 		if err := old.repair(ctx); err != nil {
 			return out, err
@@ -147,7 +149,11 @@ func (t *tree) locate(ctx context.Context) error {
 		if err == nil && any == "" {
 			return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("repository %s has no commits", t.RepoURL), Hint: "make a first commit, for example of a README"}
 		}
-		return errors.Join(err, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "base", Message: fmt.Sprintf("branch %s is not in %s", t.Base, t.RepoURL)})
+		missing := &abi.Error{Code: abi.NotFound, Permanent: true, Field: "base", Message: fmt.Sprintf("branch %s is not in %s", t.Base, t.RepoURL)}
+		if ref, again := t.source(ctx, "rev-parse", "--verify", "--quiet", branchRef(t.Base)); again == nil && ref != "" {
+			missing.Message, missing.Hint = fmt.Sprintf("the commit of branch %s cannot be read in %s: the repository is damaged", t.Base, t.RepoURL), "git fsck tells more"
+		}
+		return errors.Join(err, missing)
 	}
 	return nil
 }
@@ -224,14 +230,8 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 	case tip != "" && keep:
 		start = tip
 	}
-	dir := t.s.dir(t.name)
-	a, err := t.s.git.Exec(ctx, dir, "", "", "clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch="+t.Base, "--no-recurse-submodules",
-		"--upload-pack="+t.s.git.Service("upload-pack"), "--separate-git-dir="+t.gitDir(), "--", t.Source, t.Path)
-	if err != nil {
+	if err := t.borrow(ctx); err != nil {
 		return err
-	}
-	if a.Code != 0 {
-		return gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
 	}
 	t.s.opt.At("add: cloned")
 	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--no-track", "--no-recurse-submodules", "-B", t.Branch, start, "--"); err != nil {
@@ -259,6 +259,16 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 		}
 	}
 	return t.publish(ctx, append(updates, update{branchRef(t.Branch), tip, start}, update{t.ref("branches"), ours, start})...)
+}
+
+// borrow makes a clone without files that borrows the objects of the repository.
+func (t *tree) borrow(ctx context.Context) error {
+	a, err := t.s.git.Exec(ctx, t.s.dir(t.name), "", "", "clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch="+t.Base, "--no-recurse-submodules",
+		"--upload-pack="+t.s.git.Service("upload-pack"), "--separate-git-dir="+t.gitDir(), "--", t.Source, t.Path)
+	if err == nil && a.Code != 0 {
+		err = gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
+	}
+	return err
 }
 
 // submodules returns the folders that stay empty.

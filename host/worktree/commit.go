@@ -38,7 +38,7 @@ func (s *Service) Commit(ctx context.Context, id string, token uint64, message, 
 	if strings.TrimSpace(message) == "" || len(message) > maxMessage || strings.ContainsRune(message, 0) {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "message", Message: fmt.Sprintf("message: want 1 to %d bytes of text", maxMessage)}
 	}
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		out, err = t.commit(ctx, message, key)
 		return err
 	})
@@ -178,35 +178,34 @@ type Diff struct {
 	More      int      `json:"more,omitempty" jsonschema:"further files"`
 	Diff      string   `json:"diff" jsonschema:"the patch, at most 64 KiB"`
 	Truncated bool     `json:"truncated,omitempty"`
-	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
+	Hidden    []string `json:"hidden,omitempty" jsonschema:"files whose changes the patch leaves out, since they hold secrets"`
 }
 
-// Diff returns what the worktree has changed, with what is not committed. hides reports
-// which files are left out; nil is none.
-func (s *Service) Diff(ctx context.Context, id string, token uint64, hides func(path string) bool) (out Diff, err error) {
+// Diff returns what the worktree has changed, with what is not committed; of one for a review
+// what its commit has changed. The patch leaves out the files of [Options.Hides]; if more
+// files have changed than the answer lists, it is empty and truncated.
+func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, err error) {
 	err = s.with(ctx, id, token, func(t *tree) error {
-		if err := t.stage(ctx); err != nil {
+		to, what := "", []string{"--cached", t.BaseCommit}
+		if t.ReadOnly {
+			to, what = t.Commit, []string{t.BaseCommit, t.Commit}
+		} else if err := t.stage(ctx); err != nil {
 			return err
 		}
 		out.Base = t.BaseCommit
-		if out.Files, out.More, err = t.files(ctx, t.BaseCommit, ""); err != nil {
+		if out.Files, out.More, err = t.files(ctx, t.BaseCommit, to); err != nil {
 			return err
 		}
-		args := []string{"diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none", t.BaseCommit, "--", "."}
-		kept := out.Files[:0]
-		for _, f := range out.Files {
-			if hides != nil && hides(f.Path) {
-				out.Hidden = append(out.Hidden, f.Path)
-				args = append(args, ":(exclude,literal)"+f.Path)
-				continue
-			}
-			kept = append(kept, f)
-		}
-		out.Files = kept
-		if hides != nil && out.More > 0 { // some of the rest may have to be hidden
+		if s.opt.Hides != nil && out.More > 0 { // some of the rest may have to be hidden
 			out.Truncated = true
 			return nil
 		}
+		for _, f := range out.Files {
+			if s.hides(f.Path) {
+				out.Hidden = append(out.Hidden, f.Path)
+			}
+		}
+		args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none"}, append(what, without(out.Hidden)...)...)
 		a, err := t.exec(ctx, "", args...)
 		if err != nil {
 			return err
@@ -222,4 +221,15 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64, hides func(
 		return nil
 	})
 	return out, err
+}
+
+func (s *Service) hides(path string) bool { return s.opt.Hides != nil && s.opt.Hides(path) }
+
+// without returns the arguments of git for all paths but some.
+func without(paths []string) []string {
+	args := []string{"--", "."}
+	for _, p := range paths {
+		args = append(args, ":(exclude,literal)"+p)
+	}
+	return args
 }

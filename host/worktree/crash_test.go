@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	s := worktree.New(worktree.Options{
 		Dir: os.Getenv("WORKTREE_DIR"),
 		Ticket: func(context.Context, string, uint64) (worktree.Ticket, error) {
-			return worktree.Ticket{ID: "T-1", RepoURL: repo, Token: 1}, nil
+			return worktree.Ticket{ID: "T-1", RepoURL: repo, Token: 1, Branch: "sentinel/T-1", Verified: os.Getenv("WORKTREE_VERIFIED")}, nil
 		},
 		At: func(at string) {
 			if at == state {
@@ -57,6 +57,9 @@ func execute(ctx context.Context, s *worktree.Service, step string) (commit stri
 	case "rebase":
 		out, err := s.Rebase(ctx, "T-1", 1)
 		return out.Commit, err
+	case "review":
+		out, err := s.Review(ctx, "T-1", 1)
+		return out.Commit, err
 	case "push":
 		out, err := s.Push(ctx, "T-1", 1, "")
 		return out.Commit, err
@@ -73,6 +76,7 @@ func TestKilledAtEveryState(t *testing.T) {
 		{"commit", "commit: noted"}, {"commit", "commit: made"}, {"commit", "published"},
 		{"rebase", "rebase: begins"}, {"rebase", "rebase: done"}, {"rebase", "published"}, {"rebase conflict", "rebase: stopped"}, {"rebase conflict", "rebase: noted"}, {"rebase several conflict", "rebase: squashed"},
 		{"push", "push: done"},
+		{"review", "review: made"}, {"review", "review: saved"},
 		{"remove", "remove: kept"}, {"remove", "remove: begun"},
 	} {
 		t.Run(strings.ReplaceAll(c.step+" "+c.state, ":", ""), func(t *testing.T) {
@@ -84,7 +88,11 @@ func TestKilledAtEveryState(t *testing.T) {
 			step, conflicts := strings.CutSuffix(c.step, " conflict")
 			step, several := strings.CutSuffix(step, " several")
 			path := filepath.Join(b.dir, "trees", "T-1", "tree")
-			if step != "add" {
+			verified := ""
+			if step == "review" {
+				verified = b.worked("verified\n")
+				b.verified(1, verified)
+			} else if step != "add" {
 				b.add(worktree.Add{})
 				put(t, path, "work.txt", "work\n")
 			}
@@ -104,14 +112,14 @@ func TestKilledAtEveryState(t *testing.T) {
 			}
 			before := b.users()
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "WORKTREE_STEP="+step, "WORKTREE_STATE="+c.state, "WORKTREE_DIR="+b.dir, "WORKTREE_REPO="+b.repo)
+			cmd.Env = append(os.Environ(), "WORKTREE_STEP="+step, "WORKTREE_STATE="+c.state, "WORKTREE_DIR="+b.dir, "WORKTREE_REPO="+b.repo, "WORKTREE_VERIFIED="+verified)
 			out, err := cmd.CombinedOutput()
 			exit, ok := err.(*exec.ExitError)
 			if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Fatalf("the process was not killed: %v %s", err, out)
 			}
 			// Git may have been killed too.
-			if git := filepath.Join(filepath.Dir(path), "git"); step != "add" && c.state != "remove: begun" {
+			if git := filepath.Join(filepath.Dir(path), "git"); step != "add" && c.state != "remove: begun" && c.state != "review: made" {
 				for _, name := range []string{"index.lock", "HEAD.lock", "refs/heads/sentinel/T-1.lock"} {
 					put(t, git, name, "")
 					old := time.Now().Add(-time.Hour)

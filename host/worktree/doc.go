@@ -5,13 +5,14 @@
 // an index, settings and hooks of its own, so that nothing that is executed in it changes
 // those of the user. Its git directory is beside its files and not among them. What is
 // committed is published to the repository as one branch, with the value that the branch
-// must have had.
+// must have had. A worktree for a review has the commit that was verified, and publishes
+// nothing.
 //
 // # Steps
 //
-// [Service.Add], [Service.Commit], [Service.Rebase], [Service.Diff], [Service.Push] and
-// [Service.Remove] can be repeated after a crash at any point: a step finds what it did
-// before.
+// [Service.Add], [Service.Review], [Service.Commit], [Service.Rebase], [Service.Diff],
+// [Service.Push] and [Service.Remove] can be repeated after a crash at any point: a step
+// finds what it did before.
 //
 // # Concurrency
 //

@@ -32,7 +32,7 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 	if remote != "" && !validRemote.MatchString(remote) {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "remote", Message: fmt.Sprintf("remote: %.100q is not a name of a remote; give the name of a configured one, never a URL", remote)}
 	}
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		out = Pushed{Commit: t.Commit, Branch: t.Branch, Base: t.Base}
 		if t.Branch == t.Base {
 			return fail(abi.Denied, "the base is never pushed")
@@ -51,10 +51,10 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 	return out, err
 }
 
-// Find returns the worktree of a ticket and the URL that Push pushes to, "" if there is
+// Find returns the worktree of a ticket, for work on it, and the URL that Push pushes to, "" if there is
 // none.
 func (s *Service) Find(ctx context.Context, id string, token uint64) (w Worktree, remote string, err error) {
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		w = t.Worktree
 		r, err := t.remote(ctx, "origin")
 		remote = r.URL

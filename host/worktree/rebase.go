@@ -16,7 +16,7 @@ type Rebased struct {
 	Moved      bool     `json:"moved" jsonschema:"the base has commits that the worktree did not have"`
 	Conflict   bool     `json:"conflict" jsonschema:"files of the worktree have conflict markers; the next commit needs them resolved"`
 	Files      []string `json:"files,omitempty" jsonschema:"with conflicts"`
-	Text       string   `json:"text,omitempty" jsonschema:"both sides of each conflict"`
+	Text       string   `json:"text,omitempty" jsonschema:"both sides of each conflict, but for files that hold secrets"`
 }
 
 // maxConflict bounds the text of conflicts, which becomes feedback.
@@ -27,7 +27,7 @@ const maxConflict = 16 << 10
 // the branch is as it was until the next commit, which must not have conflict markers.
 // Until then Rebase returns the same conflict.
 func (s *Service) Rebase(ctx context.Context, id string, token uint64) (out Rebased, err error) {
-	err = s.with(ctx, id, token, func(t *tree) error {
+	err = s.change(ctx, id, token, func(t *tree) error {
 		out, err = t.rebase(ctx)
 		return err
 	})
@@ -156,7 +156,14 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	if err != nil {
 		return err
 	}
-	text, err := t.must(ctx, "diff", "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=U")
+	conflicts := strings.Split(strings.TrimRight(files, "\x00"), "\x00")
+	var hidden []string
+	for _, f := range conflicts {
+		if t.s.hides(f) {
+			hidden = append(hidden, f)
+		}
+	}
+	text, err := t.must(ctx, "diff", append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=U"}, without(hidden)...)...)
 	if err != nil {
 		return err
 	}
@@ -181,8 +188,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 		return gitexec.Fatal("commit-tree", made)
 	}
 	out.Conflict, out.Commit = true, t.Commit
-	out.Files = strings.Split(strings.TrimRight(files, "\x00"), "\x00")
-	out.Files = out.Files[:min(len(out.Files), maxFiles)]
+	out.Files = conflicts[:min(len(conflicts), maxFiles)]
 	out.Text = strings.ToValidUTF8(gitexec.Clip(text, maxConflict), "\uFFFD")
 	t.BaseCommit, t.Unresolved = base, &unresolved{Rebased: *out, Marked: strings.TrimSpace(made.Out)}
 	if err := t.save(); err != nil {

@@ -22,7 +22,7 @@ type Removed struct {
 }
 
 // Remove removes the worktree of a ticket. What is not committed is committed to its branch
-// first. A token other than 0 is that of the claim which the worktree belongs to.
+// first, unless it is for a review. A token other than 0 is that of the claim which the worktree belongs to.
 func (s *Service) Remove(ctx context.Context, id string, token uint64) (out Removed, err error) {
 	name := nameOf(id)
 	l := s.lock(name)
@@ -46,7 +46,9 @@ func (t *tree) remove(ctx context.Context) (out Removed, err error) {
 		return out, err
 	}
 	out.Branch = t.Branch
-	if err := t.keep(ctx, &out); err != nil {
+	if t.ReadOnly {
+		out.Commit = t.Commit
+	} else if err := t.keep(ctx, &out); err != nil {
 		return out, fmt.Errorf("worktree of ticket %s is not removed, since its work cannot be kept: %w", t.Ticket, err)
 	}
 	t.s.opt.At("remove: kept")

@@ -31,6 +31,8 @@ type Ticket struct {
 	Branch  string
 	Base    string
 	Token   uint64 // of its claim; 0 if it is not claimed
+	// Verified is the commit that passed its verification last, "" if there is none.
+	Verified string
 }
 
 // Options are what a Service needs. Dir and Ticket are required.
@@ -46,7 +48,11 @@ type Options struct {
 	KnownHosts string // file of known keys of hosts; default the user's own
 	// Credential returns what https remotes of a server get; default none.
 	Credential func() (gitsource.Credential, error)
-	Logger     *slog.Logger // default discards
+	// Hides reports whether the changes of a file, relative to its repository, are left out of
+	// the texts of Diff and Rebase, because they become prompts and models do not read the
+	// file; default none.
+	Hides  func(path string) bool
+	Logger *slog.Logger // default discards
 	// At is called with the name of each state of a step that a crash may leave; default
 	// none.
 	At func(state string)
@@ -97,10 +103,12 @@ type Worktree struct {
 type state struct {
 	Worktree
 	RepoURL string `json:"repo_url"`
-	Source  string `json:"source"` // git directory that the objects are borrowed from
-	Config  string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
-	From    string `json:"from"`   // commit before the step with Key
-	Key     string `json:"key,omitempty"`
+	// ReadOnly says that it is for a review, and on no branch.
+	ReadOnly bool   `json:"read_only,omitempty"`
+	Source   string `json:"source"` // git directory that the objects are borrowed from
+	Config   string `json:"config"` // of the clone; what is executed in the worktree cannot change it for long
+	From     string `json:"from"`   // commit before the step with Key
+	Key      string `json:"key,omitempty"`
 
 	Unresolved *unresolved `json:"unresolved,omitempty"` // conflict that the next commit resolves
 }
@@ -188,6 +196,21 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 		return err
 	}
 	return fn(t)
+}
+
+// change is with for a step that changes the branch.
+func (s *Service) change(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
+	return s.with(ctx, id, token, func(t *tree) error {
+		if t.ReadOnly {
+			return t.readOnly()
+		}
+		return fn(t)
+	})
+}
+
+// readOnly is the error of a step that a worktree for a review does not allow.
+func (t *tree) readOnly() error {
+	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("the worktree of ticket %s is for a review: its branch is not changed", t.Ticket), Hint: "ticket/reject sends the work back"}
 }
 
 // ticket returns a ticket that is claimed.
@@ -311,6 +334,10 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 		return err
 	case strings.Contains(a.Out, "checked out"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("branch %s is checked out in the user's repository", t.Branch), Hint: "switch to another branch there"}
+	case strings.Contains(a.Out, "cannot create 'refs/"), strings.Contains(a.Err, "cannot create 'refs/"):
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s cannot be made in %s: a branch is named as a folder of it", t.Branch, t.RepoURL), Hint: "rename that branch, or name another one for the ticket"}
+	case strings.Contains(a.Err, "unable to create temporary object directory"), strings.Contains(a.Err, "unable to write file"):
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("repository %s cannot be written, so branch %s is not made", t.RepoURL, t.Branch), Hint: "check the rights of its folder .git, and its disk"}
 	case strings.Contains(a.Out, "stale info"), strings.Contains(a.Out, "failed to update ref"):
 		return conflict("branch %s of ticket %s was changed by another program since the worktree was made", t.Branch, t.Ticket)
 	}
@@ -368,6 +395,22 @@ func (s *Service) names() (names []string) {
 		}
 	}
 	return names
+}
+
+// Published returns the copy of a repository on another machine in which the worktree of a
+// ticket has a branch, "" if there is none. What is committed there is not pushed before
+// [Service.Push].
+func (s *Service) Published(repoURL, branch string) string {
+	for _, name := range s.names() {
+		t, err := s.read(name)
+		if err != nil || t.ReadOnly || t.Branch != branch {
+			continue
+		}
+		if repo, err := gitsource.Parse("repo", t.RepoURL); err == nil && repo.Local == "" && repo.URL == repoURL {
+			return t.Source
+		}
+	}
+	return ""
 }
 
 // List returns the worktrees, the oldest first.

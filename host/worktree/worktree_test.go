@@ -206,12 +206,13 @@ func TestWorkEndsInABranch(t *testing.T) {
 	}
 	put(t, w.Path, "a.txt", "one\n2\nthree\n")
 	put(t, w.Path, "b/c.txt", "new\n")
-	d, err := b.s.Diff(t.Context(), "T-1", 1, nil)
+	d, err := b.s.Diff(t.Context(), "T-1", 1)
 	if err != nil || !strings.Contains(d.Diff, "+new") || !strings.Contains(d.Diff, "-two") || len(d.Files) != 2 {
 		t.Errorf("diff: %+v, %v", d, err)
 	}
-	d, err = b.s.Diff(t.Context(), "T-1", 1, func(path string) bool { return path == "b/c.txt" })
-	if err != nil || strings.Contains(d.Diff, "+new") || !strings.Contains(d.Diff, "-two") || !slices.Equal(d.Hidden, []string{"b/c.txt"}) || len(d.Files) != 1 {
+	hiding := b.open(worktree.Options{Hides: func(path string) bool { return path == "b/c.txt" }})
+	d, err = hiding.Diff(t.Context(), "T-1", 1)
+	if err != nil || strings.Contains(d.Diff, "+new") || !strings.Contains(d.Diff, "-two") || !slices.Equal(d.Hidden, []string{"b/c.txt"}) || len(d.Files) != 2 {
 		t.Errorf("diff with a hidden file: %+v, %v", d, err)
 	}
 	c := b.commit("T-1: work\n\nwith a body", "k1")
@@ -266,6 +267,25 @@ func TestMovedBase(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(filepath.Join(w.Path, "a.txt")); string(text) != "one\nours\nthree\n" {
 		t.Errorf("a.txt: %q", text)
+	}
+}
+
+// TestConflictsOfSecrets: the text of a conflict becomes a prompt, so that it leaves out files
+// that models do not read.
+func TestConflictsOfSecrets(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	b.change("*.pem", "key one\n")
+	w := b.add(worktree.Add{})
+	b.s = b.open(worktree.Options{Hides: func(path string) bool { return strings.HasSuffix(path, ".pem") }})
+	put(t, w.Path, "a.txt", "ours\n")
+	put(t, w.Path, "*.pem", "key two\n")
+	b.commit("work", "k1")
+	b.change("a.txt", "theirs\n")
+	b.change("*.pem", "key three\n")
+	r, err := b.s.Rebase(t.Context(), "T-1", 0)
+	if err != nil || !slices.Equal(r.Files, []string{"*.pem", "a.txt"}) || !strings.Contains(r.Text, "theirs") || strings.Contains(r.Text, "key") {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }
 
@@ -443,6 +463,7 @@ func TestOddRepositories(t *testing.T) {
 	refused(t, add(worktree.Add{Branch: "main"}), abi.BadFields, "is the base")
 	b.git("branch", "users")
 	refused(t, add(worktree.Add{Branch: "users"}), abi.Conflict, "users", "another branch")
+	refused(t, add(worktree.Add{Branch: "users/folder"}), abi.Conflict, "a branch is named as a folder of it", "rename")
 	if b.git("rev-parse", "users") != commit {
 		t.Error("the user's branch was changed")
 	}
@@ -634,7 +655,7 @@ func TestHostileRepositories(t *testing.T) {
 	if c := b.commit("work", ""); !c.Changed {
 		t.Errorf("commit: %+v", c)
 	}
-	if _, err := b.s.Diff(t.Context(), "T-1", 0, nil); err != nil {
+	if _, err := b.s.Diff(t.Context(), "T-1", 0); err != nil {
 		t.Error(err)
 	}
 	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict {

@@ -100,7 +100,7 @@ func (t *conversation) confirm(command string, arguments sdk.Value) (sdk.Value, 
 }
 
 // question is what a person decides. All of it but the first line is the preview, which the
-// host bounds; whoever shows it escapes it.
+// host bounds; the program that shows it escapes it.
 func question(command string, k kind, preview sdk.Value) string {
 	head := "Allow " + k.text + "?"
 	switch path := preview.Get("path").StringOr(""); {

@@ -2,7 +2,7 @@ package llm
 
 import "github.com/sentinel-runtime/sentinel/sdk"
 
-// shellCommand is the command whose calls are told apart by the program that they start.
+// shellCommand is the command whose calls differ in kind by the program that they start.
 const shellCommand = "code/shell/execute"
 
 // maxKind limits the text of a kind, in bytes, so that a question shows all of it.

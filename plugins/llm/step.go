@@ -10,16 +10,16 @@ const fields = `{
     "context": {"type": "boolean", "default": true, "description": "Add the context and the variables to the system prompt."},
     "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; or a name alone, whose family gives the provider; or tiny, small, medium, large or sota for a model of that capacity, as configured; or auto for the configured choice. A list is tried in order until one answers.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
     "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness of the reply. Default: the model's own."},
-    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum number of tokens of one reply, with its thinking. A reply that is cut there has stopReason length, and is an error if there is a schema. A budget with fewer tokens left lowers it, to at least 256. Default: 8192; 16384 for a model whose own maximum is known."},
+    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum tokens of one reply, with its thinking. A reply cut there has stopReason length; with a schema that is an error. A smaller budget lowers it, to at least 256. Default: 8192; 16384 if the maximum of the model is known."},
     "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands the model may call; patterns such as code/* are allowed. An empty list means none. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
-    "parseToolCalls": {"type": "boolean", "description": "Execute the tools that the model calls and return their results to it. With false the calls are listed in the result and not executed. Default: true if tools are given."},
+    "parseToolCalls": {"type": "boolean", "description": "Execute the tool calls of the model and return it their results. With false they are only listed in the result. Default: true if there are tools."},
     "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
     "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
-    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum number of tool calls that this step executes. The model is informed when none is left, and may answer. Default: none besides maxTurns."},
+    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum tool calls of this step. When none is left the model may answer. Default: none besides maxTurns."},
     "confirm": {"type": "object", "description": "Tool calls that a person approves, once for each kind until the step ends: a command, or the program and first words of a shell line.", "properties": {
       "commands": {"type": "array", "items": {"type": "string"}, "description": "Commands, or patterns such as code/*."},
       "mode": {"type": "string", "enum": ["ask", "deny", "off"], "default": "ask", "description": "ask waits for a person, deny refuses the calls."}}, "required": ["commands"], "additionalProperties": false},
-    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the output of the last one has success false, its text goes to the model, which continues."},
+    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the last one returns success false, its text goes to the model, which continues."},
     "maxChecks": {"type": "integer", "minimum": 1, "default": 3, "description": "How often the checks are executed."}
   },
   "additionalProperties": false

@@ -11,7 +11,7 @@ const fields = `{
   "type": "object",
   "properties": {
     "branches": {"x-sentinel": "branches", "description": "Lists of steps. Each branch starts with the current variables and sees only its own writes. At the end the writes are applied in the order of the branches."},
-    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step, and the writes of all branches are discarded. By default all branches run to their end and the result reports which failed."},
+    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step; no write is kept. By default all run to their end and the result reports which failed."},
     "concurrency": {"type": "integer", "minimum": 0, "default": 0, "description": "Maximum number of branches that run at once; 0 is no limit."}
   },
   "required": ["branches"],

@@ -6,7 +6,7 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "values": {"type": "object", "minProperties": 1, "x-sentinel": "values", "description": "A value for each variable: any JSON, in which strings may contain $references, or {\"expr\": JavaScript over $variables}. All values are computed from the variables before the step.", "examples": [{"count": {"expr": "($count ?? 0) + 1"}, "title": "Build $iteration"}]}
+    "values": {"type": "object", "minProperties": 1, "x-sentinel": "values", "description": "Values of variables: any JSON, whose strings may contain $references, or {\"expr\": JavaScript over $variables}. All values are computed from the variables before the step.", "examples": [{"count": {"expr": "($count ?? 0) + 1"}, "title": "Build $iteration"}]}
   },
   "required": ["values"],
   "additionalProperties": false

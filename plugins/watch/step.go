@@ -13,23 +13,24 @@ const fields = `{
     "executionId": {"type": "string", "description": "What to watch: the id of a shell execution, as returned by code/shell/execute with wait:false. The id of a run works as in run.", "examples": ["$build.executionId"]},
     "rules": {
       "type": "array",
-      "description": "Rules that classify lines; the first match decides, and a line without a match is verbose. Default: the rules of the execution.",
+      "description": "The first rule that matches a line classifies it; else it is verbose. classifier is an output classifier of a plugin. Default: the rules of the execution.",
       "items": {
         "type": "object",
         "properties": {
           "pattern": {"type": "string", "description": "Regular expression (RE2)."},
-          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "description": "Class of a matching line."},
-          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."}
+          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"]},
+          "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."},
+          "classifier": {"type": "string"}
         },
-        "required": ["pattern", "classification"],
+        "anyOf": [{"required": ["pattern", "classification"]}, {"required": ["classifier"]}],
         "additionalProperties": false
       },
       "x-sentinel": "raw"
     },
-    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end of the execution, at the first line classified as error, or at the first line that a rule matches. The end of the execution always stops. A file has no end."},
-    "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as one that a sentinel step with await false started. The result says how it ended; it is a result also if the run failed.", "examples": ["$child.run"]},
+    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end, at the first line classified as error, or at the first line that a rule matches. The end always stops; a file has none."},
+    "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as that of a sentinel step with await false. A run that failed is a result too.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."},
-    "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced (rotated) or become shorter.", "examples": ["logs/server.log"]},
+    "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced or become shorter.", "examples": ["logs/server.log"]},
     "from": {"type": "string", "default": "end", "description": "Where a watch of a file begins: end, start, or the position of an earlier watch.", "examples": ["$log?.position"]},
     "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
   },

@@ -53,6 +53,7 @@ type CommandInfo struct {
 	ByName     bool            // matched by no pattern: it executes code, or writes files that others execute
 	// Reads names, by parameter, the values with which a call only reads.
 	Reads   map[string][]string
+	AsRun   bool     // its work is a run, which a repeated call finds: it is never in doubt
 	InStore bool     // it writes only CommandCall.Documents, which commit with its answer
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters whose references are not resolved

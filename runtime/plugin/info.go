@@ -1,6 +1,11 @@
 package plugin
 
-import "github.com/sentinel-runtime/sentinel/sentinels"
+import (
+	"encoding/json"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
 
 // A State says whether a plugin's step types can be used.
 type State string
@@ -21,6 +26,7 @@ type Info struct {
 	State   State  `json:"state"`
 	// Types are the step types that it provides, or would if it did not wait.
 	Types       []sentinels.StepType `json:"types,omitempty"`
+	Roles       []Role               `json:"roles,omitempty"` // of its step types
 	Trusted     bool                 `json:"trusted"`
 	Stateless   bool                 `json:"stateless,omitempty"` // so it says; see [Grant.Reuse]
 	Permissions []Permission         `json:"permissions,omitempty"`
@@ -44,4 +50,29 @@ type Permission struct {
 	Use    string   `json:"use"`
 	Names  []string `json:"names,omitempty"`
 	Reason string   `json:"reason"`
+}
+
+// A Role is a role of a step type of a plugin, clause A9 of sdk/ABI.md.
+type Role struct {
+	As   abi.Role           `json:"as"`
+	Name string             `json:"name,omitempty"` // of a command
+	Type sentinels.StepType `json:"type"`
+	// Active reports whether the plugin is live and allowed to provide the role. Otherwise
+	// the step type is only a step.
+	Active bool `json:"active"`
+}
+
+// Provided is an active role, with what its users need to know of the step type.
+type Provided struct {
+	As       abi.Role
+	Name     string // of a command
+	Type     sentinels.StepType
+	Plugin   string
+	Digest   string // of the plugin's module
+	Summary  string
+	Fields   json.RawMessage // JSON Schema
+	Output   json.RawMessage // JSON Schema, nil if it is not described
+	Aliases  map[string]string
+	ReadOnly bool
+	Commands []string // names and patterns of commands that the plugin may call
 }

@@ -29,11 +29,13 @@ func Decide(c Classification, retriesSoFar int, override sentinels.RetryPolicy, 
 //
 // override replaces fields of the strategy, but never causes a retry of a
 // permanent error. retryAfter is the delay that a server requested: the minimum of
-// the delay, even above the strategy's maximum, limited to [MaxRetryAfter].
+// the delay, even above the strategy's maximum, limited to [MaxRetryAfter]. With
+// MaxRetryAfterMs of the override an error that requests more is not retried, for a
+// caller that has better things to do than to wait.
 func (p Profile) Decide(c Classification, retriesSoFar int, override sentinels.RetryPolicy, retryAfter time.Duration) Decision {
 	s := p.of(c).with(override)
 	made := max(retriesSoFar, 0)
-	if c.Permanent || made >= s.maxRetries {
+	if limit := override.MaxRetryAfterMs; c.Permanent || made >= s.maxRetries || limit > 0 && retryAfter > milliseconds(limit) {
 		return Decision{}
 	}
 	return Decision{

@@ -120,6 +120,17 @@ func TestRetryAfterIsMinimum(t *testing.T) {
 	}
 }
 
+// An error whose server asks for more than the step waits is not retried.
+func TestMaxRetryAfter(t *testing.T) {
+	c := retry.Classification{Category: retry.API}
+	for after, want := range map[time.Duration]bool{0: true, time.Minute: true, time.Minute + 1: false, 48 * time.Hour: false} {
+		d := retry.Decide(c, 0, sentinels.RetryPolicy{MaxRetryAfterMs: 60_000}, after)
+		if d.Retry != want || want && d.Delay != max(after, time.Second) {
+			t.Errorf("after %v: %+v", after, d)
+		}
+	}
+}
+
 func TestOverride(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -52,8 +52,8 @@ func Funcs() []string {
 // grant.
 type Use string
 
-// The uses that a manifest may request. Each except secret is required for one host
-// function. Clause A2.4 describes the meaning of a missing list of names.
+// The uses that a manifest may request. Each except secret and provide is required for one
+// host function. Clause A2.4 describes the meaning of a missing list of names.
 const (
 	UseCommand Use = "command" // names: command names, "code/*" or "*"
 	UseLLM     Use = "llm"     // names: models, none for any
@@ -63,11 +63,12 @@ const (
 	UseHTTP    Use = "http"    // names: hosts
 	UseFolder  Use = "folder"  // names: folders, named by the plugin, "data" to read, "data:rw" to write too
 	UseSecret  Use = "secret"  // names: secrets that are inserted in outgoing requests
+	UseProvide Use = "provide" // names: roles of its step types
 )
 
 // Uses returns all uses, in the order in which they are displayed.
 func Uses() []Use {
-	return []Use{UseCommand, UseLLM, UseWatch, UseSpawn, UseEmit, UseHTTP, UseFolder, UseSecret}
+	return []Use{UseCommand, UseLLM, UseWatch, UseSpawn, UseEmit, UseHTTP, UseFolder, UseSecret, UseProvide}
 }
 
 // UseOf returns the permission that a host function requires; ok is false if it

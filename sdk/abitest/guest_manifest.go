@@ -1,6 +1,10 @@
 package abitest
 
-import "github.com/sentinel-runtime/sentinel/sdk/abi"
+import (
+	"fmt"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
 
 // manifestChecks compare the manifest with GUEST.md.
 var manifestChecks = []check{
@@ -45,6 +49,18 @@ var manifestChecks = []check{
 		j.want("infer of kit_echo", must(`["echo"]`), echo["infer"], nil)
 		j.want("aliases of kit_echo", must(`{"say":"echo"}`), echo["aliases"], nil)
 		j.want("readOnly of kit_echo", true, echo["readOnly"], nil)
+		j.want("output of kit_echo", must(`{"type":"object"}`), echo["output"], nil)
+	}},
+	{"A2.6", "a role of a step type is in the manifest", func(j *judge) {
+		list, _ := j.manifest()["steps"].([]any)
+		for _, s := range list {
+			s, _ := s.(map[string]any)
+			var want any
+			if s["type"] == "kit_echo" {
+				want = must(`{"as":"command","name":"conformance/echo"}`)
+			}
+			j.want(fmt.Sprintf("provides of %v", s["type"]), want, s["provides"], nil)
+		}
 	}},
 	{"A2.3", "a mark of a field is in the manifest", func(j *judge) {
 		list, _ := j.manifest()["steps"].([]any)
@@ -60,7 +76,7 @@ var manifestChecks = []check{
 		}
 	}},
 	{"A2.4", "permissions has every use, with names and a reason", func(j *judge) {
-		names := map[string]string{"command": `["*"]`, "spawn": `["*"]`, "http": `["*.example.com"]`, "folder": `["data:rw"]`, "secret": `["TOKEN"]`}
+		names := map[string]string{"command": `["*"]`, "spawn": `["*"]`, "http": `["*.example.com"]`, "folder": `["data:rw"]`, "secret": `["TOKEN"]`, "provide": `["command"]`}
 		asked := map[string]bool{}
 		list, _ := j.manifest()["permissions"].([]any)
 		for _, a := range list {

@@ -24,12 +24,14 @@ var plugin = sdk.Plugin{
 		{Use: sdk.UseHTTP, Names: []string{"*.example.com"}, Reason: "the kit plays a server"},
 		{Use: sdk.UseFolder, Names: []string{"data:rw"}, Reason: "the kit plays a folder"},
 		{Use: sdk.UseSecret, Names: []string{"TOKEN"}, Reason: "the kit looks where it goes"},
+		{Use: sdk.UseProvide, Names: []string{"command"}, Reason: "the kit looks for the role"},
 	},
 	Steps: []sdk.Step{
 		{
 			Type: "kit_echo", Summary: "Gives back its field and the run input.",
 			Fields: `{"type":"object","properties":{"echo":{"description":"any value"}},"additionalProperties":false}`,
 			Infer:  []string{"echo"}, Aliases: map[string]string{"say": "echo"}, ReadOnly: true,
+			Output: `{"type":"object"}`, Provides: &sdk.Provides{As: sdk.RoleCommand, Name: "conformance/echo"},
 			Run: echo, Validate: checkEcho,
 		},
 		{

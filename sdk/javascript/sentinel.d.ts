@@ -50,6 +50,9 @@ interface Step<Fields = any> {
   fields: Fields;
 }
 
+/** A command has a name, PLUGIN/VERB; the other roles have none. */
+type Role = "command" | "error_classifier" | "output_classifier" | "notifier" | "model";
+
 interface Problem { field: string; message: string; hint?: string }
 
 interface StepType<Fields = any> {
@@ -57,12 +60,16 @@ interface StepType<Fields = any> {
   summary: string;
   /** JSON Schema of type object of the step's own fields. Properties may have "x-sentinel" marks (A2.3). */
   fields: { type: "object"; [keyword: string]: unknown };
+  /** JSON Schema of the output, for users and for checks of references to it. A command needs it. */
+  output?: { [keyword: string]: unknown };
   /** A step without a type that has one of these fields is of this type. */
   infer?: string[];
   /** Accepted field name -> name in fields. */
   aliases?: { [alias: string]: string };
   /** It changes nothing outside the run. */
   readOnly?: boolean;
+  /** What the step type is besides, clause A9: needs the permission {use: "provide", names: [role], reason}. */
+  provides?: { as: Role; name?: string };
   /**
    * Executes one step; the result becomes the value of outputTo. The host may end it
    * at any call and execute it again later with the same answers, so its calls must

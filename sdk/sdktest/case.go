@@ -109,6 +109,7 @@ func try(ctx context.Context, target Target, c Case) (Replayed, error) {
 		return Replayed{}, err
 	}
 	problems := append(script.problems, c.ended(out)...)
+	problems = append(problems, roleProblems(target, in, out)...)
 	problems = append(problems, c.logged(out.Logs)...)
 	problems = append(problems, script.left()...)
 	if len(problems) > 0 && out.Stderr != "" {

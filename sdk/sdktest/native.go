@@ -41,6 +41,20 @@ func (n native) Fields(step string, fields json.RawMessage) (json.RawMessage, er
 	return json.Marshal(given)
 }
 
+// Role returns the role of a step type, "" for none.
+func (n native) Role(step string) abi.Role {
+	for _, s := range n.plugin.Steps {
+		if s.Type == step && s.Provides != nil {
+			return s.Provides.As
+		}
+	}
+	return ""
+}
+
+// CheckOutput checks nothing: guests are compiled without a library for schemas, and so are
+// their tests. `sentinel plugin test` checks it.
+func (n native) CheckOutput(string, json.RawMessage) error { return nil }
+
 // Execute runs the step in a goroutine of its own: an error of call ends that goroutine,
 // which a step cannot prevent.
 func (n native) Execute(_ context.Context, input []byte, call CallFunc) (Execution, error) {
@@ -87,4 +101,4 @@ func (n native) Validate(_ context.Context, step string, fields json.RawMessage)
 	return json.RawMessage(v.Get("problems").String()), err
 }
 
-var _ Target = native{}
+var _ RoleTarget = native{}

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"strconv"
@@ -158,11 +159,46 @@ func sum(secret string, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
+// standardKey reads a Standard Webhooks secret: base64, with an optional prefix.
+func standardKey(secret string) (key []byte, err error) {
+	key, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, standardPrefix))
+	if err == nil && len(key) == 0 {
+		err = errors.New("empty")
+	}
+	return key, err
+}
+
+// standardSum returns the HMAC that Standard Webhooks define. The time is signed as text:
+// "+5" and "5" differ.
+func standardSum(key []byte, id, at string, body []byte) []byte {
+	return sum(string(key), []byte(id+"."+at+"."), body)
+}
+
+// Sign returns the headers of an outgoing request that Standard Webhooks define, for a
+// body, the id of the delivery and a time. The secret is base64 with an optional prefix
+// whsec_; with an empty one nothing is signed. The id must not contain a dot.
+func Sign(secret, id string, at time.Time, body []byte) (headers map[string]string, err error) {
+	if id == "" || strings.Contains(id, ".") {
+		return nil, fmt.Errorf("sign webhook: invalid id %.100q: want a text without dots", id)
+	}
+	seconds := strconv.FormatInt(at.Unix(), 10)
+	headers = map[string]string{"webhook-id": id, "webhook-timestamp": seconds}
+	if secret == "" {
+		return headers, nil
+	}
+	key, err := standardKey(secret)
+	if err != nil { // which has a part of the secret in it
+		return nil, abi.New(abi.Denied, "sign webhook: the secret is not base64, as Standard Webhooks want it")
+	}
+	headers["webhook-signature"] = "v1," + base64.StdEncoding.EncodeToString(standardSum(key, id, seconds, body))
+	return headers, nil
+}
+
 // standard checks a request according to Standard Webhooks: id, time and body are
 // signed together, and the time must be within replayWindow. It returns the id.
 func (a *armed) standard(r triggers.Request, secret string) (id string, err error) {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, standardPrefix))
-	if err != nil || len(key) == 0 {
+	key, err := standardKey(secret)
+	if err != nil {
 		return "", a.denied(fmt.Sprintf("the environment variable %s has no Standard Webhooks secret, which is base64", a.opt.SecretEnv))
 	}
 	// All three headers are required.
@@ -187,8 +223,7 @@ func (a *armed) standard(r triggers.Request, secret string) (id string, err erro
 	if off := a.env.Now().Sub(time.Unix(seconds, 0)).Abs(); off > replayWindow {
 		return "", a.denied(fmt.Sprintf("webhook-timestamp differs from the time of this host by more than %s", replayWindow))
 	}
-	// The time is signed as text: "+5" and "5" differ.
-	want := sum(string(key), []byte(id+"."+at+"."), r.Body)
+	want := standardSum(key, id, at, r.Body)
 	for one := range strings.FieldsSeq(signatures) { // several during secret rotation
 		text, ok := strings.CutPrefix(one, "v1,")
 		if !ok {

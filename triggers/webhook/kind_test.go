@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,6 +119,38 @@ func TestT8Auth(t *testing.T) {
 				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
+	}
+}
+
+// Sign makes headers that the project's own library verifies.
+func TestSign(t *testing.T) {
+	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef01234567"))
+	body := []byte(`{"type":"ticket:update"}`)
+	wh, err := standardwebhooks.NewWebhook(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := webhook.Sign(key, "msg_1", time.Now(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	for name, value := range signed {
+		h.Set(name, value)
+	}
+	if err := wh.Verify(body, h); err != nil {
+		t.Error(err)
+	}
+	if err := wh.Verify([]byte(`{}`), h); err == nil {
+		t.Error("the body is not signed")
+	}
+	if open, err := webhook.Sign("", "msg_1", time.Now(), body); err != nil || open["webhook-signature"] != "" || open["webhook-id"] != "msg_1" {
+		t.Errorf("without a secret: %v, %v", open, err)
+	}
+	for _, c := range []struct{ secret, id string }{{key, ""}, {key, "msg.1"}, {"whsec_" + "no base64", "msg_1"}, {"whsec_", "msg_1"}} {
+		if h, err := webhook.Sign(c.secret, c.id, time.Now(), body); err == nil || strings.Contains(err.Error(), "no base64") {
+			t.Errorf("Sign(%q, %q): %v, %v", c.secret, c.id, h, err)
+		}
 	}
 }
 

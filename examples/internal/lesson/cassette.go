@@ -99,3 +99,28 @@ func Entries(t *testing.T, file string) []cassette.Entry {
 	}
 	return out
 }
+
+// ScriptCassette runs a script of the current folder for a reader who has a model, which the
+// test has written, and returns what is printed. What the script records in cassette.jsonl
+// of its temporary folder must answer as the lesson's own cassette does; with -update it
+// becomes that file. It is skipped with -short.
+func ScriptCassette(t *testing.T, name, shipped string, model Model) string {
+	t.Helper()
+	Serve(t, model)
+	temp := t.TempDir()
+	out, err := script(t, name, "SENTINEL_DEMO=", "TMPDIR="+temp)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	found, err := filepath.Glob(filepath.Join(temp, "*", "cassette.jsonl"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("recordings of %s: %v, %v", name, found, err)
+	}
+	if *update {
+		publish(t, found[0], shipped)
+	}
+	if diff := cmp.Diff(answers(t, shipped), answers(t, found[0])); diff != "" {
+		t.Errorf("%s differs from the current answers of the test's model; -update writes it again (-shipped +now):\n%s", shipped, diff)
+	}
+	return out
+}

@@ -57,8 +57,8 @@ func TestAsACheck(t *testing.T) {
 	want("no file with the suffix", true, "verify", "--criteria", strings.Replace(criteria, `"}}`, `","suffix":".rs"}}`, 1))
 	// What criteria must not set, and what they get wrong.
 	for fields, text := range map[string]string{
-		`{"text":"x","type":"shell"}`:         `field "type" cannot be set by a check`,
-		`{"text":"x","onError":"skip"}`:       `field "onError" cannot be set by a check`,
+		`{"text":"x","type":"shell"}`:         `field "type" belongs to the host`,
+		`{"text":"x","onError":"skip"}`:       `field "onError" belongs to the host`,
 		`{"text":"x","texts":"y"}`:            "texts",
 		`{}`:                                  `"text" is missing`,
 		`{"text":"$WORKSPACE","suffix":".x"}`: "no file with the suffix",

@@ -353,6 +353,11 @@ func NotFound(hint, format string, args ...any) error {
 	return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
+// Denied is the error of something that is not allowed, with a hint.
+func Denied(hint, format string, args ...any) error {
+	return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
 // reconnectTimeout is how long the process that executes a followed run may be
 // unreachable. A server may be restarted meanwhile and has the default of package
 // client; any other process that has ended does not return.

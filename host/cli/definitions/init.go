@@ -43,10 +43,21 @@ func (a verbs) initCommand() *cobra.Command {
 				}
 				return app.NewUsageError(fmt.Sprintf("sentinel init: unknown template %q", template), hint)
 			}
-			if !cmd.Flags().Changed("name") {
+			all := templates[slices.Index(templateNames(), template)].all
+			switch named := cmd.Flags().Changed("name"); {
+			case len(all) == 0 && !named:
 				name = template
+			case len(all) > 0 && named:
+				return app.NewUsageError("sentinel init: --name: the template "+template+" writes several sentinels under their own names: "+strings.Join(all, ", "), "write one of them with --template and --name")
 			}
-			return a.init(cmd.Context(), dir, template, name)
+			starters := []starter{{template, name}}
+			if len(all) > 0 {
+				starters = nil
+			}
+			for _, one := range all {
+				starters = append(starters, starter{one, one})
+			}
+			return a.init(cmd.Context(), dir, starters)
 		},
 	}
 	c.Flags().StringVar(&template, "template", templates[0].name, "what to write: "+strings.Join(templateNames(), ", "))
@@ -54,25 +65,51 @@ func (a verbs) initCommand() *cobra.Command {
 	return c
 }
 
-// init writes the starter. O_EXCL and no look before it: nothing that is there is
+// A starter is a template with the name of the sentinel that is made of it.
+type starter struct{ template, name string }
+
+// init writes starters. O_EXCL and no look before it: nothing that is there is
 // ever lost, also if another process writes at the same time.
-func (a verbs) init(ctx context.Context, dir, template, name string) error {
-	text, err := fromTemplate(template, name)
-	if err != nil {
-		return app.NewUsageError("sentinel init: "+err.Error(), "")
+func (a verbs) init(ctx context.Context, dir string, starters []starter) error {
+	written := []map[string]string{}
+	hint := "take another name with --name"
+	if len(starters) > 1 {
+		hint = "write each of the others with --template"
 	}
-	file, err := a.writeSentinel(dir, string(sentinels.Slug(name)), text, "take another name with --name")
-	if err != nil {
-		return err
+	for _, s := range starters {
+		text, err := fromTemplate(s.template, s.name)
+		if err != nil {
+			return app.NewUsageError("sentinel init: "+err.Error(), "")
+		}
+		id := string(sentinels.Slug(s.name))
+		file, err := a.writeSentinel(dir, id, text, hint)
+		if err != nil {
+			return err
+		}
+		written = append(written, map[string]string{"file": file, "sentinel": id})
+		if a.Flags.Output == output.FormatTable {
+			if err := a.Out.Printf("%s\n", a.Relative(file)); err != nil {
+				return err
+			}
+		}
 	}
 	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(map[string]string{"file": file, "sentinel": string(sentinels.Slug(name))})
+		if len(written) == 1 {
+			return a.WriteJSON(written[0])
+		}
+		return a.WriteJSON(written)
 	}
-	if err := a.Out.Printf("%s\n", a.Relative(file)); err != nil {
-		return err
+	if len(written) > 1 { // triggers start them
+		a.Info("next: sentinel serve")
+	} else {
+		a.Info("next: sentinel run %s", written[0]["sentinel"])
 	}
-	a.Info("next: sentinel run %s", sentinels.Slug(name))
-	return a.showMissing(ctx, file)
+	for _, w := range written {
+		if err := a.showMissing(ctx, w["file"]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSentinel writes the file of a new sentinel of a project. hint says what to do if there

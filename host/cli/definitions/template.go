@@ -14,19 +14,29 @@ import (
 //go:embed templates/*.jsonc
 var templateFiles embed.FS
 
-// templates are what `sentinel init` can write, the default first. One without a file here is
-// a sentinel that is part of the program.
-var templates = []struct{ name, summary string }{
-	{"hello", "count to a goal; needs nothing but a shell"},
-	{"build-fix", "build and test; a model repairs what fails"},
-	{"watch-files", "run a line when files change"},
-	{"schedule", "run a line at planned times"},
-	{"review", "a model reviews the changes of the repository"},
-	{"research", "a model answers questions about the project"},
-	{"agent", "a model works on a task with tools, within limits"},
-	{"safe-deploy", "test, ask a person, deploy, check, go back"},
-	{"operator", "a model plans a task, executes it, reviews it and plans again"},
-	{"forge-worker", "a model works on tickets; verified work becomes a branch and a pull request"},
+// A template is what `sentinel init` can write: a file here, else a sentinel that is part of
+// the program, or all of several templates.
+type template struct {
+	name, summary string
+	all           []string // names of templates; each is written under its own name
+}
+
+// templates are the templates, the default first.
+var templates = []template{
+	{name: "hello", summary: "count to a goal; needs nothing but a shell"},
+	{name: "build-fix", summary: "build and test; a model repairs what fails"},
+	{name: "watch-files", summary: "run a line when files change"},
+	{name: "schedule", summary: "run a line at planned times"},
+	{name: "review", summary: "a model reviews the changes of the repository"},
+	{name: "research", summary: "a model answers questions about the project"},
+	{name: "agent", summary: "a model works on a task with tools, within limits"},
+	{name: "safe-deploy", summary: "test, ask a person, deploy, check, go back"},
+	{name: "do", summary: "what `sentinel do` executes: a model works on a task in a folder, with checkpoints and checks"},
+	{name: "operator", summary: "a model plans a task, executes it, reviews it and plans again"},
+	{name: "tickets", summary: "forge-worker, reviewer and notify: work on tickets from the queue to its approval", all: []string{"forge-worker", "reviewer", "notify"}},
+	{name: "forge-worker", summary: "a model works on tickets; verified work becomes a branch and a pull request"},
+	{name: "notify", summary: "a message when a ticket or run waits for a person, or a run has failed"},
+	{name: "reviewer", summary: "a model reviews verified work on tickets; it goes to its next gate, or back with feedback"},
 }
 
 // templateNames returns the names of the templates.

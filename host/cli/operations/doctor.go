@@ -65,6 +65,7 @@ func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
 		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: probeConfinement,
+		Notifications: a.probeNotifications,
 	}
 	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
 		opt.Trust = settled.Policy
@@ -104,6 +105,26 @@ func probeConfinement(context.Context) (string, error) {
 		return "", doctor.Minor(errors.New(strings.Join(missing, "; ")))
 	}
 	return "commands of acceptance criteria are confined", nil
+}
+
+// probeNotifications reports a webhook that nothing sends to. It reads files alone: a
+// definition that is only in the store is not seen.
+func (a verbs) probeNotifications(context.Context) (string, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
+	}
+	if l.Notify.Webhook == "" {
+		return "notify.webhook is not set: what waits for a person is in sentinel inbox alone", nil
+	}
+	for _, dir := range a.Folders() {
+		for _, file := range a.DefinitionFiles(dir) {
+			if src, err := a.ReadSource(file); err == nil && strings.Contains(string(src.Text), `"notify/send"`) {
+				return a.Relative(file) + " sends to the webhook of notify.webhook", nil
+			}
+		}
+	}
+	return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: "notify.webhook is set, and no definition in " + strings.Join(a.Folders(), " or ") + " calls notify/send", Hint: "sentinel init --template notify"})
 }
 
 // probeConfig reads the configuration as every verb does, so it finds what would
@@ -177,6 +198,9 @@ func (a verbs) probeSecrets(context.Context) (string, error) {
 	granted, err := a.grantedSecrets(l)
 	if err != nil {
 		return "", doctor.Minor(err)
+	}
+	if l.Notify.Secret != "" {
+		granted = append(granted, l.Notify.Secret)
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(append(source.Configured(), granted...))))
 	if len(names) == 0 {

@@ -63,6 +63,11 @@ func (a verbs) showReport(r author.Report) error {
 			}
 			add("step type", text)
 		}
+		for _, s := range m.Steps {
+			if s.Provides != nil {
+				add("provides", roleText(string(s.Provides.As), s.Provides.Name, s.Type))
+			}
+		}
 		for _, permission := range m.Permissions {
 			add("asks for", asked(permission.Use, permission.Names, permission.Reason))
 		}

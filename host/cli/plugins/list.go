@@ -92,6 +92,13 @@ func (a verbs) aboutPlugin(b *output.Page, p hostplugin.Listed) {
 	if waits != "" {
 		b.Printf("  %s\n", paint.Warn(termtext.Block(waits, "    ")))
 	}
+	for _, r := range p.Roles {
+		line := roleText(string(r.As), r.Name, string(r.Type))
+		if p.State == plugin.Live && !r.Active {
+			line += ": not allowed, so it is only a step"
+		}
+		b.Printf("  %-9s %s\n", "provides", output.Clip(line, 150))
+	}
 	writePermissions(b, paint, permissions, nil)
 	if p.Next != nil {
 		writePermissions(b, paint, p.Next.Missing, []string{"new"})
@@ -119,6 +126,14 @@ func (a verbs) aboutPlugin(b *output.Page, p hostplugin.Listed) {
 	if p.State == plugin.Waiting || p.Next != nil {
 		b.Printf("  %s sentinel plugin allow %s\n", paint.Dim("hint:"), p.Name)
 	}
+}
+
+// roleText is a role of a step type in words.
+func roleText(as, name, stepType string) string {
+	if name != "" {
+		return fmt.Sprintf("%s %s by step type %s", as, name, stepType)
+	}
+	return fmt.Sprintf("%s %s", as, stepType)
 }
 
 // writePermissions writes what a plugin asks for, one permission a line, with its own reason.

@@ -102,7 +102,7 @@ func outcomeOf(out outcome) (name, reason, hint string) {
 	case sentinels.StatusTimedOut:
 		return outcomeLimit, "the run reached its limit " + out.Reason, hint
 	case sentinels.StatusFailed:
-		if abi.CodeOf(errorOf(out)) == abi.Denied {
+		if out.Error != nil && out.Error.Code == abi.Denied {
 			return outcomeDenied, reason, hint
 		}
 		return outcomeFailed, reason, hint
@@ -113,13 +113,6 @@ func outcomeOf(out outcome) (name, reason, hint string) {
 		}
 	}
 	return outcomeWaiting, "", ""
-}
-
-func errorOf(out outcome) error {
-	if out.Error == nil {
-		return nil
-	}
-	return out.Error
 }
 
 // changesOf adds what a run has changed. Of a run that has ended the present state is kept

@@ -56,8 +56,7 @@ func (a verbs) undo(ctx context.Context, word string, force bool) (err error) {
 	return a.showRestored(out)
 }
 
-// confirmUndo asks about a run that has no end, whose changes cannot be told from later
-// ones.
+// confirmUndo asks about a run that has no end, whose changes look like later ones.
 func (a verbs) confirmUndo(out restored) (bool, error) {
 	var b output.Page
 	a.pageFiles(&b, doSummary{Files: out.Files})

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/process"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -88,7 +89,37 @@ func (a verbs) command(ctx context.Context, s *app.Session, name string) (client
 	if err != nil {
 		return client.Command{}, err
 	}
-	return lookup(list, name)
+	c, err := lookup(list, name)
+	if err != nil {
+		if absent := unprovided(ctx, s, name); absent != nil {
+			return c, absent
+		}
+	}
+	return c, err
+}
+
+// unprovided returns why a command of a plugin is not there, nil if no plugin has it.
+func unprovided(ctx context.Context, s *app.Session, name string) error {
+	var out struct {
+		Plugins []plugin.Info `json:"plugins"`
+	}
+	if s.Call(ctx, "plugin/list", map[string]any{}, &out) != nil {
+		return nil // the command is unknown in any case
+	}
+	for _, p := range out.Plugins {
+		for _, r := range p.Roles {
+			switch {
+			case r.Name != name:
+			case p.State == plugin.Refused:
+				return app.NotFound("sentinel plugin list", "command %q is provided by plugin %q, which cannot be loaded", name, p.Name)
+			case p.State == plugin.Waiting:
+				return app.Denied("sentinel plugin allow "+p.Name, "command %q is provided by plugin %q, which waits for approval", name, p.Name)
+			default:
+				return app.Denied("sentinel plugin allow "+p.Name, "command %q is provided by plugin %q, which is not allowed to provide commands", name, p.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // execList lists the commands of the process that answers, which may be of another

@@ -157,6 +157,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A verdict that was cut at the cap is an error even if what is left is a verdict, as it
+// is for ai/generate with a schema.
+func TestTruncatedVerdict(t *testing.T) {
+	s := &script{reply: sentinels.Reply{JSON: json.RawMessage(`{"shouldRespond":true,"confidence":0.9,"reason":""}`), Finish: "length"}}
+	if got, err := call(t, s, "ai/should-respond", `{"message":"hi"}`); abi.CodeOf(err) != abi.Output || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func FuzzVerdict(f *testing.F) {
 	f.Add(`{"shouldRespond":true,"confidence":0.5,"reason":"x"}`)
 	f.Add(`{"confidence":1e999}`)

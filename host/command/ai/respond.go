@@ -119,7 +119,7 @@ func clip(s string, n int) string {
 }
 
 // parseVerdict takes the model at its word only if it kept to the schema: a
-// missing or odd answer must not read as no.
+// missing, odd or truncated answer must not read as no.
 func parseVerdict(r sentinels.Reply) (verdict, error) {
 	text := r.JSON
 	if len(text) == 0 {
@@ -130,7 +130,7 @@ func parseVerdict(r sentinels.Reply) (verdict, error) {
 		Confidence    *float64 `json:"confidence"`
 		Reason        string   `json:"reason"`
 	}
-	if err := json.Unmarshal(text, &v); err != nil || v.ShouldRespond == nil || v.Confidence == nil {
+	if err := json.Unmarshal(text, &v); err != nil || v.ShouldRespond == nil || v.Confidence == nil || r.Finish == "length" {
 		return verdict{}, notJSON("should-respond", r)
 	}
 	if *v.Confidence < 0 || *v.Confidence > 1 {

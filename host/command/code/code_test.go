@@ -361,7 +361,7 @@ func TestVerify(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			run := func(_ context.Context, _ *command.Call, _ string, argv []string) (int, string, error) {
+			run := func(_ context.Context, _ *command.Call, _ string, argv []string, _ string) (int, string, error) {
 				if strings.Join(argv, " ") == tt.fails {
 					return 1, "it is broken\n", nil
 				}
@@ -390,7 +390,7 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	run := func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }
+	run := func(context.Context, *command.Call, string, []string, string) (int, string, error) { return 0, "", nil }
 	for _, files := range []map[string]string{{}, {"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`}} {
 		if _, err := newHarness(t, code.Options{Run: run}, files).try(command.ByStep, "code/verify", params{"fullTest": true}); abi.CodeOf(err) != abi.NotFound {
 			t.Errorf("%v: %v", files, err)

@@ -10,16 +10,20 @@ import (
 
 // Options configure the commands. The zero value works.
 type Options struct {
-	// Run executes a program in the folder dir of the call's workspace, and ends
-	// its whole process tree when ctx ends. An exit code other than 0 is not an
-	// error. Default nil: code/verify is left out.
-	Run func(ctx context.Context, call *command.Call, dir string, argv []string) (exitCode int, output string, err error)
+	// Run executes the programs of code/verify. Default nil: the command is left out.
+	Run Runner
 	// VerifyTimeout limits a code/verify without a deadline. Default 30 minutes.
 	VerifyTimeout time.Duration
 	// SecretFiles decides which files models do not read. The zero value recognizes
 	// them by their usual names.
 	SecretFiles command.SecretFiles
 }
+
+// A Runner executes a program in the folder dir of the call's workspace with stdin as its
+// standard input, and ends its whole process tree when ctx ends. An exit code other
+// than 0 is not an error; the error for a program that does not exist has the code
+// not_found.
+type Runner func(ctx context.Context, call *command.Call, dir string, argv []string, stdin string) (exitCode int, output string, err error)
 
 // files implements the commands on files.
 type files struct{ secrets command.SecretFiles }
@@ -55,6 +59,6 @@ func Commands(opt Options) []command.Command {
 	}
 	v := verifier{files: f, run: opt.Run}
 	return append(list, command.WithPreview(command.New("code/verify",
-		"Build the project with its tool (Go, Node, Rust, Make), and with fullTest run its tests too. Failed tests are a result with success false.",
+		"Build or check the project with its tools (Go, Node, Rust, Python, Make), and with fullTest run its tests too. Failed tests are a result with success false.",
 		command.Options{Idempotent: true, Executes: true, Timeout: opt.VerifyTimeout}, v.verify), v.preview))
 }

@@ -155,6 +155,33 @@ func TestModelsDoNotWriteFilesThatSteerTools(t *testing.T) {
 	b.do("code/write", params{"path": ".vscode/tasks.json", "content": "{}"}) // a step may write it
 }
 
+// TestModelsReplaceNoSecrets: a model must not read these files, so what it writes over them
+// is made up, or comes from another party.
+func TestModelsReplaceNoSecrets(t *testing.T) {
+	const block = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n"
+	b := newHarness(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"test.pem"}}}, map[string]string{
+		"deploy.pem": "key", "docs/notes.txt": block, "test.pem": "key", "ok.txt": "x",
+	})
+	link(t, "deploy.pem", filepath.Join(b.dir, "innocent"))
+	for _, name := range []string{"deploy.pem", "innocent", "docs/notes.txt"} {
+		_, err := b.try(command.ByModel, "code/write", params{"path": name, "content": "evil"})
+		if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "do not replace files that hold secrets") {
+			t.Errorf("write %q: %v", name, err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(b.dir, "deploy.pem")); err != nil || string(text) != "key" {
+		t.Errorf("deploy.pem: %q, %v", text, err)
+	}
+	for name, text := range map[string]string{"new.pem": "made by a model", "test.pem": "y", "ok.txt": "y", "deploy.pem": "key"} {
+		for range 2 { // a call may be repeated after a crash
+			if _, err := b.try(command.ByModel, "code/write", params{"path": name, "content": text}); err != nil {
+				t.Errorf("write %q: %v", name, err)
+			}
+		}
+	}
+	b.do("code/write", params{"path": "deploy.pem", "content": "new key"}) // a step may write it
+}
+
 // TestSymlinkRace replaces a folder by a link that leads outside, by a link to the
 // Git hooks, and by itself, during reads, writes and searches.
 func TestSymlinkRace(t *testing.T) {

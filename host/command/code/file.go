@@ -40,6 +40,32 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 	return data, nil
 }
 
+// mayReplace returns an error if a model would replace a file that it must not read: a key
+// that it never saw would be lost, or be one that another party knows. Writing what the file
+// has already is a repeated call.
+func (w *workspace) mayReplace(p *rootfs.Entry, text []byte) error {
+	if !w.model {
+		return nil
+	}
+	f, _, err := w.OpenFile(p)
+	if err != nil {
+		return nil // there is none, or WriteFile returns why it cannot be replaced
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return w.Explain(p.Path, err)
+	}
+	if bytes.Equal(data, text) || !w.secrets.MatchContent(p.Path, data) {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Denied, Field: "path", Permanent: true,
+		Message: fmt.Sprintf("write %q: models do not replace files that hold secrets", p.Path),
+		Hint:    "a command step or a user can",
+	}
+}
+
 // tooLarge is the error for a file over the limit.
 func tooLarge(name string, size int64) error {
 	return &abi.Error{

@@ -136,7 +136,7 @@ func (f files) previewSkill(ctx context.Context, call *command.Call, in fsWriteI
 }
 
 // preview shows the programs that code/verify starts.
-func (v verifier) preview(_ context.Context, call *command.Call, in verifyIn) (command.Preview, error) {
+func (v verifier) preview(ctx context.Context, call *command.Call, in verifyIn) (command.Preview, error) {
 	w, err := v.open(call)
 	if err != nil {
 		return command.Preview{}, err
@@ -146,7 +146,7 @@ func (v verifier) preview(_ context.Context, call *command.Call, in verifyIn) (c
 	if err != nil {
 		return command.Preview{}, err
 	}
-	stages, err := w.wantedStages(dir, in.FullTest)
+	stages, err := w.wantedStages(ctx, dir, in.FullTest)
 	if err != nil {
 		return command.Preview{}, err
 	}

@@ -83,7 +83,7 @@ func (b *harness) hash(name string) string {
 // TestPreviewRefuses checks that a call which would be refused is not shown: a person is
 // not asked about it.
 func TestPreviewRefuses(t *testing.T) {
-	b := newHarness(t, code.Options{Run: func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }},
+	b := newHarness(t, code.Options{Run: func(context.Context, *command.Call, string, []string, string) (int, string, error) { return 0, "", nil }},
 		map[string]string{"a.txt": "one\n", "certs/server.key": "secret\n"})
 	if err := os.Symlink(".git", filepath.Join(b.dir, "link")); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,13 @@
 package code
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -16,12 +18,23 @@ import (
 
 // A stage is one program that code/verify starts.
 type stage struct {
-	name string // go build, npm test
-	argv []string
-	test bool // runs with fullTest, or if the project has no other stages
+	kind  string // Go, Rust
+	name  string // go build, npm test
+	argv  []string
+	stdin string
+	test  bool // runs with fullTest, or if the project has no other stages
 	// env has variables of the program. Values of the host and of the step take
 	// precedence.
 	env map[string]string
+	// optional says why a program that is not installed is no failure. The stage is
+	// then skipped, and instead runs in its place.
+	optional string
+	instead  []stage
+	// absent recognizes by the exit code and the output that a part of the program is
+	// not installed. Default: nothing.
+	absent func(exitCode int, output string) bool
+	// untested recognizes tests that ended without a test. Default: nothing.
+	untested func(exitCode int, output string) bool
 }
 
 // callFor returns call with the stage's variables.
@@ -41,46 +54,76 @@ func (s stage) callFor(call *command.Call) *command.Call {
 	return &own
 }
 
-// kinds are the known kinds of projects, each with the file that identifies it. Make
-// is last and only used alone, because a Makefile beside another kind usually calls
-// the tool of that kind.
-var kinds = []struct {
-	marker string
-	stages func(data []byte, has func(name string) bool) ([]stage, error)
-	alone  bool
-}{
-	{marker: "go.mod", stages: goStages},
-	{marker: "package.json", stages: nodeStages},
-	{marker: "Cargo.toml", stages: rustStages},
-	{marker: "Makefile", stages: makeStages, alone: true},
+// A kind is a kind of project that code/verify knows.
+type kind struct {
+	name    string
+	markers []string // files of the folder; one of them identifies the kind
+	stages  func(ctx context.Context, p project) ([]stage, error)
+	// last kinds are used if no other kind has stages: a Makefile beside another kind
+	// usually calls the tool of that kind.
+	last bool
 }
 
-// stagesOf returns the programs that build and test the project in dir.
-func (w *workspace) stagesOf(dir string) ([]stage, error) {
+var kinds = []kind{
+	{name: "Go", markers: []string{"go.mod"}, stages: goStages},
+	{name: "Node", markers: []string{"package.json"}, stages: nodeStages},
+	{name: "Rust", markers: []string{"Cargo.toml"}, stages: rustStages},
+	{name: "Python", markers: pythonMarkers, stages: pythonStages},
+	{name: "Make", markers: []string{"Makefile"}, stages: makeStages, last: true},
+	// Files with tests are enough for Python, which needs no other file.
+	{name: "Python", stages: pythonTestStages, last: true},
+}
+
+// A project is a folder of the workspace that is built and tested.
+type project struct {
+	*workspace
+	dir string
+}
+
+// stages returns the programs that build and test the project, those of one kind
+// after the other.
+func (p project) stages(ctx context.Context) ([]stage, error) {
 	var all []stage
 	for _, k := range kinds {
-		if k.alone && len(all) > 0 {
+		if k.last && len(all) > 0 || len(k.markers) > 0 && !slices.ContainsFunc(k.markers, p.hasFile) {
 			continue
 		}
-		name := path.Join(dir, k.marker)
-		info, err := w.Root().Stat(name)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		data, err := filewalk.ReadFile(w.Root(), name, info, maxFile)
+		stages, err := k.stages(ctx, p)
 		if err != nil {
-			return nil, w.Explain(name, err)
+			return nil, err
 		}
-		stages, err := k.stages(data, func(file string) bool {
-			_, err := w.Root().Stat(path.Join(dir, file))
-			return err == nil
-		})
-		if err != nil {
-			return nil, abi.New(abi.BadFields, fmt.Sprintf("verify: read %q: %v", name, err))
+		for i := range stages {
+			stages[i].kind = k.name
 		}
 		all = append(all, stages...)
 	}
 	return all, nil
+}
+
+// has reports whether the folder has an entry of that name.
+func (p project) has(name string) bool {
+	_, err := p.Root().Stat(path.Join(p.dir, name))
+	return err == nil
+}
+
+// hasFile reports whether the folder has a regular file of that name.
+func (p project) hasFile(name string) bool {
+	info, err := p.Root().Stat(path.Join(p.dir, name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// read returns the content of a file of the folder, and nothing if there is none.
+func (p project) read(name string) ([]byte, error) {
+	name = path.Join(p.dir, name)
+	info, err := p.Root().Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	data, err := filewalk.ReadFile(p.Root(), name, info, maxFile)
+	if err != nil {
+		return nil, p.Explain(name, err)
+	}
+	return data, nil
 }
 
 // goStages includes go vet. go test finds the same problems, but it only runs with
@@ -89,7 +132,7 @@ func (w *workspace) stagesOf(dir string) ([]stage, error) {
 // GOTOOLCHAIN is local because a model may write go.mod and go.work, whose toolchain
 // line could select another program named go1.x on PATH or a download. An operator
 // who wants that sets GOTOOLCHAIN for the host.
-func goStages([]byte, func(string) bool) ([]stage, error) {
+func goStages(context.Context, project) ([]stage, error) {
 	local := map[string]string{"GOTOOLCHAIN": "local"}
 	return []stage{
 		{name: "go build", argv: []string{"go", "build", "-o", os.DevNull, "./..."}, env: local},
@@ -100,29 +143,41 @@ func goStages([]byte, func(string) bool) ([]stage, error) {
 
 // rustStages builds tests and examples too, so that a test that does not compile is
 // found without running the tests.
-func rustStages([]byte, func(string) bool) ([]stage, error) {
+//
+// Colour is off because the output is read by models and people in a log: neither
+// NO_COLOR nor TERM reaches the compiler that cargo starts.
+func rustStages(context.Context, project) ([]stage, error) {
+	plain := map[string]string{"CARGO_TERM_COLOR": "never"}
 	return []stage{
-		{name: "cargo build", argv: []string{"cargo", "build", "--all-targets"}},
-		{name: "cargo test", argv: []string{"cargo", "test"}, test: true},
+		{name: "cargo build", argv: []string{"cargo", "build", "--all-targets"}, env: plain},
+		{name: "cargo test", argv: []string{"cargo", "test"}, test: true, env: plain, untested: func(_ int, output string) bool {
+			return strings.Contains(output, "running 0 tests") && !rustTests.MatchString(output)
+		}},
 	}, nil
 }
 
+var rustTests = lazyregexp.New(`(?m)^running [1-9]\d* tests?$`)
+
 // nodeStages runs the scripts of the project, with the package manager of its lock
 // file.
-func nodeStages(data []byte, has func(string) bool) ([]stage, error) {
+func nodeStages(_ context.Context, p project) ([]stage, error) {
+	data, err := p.read("package.json")
+	if err != nil {
+		return nil, err
+	}
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
 	}
 	if err := json.Unmarshal(data, &manifest); err != nil {
-		return nil, err
+		return nil, abi.New(abi.BadFields, fmt.Sprintf("verify: read %q: %v", path.Join(p.dir, "package.json"), err))
 	}
 	manager := "npm"
 	switch {
-	case has("pnpm-lock.yaml"):
+	case p.has("pnpm-lock.yaml"):
 		manager = "pnpm"
-	case has("yarn.lock"):
+	case p.has("yarn.lock"):
 		manager = "yarn"
-	case has("bun.lock"), has("bun.lockb"):
+	case p.has("bun.lock"), p.has("bun.lockb"):
 		manager = "bun"
 	}
 	var stages []stage
@@ -141,7 +196,11 @@ var makeTarget = lazyregexp.New(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[^=]|$)`)
 
 // makeStages uses the targets build or all, and test or check, or else the default
 // target.
-func makeStages(data []byte, _ func(string) bool) ([]stage, error) {
+func makeStages(_ context.Context, p project) ([]stage, error) {
+	data, err := p.read("Makefile")
+	if err != nil {
+		return nil, err
+	}
 	targets := map[string]bool{}
 	for _, m := range makeTarget.FindAllSubmatch(data, -1) {
 		targets[string(m[1])] = true

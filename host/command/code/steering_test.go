@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,21 @@ var steerings = []steering{
 	{tool: "rustup", file: "rust-toolchain", text: "[toolchain]\npath = \"TOOLCHAIN\"\n", files: crate},
 	{tool: "go", file: "go.mod", text: "module x\n\ngo 1.21\n\ntoolchain go1.999.0-canary\n", files: map[string]string{"x.go": "package x\n"}, allowed: true},
 	{tool: "go", file: "go.work", text: "go 1.21\n\ntoolchain go1.999.0-canary\n\nuse .\n", files: map[string]string{"x.go": "package x\n", "go.mod": "module x\n\ngo 1.21\n"}, allowed: true},
+	{tool: "python3", file: ".venv/bin/python", text: "#!/bin/sh\ntouch CANARY\n", files: map[string]string{".venv/pyvenv.cfg": "", "setup.py": ""}},
+	{tool: "python3", file: "src/sitecustomize.py", text: pythonCanary, full: true, files: map[string]string{"src/a.py": "", "setup.py": ""}},
+	{tool: "venv", file: ".venv/lib/python3.11/site-packages/x.pth", text: "import os; os.system('touch CANARY')\n"},
+	{tool: "site", file: "usercustomize.py", text: pythonCanary},
+	{tool: "pyenv", file: ".python-version", text: "evil\n"},
+	{tool: "pytest", file: "conftest.py", text: pythonCanary, full: true, files: pytestProject},
+	{tool: "pytest", file: "pyproject.toml", text: "[tool.pytest.ini_options]\naddopts = \"-p evil\"\n", full: true, files: pytestProject},
+	{tool: "pytest", file: "pytest.ini", text: "[pytest]\naddopts = -p evil\n", full: true, files: pytestProject},
+	{tool: "pytest", file: "tox.ini", text: "[pytest]\naddopts = -p evil\n", full: true, files: pytestProject},
+	{tool: "mypy", file: "setup.cfg", text: "[mypy]\nplugins = notes.py\n", files: mypyProject},
+	{tool: "mypy", file: "mypy.ini", text: "[mypy]\nplugins = notes.py\n", files: mypyProject},
+	{tool: "flake8", file: ".flake8", text: "[flake8:local-plugins]\nextension =\n    X = evil:plugin\npaths = .\n", files: mypyProject},
+	{tool: "pylint", file: ".pylintrc", text: "[MAIN]\ninit-hook='import os; os.system(\"touch CANARY\")'\n", files: mypyProject},
+	{tool: "ruff", file: "ruff.toml", text: "cache-dir = \"x\"\n"},
+	{tool: "pyright", file: "pyrightconfig.json", text: "{}"},
 	{tool: "git", file: ".git/hooks/post-checkout", text: "#!/bin/sh\ntouch CANARY\n"},
 	{tool: "git", file: ".git/config", text: "[core]\n\tfsmonitor = EVIL\n"},
 	{tool: "git", file: ".gitattributes", text: "* filter=evil\n"},
@@ -63,9 +79,22 @@ var steerings = []steering{
 
 var crate = map[string]string{"Cargo.toml": "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n", "src/lib.rs": ""}
 
+// Python code that creates the file of the case, in all ways that plugins are loaded.
+const pythonCanary = "import os\nos.system('touch CANARY')\ndef plugin(*a): pass\n"
+
+// The files of these projects are source code, which models may write. It is executed
+// by tests, or because a file that steers says so.
+var (
+	pytestProject = map[string]string{"setup.py": "", "evil.py": pythonCanary, "test_a.py": "import pytest\ndef test(): pass\n"}
+	mypyProject   = map[string]string{"setup.py": "", "evil.py": pythonCanary, "notes.py": pythonCanary}
+)
+
 // verified are the tools that code/verify starts. Git belongs to code/git, which has
 // tests of its own for what Git executes.
-var verified = map[string]bool{"make": true, "npm": true, "pnpm": true, "yarn": true, "bun": true, "cargo": true, "rustup": true, "go": true}
+var verified = map[string]bool{
+	"make": true, "npm": true, "pnpm": true, "yarn": true, "bun": true, "cargo": true, "rustup": true, "go": true,
+	"python3": true, "pytest": true, "mypy": true, "flake8": true, "pylint": true,
+}
 
 // newSteering creates the project of a case. PATH contains a program that Go would
 // use as the toolchain of the case.
@@ -95,17 +124,31 @@ func newSteering(t *testing.T, s steering) (b *harness, text, canary string) {
 	return newHarness(t, code.Options{Run: execute}, files), fill.Replace(s.text), canary
 }
 
+// needs skips the test if a tool is not installed. pytest is a module of the python3 that
+// code/verify starts.
+func needs(t *testing.T, tool string) {
+	t.Helper()
+	_, err := exec.LookPath(tool)
+	if tool == "pytest" {
+		err = exec.Command("python3", "-m", "pytest", "--version").Run()
+	}
+	if err != nil {
+		t.Skipf("%s is not installed: %v", tool, err)
+	}
+}
+
 // execute executes a program as the host does, with the variables of the call.
-func execute(ctx context.Context, call *command.Call, dir string, argv []string) (int, string, error) {
+func execute(ctx context.Context, call *command.Call, dir string, argv []string, stdin string) (int, string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(call.Workspace, dir)
+	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CARGO_NET_OFFLINE=true")
 	for name, value := range call.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
-		return 0, "", err
+		return 0, "", abi.New(abi.NotFound, err.Error())
 	}
 	return cmd.ProcessState.ExitCode(), string(out), nil
 }
@@ -168,7 +211,7 @@ func TestModelsEditNothingThatSteersABuild(t *testing.T) {
 // TestModelThatMayExecuteEditsTheBuild checks that a model may write such a file if
 // its step names a command that executes code, because it may execute code anyway.
 func TestModelThatMayExecuteEditsTheBuild(t *testing.T) {
-	run := func(context.Context, *command.Call, string, []string) (int, string, error) { return 0, "", nil }
+	run := func(context.Context, *command.Call, string, []string, string) (int, string, error) { return 0, "", nil }
 	b := newHarness(t, code.Options{Run: run}, nil)
 	tools := []string{"code/write", "code/verify"}
 	if err := b.asModel(tools, "code/write", params{"path": "Makefile", "content": "build:\n"}); err != nil {
@@ -190,9 +233,7 @@ func TestSteeringFilesSteer(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
-			if _, err := exec.LookPath(s.tool); err != nil {
-				t.Skipf("%s is not installed", s.tool)
-			}
+			needs(t, s.tool)
 			b, text, canary := newSteering(t, s)
 			t.Setenv("GOTOOLCHAIN", "auto") // the default of Go
 			b.put(s.file, text)
@@ -214,15 +255,24 @@ func TestEveryToolHasACase(t *testing.T) {
 		covered[s.tool] = true
 	}
 	text := map[string]string{"package.json": `{"scripts":{"build":"x"}}`}
+	checks := "[tool.mypy]\n[tool.ruff]\n[tool.pyright]\n[tool.pylint]\n[tool.pytest]\n"
 	for _, marker := range code.Markers() {
 		for _, lock := range []string{"none", "pnpm-lock.yaml", "yarn.lock", "bun.lock"} {
-			run := func(_ context.Context, _ *command.Call, _ string, argv []string) (int, string, error) {
+			run := func(_ context.Context, _ *command.Call, _ string, argv []string, _ string) (int, string, error) {
+				if argv[0] == "python3" && slices.Contains(argv, "pytest") {
+					argv = []string{"pytest"}
+				}
 				if !covered[argv[0]] {
 					t.Errorf("%s beside %s: no case for %q", marker, lock, argv[0])
 				}
 				return 0, "", nil
 			}
 			b := newHarness(t, code.Options{Run: run}, map[string]string{marker: text[marker], lock: ""})
+			if marker == "pyproject.toml" {
+				b.put(marker, checks)
+				b.put(".flake8", "")
+			}
+			b.put("a.py", "")
 			b.do("code/verify", params{"fullTest": true})
 		}
 	}

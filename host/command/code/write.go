@@ -44,6 +44,9 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 	if err != nil {
 		return writeOut{}, err
 	}
+	if err := w.mayReplace(p, []byte(in.Content)); err != nil {
+		return writeOut{}, err
+	}
 	created, err := w.WriteFile(p, []byte(in.Content))
 	if err != nil {
 		return writeOut{}, err

@@ -35,6 +35,7 @@ func Commands(opt Options) []command.Command {
 type family struct{ opt Options }
 
 type listIn struct {
+	ID    string   `json:"id,omitempty" jsonschema:"only what this run or ticket waits for"`
 	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket"`
 	Limit int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
 	After string   `json:"after,omitempty" jsonschema:"next of the page before"`
@@ -90,13 +91,13 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 	}
 	if wanted(kindTicket) {
 		// One more than fits shows whether there is a further page.
-		tickets, err := f.tickets(ctx, call, after, in.Limit+1)
+		tickets, err := f.tickets(ctx, call, in.ID, after, in.Limit+1)
 		if err != nil {
 			return out, err
 		}
 		all = append(all, tickets...)
 	}
-	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || !after.before(e) })
+	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || in.ID != "" && e.ID != in.ID || !after.before(e) })
 	slices.SortFunc(all, func(a, b Entry) int { return positionOf(a).compare(positionOf(b)) })
 	if len(all) > in.Limit {
 		all = all[:in.Limit]
@@ -128,8 +129,8 @@ func (f family) runs() ([]Entry, error) {
 	return list, nil
 }
 
-// tickets returns the oldest entries of tickets behind a position.
-func (f family) tickets(ctx context.Context, call *command.Call, after position, limit int) ([]Entry, error) {
+// tickets returns the oldest entries of tickets behind a position, or that of one ticket.
+func (f family) tickets(ctx context.Context, call *command.Call, id string, after position, limit int) ([]Entry, error) {
 	tx, ok := call.Records.(ticket.Tx)
 	if !ok {
 		return nil, abi.New(abi.Internal, call.Command+": the call has no records")
@@ -137,7 +138,7 @@ func (f family) tickets(ctx context.Context, call *command.Call, after position,
 	var list []Entry
 	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
 		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: reason(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
-		if after.before(e) {
+		if after.before(e) && (id == "" || id == t.ID) {
 			list = append(list, e)
 		}
 		return len(list) < limit

@@ -191,10 +191,10 @@ func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, erro
 	return nil, Record{}, fail
 }
 
-// Run executes argv in a folder of the call's workspace and returns its exit
-// code and output, the beginning and the end if it is long. It ends with ctx.
-func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv []string) (exitCode int, output string, err error) {
-	e, r, err := m.runToEnd(ctx, job{call: call, argv: argv, dir: dir, variant: dir + "\x00" + strings.Join(argv, "\x00")})
+// Run executes argv with stdin in a folder of the call's workspace and returns its
+// exit code and output, the beginning and the end if it is long. It ends with ctx.
+func (m *Manager) Run(ctx context.Context, call *command.Call, dir string, argv []string, stdin string) (exitCode int, output string, err error) {
+	e, r, err := m.runToEnd(ctx, job{call: call, argv: argv, dir: dir, stdin: stdin, variant: dir + "\x00" + strings.Join(argv, "\x00")})
 	if err != nil {
 		return 0, "", err
 	}

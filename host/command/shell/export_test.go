@@ -1,5 +1,11 @@
 package shell
 
+import (
+	"context"
+
+	"github.com/sentinel-runtime/sentinel/sdk/role"
+)
+
 // Dir is where the spill files are.
 func (m *Manager) Dir() string { return m.opt.Dir }
 
@@ -10,12 +16,14 @@ type (
 )
 
 var (
-	Clean        = clean
-	CompileRules = compileRules
-	OpenSpill    = openSpill
-	ParseLine    = parseLine
-	AppendLine   = appendLine
+	Clean      = clean
+	OpenSpill  = openSpill
+	ParseLine  = parseLine
+	AppendLine = appendLine
 )
+
+// CompileRules is compileRules with rules that no host has to know.
+func CompileRules(rules []Rule) (ruleset, []Rule, error) { return compileRules(rules, nil) }
 
 // Push is splitter.push.
 func (s *splitter) Push(data []byte, emit func(string)) {
@@ -45,9 +53,9 @@ func NewStored(stream byte, text string) stored { return stored{stream: stream, 
 // Text is the text of a line.
 func (l stored) Text() string { return l.text }
 
-// Classify is ruleset.classify.
+// Classify judges one line.
 func Classify(s ruleset, text string) (class string, matched, emit bool) {
-	v := s.classify(text)
+	v := (&Manager{}).verdicts(context.Background(), s, []role.Line{{Text: text, Stream: "stdout"}})[0]
 	return v.class, v.matched, v.emit
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -73,7 +74,7 @@ func parsePosition(text string) (position, bool) {
 }
 
 // parseFile reads a request.
-func parseFile(request json.RawMessage) (q FileRequest, rules ruleset, err error) {
+func parseFile(request json.RawMessage, known func(classifier string) error) (q FileRequest, rules ruleset, err error) {
 	if err = strictjson.Decode(request, &q, strictjson.Limits{}); err == nil {
 		switch _, isPosition := parsePosition(q.From); {
 		case q.File == "":
@@ -91,7 +92,7 @@ func parseFile(request json.RawMessage) (q FileRequest, rules ruleset, err error
 	if err != nil {
 		return q, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "watch: " + err.Error()}
 	}
-	rules, _, err = compileRules(q.Rules)
+	rules, _, err = compileRules(q.Rules, known)
 	return q, rules, err
 }
 
@@ -106,7 +107,8 @@ type tail struct {
 	at      position // behind the last complete line that was taken
 	pending []byte   // the bytes behind it that were read
 	number  int
-	gone    bool // another file had the name at the last look, and this one was at its end
+	ahead   func(lines []role.Line) // is called with the lines that are emitted next
+	gone    bool                    // another file had the name at the last look, and this one was at its end
 }
 
 // openTail opens the workspace; the file need not exist.
@@ -169,7 +171,7 @@ func (t *tail) open() error {
 // FileStart returns the position at which a watch begins: that of the request, or the
 // start of the last line that is not complete.
 func (m *Manager) FileStart(w FileWatch) (string, error) {
-	q, _, err := parseFile(w.Request)
+	q, _, err := parseFile(w.Request, m.knownClassifier)
 	if err != nil {
 		return "", err
 	}
@@ -215,7 +217,7 @@ func lastLineEnd(f io.ReaderAt, size int64) (int64, error) {
 // beginning; one that becomes shorter is read from its beginning. What has no line end yet
 // is no line.
 func (m *Manager) WatchFile(ctx context.Context, w FileWatch) (json.RawMessage, error) {
-	q, rules, err := parseFile(w.Request)
+	q, rules, err := parseFile(w.Request, m.knownClassifier)
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +230,9 @@ func (m *Manager) WatchFile(ctx context.Context, w FileWatch) (json.RawMessage, 
 		return nil, err
 	}
 	defer t.close()
-	c := collector{size: answerSize}
-	if err := t.resume(at, func(text string) { c.addFile(t, 'h', text, rules) }); err != nil {
+	c := fileCollector{collector: collector{size: answerSize}}
+	t.ahead = func(lines []role.Line) { c.verdicts = m.verdicts(ctx, rules, lines) }
+	if err := t.resume(at, func(text string) { c.addFile(t, 'h', text) }); err != nil {
 		return nil, err
 	}
 	a := FileAnswer{File: q.File, From: w.Position}
@@ -240,7 +243,7 @@ func (m *Manager) WatchFile(ctx context.Context, w FileWatch) (json.RawMessage, 
 	var last int64  // its size: a writer that is faster than the watch does not prolong it
 	for {
 		more, err := t.read(func(stream byte, text string) (stop bool) {
-			v := c.addFile(t, stream, text, rules)
+			v := c.addFile(t, stream, text)
 			a.Finished = stream == 'f' && (q.Until == "error" && v.class == classError || q.Until == "match" && v.matched && v.emit)
 			return a.Finished
 		})
@@ -295,11 +298,17 @@ func (t *tail) size() int64 {
 	return info.Size()
 }
 
+// A fileCollector gathers the lines of a file.
+type fileCollector struct {
+	collector
+	verdicts []verdict // of the lines that come next
+}
+
 // addFile takes a line of a file or a message of the host.
-func (c *collector) addFile(t *tail, stream byte, text string, rules ruleset) verdict {
-	v := rules.classify(text)
-	if stream == 'h' {
-		v = verdict{classInfo, false, true}
+func (c *fileCollector) addFile(t *tail, stream byte, text string) verdict {
+	v := verdict{classInfo, false, true}
+	if stream != 'h' {
+		v, c.verdicts = c.verdicts[0], c.verdicts[1:]
 	}
 	c.add(stored{number: t.number, stream: stream, ms: time.Now().UnixMilli(), text: text}, v)
 	t.number++
@@ -378,6 +387,7 @@ func (t *tail) read(emit func(stream byte, text string) (stop bool)) (more bool,
 		return false, fmt.Errorf("watch file %q: %w", t.name, err)
 	}
 	t.pending = append(t.pending, buffer[:n]...)
+	t.ahead(completeLines(t.pending))
 	for {
 		line, size, ok := firstLine(t.pending)
 		if !ok {
@@ -397,6 +407,17 @@ func (t *tail) read(emit func(stream byte, text string) (stop bool)) (more bool,
 		return true, nil
 	}
 	return t.atEnd(emit)
+}
+
+// completeLines returns all lines of data that are complete.
+func completeLines(data []byte) (lines []role.Line) {
+	for {
+		line, size, ok := firstLine(data)
+		if !ok {
+			return lines
+		}
+		lines, data = append(lines, role.Line{Text: clean(line), Stream: streamName('f')}), data[size:]
+	}
 }
 
 // firstLine returns the first line, and its size with its line end; a part of it if it
@@ -440,6 +461,7 @@ func (t *tail) atEnd(emit func(stream byte, text string) bool) (more bool, err e
 			return false, err
 		}
 		text := clean(t.pending)
+		t.ahead([]role.Line{{Text: text, Stream: streamName('f')}})
 		t.at.offset, t.pending = t.at.offset+int64(len(t.pending)), nil
 		if emit('f', text) {
 			return false, nil

@@ -28,7 +28,7 @@ type rulesOut struct {
 // setRules replaces the rules of an execution. Lines are classified when they
 // are read, so it does not matter what was written before.
 func (m *Manager) setRules(ctx context.Context, call *command.Call, in rulesIn) (rulesOut, error) {
-	set, stored, err := compileRules(in.Rules)
+	set, stored, err := compileRules(in.Rules, m.knownClassifier)
 	if err != nil {
 		return rulesOut{}, err
 	}

@@ -48,6 +48,8 @@ type Options struct {
 	// except through a Manager: such a child would be taken for an orphan. Default
 	// false.
 	Subreaper bool
+	// Classifiers are the output classifiers that rules may name. Default none.
+	Classifiers Classifiers
 	// Logger receives faults that are part of no result. Default none.
 	Logger *slog.Logger
 }
@@ -229,7 +231,7 @@ func (m *Manager) attach(r Record) (*execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, _, err := compileRules(r.Rules)
+	set, _, err := compileRules(r.Rules, nil)
 	if err != nil {
 		return nil, fmt.Errorf("execution %q: stored rules: %w", r.ID, err)
 	}

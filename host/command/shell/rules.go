@@ -11,9 +11,10 @@ import (
 
 // A Rule classifies lines of output. The first rule that matches decides.
 type Rule struct {
-	Pattern        string `json:"pattern" jsonschema:"regular expression (RE2 syntax), at most 1 KiB"`
+	Pattern        string `json:"pattern,omitempty" jsonschema:"regular expression (RE2 syntax), at most 1 KiB"`
 	Classification string `json:"classification,omitempty" jsonschema:"error, warning, info, success or verbose; case does not count; info if not given"`
 	Action         string `json:"action,omitempty" jsonschema:"emit or suppress; case does not count; emit if not given"`
+	Classifier     string `json:"classifier,omitempty" jsonschema:"in place of the others: an output classifier of a plugin, by its step type"`
 }
 
 // The classes of a line.
@@ -37,9 +38,10 @@ type ruleset []compiledRule
 
 // compiledRule is a rule that was checked.
 type compiledRule struct {
-	pattern *regexp.Regexp
-	class   string
-	emit    bool
+	pattern    *regexp.Regexp // nil with a classifier
+	class      string
+	emit       bool
+	classifier string
 }
 
 // verdict is the decision of a ruleset about one line.
@@ -49,8 +51,10 @@ type verdict struct {
 	emit    bool
 }
 
-// compileRules checks rules and returns them in their stored spelling too.
-func compileRules(rules []Rule) (ruleset, []Rule, error) {
+// compileRules checks rules and returns them in their stored spelling too. known returns
+// why there is no classifier of a name; nil accepts any, as of rules that were checked when
+// they were set.
+func compileRules(rules []Rule, known func(classifier string) error) (ruleset, []Rule, error) {
 	if len(rules) > maxRules {
 		return nil, nil, badRule("rules", fmt.Sprintf("more than %d", maxRules))
 	}
@@ -58,8 +62,21 @@ func compileRules(rules []Rule) (ruleset, []Rule, error) {
 	var stored []Rule
 	for i, r := range rules {
 		field := func(name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
+		if r.Classifier != "" {
+			if r.Pattern != "" || r.Classification != "" || r.Action != "" {
+				return nil, nil, badRule(field("classifier"), "stands for pattern, classification and action: leave these out")
+			}
+			if known != nil {
+				if err := known(r.Classifier); err != nil {
+					return nil, nil, classifierFault(field("classifier"), err)
+				}
+			}
+			set = append(set, compiledRule{classifier: r.Classifier})
+			stored = append(stored, r)
+			continue
+		}
 		if r.Pattern == "" || len(r.Pattern) > maxPattern {
-			return nil, nil, badRule(field("pattern"), "must have 1 to 1024 bytes")
+			return nil, nil, badRule(field("pattern"), "must have 1 to 1024 bytes, or classifier in its place")
 		}
 		re, err := regexp.Compile(r.Pattern)
 		if err != nil {
@@ -79,7 +96,7 @@ func compileRules(rules []Rule) (ruleset, []Rule, error) {
 		default:
 			return nil, nil, badRule(field("action"), "must be emit or suppress")
 		}
-		set = append(set, compiledRule{re, r.Classification, r.Action == "emit"})
+		set = append(set, compiledRule{pattern: re, class: r.Classification, emit: r.Action == "emit"})
 		stored = append(stored, r)
 	}
 	return set, stored, nil
@@ -88,18 +105,4 @@ func compileRules(rules []Rule) (ruleset, []Rule, error) {
 // badRule is the error at the time rules are set, not when a line comes.
 func badRule(field, problem string) error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("field %q: %s", field, problem)}
-}
-
-// classify judges one line. Without rules every line is info; a line that no rule
-// matches is verbose. Only a rule with the action suppress leaves a line out.
-func (s ruleset) classify(text string) verdict {
-	if len(s) == 0 {
-		return verdict{classInfo, true, true}
-	}
-	for _, r := range s {
-		if r.pattern.MatchString(text) {
-			return verdict{r.class, true, r.emit}
-		}
-	}
-	return verdict{classVerbose, false, true}
 }

@@ -117,6 +117,21 @@ func texts(lines []shell.Line) (t []string) {
 	return t
 }
 
+// TestRun checks what code/verify uses: standard input, output and the error for a
+// program that does not exist.
+func TestRun(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	call := &command.Call{Command: "code/verify", By: command.ByStep, Run: "run-1", Workspace: b.dir}
+	long := strings.Repeat("x", 1<<20) // more than a pipe holds
+	code, text, err := b.m.Run(t.Context(), call, ".", []string{"sh", "-c", "wc -c; echo done >&2; exit 3"}, long)
+	if err != nil || code != 3 || !strings.Contains(text, fmt.Sprint(len(long))) || !strings.Contains(text, "done") {
+		t.Errorf("got exit code %d, %q, %v", code, text, err)
+	}
+	if _, _, err := b.m.Run(t.Context(), call, ".", []string{"no-such-program-here"}, ""); abi.CodeOf(err) != abi.NotFound {
+		t.Errorf("a program that does not exist: %v", err)
+	}
+}
+
 func TestExecute(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	if err := os.Mkdir(filepath.Join(b.dir, "sub"), 0o755); err != nil {

@@ -35,7 +35,7 @@ type job struct {
 // and a line of the host marks the gap.
 func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err error) {
 	defer func() { err = notStarted(err) }()
-	set, rules, err := compileRules(j.rules)
+	set, rules, err := compileRules(j.rules, m.knownClassifier)
 	if err != nil {
 		return nil, nil, err
 	}

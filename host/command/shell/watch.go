@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -81,7 +82,7 @@ func (m *Manager) watch(ctx context.Context, run sentinels.RunID, q WatchRequest
 	if err != nil {
 		return WatchAnswer{}, err
 	}
-	set, _, err := compileRules(q.Rules)
+	set, _, err := compileRules(q.Rules, m.knownClassifier)
 	if err != nil {
 		return WatchAnswer{}, err
 	}
@@ -115,11 +116,13 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 			set = own
 		}
 		stop := false
-		for _, l := range lines {
-			v := set.classify(l.text)
-			if l.stream == 'h' {
-				v = verdict{classInfo, false, true}
+		var verdicts []verdict
+		for i, l := range lines {
+			if len(verdicts) == 0 { // a watch that stops early does not judge the rest
+				verdicts = e.m.verdicts(ctx, set, given(lines[i:min(len(lines), i+role.MaxLines)]))
 			}
+			v := verdicts[0]
+			verdicts = verdicts[1:]
 			if l.number > at {
 				c.skip(l.number - at)
 				at = l.number
@@ -152,6 +155,15 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 			return WatchAnswer{}, fmt.Errorf("watch execution %q: %w", e.id, ctx.Err())
 		}
 	}
+}
+
+// given returns lines as rules judge them.
+func given(lines []stored) []role.Line {
+	out := make([]role.Line, len(lines))
+	for i, l := range lines {
+		out[i] = role.Line{Text: l.text, Stream: streamName(l.stream)}
+	}
+	return out
 }
 
 // view is an execution at one moment.

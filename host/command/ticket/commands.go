@@ -306,12 +306,13 @@ type failIn struct {
 	ID           string `json:"id" jsonschema:"id of the ticket"`
 	Token        uint64 `json:"token,omitempty" jsonschema:"of the claim"`
 	Error        string `json:"error" jsonschema:"what failed; its category decides about the retry"`
+	Code         string `json:"code,omitempty" jsonschema:"code of the error, such as unavailable; it counts before the text"`
 	RetryAfterMs int64  `json:"retry_after_ms,omitempty" jsonschema:"delay that a server asked for, in milliseconds" minimum:"0"`
 	RawReply     string `json:"raw_reply,omitempty" jsonschema:"reply of a model that could not be read"`
 }
 
 func (in failIn) failure() tickets.Failure {
-	return tickets.Failure{Error: in.Error, Token: in.Token, RawReply: in.RawReply, RetryAfter: time.Duration(in.RetryAfterMs) * time.Millisecond}
+	return tickets.Failure{Error: in.Error, Code: abi.Code(in.Code), Token: in.Token, RawReply: in.RawReply, RetryAfter: time.Duration(in.RetryAfterMs) * time.Millisecond}
 }
 
 func (f family) fail(ctx context.Context, call *command.Call, in failIn) (tickets.Outcome, error) {

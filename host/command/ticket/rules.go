@@ -11,6 +11,8 @@ type contextIn struct {
 	ID       string `json:"id" jsonschema:"id of the ticket"`
 	Token    uint64 `json:"token,omitempty" jsonschema:"of the claim: the rules in the answer are then recorded as offered to it"`
 	MaxBytes int    `json:"max_bytes,omitempty" jsonschema:"of the prompt; 65536 if not given" minimum:"16384" maximum:"262144"`
+	// Texts are quoted with the ticket, so that their authors cannot write instructions.
+	Texts []learning.Text `json:"texts,omitempty" jsonschema:"further texts that the prompt quotes as data, such as a diff; at most 20, and half of the prompt"`
 }
 
 func (f family) context(ctx context.Context, call *command.Call, in contextIn) (learning.Context, error) {
@@ -18,7 +20,7 @@ func (f family) context(ctx context.Context, call *command.Call, in contextIn) (
 	if err != nil {
 		return learning.Context{}, err
 	}
-	return f.l.Context(ctx, tx, f.s, in.ID, in.Token, in.MaxBytes)
+	return f.l.Context(ctx, tx, f.s, learning.Request{Ticket: in.ID, Token: in.Token, Bytes: in.MaxBytes, Texts: in.Texts})
 }
 
 type rulesIn struct {

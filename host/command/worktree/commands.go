@@ -16,23 +16,21 @@ const timeout = 15 * time.Minute
 // Options configure the family. Service is required.
 type Options struct {
 	Service *worktree.Service
-	// SecretFiles are files whose changes models do not see. The zero value goes by names.
-	SecretFiles command.SecretFiles
 }
 
 type family struct {
-	s       *worktree.Service
-	secrets command.SecretFiles
+	s *worktree.Service
 }
 
 // Commands returns the family worktree/*.
 func Commands(opt Options) []command.Command {
-	f := family{opt.Service, opt.SecretFiles}
+	f := family{opt.Service}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
 	write := command.Options{Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
 	read := command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
 	return []command.Command{
 		command.New("worktree/add", "Make the worktree of a claimed ticket: the files of its repository on a branch of their own.", write, f.add),
+		command.New("worktree/review", "Make a worktree for reading: the files of the commit of a claimed ticket that was verified, whatever its branch is now.", write, f.review),
 		command.New("worktree/commit", "Commit all changes of a worktree to its branch.", write, f.commit),
 		command.New("worktree/rebase", "Put the commits of a worktree onto the current base; a conflict is a result.", write, f.rebase),
 		command.New("worktree/diff", "Show what a worktree has changed since its base.", read, f.diff),
@@ -70,6 +68,13 @@ func (f family) add(ctx context.Context, call *command.Call, in addIn) (worktree
 	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Base: in.Base, Branch: in.Branch, Continue: in.Continue})
 }
 
+func (f family) review(ctx context.Context, call *command.Call, in ticketIn) (worktree.Reviewed, error) {
+	if err := in.check(call); err != nil {
+		return worktree.Reviewed{}, err
+	}
+	return f.s.Review(ctx, in.Ticket, in.Token)
+}
+
 type commitIn struct {
 	ticketIn
 	Message string `json:"message" jsonschema:"of the commit"`
@@ -93,11 +98,7 @@ func (f family) diff(ctx context.Context, call *command.Call, in ticketIn) (work
 	if err := in.check(call); err != nil {
 		return worktree.Diff{}, err
 	}
-	var hides func(string) bool
-	if call.By == command.ByModel {
-		hides = f.secrets.Match
-	}
-	return f.s.Diff(ctx, in.Ticket, in.Token, hides)
+	return f.s.Diff(ctx, in.Ticket, in.Token)
 }
 
 type pushIn struct {

@@ -99,7 +99,7 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 		t.Fatal(err)
 	}
 	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
-	result := lives(t, o, server, ends)
+	result, _ := lives(t, o, server, ends)
 	if string(result.Variables["status"]) != `"completed"` || string(result.Variables["attempt"]) != "2" {
 		t.Errorf("%s: %s after %s: %s", result.Status, result.Variables["status"], result.Variables["attempt"], result.Variables["reason"])
 	}
@@ -129,8 +129,9 @@ func eventsOf(t *testing.T, o order, prefix string) (names []string) {
 	return names
 }
 
-// lives executes the definition in one process after the other until its run ends.
-func lives(t *testing.T, o order, server string, ends func(life int) plan) (result *runtime.Result) {
+// lives executes the definition in one process after the other until its run ends, and returns
+// how many there were.
+func lives(t *testing.T, o order, server string, ends func(life int) plan) (result *runtime.Result, count int) {
 	t.Helper()
 	for o.Life = 1; result == nil; o.Life++ {
 		if o.Life > 400 {
@@ -154,5 +155,5 @@ func lives(t *testing.T, o order, server string, ends func(life int) plan) (resu
 		})
 	}
 	t.Logf("%d lives", o.Life-1)
-	return result
+	return result, o.Life - 1
 }

@@ -149,6 +149,15 @@ func (m *Mirrors) Folder(from string) string {
 // Fetch fetches one branch, the default branch if it is "", into the mirror of a URL, and
 // returns the folder of the mirror. field names the branch in errors.
 func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string, error) {
+	to := branch
+	if branch == "" {
+		to = DefaultBranch
+	}
+	return m.FetchTo(ctx, from, field, branch, "refs/heads/"+to)
+}
+
+// FetchTo is Fetch into another reference of the mirror.
+func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (string, error) {
 	dir := m.Folder(from)
 	l, _ := m.locks.LoadOrStore(dir, new(sync.Mutex))
 	lock := l.(*sync.Mutex)
@@ -166,9 +175,9 @@ func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string
 			return "", gitexec.Fatal("init", a)
 		}
 	}
-	refspec := "+HEAD:refs/heads/" + DefaultBranch
+	refspec := "+HEAD:" + to
 	if branch != "" {
-		refspec = "+refs/heads/" + branch + ":refs/heads/" + branch
+		refspec = "+refs/heads/" + branch + ":" + to
 	}
 	git := m.Git
 	var err error

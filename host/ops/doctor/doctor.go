@@ -69,6 +69,8 @@ type Options struct {
 	Config, Model, Secrets, Environment, Server Probe
 	// Confinement reports whether commands of acceptance criteria can be confined.
 	Confinement Probe
+	// Notifications reports whether people are notified of what waits for them.
+	Notifications Probe
 	// Only names the checks to make; the others are left out. Default: all.
 	Only []string
 	// Limit is the time for each check. Default 40 s.
@@ -130,6 +132,7 @@ func Run(ctx context.Context, opt Options) []Check {
 		{"environment", opt.Environment, "keep secrets in files of mode 0600 and name those under secrets in the configuration"},
 		{"server", opt.Server, "start one with sentinel serve"},
 		{"confinement", opt.Confinement, "use a kernel from Linux 6.12 on with Landlock among its security modules; or approve commands of checks with care"},
+		{"notifications", opt.Notifications, "sentinel init --template notify"},
 	} {
 		if p.probe != nil {
 			all = append(all, named{p.name, func(ctx context.Context) Check { return probed(ctx, p.probe, p.fix) }})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime/guest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
@@ -84,6 +85,34 @@ func (p *Plugin) Fields(step string, raw json.RawMessage) (json.RawMessage, erro
 	return text, nil
 }
 
+// Role returns the role of a step type, "" for none.
+func (p *Plugin) Role(step string) abi.Role {
+	if s := p.step(step); s != nil && s.Provides != nil {
+		return s.Provides.As
+	}
+	return ""
+}
+
+// CheckOutput checks an output against the schema in the manifest.
+func (p *Plugin) CheckOutput(step string, output json.RawMessage) error {
+	s := p.step(step)
+	if s == nil || len(s.Output) == 0 {
+		return nil
+	}
+	return command.ValidateJSON(s.Output, output)
+}
+
+// step returns a step type of the manifest, nil if it does not have it.
+func (p *Plugin) step(name string) *guest.StepType {
+	steps := p.Module.Manifest().Steps
+	for i := range steps {
+		if steps[i].Type == name {
+			return &steps[i]
+		}
+	}
+	return nil
+}
+
 // Execute executes one step in the sandbox that a run has.
 func (p *Plugin) Execute(ctx context.Context, input []byte, call sdktest.CallFunc) (sdktest.Execution, error) {
 	res, err := p.Module.Run(ctx, guest.Invocation{
@@ -146,4 +175,4 @@ func asBadFields(err error) error {
 	return e
 }
 
-var _ sdktest.Target = (*Plugin)(nil)
+var _ sdktest.RoleTarget = (*Plugin)(nil)

@@ -161,7 +161,7 @@ func (d *desk) rule(id string) learning.View {
 func (d *desk) context(id string, token uint64) (c learning.Context) {
 	d.t.Helper()
 	d.must(func(ctx context.Context, tx ticket.Tx) (err error) {
-		c, err = d.l.Context(ctx, tx, d.s, id, token, 0)
+		c, err = d.l.Context(ctx, tx, d.s, learning.Request{Ticket: id, Token: token})
 		return err
 	})
 	checkPrompt(d.t, c.Prompt)

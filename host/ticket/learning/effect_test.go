@@ -82,11 +82,11 @@ func (d *desk) attempt(n int, random *rand.Rand, share func(texts string) float6
 		if err != nil {
 			return err
 		}
-		c, err := d.l.Context(ctx, tx, d.s, id, v.Lease.Token, 0)
+		c, err := d.l.Context(ctx, tx, d.s, learning.Request{Ticket: id, Token: v.Lease.Token})
 		if err != nil {
 			return err
 		}
-		again, err := d.l.Context(ctx, tx, d.s, id, v.Lease.Token, 0)
+		again, err := d.l.Context(ctx, tx, d.s, learning.Request{Ticket: id, Token: v.Lease.Token})
 		if err != nil || again.Prompt != c.Prompt {
 			d.t.Errorf("a repeated request has another prompt, %v", err)
 		}

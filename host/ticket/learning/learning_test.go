@@ -336,7 +336,7 @@ func TestConcurrentLearning(t *testing.T) {
 				d.do(func(ctx context.Context, tx ticket.Tx) error {
 					v, err := d.s.Claim(ctx, tx, ticket.Claim{Agent: id, ID: id})
 					if err == nil {
-						_, err = d.l.Context(ctx, tx, d.s, id, v.Lease.Token, 0)
+						_, err = d.l.Context(ctx, tx, d.s, learning.Request{Ticket: id, Token: v.Lease.Token})
 					}
 					return err
 				}),

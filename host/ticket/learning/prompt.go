@@ -56,7 +56,7 @@ func (p *prompt) share(n int) { p.room += n }
 
 // data adds words of others, shortened to limit bytes and to the room, if there is any.
 func (p *prompt) data(source, text string, limit int) {
-	source, text = safeName(source), indent+strings.ReplaceAll(neutral(text), "\n", "\n"+indent)
+	source, text = safeName(source), quoted(text)
 	limit = min(limit, p.room-overhead-len(source))
 	if limit < len(indent+ellipsis)+1 && len(text) > limit {
 		p.left++
@@ -111,6 +111,9 @@ var delimiter = lazyregexp.New(`(?i)<(\s*/?\s*data\s*-)`)
 func neutral(text string) string {
 	return delimiter.ReplaceAllString(string(termtext.Block(strings.TrimSpace(text), "")), "&lt;$1")
 }
+
+// quoted returns a text as the lines between delimiters.
+func quoted(text string) string { return indent + strings.ReplaceAll(neutral(text), "\n", "\n"+indent) }
 
 // safeName returns the name of a source without what could end its quotes or line.
 func safeName(source string) string {

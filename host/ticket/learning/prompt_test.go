@@ -194,7 +194,7 @@ func TestPromptIsBounded(t *testing.T) {
 	for _, limit := range []int{learning.MinBytes, 20000, 0, learning.MaxBytes} {
 		var c learning.Context
 		d.must(func(ctx context.Context, tx ticket.Tx) (err error) {
-			c, err = d.l.Context(ctx, tx, d.s, "a", 0, limit)
+			c, err = d.l.Context(ctx, tx, d.s, learning.Request{Ticket: "a", Bytes: limit})
 			return err
 		})
 		bound := limit
@@ -217,7 +217,7 @@ func TestPromptIsBounded(t *testing.T) {
 	}
 	for _, limit := range []int{1, learning.MinBytes - 1, learning.MaxBytes + 1} {
 		if err := d.do(func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.l.Context(ctx, tx, d.s, "a", 0, limit)
+			_, err := d.l.Context(ctx, tx, d.s, learning.Request{Ticket: "a", Bytes: limit})
 			return err
 		}); err == nil || !strings.Contains(err.Error(), "max_bytes") {
 			t.Errorf("%d bytes: %v", limit, err)

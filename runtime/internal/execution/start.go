@@ -61,6 +61,7 @@ type startOptions struct {
 	folder    string                         // its workspace, in place of the definition's
 	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
 	within    []string                       // see RunStartBody.Within; also of all runs below
+	called    bool                           // the host has made the definition, and chosen its workspace
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
@@ -311,7 +312,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		if begin.Within == nil {
 			begin.Within = p.begin.Within
 		}
-		if begin.Within != nil && !inside(begin.Workspace, p.begin.Workspace) {
+		if begin.Within != nil && !opt.called && !inside(begin.Workspace, p.begin.Workspace) {
 			return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s, the one of run %s", begin.Workspace, p.begin.Workspace, p.id),
 				Hint: "a definition that is the value of a variable, and may come from a model, works in the workspace of the run that starts it"}
 		}

@@ -26,6 +26,8 @@ type Execution struct {
 	Retry   *journal.RetryBody // attempt Last failed and the next one is due; else nil
 	Failed  *abi.Error         // error of the newest attempt that failed
 
+	Category string // of Failed, as it was decided then
+
 	// Step type and digest of the plugin of attempt Last.
 	Type   sentinels.StepType
 	Module string
@@ -154,7 +156,7 @@ func (x *Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallS
 		a.Logs = max(a.Logs, rec.Checkpoint.Logs)
 		a.removeCalls(rec.Checkpoint.Seq)
 	case journal.Retry:
-		e.Retry, e.Last, e.Failed = rec.Retry, n, rec.Retry.Error
+		e.Retry, e.Last, e.Failed, e.Category = rec.Retry, n, rec.Retry.Error, rec.Retry.Category
 		x.endAttempt(e, rec.Attempts)
 	case journal.StepEnd:
 		e.End = unloadStep(rec.StepEnd)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -38,6 +39,9 @@ func (s *Set) checkModules(modules []*Module) error {
 // checkManifest reports names in permissions that the code which compares them with a
 // request could not read: they would fail every such request.
 func (s *Set) checkManifest(m wasm.Manifest) error {
+	if err := s.checkRoles(m); err != nil {
+		return err
+	}
 	if s.opt.CheckPermission == nil {
 		return nil
 	}
@@ -50,6 +54,24 @@ func (s *Set) checkManifest(m wasm.Manifest) error {
 				}
 				return &e
 			}
+		}
+	}
+	return nil
+}
+
+// checkRoles reports roles that the program cannot use.
+func (s *Set) checkRoles(m wasm.Manifest) error {
+	if s.opt.CheckRole == nil {
+		return nil
+	}
+	for i, t := range m.Steps {
+		if t.Provides == nil {
+			continue
+		}
+		if err := s.opt.CheckRole(providedBy(m, t)); err != nil {
+			e := *failure.From(err, abi.Plugin)
+			e.Permanent, e.Message = true, fmt.Sprintf("describe: steps[%d].provides: %s", i, e.Message)
+			return &e
 		}
 	}
 	return nil

@@ -103,9 +103,12 @@ func (m *Module) Seed() (seed uint64, ok bool) {
 // describe fills in what a manifest says.
 func describe(i *plugin.Info, digest string, manifest wasm.Manifest) {
 	i.Name, i.Version, i.Digest, i.Stateless = manifest.Name, manifest.Version, digest, manifest.Stateless
-	i.Permissions, i.Types = permissionsOf(manifest), nil
+	i.Permissions, i.Types, i.Roles = permissionsOf(manifest), nil, nil
 	for _, t := range manifest.Steps {
 		i.Types = append(i.Types, sentinels.StepType(t.Type))
+		if p := t.Provides; p != nil {
+			i.Roles = append(i.Roles, plugin.Role{As: p.As, Name: p.Name, Type: sentinels.StepType(t.Type)})
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Options are what a set needs. All but Grants, CheckPermission and Changed are required.
+// Options are what a set needs. All but Grants, CheckPermission, CheckRole and Changed are required.
 type Options struct {
 	Host  *wasm.Host
 	Blobs Blobs
@@ -28,6 +28,9 @@ type Options struct {
 	// CheckPermission returns why a name that a plugin asks for could never be compared
 	// with what it uses. Default nil: all names are taken.
 	CheckPermission func(use abi.Use, name string) error
+	// CheckRole returns why a role of a plugin that is not trusted cannot be used, such as
+	// the name of a command that is part of the program. Default nil: all roles are taken.
+	CheckRole func(p plugin.Provided) error
 	// Changed is called when a plugin becomes live, begins to wait or is refused;
 	// calls come one after the other. Default nil: nothing is called.
 	Changed func(plugin.Info)
@@ -62,6 +65,7 @@ type Set struct {
 	infos    []plugin.Info
 	waits    map[string]plugin.Info // by source, versions that the operator has to decide about; their code is a blob
 	asked    int                    // how often all grants were asked for again
+	faults   faults                 // of classifiers; it has a lock of its own
 	unkept   map[string][]byte      // code by digest that is not in the store yet: the disk was full
 }
 
@@ -125,7 +129,9 @@ func (s *Set) Digests() []string {
 func (s *Set) List() []plugin.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.infos)
+	list := slices.Clone(s.infos)
+	s.markActive(list)
+	return list
 }
 
 // Modules returns how many modules are in memory, and how many of them are held: by

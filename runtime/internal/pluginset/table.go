@@ -45,6 +45,7 @@ func newTable(modules []*Module) (*Table, error) {
 			t.byType[spec.Type] = m
 			specs = append(specs, spec)
 		}
+		taken = append(taken, t.takenCommands(m)...)
 	}
 	if len(taken) > 0 {
 		return nil, failure.New(abi.Conflict, "%s", strings.Join(taken, "; "))

@@ -51,6 +51,9 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	if err := m.host.checkSchemas(ctx, m); err != nil {
 		return err
 	}
+	if err := m.manifest.CheckRoles(); err != nil {
+		return err
+	}
 	if opt.Allow != nil {
 		if err := opt.Allow(m.manifest); err != nil {
 			return err

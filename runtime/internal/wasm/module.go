@@ -15,6 +15,7 @@ type (
 	Manifest   = manifest.Manifest
 	StepType   = manifest.StepType
 	Permission = manifest.Permission
+	Provides   = manifest.Provides
 )
 
 // Module is one loaded version of a plugin. It counts its references, and frees its

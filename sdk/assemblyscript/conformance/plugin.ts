@@ -14,9 +14,11 @@ plugin("conformance", "1.0.0")
   .permission("http", ["*.example.com"], "The kit plays a server.")
   .permission("folder", ["data:rw"], "The kit plays a folder.")
   .permission("secret", ["TOKEN"], "The kit plays a secret.")
+  .permission("provide", ["command"], "The kit looks for the role.")
   .step(new Step("kit_echo", "Says what it was given.",
     '{"type":"object","properties":{"echo":{}},"additionalProperties":false}', echo)
-    .infer(["echo"]).alias("say", "echo").reads().validate(check))
+    .infer(["echo"]).alias("say", "echo").reads().validate(check)
+    .output('{"type":"object"}').provides("command", "conformance/echo"))
   .step(new Step("kit_fail", "Ends with the error it was given.",
     '{"type":"object","properties":{"error":{"type":"object"},"panic":{"type":"string"}},"additionalProperties":false}', failing))
   .step(new Step("kit_call", "Makes one call of the host.",

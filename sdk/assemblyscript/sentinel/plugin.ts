@@ -18,6 +18,8 @@ export class Step {
   private inferred: string[] = [];
   private aliases: Value = object();
   private readOnly: bool = false;
+  private schema: string = "";
+  private role: Value | null = null;
   check: Validate | null = null;
 
   /** Fields is the JSON Schema, of type object, of the step's own fields, as text. Properties may have "x-sentinel" marks. */
@@ -41,6 +43,23 @@ export class Step {
     return this;
   }
 
+  /** The JSON Schema of the output, as text, for users and for checks of references to it. */
+  output(schema: string): Step {
+    this.schema = schema;
+    return this;
+  }
+
+  /**
+   * What the step type is besides, clause A9: "command" with a name, PLUGIN/VERB, and an output; "error_classifier",
+   * "output_classifier", "notifier" or "model" without. It needs permission("provide", [role], reason).
+   */
+  provides(role: string, name: string = ""): Step {
+    const r = object().set("as", text(role));
+    if (name.length) r.set("name", text(name));
+    this.role = r;
+    return this;
+  }
+
   validate(f: Validate): Step {
     this.check = f;
     return this;
@@ -50,9 +69,12 @@ export class Step {
   // parse the schema.
   manifest(): string {
     let s = '{"type":' + quote(this.type) + ',"summary":' + quote(this.summary) + ',"fields":' + this.fields;
+    if (this.schema.length) s += ',"output":' + this.schema;
     if (this.inferred.length) s += ',"infer":' + print(texts(this.inferred));
     if (this.aliases.length) s += ',"aliases":' + print(this.aliases);
     if (this.readOnly) s += ',"readOnly":true';
+    const role = this.role;
+    if (role !== null) s += ',"provides":' + print(role);
     return s + "}";
   }
 }

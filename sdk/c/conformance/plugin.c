@@ -102,7 +102,8 @@ static const sn_value *pages(sn_ctx *ctx) {
 
 static const sn_step steps[] = {
     {.type = "kit_echo", .summary = "Gives back its input.", .fields = OBJECT("\"echo\":{}", "\"echo\""), .run = echo, .check = check_echo,
-     .infer = (const char *const[]){"echo", NULL}, .aliases = (const char *const[]){"say", "echo", NULL}, .read_only = true},
+     .infer = (const char *const[]){"echo", NULL}, .aliases = (const char *const[]){"say", "echo", NULL}, .read_only = true,
+     .output = "{\"type\":\"object\"}", .provides = {.as = "command", .name = "conformance/echo"}},
     {.type = "kit_fail", .summary = "Ends with an error.", .fields = OBJECT(PROPERTY("error", "object") "," PROPERTY("panic", "string"), ""), .run = fail},
     {.type = "kit_call", .summary = "Makes one host call.", .run = call,
      .fields = OBJECT(PROPERTY("call", "string") "," PROPERTY("args", "object") "," PROPERTY("catch", "boolean"), "\"call\",\"args\"")},
@@ -121,6 +122,7 @@ static const sn_permission permissions[] = {
     {"http", SN_NAMES("*.example.com"), "to make the requests that the kit names"},
     {"folder", SN_NAMES("data:rw"), "to read and write the files that the kit names"},
     {"secret", SN_NAMES("TOKEN"), "to send it with requests"},
+    {"provide", SN_NAMES("command"), "to be called by name"},
 };
 
 SN_PLUGIN(.name = "conformance", .version = "1.0.0", .steps = steps, .step_count = SN_COUNT(steps), .permissions = permissions, .permission_count = SN_COUNT(permissions))

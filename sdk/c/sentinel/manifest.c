@@ -22,21 +22,27 @@ static sn_value *names(sn_ctx *ctx, const char *const *list) {
     return v;
 }
 
-/* The schema is read, so that a mistake in it is reported here, instead of making
- * the whole manifest invalid. */
+/* A schema is read, so that a mistake in it is reported here, instead of making the
+ * whole manifest invalid. */
+static const sn_value *schema_of(sn_ctx *ctx, const sn_step *step, const char *what, const char *text) {
+    const sn_value *schema = sn_parse(ctx, sn_str(text));
+    if (schema != NULL) return schema;
+    sn_text why = ctx->error.message;
+    return sn_fail(ctx, SN_PLUGIN, "describe %s of step type \"%s\": %.*s", what, step->type, (int)why.n, why.at);
+}
+
 static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
     if (!named(ctx, "step type", step->type)) return NULL;
-    const sn_value *schema = sn_parse(ctx, sn_str(step->fields));
-    if (schema == NULL) {
-        sn_text why = ctx->error.message;
-        return sn_fail(ctx, SN_PLUGIN, "describe schema of step type \"%s\": %.*s", step->type, (int)why.n, why.at);
-    }
+    const sn_value *schema = schema_of(ctx, step, "schema", step->fields), *output = NULL;
+    if (schema == NULL) return NULL;
+    if (step->output != NULL && (output = schema_of(ctx, step, "output schema", step->output)) == NULL) return NULL;
     if (!sn_same(sn_text_of(sn_get(schema, "type")), sn_str("object")))
         return sn_fail(ctx, SN_PLUGIN, "describe schema of step type \"%s\": want \"type\": \"object\"", step->type);
     sn_value *v = sn_object(ctx);
     sn_set_str(ctx, v, "type", step->type);
     sn_set_str(ctx, v, "summary", step->summary == NULL ? "" : step->summary);
     sn_set(ctx, v, "fields", schema);
+    sn_set(ctx, v, "output", output);
     sn_set(ctx, v, "infer", names(ctx, step->infer));
     if (step->aliases != NULL) {
         sn_value *aliases = sn_object(ctx);
@@ -44,6 +50,12 @@ static sn_value *describe_step(sn_ctx *ctx, const sn_step *step) {
         sn_set(ctx, v, "aliases", aliases);
     }
     sn_set_true(ctx, v, "readOnly", step->read_only);
+    if (step->provides.as != NULL) {
+        sn_value *provides = sn_object(ctx);
+        sn_set_str(ctx, provides, "as", step->provides.as);
+        if (step->provides.name != NULL) sn_set_str(ctx, provides, "name", step->provides.name);
+        sn_set(ctx, v, "provides", provides);
+    }
     return v;
 }
 

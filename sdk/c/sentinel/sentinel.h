@@ -166,6 +166,13 @@ _Noreturn void sn_panic(const char *message);
 
 /* --- A plugin, A2 ------------------------------------------------------- */
 
+/* A role of a step type, A9. The plugin needs a permission with use "provide" and as
+ * among its names. */
+typedef struct {
+    const char *as;   /* command error_classifier output_classifier notifier model */
+    const char *name; /* of a command, PLUGIN/VERB; else NULL */
+} sn_provides;
+
 typedef struct {
     const char *type;    /* lower_snake, unique in the plugin */
     const char *summary; /* one sentence, for users */
@@ -178,10 +185,12 @@ typedef struct {
     const char *const *infer;   /* fields from which the type is inferred, ended by NULL; may be NULL */
     const char *const *aliases; /* alias, field, alias, field, NULL; may be NULL */
     bool read_only;             /* changes nothing outside the run */
+    const char *output;         /* JSON Schema of the output; may be NULL, but not for a command */
+    sn_provides provides;       /* what the type is besides; none without as */
 } sn_step;
 
 typedef struct {
-    const char *use;          /* command llm watch spawn emit http folder secret */
+    const char *use;          /* command llm watch spawn emit http folder secret provide */
     const char *const *names; /* see A2.4; ended by NULL; may be NULL */
     const char *reason;       /* for the operator */
 } sn_permission;

@@ -20,6 +20,7 @@ sentinel.plugin({
     { use: "http", names: ["*.example.com"], reason: "The kit plays a server." },
     { use: "folder", names: ["data:rw"], reason: "The kit plays a folder." },
     { use: "secret", names: ["TOKEN"], reason: "The kit plays a secret." },
+    { use: "provide", names: ["command"], reason: "The kit looks for the role." },
   ],
   steps: {
     kit_echo: {
@@ -28,6 +29,8 @@ sentinel.plugin({
       infer: ["echo"],
       aliases: { say: "echo" },
       readOnly: true,
+      output: { type: "object" },
+      provides: { as: "command", name: "conformance/echo" },
       run: echo,
       validate: (fields) => fields.echo === "bad" ? [{ field: "echo", message: "is bad", hint: "use good" }] : [],
     },

@@ -213,7 +213,7 @@
     if (typeof s.summary !== "string" || !s.summary) throw wrong(`step type ${type}: summary is missing`);
     if (s.validate !== undefined && typeof s.validate !== "function") throw wrong(`step type ${type}: validate is not a function`);
     if (s.fields?.type !== "object") throw wrong(`step type ${type}: fields is not a JSON Schema of type object`);
-    return { type, summary: s.summary, fields: s.fields, infer: s.infer, aliases: s.aliases, readOnly: s.readOnly };
+    return { type, summary: s.summary, fields: s.fields, output: s.output, infer: s.infer, aliases: s.aliases, readOnly: s.readOnly, provides: s.provides };
   }
 
   function checkPermission(permission) {

@@ -51,6 +51,11 @@ impl Step {
         quote(self.summary, out);
         out.push_str(",\"fields\":");
         out.push_str(self.fields);
+        if !self.output.is_empty() {
+            parse(self.output).map_err(|e| wrong("output schema of step type", self.name, &e.to_string()))?;
+            out.push_str(",\"output\":");
+            out.push_str(self.output);
+        }
         if !self.infer.is_empty() {
             out.push_str(",\"infer\":");
             Value::from(self.infer).write(out);
@@ -62,6 +67,11 @@ impl Step {
         }
         if self.read_only {
             out.push_str(",\"readOnly\":true");
+        }
+        if let Some((role, name)) = self.provides {
+            out.push_str(",\"provides\":");
+            let name = if name.is_empty() { None } else { Some(name) };
+            object! { "as" => role.name() }.with_some("name", name).write(out);
         }
         out.push('}');
         Ok(())

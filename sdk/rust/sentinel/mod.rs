@@ -56,7 +56,7 @@ pub use http::{Request, Response};
 pub use llm::{Message, Reply, ToolCall, Turn, Usage};
 pub use number::Number;
 pub use parse::{parse, SyntaxError, MAX_DEPTH};
-pub use plugin::{Permission, Plugin, Problem, Step};
+pub use plugin::{Permission, Plugin, Problem, Role, Step};
 pub use small::{Evaluated, Now, Spawned};
 pub use value::Value;
 pub use wait::{Decision, Wait, Waited};

@@ -57,6 +57,31 @@ pub struct Step {
     pub(super) infer: &'static [&'static str],
     pub(super) aliases: &'static [(&'static str, &'static str)],
     pub(super) read_only: bool,
+    pub(super) output: &'static str,
+    pub(super) provides: Option<(Role, &'static str)>,
+}
+
+/// What a step type is besides, clause A9. The plugin needs the permission
+/// [Permission::provide] for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    Command,
+    ErrorClassifier,
+    OutputClassifier,
+    Notifier,
+    Model,
+}
+
+impl Role {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Role::Command => "command",
+            Role::ErrorClassifier => "error_classifier",
+            Role::OutputClassifier => "output_classifier",
+            Role::Notifier => "notifier",
+            Role::Model => "model",
+        }
+    }
 }
 
 impl Step {
@@ -64,7 +89,7 @@ impl Step {
     /// JSON Schema, of type object, of the step's own fields, clause A2.2. A
     /// property may have `"x-sentinel"` with a mark of clause A2.3.
     pub fn new(name: &'static str, summary: &'static str, fields: &'static str, run: Run) -> Step {
-        Step { name, summary, fields, run, check: None, infer: &[], aliases: &[], read_only: false }
+        Step { name, summary, fields, run, check: None, infer: &[], aliases: &[], read_only: false, output: "", provides: None }
     }
 
     /// A step without a type that has one of these fields is of this type.
@@ -80,6 +105,21 @@ impl Step {
     /// The step changes nothing outside the run.
     pub fn read_only(self) -> Step {
         Step { read_only: true, ..self }
+    }
+
+    /// The JSON Schema of the output, for users and for checks of references to it.
+    pub fn output(self, schema: &'static str) -> Step {
+        Step { output: schema, ..self }
+    }
+
+    /// The step type is also a command with this name, PLUGIN/VERB. It needs an output.
+    pub fn command(self, name: &'static str) -> Step {
+        Step { provides: Some((Role::Command, name)), ..self }
+    }
+
+    /// The step type also has this role.
+    pub fn provides(self, role: Role) -> Step {
+        Step { provides: Some((role, "")), ..self }
     }
 
     pub fn validate(self, check: Validate) -> Step {
@@ -122,6 +162,11 @@ impl Permission {
     /// Patterns of events; none for any.
     pub fn emit(names: &'static [&'static str], reason: &'static str) -> Permission {
         Permission::new("emit", names, reason)
+    }
+
+    /// Roles of step types: `command`, `error_classifier`, `output_classifier`, `notifier`, `model`.
+    pub fn provide(roles: &'static [&'static str], reason: &'static str) -> Permission {
+        Permission::new("provide", roles, reason)
     }
 
     /// Hosts: `api.example.com`, `*.example.com:8443`.

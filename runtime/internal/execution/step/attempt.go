@@ -364,7 +364,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		}
 	}
 	if a.n > 1 {
-		a.retry = retryValue(a.n, a.recorded.Failed)
+		a.retry = a.retryValue(a.n, a.recorded.Failed)
 	}
 	if err := a.restoreCalls(past); err != nil {
 		return err
@@ -443,11 +443,13 @@ func (a *attempt) waitLimit(limit time.Duration) time.Duration {
 }
 
 // isWait reports whether a call is not subject to the default time limit: a wait, nested
-// steps, or a watch with a limit of its own.
+// steps, a command that is a run, or a watch with a limit of its own.
 func (c *call) isWait() bool {
 	switch c.function {
 	case abi.FuncWait, abi.FuncBlock:
 		return true
+	case abi.FuncCommand:
+		return c.asRun
 	case abi.FuncWatch:
 		req, e := watchOf(c)
 		return e == nil && req.TimeoutMs > 0

@@ -128,6 +128,8 @@ type call struct {
 	timeOfDay        bool                   // until is a time of day rather than the end of a duration
 	command          *CommandRequest        // request of a command call, once it is decoded
 	working          bool                   // a goroutine of this process does the call's work
+	asRun            bool                   // a command whose work is a run of its own
+	repeated         bool                   // a crash interrupted the call, and it is made again
 	reservationSpent bool                   // the reservation of an interrupted model call was counted as spent
 	done             chan struct{}          // closed when the call is answered and the fields below are set
 	result           json.RawMessage        // redacted result, as the journal contains it

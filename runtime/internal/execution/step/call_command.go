@@ -42,8 +42,16 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 		return a.storeCommand(ctx, c, *req)
 	}
 	info.ReadOnly = info.ReadOnly || info.OnlyReads(req.Params)
-	effect := known && !info.ReadOnly
+	a.setAsRun(c, info.AsRun)
+	effect := known && !info.ReadOnly && !info.AsRun // what a run has begun is in its own journal
 	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
+}
+
+// setAsRun sets whether the work of a call is a run. The timer of the attempt reads it.
+func (a *attempt) setAsRun(c *call, asRun bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.asRun = asRun
 }
 
 // commandRequest returns the request of a command call. It is decoded once, when the
@@ -66,14 +74,20 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
-	if err := a.run.Enter(ctx); err != nil {
+	if c.repeated {
+		if end, ok, err := a.attachCommand(ctx, c); ok || err != nil {
+			return end, err
+		}
+	}
+	work, leave, err := a.enterWork(ctx, c)
+	if err != nil {
 		return callEnd{}, err
 	}
-	defer a.run.Leave()
+	defer leave()
 	var out json.RawMessage
 	count := a.run.Emission()
-	err := a.waitForFiles(ctx, req.Command, func() (err error) {
-		out, err = a.svc.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, *req, nil))
+	err = a.waitForFiles(ctx, req.Command, func() (err error) {
+		out, err = a.svc.Commands.Call(eventlog.WithEmission(work, count), a.commandCall(ctx, c, *req, nil))
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
@@ -82,6 +96,22 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	end := a.commandEnd(out, err)
 	end.body.Emitted = count.Total()
 	return end, nil
+}
+
+// attachCommand waits for the run of a command that a plugin provides, if the call had
+// started it before a crash. The command itself may be gone with its plugin; the run
+// continues with the module that it began with.
+func (a *attempt) attachCommand(ctx context.Context, c *call) (callEnd, bool, error) {
+	id, ok, err := a.run.FindRun(RunKey(a.attemptKey(c), ""))
+	if err != nil || !ok {
+		return callEnd{}, false, err
+	}
+	a.setAsRun(c, true)
+	out, err := a.run.AwaitStep(ctx, id)
+	if err != nil && ctx.Err() != nil {
+		return callEnd{}, true, err
+	}
+	return a.commandEnd(out, err), true, nil
 }
 
 // commandEnd returns the outcome of a command; a result that is too large for a guest

@@ -124,13 +124,14 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	if e != nil {
 		return callEnd{err: e}, nil
 	}
-	if err := a.run.Enter(ctx); err != nil {
+	work, leave, err := a.enterWork(ctx, c)
+	if err != nil {
 		return callEnd{}, err
 	}
-	defer a.run.Leave()
+	defer leave()
 	var r sentinels.Reply
 	err = a.waitForFiles(ctx, c.start.Label, func() (err error) {
-		r, err = a.svc.Models.Turn(ctx, a.turn(conv, req), func(text string) {
+		r, err = a.svc.Models.Turn(work, a.turn(conv, req), func(text string) {
 			p := a.progress(run.OnText, a.n)
 			p.Message = text
 			a.run.Report(p)

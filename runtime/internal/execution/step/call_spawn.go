@@ -28,7 +28,7 @@ func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
-	opt := ChildOptions{Key: digest(a.callKey(c), fmt.Sprint(a.enclosing), fmt.Sprint(a.n))}
+	opt := ChildOptions{Key: a.attemptKey(c)}
 	def, stored, inline, e := a.childDefinition(req.Field, req.Sentinel)
 	if e != nil {
 		return callEnd{err: e}, nil

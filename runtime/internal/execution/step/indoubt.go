@@ -105,6 +105,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	if f.resume != nil {
 		f.resume(a, c)
 	}
+	c.repeated = true
 	do := a.workOf(c)
 	if f.permitted {
 		do = a.withPermissionCheck(do)

@@ -44,3 +44,8 @@ func ExecutionKey(id sentinels.RunID, iteration int, path string) string {
 // CallKey returns the idempotency key of a host call, the same for all attempts of its
 // step.
 func CallKey(executionKey string, seq int) string { return digest(executionKey, strconv.Itoa(seq)) }
+
+// RunKey returns the start key of a run that the work of a host call starts. caller is the
+// key of the call in its attempt, and part distinguishes the runs of one call; that of a
+// command has none.
+func RunKey(caller, part string) string { return digest(caller, part) }

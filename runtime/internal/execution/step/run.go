@@ -160,6 +160,11 @@ type Children interface {
 	// AwaitRun waits until a run ends. [ErrShutdown] is the error when the process
 	// releases it before.
 	AwaitRun(ctx context.Context, id sentinels.RunID) (run.Result, error)
+	// AwaitStep waits for a run that executes one step and returns the output of the step,
+	// or its error. If ctx ends before, the run is stopped.
+	AwaitStep(ctx context.Context, id sentinels.RunID) (json.RawMessage, error)
+	// FindRun returns the run that was started with a key.
+	FindRun(key string) (id sentinels.RunID, ok bool, err error)
 	// StopRun stops a run and those below it.
 	StopRun(id sentinels.RunID, cause error)
 }

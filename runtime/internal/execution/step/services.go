@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/values"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -37,7 +38,8 @@ type Services struct {
 	Documents   *document.Store
 	Definitions Definitions
 	Calendar    *clock.Calendar
-	Blocked     func() bool // reports that the runtime is read-only and no step starts
+	Classify    retry.Classifier // knows errors before the built-in table; may be nil
+	Blocked     func() bool      // reports that the runtime is read-only and no step starts
 	Log         *slog.Logger
 
 	Residents *capacity.Residents // waiting guests in memory

@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -36,6 +37,7 @@ type stepExecution struct {
 	label     string            // label of the first host call, for display
 
 	value          json.RawMessage // of outputTo, if the step parses its output; nil otherwise
+	category       string          // of the error of the attempt before, as the journal has it
 	suspectCrashes int             // number of crashes counted against a suspected step; 0 for any other
 	turnMu         sync.Mutex
 	hasTurn        bool
@@ -117,6 +119,7 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 	if x.recorded == nil || x.recorded.Last == 0 {
 		return 1, nil, nil
 	}
+	x.category = x.recorded.Category
 	if x.recorded.Retry != nil {
 		due := time.UnixMicro(x.recorded.Retry.Due)
 		defer x.showRetry(due, x.recorded.Last, x.recorded.Retry.Error)()
@@ -131,18 +134,19 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 // retry decides whether a failed attempt is followed by another one, records the
 // decision and waits until the attempt is due, in calendar time.
 func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
-	class := retry.ClassifyError(failed)
+	class := x.svc.Classify.Classify(ctx, role.SourceStep, failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
 	d := retry.Decide(class, n-1, x.step.OnError.Retry, after)
 	if !d.Retry {
 		return false, nil
 	}
+	x.category = string(class.Category)
 	due := x.svc.Calendar.Now().Add(d.Delay)
 	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
-		Error: failed, Category: string(class.Category), Due: due.UnixMicro(), Left: d.AttemptsRemaining,
+		Error: failed, Category: x.category, Due: due.UnixMicro(), Left: d.AttemptsRemaining,
 	}})
 	p := x.progress(run.OnRetry, n)
-	p.Error, p.RetryAt, p.Category = failed, due, string(class.Category)
+	p.Error, p.RetryAt, p.Category = failed, due, x.category
 	ticket.OnDone(func(error) { x.run.Report(p) })
 	defer x.showRetry(due, n, failed)()
 	return true, x.wait(ctx, due)
@@ -180,7 +184,7 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.Number == a.n && x.recorded.Attempt.Start != nil {
 		return false, a.restore(ctx, x.recorded.Attempt)
 	}
-	a.retry = retryValue(a.n, failed)
+	a.retry = x.retryValue(a.n, failed)
 	if x.step.Condition != "" {
 		vars := ConditionVars(x.run.Lookup(x.sc, a.retry))
 		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, vars)
@@ -199,13 +203,11 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 
 // retryValue returns $retry, which is also the retry field of the guest's input; nil
 // for a first attempt.
-func retryValue(n int, failed *abi.Error) json.RawMessage {
+func (x *stepExecution) retryValue(n int, failed *abi.Error) json.RawMessage {
 	if n <= 1 || failed == nil {
 		return nil
 	}
-	b, err := json.Marshal(map[string]any{
-		"attempts": n - 1, "error": failed, "category": retry.ClassifyError(failed).Category,
-	})
+	b, err := json.Marshal(map[string]any{"attempts": n - 1, "error": failed, "category": x.category})
 	if err != nil {
 		return nil
 	}

@@ -33,6 +33,7 @@ type StepType struct {
 	Infer    []string          `json:"infer,omitempty"`
 	Aliases  map[string]string `json:"aliases,omitempty"` // alias to field
 	ReadOnly bool              `json:"readOnly,omitempty"`
+	Provides *Provides         `json:"provides,omitempty"` // nil for a step type without a role
 }
 
 // Permission is one permission that a plugin asks for, ABI clause A2.4.
@@ -104,9 +105,16 @@ func (m Manifest) faults() []string {
 		if len(s.Output) > 0 && s.Output[0] != '{' {
 			add("steps[%d].output is not a JSON Schema", i)
 		}
+		if fault := m.roleFault(i); fault != "" {
+			add("steps[%d]%s", i, fault)
+		}
 	}
 	for i, a := range m.Permissions {
-		if fault := a.fault(); fault != "" {
+		fault := a.fault()
+		if fault == "" {
+			fault = m.provideFault(a)
+		}
+		if fault != "" {
 			add("permissions[%d]%s", i, fault)
 		}
 		if strings.TrimSpace(a.Reason) == "" {
@@ -127,7 +135,7 @@ var (
 func (a Permission) fault() string {
 	use := abi.Use(a.Use)
 	switch use {
-	case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret:
+	case abi.UseCommand, abi.UseHTTP, abi.UseFolder, abi.UseSecret, abi.UseProvide:
 		if len(a.Names) == 0 {
 			return fmt.Sprintf(".names is empty, and %s needs names", use)
 		}

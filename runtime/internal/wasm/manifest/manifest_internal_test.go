@@ -4,15 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"object"}}],"permissions":[{"use":"llm","reason":"r"}]}`))
 	f.Add([]byte(`{"abi":2}`))
+	f.Add([]byte(`{"name":"a","version":"1","abi":1,"steps":[{"type":"a","summary":"s","fields":{"type":"object"},"output":{},"provides":{"as":"command","name":"a/b"}}],"permissions":[{"use":"provide","names":["command"],"reason":"r"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := Parse(text)
 		if err == nil && (len(m.Steps) == 0 || !identifier.MatchString(m.Name)) {
 			t.Fatalf("%q was decoded as %+v", text, m)
+		}
+		if err == nil && sentinels.CheckTypes(m.Types()) == nil && len(text) < 4<<10 {
+			_ = m.CheckRoles() // as a host does after it has checked the limits
 		}
 	})
 }
@@ -66,6 +72,59 @@ func TestManifestNames(t *testing.T) {
 			if _, err := Parse([]byte(asking(use, name))); err != nil {
 				t.Errorf("%s %q: %v", use, name, err)
 			}
+		}
+	}
+}
+
+// TestRoleFaults: roles that a host cannot use are refused with the clause, before or after
+// their schemas are compiled.
+func TestRoleFaults(t *testing.T) {
+	command := func(name, fields, output string) string {
+		return fmt.Sprintf(`{"type":"a","summary":"s","fields":%s,"output":%s,"provides":{"as":"command","name":%q}}`, fields, output, name)
+	}
+	other := func(as, fields string) string {
+		return fmt.Sprintf(`{"type":"a","summary":"s","fields":%s,"provides":{"as":%q}}`, fields, as)
+	}
+	with := func(names, steps string) string {
+		return fmt.Sprintf(`{"name":"kit","version":"1","abi":1,"steps":[%s],"permissions":[{"use":"provide","names":[%s],"reason":"r"}]}`, steps, names)
+	}
+	object := `{"type":"object"}`
+	lines := `{"type":"object","properties":{"lines":{"type":"array"}}}`
+	for text, want := range map[string]string{
+		with(`"command"`, command("kit/a", object, object)):                                                                                                       "",
+		with(`"command"`, command("kit/a-b_2", object, object)):                                                                                                   "",
+		with(`"command"`, command("other/a", object, object)):                                                                                                     "want the plugin's name",
+		with(`"command"`, command("kit", object, object)):                                                                                                         "want the plugin's name",
+		with(`"command"`, command("kit/", object, object)):                                                                                                        "want the plugin's name",
+		with(`"command"`, command("kit/a/b", object, object)):                                                                                                     "want the plugin's name",
+		with(`"command"`, command("kit/A", object, object)):                                                                                                       "want the plugin's name",
+		with(`"command"`, command("", object, object)):                                                                                                            "want the plugin's name",
+		with(`"command"`, `{"type":"a","summary":"s","fields":{"type":"object"},"provides":{"as":"command","name":"kit/a"}}`):                                     "output is missing: a command needs a JSON Schema of its output (A9.2)",
+		with(`"command"`, command("kit/a", object, object)+`,`+strings.Replace(command("kit/a", object, object), `"type":"a"`, `"type":"b"`, 1)):                  `is also that of the step type "a"`,
+		with(`"model"`, command("kit/a", object, object)):                                                                                                         `permissions does not have {"use": "provide", "names": ["command"]`,
+		with(`"command","model"`, command("kit/a", object, object)):                                                                                               `names[1] "model": no step type provides it (A2.6)`,
+		with(`"commands"`, command("kit/a", object, object)):                                                                                                      `"commands": no step type provides it`,
+		with(`"trigger"`, other("trigger", object)):                                                                                                               "is not a role",
+		with(`"output_classifier"`, `{"type":"a","summary":"s","fields":`+lines+`,"provides":{"as":"output_classifier","name":"kit/a"}}`):                         "has no name",
+		with(`"output_classifier"`, other("output_classifier", lines)):                                                                                            "",
+		with(`"output_classifier"`, other("output_classifier", object)):                                                                                           `properties does not have "lines"`,
+		with(`"output_classifier"`, other("output_classifier", `{"type":"object","properties":{"lines":{"type":"string"}}}`)):                                     "A9.4",
+		with(`"error_classifier"`, other("error_classifier", `{"type":"object","properties":{"message":{},"code":{},"source":{"enum":["step"]},"exitCode":{}}}`)): "A9.3",
+		with(`"error_classifier"`, other("error_classifier", `{"type":"object","additionalProperties":true}`)):                                                    "",
+		with(`"error_classifier"`, other("error_classifier", `{"type":"object","additionalProperties":true,"required":["code"]}`)):                                "A9.3",
+		with(`"notifier"`, other("notifier", `{"type":"object","properties":{"title":{}}}`)):                                                                      "A9.5",
+		with(`"model"`, other("model", `{"type":"object","properties":{"model":{}}}`)):                                                                            "A9.6",
+		with(`"command"`, command("kit/a", `{"type":"object","properties":{"x":{"type":"string","x-sentinel":"shell"}}}`, object)):                                `field "x" has the mark shell`,
+		with(`"command"`, command("kit/a", `{"type":"object","properties":{"name":{"type":"string"}}}`, object)):                                                  `"name" is common to all steps`,
+		with(`"command"`, command("kit/a", `{"type":"object","properties":{"timeoutMs":{"type":"integer"}}}`, object)):                                            `field "timeoutMs" belongs to the host`,
+		with(`"command"`, strings.Replace(command("kit/a", object, object), `"as"`, `"As"`, 1)):                                                                   `unknown key "As"`,
+	} {
+		m, err := Parse([]byte(text))
+		if err == nil {
+			err = m.CheckRoles()
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.200s: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -1,0 +1,15 @@
+// Package notify sends messages for people to places outside of the host: to a webhook
+// that is configured, and to what a [Notifier] has.
+//
+// The webhook gets a POST with the headers that Standard Webhooks define. Its body is
+//
+//	{"type": EVENT, "timestamp": TIME, "data": {"title", "text", "severity", "event", "ticket", "run", "url"}}
+//
+// A message has a key. Repetitions with the same key have the same webhook-id, by which the
+// receiver discards them, and are not sent again to what took the message before, while this
+// process lives.
+//
+// # Concurrency
+//
+// A Service is safe for concurrent use.
+package notify

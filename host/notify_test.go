@@ -1,0 +1,224 @@
+package host_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A message as the webhook of the tests gets it.
+type message struct {
+	ID, Type string
+	Data     struct{ Title, Text, Severity, Event, Ticket, Run string }
+}
+
+// A receiver is a webhook that verifies signatures with the library of Standard Webhooks.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []message
+	answer func(n int) int // status of the n-th answer, from 1; default 204
+}
+
+// signingKey is the secret of the webhook, and of nothing else.
+var signingKey = "whsec_" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef01234567"))
+
+// notified opens a host with the webhook and with the shipped sentinel notify armed.
+func notified(t *testing.T, answer func(n int) int) (*host.Host, *receiver) {
+	t.Helper()
+	wh, err := standardwebhooks.NewWebhook(signingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &receiver{answer: answer}
+	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m := message{ID: r.Header.Get("webhook-id")}
+		if err := wh.Verify(body, r.Header); err != nil {
+			t.Errorf("%v: %s", err, body)
+		}
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Error(err)
+		}
+		v.mu.Lock()
+		v.got = append(v.got, m)
+		n := len(v.got)
+		v.mu.Unlock()
+		status := http.StatusNoContent
+		if v.answer != nil {
+			status = v.answer(n)
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(v.Close)
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.webhook": v.URL + "/hook", "notify.secret": "NOTIFY_KEY"}, Getenv: func(name string) string {
+		if name == "SENTINEL_SECRET_NOTIFY_KEY" {
+			return signingKey
+		}
+		return os.Getenv(name)
+	}})
+	text, _ := sentinels.ShippedText("notify")
+	must(t, h, "sentinel/create", map[string]any{"definition": json.RawMessage(text)}, nil)
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h, v
+}
+
+// messages waits for so many messages of runs that have ended.
+func (v *receiver) messages(t *testing.T, h *host.Host, runs, want int) []message {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		list, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "notify"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := 0
+		for _, r := range list {
+			if !r.EndedAt.IsZero() {
+				ended++
+			}
+		}
+		v.mu.Lock()
+		got := append([]message{}, v.got...)
+		v.mu.Unlock()
+		if ended == runs && len(list) == runs && len(got) == want {
+			return got
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d runs of notify, %d have ended, want %d; %d messages, want %d: %+v", len(list), ended, runs, len(got), want, got)
+		}
+	}
+}
+
+// S003: "TODO: Send notification (Slack, email, dashboard alert)". A ticket that enters a
+// state in which a person decides is announced once, with the line to type.
+func TestSpecNotifiedOfTickets(t *testing.T) {
+	h, v := notified(t, nil)
+	escalate := func(id string) {
+		t.Helper()
+		must(t, h, "ticket/create", map[string]any{"id": id, "title": "Repair \x1b[2J " + signingKey}, nil)
+		must(t, h, "ticket/claim", map[string]any{"id": id}, nil)
+		must(t, h, "ticket/escalate", map[string]any{"id": id, "reason": "verification failed 3 times"}, nil)
+	}
+	escalate("T-1")
+	got := v.messages(t, h, 1, 1)[0]
+	if got.Type != "ticket:update" || got.Data.Ticket != "T-1" || got.Data.Severity != "warning" || !strings.HasPrefix(got.Data.Title, `Ticket T-1 waits for a person: Repair \x1b[2J `) ||
+		!strings.Contains(got.Data.Text, "It is blocked: verification failed 3 times\n") || !strings.Contains(got.Data.Text, "\nsentinel decide T-1 release|accept|reject|hold") {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(got.Data.Title, signingKey[6:]) {
+		t.Errorf("the title has a secret: %s", got.Data.Title)
+	}
+	// Events of a ticket that waits already, and decisions of a person, are no entry.
+	if err := call(t, h, "verify/run", `{"ticket_id": "T-1", "branch_name": "none"}`, nil); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "ticket/decide", `{"id": "T-1", "action": "hold", "comment": "later"}`, nil)
+	must(t, h, "ticket/decide", `{"id": "T-1", "action": "release"}`, nil)
+	must(t, h, "ticket/claim", `{"id": "T-1"}`, nil)
+	must(t, h, "ticket/escalate", `{"id": "T-1"}`, nil) // again
+	escalate("T-2")
+	list := v.messages(t, h, 3, 3)
+	if list[1].ID == list[0].ID || list[2].ID == list[1].ID {
+		t.Errorf("ids %q %q %q: want one of each entry", list[0].ID, list[1].ID, list[2].ID)
+	}
+}
+
+// Runs that wait for a decision, and runs that have failed, are announced; the failure of a
+// child is its parent's, and notify does not notify of its own runs.
+func TestNotifiedOfRuns(t *testing.T) {
+	h, v := notified(t, func(n int) int {
+		if n == 3 {
+			return http.StatusForbidden // for good
+		}
+		return http.StatusOK
+	})
+	start := func(definition string) sentinels.RunID {
+		t.Helper()
+		def, problems := h.Runtime().Decode([]byte(definition), "test.json")
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	asks := start(`{"name": "ask", "steps": [{"type": "approve", "prompt": "Deploy?"}]}`)
+	got := v.messages(t, h, 1, 1)[0]
+	if got.Type != "sentinel:ask:waiting" || got.Data.Run != string(asks) || got.Data.Title != "A run of ask waits for a person" || !strings.Contains(got.Data.Text, "Deploy?\nsentinel decide "+string(asks)+" '0!1' approve|reject") {
+		t.Errorf("%+v", got)
+	}
+	// The line does what it says.
+	must(t, h, "sentinel/decide", map[string]any{"run": asks, "call": "0!1", "verdict": "approve", "by": "ada"}, nil)
+	start(`{"name": "parent", "steps": [{"type": "sentinel", "onError": "skip", "definition": {"name": "child", "steps": [{"type": "shell", "command": "exit 3"}]}}]}`)
+	fails := start(`{"name": "fail", "steps": [{"type": "shell", "command": "echo the cause >&2; exit 7"}]}`)
+	got = v.messages(t, h, 2, 2)[1]
+	if got.Type != "sentinel:fail:failed" || got.Data.Run != string(fails) || got.Data.Severity != "error" || !strings.Contains(got.Data.Text, "exit") || !strings.Contains(got.Data.Text, "sentinel trace "+string(fails)) {
+		t.Errorf("%+v", got)
+	}
+	// The third message is refused for good: this run of notify fails, and nothing more happens.
+	start(`{"name": "fail", "steps": [{"type": "shell", "command": "exit 7"}]}`)
+	v.messages(t, h, 3, 3)
+	list, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "notify", Status: sentinels.StatusFailed})
+	if err != nil || len(list) != 1 || list[0].Error == nil || list[0].Error.Code != abi.Denied {
+		t.Errorf("failed runs of notify: %+v, %v", list, err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	v.messages(t, h, 3, 3)
+}
+
+// A webhook that is down gets the message later, with the same webhook-id each time.
+func TestNotificationIsRepeated(t *testing.T) {
+	h, v := notified(t, func(n int) int {
+		if n < 3 {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "Repair"}`, nil)
+	must(t, h, "ticket/claim", `{"id": "T-1"}`, nil)
+	must(t, h, "ticket/escalate", `{"id": "T-1"}`, nil)
+	list := v.messages(t, h, 1, 3)
+	if list[0].ID == "" || list[1].ID != list[0].ID || list[2].ID != list[0].ID || list[2].Data != list[0].Data {
+		t.Errorf("%+v", list)
+	}
+}
+
+// Without a target nothing is sent, and the answer says so.
+func TestNotifyWithoutATarget(t *testing.T) {
+	h := open(t, host.Options{})
+	var out struct {
+		Sent []any
+		Note string
+	}
+	must(t, h, "notify/send", `{"title": "hello", "text": ""}`, &out)
+	if out.Sent == nil || len(out.Sent) != 0 || !strings.Contains(out.Note, "notify.webhook") {
+		t.Errorf("%+v", out)
+	}
+	if _, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.webhook": "http://example.org/hook"}}); abi.CodeOf(err) != abi.BadFields {
+		t.Errorf("a webhook without TLS: %v", err)
+	}
+	for key, value := range map[string]string{"notify.webhook": "mailto:ada", "notify.secret": "no secret"} {
+		if _, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), Set: map[string]string{key: value}}); err == nil || !strings.Contains(fmt.Sprint(err), key) {
+			t.Errorf("%s %q: %v", key, value, err)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+;; describe has a command of another plugin
+(func (export "describe") (result i32) (say '{"name":"a","version":"1","abi":1,"steps":[{"type":"s","summary":"s","fields":{"type":"object"},"output":{},"provides":{"as":"command","name":"code/read"}}],"permissions":[{"use":"provide","names":["command"],"reason":"r"}]}') (call $flush) (i32.const 0))
+(func (export "run") (result i32) (call $true) (i32.const 0))
