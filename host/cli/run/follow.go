@@ -38,6 +38,7 @@ type follower struct {
 	watch   *runWatch
 	view    view
 	id      sentinels.RunID
+	task    bool // sentinel do: the view is that of a task
 
 	busy    map[string]int // calls in progress that must not be interrupted, by position
 	early   early
@@ -127,7 +128,7 @@ func (f *follower) message(text string) {
 	f.view.hold(true)
 	f.app.Info("%s", text)
 	if f.prompt != nil {
-		f.app.question(*f.prompt)
+		f.question(*f.prompt)
 		return
 	}
 	f.view.hold(false)
