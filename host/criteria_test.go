@@ -123,24 +123,24 @@ func TestSpecRejectionIsAnnounced(t *testing.T) {
 		forge(t, h, ws)
 		review(t, h, ws, nil)
 	}
-	var told []string
+	var states []string
 	for _, data := range updates(t, h) {
 		switch {
 		case data["reason"] == "sentinel_rejection":
 			if data["state"] != "ready" || data["retry"] != true || data["feedbackProvided"] != true || data["verification_status"] != "sentinel_rejected" || data["retryAfter"] == nil {
 				t.Errorf("a rejection: %v", data)
 			}
-			told = append(told, "ready")
+			states = append(states, "ready")
 		case data["reason"] == "sentinel_max_retries":
 			if data["state"] != "on_hold" || data["verification_status"] != "sentinel_rejected" {
 				t.Errorf("the last rejection: %v", data)
 			}
-			told = append(told, "on_hold")
+			states = append(states, "on_hold")
 		case data["state"] == "sentinel_failed":
-			told = append(told, "sentinel_failed")
+			states = append(states, "sentinel_failed")
 		}
 	}
-	if got := strings.Join(told, " "); got != "sentinel_failed ready sentinel_failed ready sentinel_failed on_hold" {
+	if got := strings.Join(states, " "); got != "sentinel_failed ready sentinel_failed ready sentinel_failed on_hold" {
 		t.Errorf("events: %s", got)
 	}
 	text := log.String()

@@ -219,6 +219,12 @@ func (h *Host) Close() error {
 	if h.rt != nil {
 		errs = append(errs, h.rt.Close())
 	}
+	if h.verify != nil {
+		h.verify.Verifier.Close()
+	}
+	if h.worktrees != nil {
+		h.worktrees.Close()
+	}
 	if h.shells != nil {
 		errs = append(errs, h.shells.Close())
 	}

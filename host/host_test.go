@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -23,8 +24,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// open opens a host and closes it at the end of the test. All hosts of the process share
+// the folder of compiled plugins: tests with a home of their own would compile the built-in
+// step types again, which takes two seconds. TestCacheDir tests the default folder.
 func open(t testing.TB, opt host.Options) *host.Host {
 	t.Helper()
+	opt.CacheDir = cmp.Or(opt.CacheDir, compiled())
 	if opt.Workspace == "" {
 		opt.Workspace = t.TempDir()
 	}

@@ -125,7 +125,7 @@ func TestSpecNotifiedOfTickets(t *testing.T) {
 	if strings.Contains(got.Data.Title, signingKey[6:]) {
 		t.Errorf("the title has a secret: %s", got.Data.Title)
 	}
-	// Events of a ticket that waits already, and decisions of a person, are no entry.
+	// Events of a ticket that waits already, and decisions of a person, add no entry.
 	if err := call(t, h, "verify/run", `{"ticket_id": "T-1", "branch_name": "none"}`, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func startIn(t *testing.T, h *host.Host, ws string, inputs map[string]any) senti
 	if !ok {
 		t.Fatal("no operator")
 	}
-	def, problems := h.Runtime().Decode(text, "operator.json")
+	def, problems := h.Runtime().Decode(withoutDelays(t, text), "operator.json")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

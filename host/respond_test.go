@@ -79,7 +79,7 @@ func TestSpecRespondDecides(t *testing.T) {
 	}
 }
 
-// Spec 002: "onError?: 'fail' | 'skip' | 'retry'". A reply that is no verdict is an error:
+// Spec 002: "onError?: 'fail' | 'skip' | 'retry'". A reply without a verdict is an error:
 // fail ends the run with a reason, skip does not read as yes, retry asks again.
 func TestSpecRespondOnError(t *testing.T) {
 	const rubbish = "I would rather talk about the weather. [APPROVE|REJECT]"

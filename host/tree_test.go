@@ -19,6 +19,9 @@ const strictJSON = "sentinels/strictjson"
 // packages.
 const lazyRegexp = "internal/lazyregexp"
 
+// textCut bounds texts, for the same packages.
+const textCut = "internal/textcut"
+
 // A layer says what packages that match a pattern may import: of this module,
 // and of others. The first pattern that matches counts. STYLE of the project:
 // a host loads sentinels, runs step plugins, fired by triggers.
@@ -33,6 +36,7 @@ var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 
 var layers = []layer{
 	{lazyRegexp, nil, nil},
+	{textCut, nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"internal/linediff", nil, nil},
 	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
@@ -121,10 +125,10 @@ var layers = []layer{
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}}, // it is initialised before each command
-	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
+	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
-	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "sdk/abi"}, nil},
+	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
@@ -259,7 +263,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			if own, ok := strings.CutPrefix(imp, module); ok {
-				if (own == strictJSON || own == lazyRegexp) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
+				if (own == strictJSON || own == lazyRegexp || own == textCut) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
 					continue
 				}
 				if !slices.ContainsFunc(layers[i].own, func(pattern string) bool { return fits(pattern, own) }) {

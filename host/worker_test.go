@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,22 +31,39 @@ type forged struct {
 // withoutReview has work that passed be done, as S003 says: "create PR, status complete".
 var withoutReview = map[string]string{"tickets.review": "off"}
 
+// withoutDelays returns the text of a shipped definition whose commands are retried at once.
+// The number of retries stays; package retry tests the delays.
+func withoutDelays(t testing.TB, text []byte) []byte {
+	t.Helper()
+	const delay = `"baseDelayMs": 1000`
+	if !bytes.Contains(text, []byte(delay)) {
+		t.Fatalf("the definition has no %s", delay)
+	}
+	return bytes.ReplaceAll(text, []byte(delay), []byte(`"baseDelayMs": 20`))
+}
+
 // startShipped starts a sentinel that is part of the program.
 func startShipped(t testing.TB, h *host.Host, ws string, name sentinels.ID, inputs map[string]json.RawMessage) sentinels.RunID {
+	t.Helper()
+	id, err := h.Runtime().Start(t.Context(), shipped(t, h, name), runtime.StartOptions{Workspace: ws, Inputs: inputs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// shipped decodes a sentinel that is part of the program.
+func shipped(t testing.TB, h *host.Host, name sentinels.ID) *sentinels.Definition {
 	t.Helper()
 	text, ok := sentinels.ShippedText(name)
 	if !ok {
 		t.Fatal("no sentinel " + name)
 	}
-	def, problems := h.Runtime().Decode(text, string(name)+".json")
+	def, problems := h.Runtime().Decode(withoutDelays(t, text), string(name)+".json")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws, Inputs: inputs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return def
 }
 
 // forge runs the shipped worker until no ticket is ready.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
@@ -103,7 +104,7 @@ func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, 
 func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bool) error {
 	var found sentinels.Problems
 	types := rt.Types()
-	refs := def.References(types)
+	references := sync.OnceValue(func() map[string]sentinels.ID { return def.References(types) })
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
 		d.EachStep(func(path string, s *sentinels.Step) {
 			if _, live := types.Lookup(s.Type); live {
@@ -116,7 +117,7 @@ func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bo
 		if rt.opt.Checks != nil {
 			for _, p := range rt.opt.Checks.Absent(d, types) {
 				p.Path = prefix + p.Path
-				if id, ok := refs[p.Path]; !ok || !named(id) {
+				if id, ok := references()[p.Path]; !ok || !named(id) {
 					found = append(found, p)
 				}
 			}

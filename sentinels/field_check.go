@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -63,7 +64,7 @@ func (d *decoder) wholeNumbers(f *fieldSet, own *node) {
 			continue
 		}
 		if v, err := strconv.ParseFloat(m.Value.Text, 64); err != nil || v > maxWhole || v < -maxWhole {
-			d.add(m.Value, KindValue, "", "is %s, want a whole number of at most 2^53", shorten(m.Value.Text))
+			d.add(m.Value, KindValue, "", "is %s, want a whole number of at most 2^53", textcut.Mark(m.Value.Text, maxProblemText))
 		}
 	}
 }
@@ -166,7 +167,7 @@ func (v *schemaFindings) problems(e *jsonschema.ValidationError) []Problem {
 	}
 	for i := range found {
 		p := &found[i]
-		p.Path, p.Message, p.Hint = shorten(p.Path), shorten(p.Message), shorten(p.Hint)
+		p.Path, p.Message, p.Hint = textcut.Mark(p.Path, maxProblemText), textcut.Mark(p.Message, maxProblemText), textcut.Mark(p.Hint, maxProblemText)
 	}
 	return found
 }
@@ -177,14 +178,6 @@ const (
 	maxProblems    = 100
 	maxProblemText = 1 << 10 // bytes of a message, a path, a hint
 )
-
-// shorten cuts a text to maxProblemText bytes.
-func shorten(text string) string {
-	if len(text) <= maxProblemText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxProblemText], "") + "…"
-}
 
 // collect returns the problems of e, at most maxProblems+1 of them, none if all values
 // in question are deferred.
@@ -300,7 +293,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		}
 	case *kind.Enum:
 		if n.Kind == '"' {
-			add(n.Start, n.Path(), KindUnknown, didYouMean(n.Text, texts(k.Want)), "unknown value %q", shorten(n.Text))
+			add(n.Start, n.Path(), KindUnknown, didYouMean(n.Text, texts(k.Want)), "unknown value %q", textcut.Mark(n.Text, maxProblemText))
 			break
 		}
 		add(n.Start, n.Path(), KindValue, "", "is not one of the allowed values")
@@ -312,7 +305,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		}
 		for _, m := range n.Members {
 			if unknown[m.Name] && len(out) <= maxProblems {
-				add(m.Start, m.Value.Path(), KindUnknown, didYouMean(m.Name, known), "unknown key %q", shorten(m.Name))
+				add(m.Start, m.Value.Path(), KindUnknown, didYouMean(m.Name, known), "unknown key %q", textcut.Mark(m.Name, maxProblemText))
 			}
 		}
 	case *kind.MinItems:
@@ -336,9 +329,9 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 	case *kind.ExclusiveMaximum:
 		add(n.Start, n.Path(), KindValue, "", "is %s, want less than %s", n.Text, k.Want.RatString())
 	case *kind.Pattern:
-		add(n.Start, n.Path(), KindValue, "", "%q does not match %s", shorten(n.Text), k.Want)
+		add(n.Start, n.Path(), KindValue, "", "%q does not match %s", textcut.Mark(n.Text, maxProblemText), k.Want)
 	case *kind.Format:
-		add(n.Start, n.Path(), KindValue, "", "%q is not a valid %s", shorten(n.Text), k.Want)
+		add(n.Start, n.Path(), KindValue, "", "%q is not a valid %s", textcut.Mark(n.Text, maxProblemText), k.Want)
 	case *kind.OneOf:
 		if keys := v.exclusive(e.InstanceLocation, k.Subschemas); len(keys) > 1 {
 			add(n.Start, n.Path(), KindValue, "", "takes only one of %s", quotedList(keys, " and "))

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/logfile"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // Name is the file in the state folder; older ones beside it have a time at the end.
@@ -102,10 +103,10 @@ func (l *Log) Write(e Entry) {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = l.opt.Now().UTC()
 	}
-	e.Error = cut(e.Error, maxText)
+	e.Error = textcut.Mark(e.Error, maxText)
 	e.Details = l.opt.Redact(bytes.Clone(e.Details))
 	if len(e.Details) > maxDetails || len(e.Details) > 0 && !json.Valid(e.Details) {
-		e.Details, _ = json.Marshal(cut(string(e.Details), maxDetails))
+		e.Details, _ = json.Marshal(textcut.Mark(string(e.Details), maxDetails))
 	}
 	line, err := json.Marshal(e)
 	l.mu.Lock()
@@ -136,13 +137,6 @@ func (l *Log) Close() error {
 		return nil
 	}
 	return l.w.Close()
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // A Query selects entries.

@@ -36,7 +36,7 @@
 //
 // A process may be killed at any point. A checkpoint is complete when its reference is
 // there; index and files are replaced atomically. A restore that was interrupted can be
-// repeated: files that it has written already are no conflicts.
+// repeated: files that it has written already do not conflict.
 //
 // # Concurrency
 //

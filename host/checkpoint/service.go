@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -195,7 +196,7 @@ func storage(err error) error {
 		return err
 	}
 	return &abi.Error{
-		Code: abi.Limit, Permanent: true, Message: "checkpoint: the disk of the state folder is full: " + gitexec.Clip(text, 300),
+		Code: abi.Limit, Permanent: true, Message: "checkpoint: the disk of the state folder is full: " + textcut.Mark(text, 300),
 		Hint: "free space, or put the state on another disk with --state DIR; no file of the workspace was changed",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -33,6 +34,16 @@ type generator struct {
 	types map[reflect.Type]*jsonschema.Schema // schemas that are not generated
 }
 
+// schemaKey identifies a generated schema.
+type schemaKey struct {
+	t   reflect.Type
+	dir direction
+}
+
+// schemaTexts holds the generated schemas without recursive types, as strings by their
+// schemaKey: a process that opens several hosts generates the schema of a type once.
+var schemaTexts sync.Map
+
 // mustSchema generates the schema of T and panics if there is none. Lists of a
 // recursive type refer to its definition in $defs.
 func mustSchema[T any](name string, dir direction, recursive ...reflect.Type) json.RawMessage {
@@ -40,6 +51,20 @@ func mustSchema[T any](name string, dir direction, recursive ...reflect.Type) js
 	if t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
 		return json.RawMessage(`{}`)
 	}
+	if len(recursive) > 0 {
+		return generate(name, t, dir, recursive)
+	}
+	key := schemaKey{t, dir}
+	if text, ok := schemaTexts.Load(key); ok {
+		return json.RawMessage(text.(string))
+	}
+	text := generate(name, t, dir, nil)
+	schemaTexts.Store(key, string(text))
+	return text
+}
+
+// generate generates the schema of t for [mustSchema].
+func generate(name string, t reflect.Type, dir direction, recursive []reflect.Type) json.RawMessage {
 	g := generator{dir: dir, types: maps.Clone(typeSchemas)}
 	for _, r := range recursive {
 		list := &jsonschema.Schema{Types: []string{"null", "array"}, Items: &jsonschema.Schema{Ref: "#/$defs/" + r.Name()}}

@@ -280,7 +280,7 @@ func (c *Client) failed(ctx, limited context.Context, what string, err error) er
 	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: %v", what, err)}
 }
 
-// refused is the error of an answer that is no success.
+// refused is the error of an unsuccessful response.
 func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	var said struct {
 		Message string `json:"message"`

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -31,18 +32,12 @@ func ParseCursor(s string) (Cursor, error) {
 	return Cursor{Epoch: epoch, Seq: seq}, nil
 }
 
-func badCursor(s string) error {
-	return &abi.Error{Code: abi.BadFields, Field: "cursor", Message: "cursor " + strconv.Quote(clip(s)) + ": not a cursor of this feed",
-		Hint: "use a cursor that the feed sent, or none to start from now"}
-}
+// shownText bounds the text of a client in an error message, in bytes.
+const shownText = 80
 
-// clip shortens a client's text for an error message.
-func clip(s string) string {
-	const most = 80
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
+func badCursor(s string) error {
+	return &abi.Error{Code: abi.BadFields, Field: "cursor", Message: "cursor " + strconv.Quote(textcut.Mark(s, shownText)) + ": not a cursor of this feed",
+		Hint: "use a cursor that the feed sent, or none to start from now"}
 }
 
 // String returns the text form.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -74,7 +75,7 @@ func (r request) checkRoom() error {
 	case r.Type == typePing && r.Room == "":
 		return nil
 	case r.Type != typeSubscribe && r.Type != typeLeave:
-		return abi.New(abi.BadFields, fmt.Sprintf("read message: type %q: want subscribe, unsubscribe or ping", clip(r.Type)))
+		return abi.New(abi.BadFields, fmt.Sprintf("read message: type %q: want subscribe, unsubscribe or ping", textcut.Mark(r.Type, shownText)))
 	case !isRoom(r.Room):
 		return badTopic(r.Room, "unknown room")
 	}
@@ -111,7 +112,7 @@ func (s *socket) handleRoom(r request, err error) error {
 		return err
 	}
 	if err != nil {
-		answer = roomMessage{Type: "error", Room: clip(r.Room), Message: err.Error()}
+		answer = roomMessage{Type: "error", Room: textcut.Mark(r.Room, shownText), Message: err.Error()}
 	}
 	return s.send(appendJSON(nil, answer))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -92,7 +93,7 @@ func CheckTopic(topic string) error {
 }
 
 func badTopic(topic, why string) error {
-	return &abi.Error{Code: abi.BadFields, Field: "topics", Message: fmt.Sprintf("topic %q: %s", clip(topic), why),
+	return &abi.Error{Code: abi.BadFields, Field: "topics", Message: fmt.Sprintf("topic %q: %s", textcut.Mark(topic, shownText), why),
 		Hint: "topics are run:ID, run:ID/tree, runs, sentinels, triggers, events:PATTERN, plugins, health, and the rooms ticket:ID, project:NAME, session:NAME, tenant"}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -41,7 +42,7 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 	if a.Finish == "refused" {
 		return spent(out), &abi.Error{
 			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("model \"%s/%s\": declined to answer: %s", c.Provider, c.Model, clip(a.Text)),
+			Message: fmt.Sprintf("model \"%s/%s\": declined to answer: %s", c.Provider, c.Model, textcut.Mark(strings.TrimSpace(a.Text), 200)),
 		}
 	}
 	for _, call := range a.Calls {
@@ -225,14 +226,4 @@ func asJSON(text string, scalar bool) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(text)
-}
-
-// clip shortens text for an error.
-func clip(text string) string {
-	const most = 200
-	text = strings.TrimSpace(text)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
 }

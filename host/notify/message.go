@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -75,20 +76,11 @@ func (m Message) prepare(hide func(string) string) (Message, error) {
 		*f.value = string(termtext.Line(hide(*f.value)))
 	}
 	// Secrets are removed before anything is cut: a half of one would not be found.
-	m.Title = cut(string(termtext.Line(hide(m.Title))), MaxTitle)
-	m.Text = cut(string(termtext.Block(hide(m.Text), "")), MaxText)
+	m.Title = textcut.Mark(string(termtext.Line(hide(m.Title))), MaxTitle)
+	m.Text = textcut.Mark(string(termtext.Block(hide(m.Text), "")), MaxText)
 	return m, nil
 }
 
 func bad(field, format string, args ...any) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: "notify: " + field + ": " + fmt.Sprintf(format, args...)}
-}
-
-// cut shortens a text to n bytes, with a mark at its end.
-func cut(text string, n int) string {
-	const mark = "..."
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n-len(mark)], "") + mark
 }

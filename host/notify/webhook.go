@@ -85,7 +85,7 @@ func (s *Service) post(ctx context.Context, m Message, id string) (status int, e
 	return answer.StatusCode, refused(r.URL.Host, answer, strings.TrimSpace(strings.ToValidUTF8(string(text), "")), now)
 }
 
-// refused is the error of an answer that is no success.
+// refused is the error of an unsuccessful response.
 func refused(host string, answer *http.Response, text string, now time.Time) error {
 	e := &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s answered %d %s", host, answer.StatusCode, http.StatusText(answer.StatusCode))}
 	if text != "" {

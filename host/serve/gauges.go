@@ -1,6 +1,9 @@
 package serve
 
 import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/ops/metrics"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -37,6 +40,10 @@ func (s *Server) gauges() metrics.Options {
 		Store: func() metrics.Store {
 			h := s.host.Runtime().Health()
 			return metrics.Store{Commits: h.Commits, Bytes: h.StoreBytes, Stalled: !h.OK}
+		},
+		Git: func() (uint64, time.Duration) {
+			used := gitexec.Used()
+			return used.Commands, used.Busy
 		},
 		Feed: func() metrics.Feed {
 			f, k := s.feed.Stats(), s.sockets.Stats()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -61,7 +62,7 @@ func numbered(ticket string, n int) string { return fmt.Sprintf("%s/%08d", ticke
 // note appends an activity to a ticket that its caller writes.
 func (s *Service) note(ctx context.Context, tx Tx, t *Ticket, actor, category, message string, metadata any) (Activity, error) {
 	t.Activities++
-	a := Activity{ID: numbered(t.ID, t.Activities), TicketID: t.ID, AgentID: actor, Category: category, Message: cut(message, maxMessage), At: s.Now()}
+	a := Activity{ID: numbered(t.ID, t.Activities), TicketID: t.ID, AgentID: actor, Category: category, Message: textcut.Cut(message, maxMessage), At: s.Now()}
 	var err error
 	if metadata != nil {
 		if a.Metadata, err = json.Marshal(metadata); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -168,7 +169,7 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 		if t.Lease == nil {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s is %s and has no claim", t.ID, t.State), Hint: "a held ticket is released by a decision"}
 		}
-		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: cut(reason, maxError)}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: textcut.Cut(reason, maxError)}); err != nil {
 			return err
 		}
 		from := t.State
@@ -176,7 +177,7 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 			return err
 		}
 		t.free()
-		details := map[string]any{"reason": "released", "message": cut(reason, 500)}
+		details := map[string]any{"reason": "released", "message": textcut.Cut(reason, 500)}
 		if delay > 0 {
 			at := s.Now().Add(delay)
 			t.RetryAfter, t.Due = &at, false

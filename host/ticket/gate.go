@@ -3,6 +3,7 @@ package ticket
 import (
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -26,7 +27,7 @@ var (
 	deployment = gate{3, Approved, "", ""}
 	end        = gate{4, Done, "", ""}
 
-	// unverified is no gate: it stops work that nothing has checked.
+	// unverified is not a gate: it stops work that nothing has checked.
 	unverified = gate{0, Blocked, Unverified, "unverified: the ticket has no acceptance criteria"}
 )
 
@@ -79,7 +80,7 @@ func (s *Service) cancel(ctx context.Context, tx Tx, t *Ticket, actor string, a 
 		return err
 	}
 	t.free()
-	details := map[string]any{"error": cut(t.Error, 200)}
+	details := map[string]any{"error": textcut.Cut(t.Error, 200)}
 	if from == Approved {
 		details["reason"] = AfterApproval
 	}

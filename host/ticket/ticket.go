@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -187,9 +188,9 @@ type Offer struct {
 func (f *Feedback) bound() {
 	f.Items = f.Items[:min(len(f.Items), maxItems)]
 	for i := range f.Items {
-		f.Items[i] = cut(f.Items[i], maxItem)
+		f.Items[i] = textcut.Cut(f.Items[i], maxItem)
 	}
-	f.Decision, f.Summary = cut(f.Decision, maxCategory), cut(f.Summary, maxItem)
+	f.Decision, f.Summary = textcut.Cut(f.Decision, maxCategory), textcut.Cut(f.Summary, maxItem)
 	if len(f.Issues) > maxMetadata {
 		f.Issues = nil
 	}
@@ -298,15 +299,4 @@ func (t *Ticket) check() error {
 // claimable reports whether an agent may claim the ticket now.
 func (t *Ticket) claimable() bool {
 	return inQueue(t.State) && t.Lease == nil && t.Open == 0 && (t.RetryAfter == nil || t.Due)
-}
-
-// cut shortens a text to n bytes at the start of a character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && text[n]&0xc0 == 0x80 {
-		n--
-	}
-	return text[:n]
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -122,7 +123,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 				if err := s.keepResult(ctx, tx, t, v, p); err != nil {
 					return err
 				}
-				t.Error = cut("verification failed after the approval: "+v.Message, maxError)
+				t.Error = textcut.Cut("verification failed after the approval: "+v.Message, maxError)
 				return s.cancel(ctx, tx, t, systemActor, Attempt{Result: v.Entry})
 			}
 			if t.Lease != nil {
@@ -162,7 +163,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 
 // logAttempt logs the verdict about an attempt of a claim.
 func (s *Service) logAttempt(t *Ticket, n int, verdict, message string) {
-	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", cut(message, 500))
+	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", textcut.Cut(message, 500))
 }
 
 // noteVerdict puts a verdict into the logs of a ticket.
@@ -216,7 +217,7 @@ func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason strin
 		t.log(entry)
 	}
 	if t.Lease != nil {
-		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: cut(reason, maxError), Result: last, RawReply: cut(reply, maxError)}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: textcut.Cut(reason, maxError), Result: last, RawReply: textcut.Cut(reply, maxError)}); err != nil {
 			return err
 		}
 	}
@@ -224,7 +225,7 @@ func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason strin
 		return err
 	}
 	t.free()
-	t.HoldCode, t.HoldReason = code, cut(reason, maxError)
+	t.HoldCode, t.HoldReason = code, textcut.Cut(reason, maxError)
 	return nil
 }
 

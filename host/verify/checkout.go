@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -29,6 +29,7 @@ type checkouts struct {
 	git     gitexec.Runner
 	dir     string // of this package's folders
 	mirrors gitsource.Mirrors
+	removed *trash.Bin
 
 	published func(repoURL, branch string) string
 }
@@ -36,7 +37,7 @@ type checkouts struct {
 // sweep removes the checkouts that a crash left, and mirrors that nothing has used for
 // a month.
 func (c *checkouts) sweep() error {
-	return errors.Join(os.RemoveAll(c.checkoutDir()), c.mirrors.Sweep())
+	return errors.Join(trash.Delete(c.checkoutDir()), c.removed.Empty(), c.mirrors.Sweep())
 }
 
 func (c *checkouts) checkoutDir() string { return filepath.Join(c.dir, "checkouts") }
@@ -71,7 +72,7 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	}
 	defer func() {
 		if err != nil {
-			_ = out.remove() // the next sweep does it
+			_ = c.removed.Remove(out.dir) // the next sweep does it
 		}
 	}()
 	args := []string{"clone", "--quiet", "--shared", "--no-tags", "--single-branch", "--no-recurse-submodules"}
@@ -100,19 +101,4 @@ func (c *checkout) borrowed() []string {
 		return nil // it has all objects itself
 	}
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
-}
-
-// remove removes a checkout. Commands may have taken the rights from folders.
-func (c *checkout) remove() error {
-	err := os.RemoveAll(c.dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(c.dir)
 }

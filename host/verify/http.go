@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 const (
@@ -80,7 +82,7 @@ func (c *httpCheck) request(ctx context.Context, base string, env environment) (
 	if err != nil {
 		return c.unanswered(ctx, err)
 	}
-	r.Output = clip(string(text), shownAnswer)
+	r.Output = textcut.Mark(string(text), shownAnswer)
 	switch {
 	case c.Status == 0 && answer.StatusCode/100 != 2:
 		r.Status, r.Message = Failed, fmt.Sprintf("Expected 2xx, got %d", answer.StatusCode)
@@ -181,12 +183,4 @@ func differs(place string, want, have any) string {
 		return fmt.Sprintf("%s is %s, not %s", place, quote(string(a)), quote(string(b)))
 	}
 	return ""
-}
-
-// clip keeps the beginning of a text.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -83,12 +85,20 @@ func New(opt Options) *Verifier {
 	}
 	git := gitexec.Runner{Program: opt.Git}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		published: opt.Published, git: git, dir: opt.Dir, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
+		published: opt.Published, git: git, dir: opt.Dir, removed: &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
 	}}
 }
 
 // Sweep removes what an earlier process left behind. No verification may be in progress.
 func (v *Verifier) Sweep() error { return v.from.sweep() }
+
+// Close waits until the files of verifications are deleted. Other calls must have returned.
+func (v *Verifier) Close() {
+	v.from.removed.Close()
+	for _, dir := range []string{v.from.checkoutDir(), v.opt.Dir} {
+		_ = os.Remove(dir) // if it is empty
+	}
+}
 
 // A Job is one verification.
 type Job struct {
@@ -169,7 +179,7 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 		return err
 	}
 	defer func() {
-		if problem := c.remove(); problem != nil {
+		if problem := v.from.removed.Remove(c.dir); problem != nil {
 			v.opt.Logger.Warn("a checkout cannot be removed", "path", c.dir, "error", problem)
 		}
 	}()
@@ -292,7 +302,7 @@ func (s *session) plugin(ctx context.Context, c check, timeout time.Duration) Ch
 	default:
 		return CheckResult{Status: Failed, Message: err.Error()}
 	}
-	r := CheckResult{Status: Failed, Message: clip(out.Message, maxMessage), Output: clip(out.Output, maxOutput)}
+	r := CheckResult{Status: Failed, Message: textcut.Mark(out.Message, maxMessage), Output: textcut.Mark(out.Output, maxOutput)}
 	if out.Passed {
 		r.Status = Passed
 	}

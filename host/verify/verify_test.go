@@ -82,7 +82,9 @@ func verifier(t *testing.T, opts ...func(*verify.Options)) *verify.Verifier {
 	for _, set := range opts {
 		set(&opt)
 	}
-	return verify.New(opt)
+	v := verify.New(opt)
+	t.Cleanup(v.Close)
+	return v
 }
 
 func run(t *testing.T, v *verify.Verifier, job verify.Job) verify.Result {

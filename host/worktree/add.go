@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -65,42 +66,53 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return out, err
 	}
-	if err := s.reserve(t.name); err != nil {
+	t.Ticket, t.Token = in.Ticket, ticket.Token
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	if err := t.create(ctx, "add", func() error { return t.clone(ctx, in.Continue) }); err != nil {
 		return out, err
+	}
+	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
+}
+
+// create makes a worktree whose ticket, claim and branch are set: fill makes its files. When
+// it fails, nothing is left.
+func (t *tree) create(ctx context.Context, operation string, fill func() error) (err error) {
+	s := t.s
+	if err := s.reserve(t.name); err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
-			_ = removeAll(s.dir(t.name)) // the next Add does it
+			_ = s.removed.Remove(s.dir(t.name)) // the next call does it
 		}
 	}()
-	t.Ticket, t.Token, t.CreatedAt, t.Path = in.Ticket, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	t.CreatedAt, t.Path = time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
 	if err := t.locate(ctx); err != nil {
-		return out, err
+		return err
 	}
-	if err := t.clone(ctx, in.Continue); err != nil {
-		return out, err
+	if err := fill(); err != nil {
+		return err
 	}
 	if err := s.fits(t.name); err != nil {
-		return out, err
+		return err
 	}
 	raw, err := os.ReadFile(filepath.Join(t.gitDir(), "config"))
 	if err != nil {
-		return out, err
+		return err
 	}
 	t.Config = string(raw)
-	s.opt.At("add: made")
+	s.opt.At(operation + ": made")
 	if err := t.save(); err != nil {
-		return out, err
+		return err
 	}
-	s.opt.At("add: saved")
-	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
+	s.opt.At(operation + ": saved")
+	return nil
 }
 
 // reserve makes the folder of a worktree, if there may be one more. What a crash left of
 // an Add that did not return is removed.
 func (s *Service) reserve(name string) error {
-	if err := removeAll(s.dir(name)); err != nil {
+	if err := s.removed.Remove(s.dir(name)); err != nil {
 		return err
 	}
 	s.reserving.Lock()
@@ -279,23 +291,8 @@ func (t *tree) submodules(ctx context.Context) (paths []string) {
 	}
 	for _, entry := range strings.Split(a.Out, "\x00") {
 		if _, path, ok := strings.Cut(entry, "\n"); ok && len(paths) < 100 {
-			paths = append(paths, gitexec.Clip(path, 200))
+			paths = append(paths, textcut.Mark(path, 200))
 		}
 	}
 	return paths
-}
-
-// removeAll removes a folder. Commands may have taken the rights from folders.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

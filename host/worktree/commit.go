@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -53,13 +54,9 @@ func (t *tree) commit(ctx context.Context, message, key string) (out Committed, 
 	if err != nil || head != branchRef(t.Branch) {
 		return out, conflict("worktree %s is on %s, not on its branch %s: switch back to it", t.Ticket, cmp.Or(strings.TrimPrefix(head, "refs/heads/"), "no branch"), t.Branch)
 	}
-	if key == "" || key != t.Key {
+	if key == "" || key != t.Key { // durable with the commit: before, Commit is what it was
 		t.From, t.Key = t.Commit, key
-		if err := t.save(); err != nil {
-			return out, err
-		}
 	}
-	t.s.opt.At("commit: noted")
 	if err := t.stage(ctx); err != nil {
 		return out, err
 	}
@@ -106,7 +103,7 @@ func (t *tree) stage(ctx context.Context) error {
 			if _, err := t.must(ctx, "reset", "reset", "--quiet", "--", gitexec.Literal+fields[1]); err != nil {
 				return err
 			}
-			return conflict("folder %s is a git repository of its own, so that its files would not be committed: remove %s/.git", gitexec.Clip(fields[1], 200), gitexec.Clip(fields[1], 200))
+			return conflict("folder %s is a git repository of its own, so that its files would not be committed: remove %s/.git", textcut.Mark(fields[1], 200), textcut.Mark(fields[1], 200))
 		}
 	}
 	return nil
@@ -215,7 +212,7 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, 
 		}
 		out.Diff, out.Truncated = a.Out, a.Cut || len(a.Out) > maxText
 		if out.Truncated {
-			out.Diff = gitexec.Clip(a.Out, maxText)
+			out.Diff = textcut.Mark(a.Out, maxText)
 		}
 		out.Diff = strings.ToValidUTF8(out.Diff, "\uFFFD")
 		return nil

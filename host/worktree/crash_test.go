@@ -73,7 +73,7 @@ func execute(ctx context.Context, s *worktree.Service, step string) (commit stri
 func TestKilledAtEveryState(t *testing.T) {
 	for _, c := range []struct{ step, state string }{
 		{"add", "add: cloned"}, {"add", "add: checked out"}, {"add", "add: made"}, {"add", "add: saved"},
-		{"commit", "commit: noted"}, {"commit", "commit: made"}, {"commit", "published"},
+		{"commit", "commit: made"}, {"commit", "published"},
 		{"rebase", "rebase: begins"}, {"rebase", "rebase: done"}, {"rebase", "published"}, {"rebase conflict", "rebase: stopped"}, {"rebase conflict", "rebase: noted"}, {"rebase several conflict", "rebase: squashed"},
 		{"push", "push: done"},
 		{"review", "review: made"}, {"review", "review: saved"},

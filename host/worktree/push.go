@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -112,7 +113,7 @@ func (t *tree) push(ctx context.Context, to gitsource.Repository, out *Pushed) e
 		if line == "" {
 			return gitexec.Fatal("push", a)
 		}
-		out.Reason = gitexec.Clip(strings.TrimSpace(line+"\n"+a.Err), 2<<10)
+		out.Reason = textcut.Mark(strings.TrimSpace(line+"\n"+a.Err), 2<<10)
 		return nil
 	}
 	out.Pushed = true

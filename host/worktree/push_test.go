@@ -126,6 +126,8 @@ func TestPushOverHTTPS(t *testing.T) {
 	const token = "hunter2-hunter2-hunter2"
 	b := newBench(t)
 	b.first()
+	b.git("checkout", "-q", "-b", "trunk") // main is there too, and is not the default branch
+	b.change("trunk.txt", "trunk\n")
 	root := t.TempDir()
 	remote := filepath.Join(root, "o", "r.git")
 	b.git("clone", "-q", "--bare", b.repo, remote)
@@ -140,7 +142,7 @@ func TestPushOverHTTPS(t *testing.T) {
 	b.s = b.open(worktree.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil)), Credential: func() (gitsource.Credential, error) { return credential, nil }})
 	b.tickets["T-1"] = worktree.Ticket{ID: "T-1", RepoURL: server.URL + "/o/r.git", Token: 1}
 	w := b.add(worktree.Add{})
-	if w.Base != "main" {
+	if w.Base != "trunk" {
 		t.Errorf("the default branch: %+v", w)
 	}
 	put(t, w.Path, "a.txt", "work\n")
@@ -154,7 +156,7 @@ func TestPushOverHTTPS(t *testing.T) {
 	put(t, next, "b.txt", "theirs\n")
 	git(t, next, "add", ".")
 	git(t, next, "commit", "-q", "-m", "theirs")
-	git(t, next, "push", "-q", "origin", "main")
+	git(t, next, "push", "-q", "origin", "trunk")
 	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || !r.Moved || r.BaseCommit != git(t, next, "rev-parse", "HEAD") {
 		t.Errorf("rebase: %+v, %v", r, err)
 	}

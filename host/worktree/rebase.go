@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // Rebased is what Rebase did.
@@ -86,7 +87,7 @@ func (t *tree) rebase(ctx context.Context) (out Rebased, err error) {
 }
 
 // onto moves the commits since the old base onto a commit. Commits that conflict one by one
-// are tried again as one: what a later commit took back is no conflict, and an agent
+// are tried again as one: what a later commit reverts does not conflict, and an agent
 // resolves each conflict once.
 func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	fork, err := t.exec(ctx, "", "merge-base", t.BaseCommit, "HEAD")
@@ -189,7 +190,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	}
 	out.Conflict, out.Commit = true, t.Commit
 	out.Files = conflicts[:min(len(conflicts), maxFiles)]
-	out.Text = strings.ToValidUTF8(gitexec.Clip(text, maxConflict), "\uFFFD")
+	out.Text = strings.ToValidUTF8(textcut.Mark(text, maxConflict), "\uFFFD")
 	t.BaseCommit, t.Unresolved = base, &unresolved{Rebased: *out, Marked: strings.TrimSpace(made.Out)}
 	if err := t.save(); err != nil {
 		return err
@@ -222,7 +223,7 @@ func (t *tree) resolve(ctx context.Context, message string) error {
 		return gitexec.Fatal("grep", left)
 	case left.Code == 0:
 		first, _, _ := strings.Cut(left.Out, "\x00")
-		return conflict("%s still has conflict markers: write what holds of both sides, without the lines <<<<<<<, ======= and >>>>>>>", gitexec.Clip(first, 200))
+		return conflict("%s still has conflict markers: write what holds of both sides, without the lines <<<<<<<, ======= and >>>>>>>", textcut.Mark(first, 200))
 	}
 	tree, err := t.must(ctx, "write-tree", "write-tree")
 	if err != nil {

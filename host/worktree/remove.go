@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -30,7 +29,7 @@ func (s *Service) Remove(ctx context.Context, id string, token uint64) (out Remo
 	defer l.Unlock()
 	t, err := s.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return out, removeAll(s.dir(name)) // what a crash left of an Add or a Remove
+		return out, s.removed.Remove(s.dir(name)) // what a crash left of an Add or a Remove
 	}
 	if err != nil {
 		return out, err
@@ -58,7 +57,7 @@ func (t *tree) remove(ctx context.Context) (out Removed, err error) {
 	}
 	t.s.opt.At("remove: begun")
 	out.Removed = true
-	return out, removeAll(t.s.dir(t.name))
+	return out, t.s.removed.Remove(t.s.dir(t.name))
 }
 
 // keep commits and publishes what a worktree has that its repository does not.
@@ -126,7 +125,7 @@ func (s *Service) sweep(ctx context.Context, name string) error {
 	defer l.Unlock()
 	t, err := s.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return removeAll(filepath.Join(s.opt.Dir, "trees", name))
+		return s.removed.Remove(s.dir(name))
 	}
 	if err != nil {
 		s.opt.Logger.Warn("a worktree is not removed", "reason", err)

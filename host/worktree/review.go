@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
@@ -57,36 +54,12 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 	case !errors.Is(err, fs.ErrNotExist):
 		return out, err
 	}
-	if err := s.reserve(t.name); err != nil {
-		return out, err
-	}
-	defer func() {
-		if err != nil {
-			_ = removeAll(s.dir(t.name)) // the next call does it
-		}
-	}()
-	t.Ticket, t.Token, t.CreatedAt, t.Path = id, ticket.Token, time.Now().UTC().Truncate(time.Millisecond), filepath.Join(s.dir(t.name), "tree")
+	t.Ticket, t.Token = id, ticket.Token
 	t.RepoURL, t.Base, t.Branch = ticket.RepoURL, ticket.Base, cmp.Or(ticket.Branch, "sentinel/"+t.name)
 	t.ReadOnly, t.Commit, t.From = true, ticket.Verified, ticket.Verified
-	if err := t.locate(ctx); err != nil {
+	if err := t.create(ctx, "review", func() error { return t.checkout(ctx) }); err != nil {
 		return out, err
 	}
-	if err := t.checkout(ctx); err != nil {
-		return out, err
-	}
-	if err := s.fits(t.name); err != nil {
-		return out, err
-	}
-	raw, err := os.ReadFile(filepath.Join(t.gitDir(), "config"))
-	if err != nil {
-		return out, err
-	}
-	t.Config = string(raw)
-	s.opt.At("review: made")
-	if err := t.save(); err != nil {
-		return out, err
-	}
-	s.opt.At("review: saved")
 	return t.reviewed(ctx, ticket, false)
 }
 

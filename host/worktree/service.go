@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -20,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -64,6 +66,7 @@ type Service struct {
 	git     gitexec.Runner
 	mirrors gitsource.Mirrors
 	began   time.Time
+	removed *trash.Bin // of worktrees
 
 	locks     sync.Map   // name of a worktree to its *sync.Mutex
 	reserving sync.Mutex // counting worktrees, and making the folder of one more
@@ -82,10 +85,14 @@ func New(opt Options) *Service {
 		opt.At = func(string) {}
 	}
 	git := gitexec.Runner{Program: opt.Git}
-	return &Service{opt: opt, git: git, began: time.Now(), mirrors: gitsource.Mirrors{
+	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
+	return &Service{opt: opt, git: git, began: time.Now(), removed: removed, mirrors: gitsource.Mirrors{
 		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
 	}}
 }
+
+// Close waits until the files of removed worktrees are deleted. Other calls must have returned.
+func (s *Service) Close() { s.removed.Close() }
 
 // A Worktree describes one.
 type Worktree struct {
@@ -118,6 +125,7 @@ type tree struct {
 	s    *Service
 	name string
 	state
+	saved []byte // what the file of the record has; nil if that is not known
 }
 
 var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -160,16 +168,24 @@ func (s *Service) read(name string) (*tree, error) {
 	if err := json.Unmarshal(raw, &t.state); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
 		return nil, fmt.Errorf("worktree %s: its record cannot be read; remove the folder %s if its files are not needed", name, s.dir(name))
 	}
+	t.saved = raw
 	t.Path = filepath.Join(s.dir(name), "tree")
 	return t, nil
 }
 
+// save makes the state durable. A state that is durable already is not written again,
+// because two fsyncs take as long as a small git command.
 func (t *tree) save() error {
 	raw, err := json.Marshal(t.state)
-	if err != nil {
+	if err != nil || bytes.Equal(raw, t.saved) {
 		return err
 	}
-	return atomicfile.Replace(t.s.file(t.name), raw, 0o600)
+	if err := atomicfile.Replace(t.s.file(t.name), raw, 0o600); err != nil {
+		t.saved = nil
+		return err
+	}
+	t.saved = raw
+	return nil
 }
 
 // with executes a step on the worktree of a ticket, for the holder of its claim.

@@ -43,7 +43,9 @@ func newBench(t *testing.T) *bench {
 // open returns a service, as another process has it.
 func (b *bench) open(opt worktree.Options) *worktree.Service {
 	opt.Dir, opt.Ticket = b.dir, b.ticket
-	return worktree.New(opt)
+	s := worktree.New(opt)
+	b.t.Cleanup(s.Close)
+	return s
 }
 
 func (b *bench) claim(id string, token uint64) {
@@ -319,7 +321,7 @@ func TestConflict(t *testing.T) {
 	if r, err := b.s.Rebase(t.Context(), "T-1", 0); err != nil || r.Conflict || r.Moved {
 		t.Errorf("behind the resolution: %+v, %v", r, err)
 	}
-	// What a later commit took back is no conflict.
+	// What a later commit reverts does not conflict.
 	put(t, w.Path, "a.txt", "one\ntheirs\nthree\n")
 	b.commit("take back", "")
 	base = b.change("a.txt", "one\ntheirs again\nthree\n")

@@ -267,7 +267,7 @@ func TestRepeats(t *testing.T) {
 	before := log
 	out := execute(t, `{"step":{"id":1,"skillId":"fs_read"},"outcome":{"success":false,"blocked":true,"error":{"code":"cancelled","message":"not executed"}},"log":`+log+`}`)
 	if diff := cmp.Diff(before, out.Get("log").String()); diff != "" || !out.Get("result").Get("skipped").BoolOr(false) {
-		t.Errorf("a step that was not executed is no action: %s", diff)
+		t.Errorf("a step that was not executed counts as an action: %s", diff)
 	}
 }
 

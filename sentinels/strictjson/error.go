@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // Kind sorts errors for programs; people read the reason.
@@ -58,7 +60,7 @@ const (
 
 func newError(text []byte, offset int, path string, kind Kind, reason string) *Error {
 	line, column := position(text, offset)
-	return &Error{Offset: offset, Line: line, Column: column, Path: clip(path, maxPath), Kind: kind, Reason: reason}
+	return &Error{Offset: offset, Line: line, Column: column, Path: textcut.Mark(path, maxPath), Kind: kind, Reason: reason}
 }
 
 func position(text []byte, offset int) (line, column int) {
@@ -85,7 +87,7 @@ func path(d *jsontext.Decoder) string {
 func Join(outer, key string) string {
 	switch {
 	case !isPlain(key):
-		return outer + "[" + strconv.Quote(clip(key, maxKey)) + "]"
+		return outer + "[" + strconv.Quote(textcut.Mark(key, maxKey)) + "]"
 	case outer == "":
 		return key
 	}

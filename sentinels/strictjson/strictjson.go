@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // Limits bound a text before anything is built from it. A field that is 0 has
@@ -189,7 +191,7 @@ func decode(text []byte, v any, options ...json.Options) error {
 	case errors.Is(err, json.ErrUnknownName):
 		key := semantic.JSONPointer.LastToken()
 		offset, place := locate(text, semantic.JSONPointer, true)
-		return newError(text, offset, place, Unknown, fmt.Sprintf("unknown key %q", clip(key, maxKey)))
+		return newError(text, offset, place, Unknown, fmt.Sprintf("unknown key %q", textcut.Mark(key, maxKey)))
 	}
 	offset, place := locate(text, semantic.JSONPointer, false)
 	var inner *Error
@@ -305,7 +307,7 @@ func syntaxError(text []byte, d *jsontext.Decoder, err error) *Error {
 			offset = skipSpace(text, offset+1)
 		}
 		return newError(text, offset, place, Duplicate,
-			fmt.Sprintf("duplicate key %q, first at line %d, column %d", clip(syntactic.JSONPointer.LastToken(), maxKey), line, column))
+			fmt.Sprintf("duplicate key %q, first at line %d, column %d", textcut.Mark(syntactic.JSONPointer.LastToken(), maxKey), line, column))
 	}
 	reason := syntactic.Err.Error()
 	if strings.Contains(reason, "UTF-8") || strings.Contains(reason, "surrogate") {
@@ -343,12 +345,4 @@ func skipSpace(text []byte, i int) int {
 		i++
 	}
 	return i
-}
-
-// clip cuts s to most bytes.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

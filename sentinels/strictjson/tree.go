@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // A Tree is the syntax tree of a text, with every problem that [Check] would report
@@ -177,7 +179,7 @@ func (p *parser) end() bool {
 // add reports a problem after which reading continues.
 func (p *parser) add(offset int, path string, kind Kind, reason string) {
 	line, column := p.tree.Position(offset)
-	p.tree.Errors = append(p.tree.Errors, &Error{Offset: offset, Line: line, Column: column, Path: clip(path, maxPath), Kind: kind, Reason: reason})
+	p.tree.Errors = append(p.tree.Errors, &Error{Offset: offset, Line: line, Column: column, Path: textcut.Mark(path, maxPath), Kind: kind, Reason: reason})
 }
 
 // fail reports a problem in the value in, after which the rest cannot be read.
@@ -279,7 +281,7 @@ func (p *parser) members(n *Node) {
 		first := firstOf(n, seen, m.Name)
 		if first >= 0 {
 			line, column := p.tree.Position(first)
-			p.add(at, Join(n.Path(), m.Name), Duplicate, fmt.Sprintf("duplicate key %q, first at line %d, column %d", clip(m.Name, maxKey), line, column))
+			p.add(at, Join(n.Path(), m.Name), Duplicate, fmt.Sprintf("duplicate key %q, first at line %d, column %d", textcut.Mark(m.Name, maxKey), line, column))
 		}
 		m.Value = p.value(n, m.Name, -1)
 		if first >= 0 {

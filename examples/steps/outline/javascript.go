@@ -12,7 +12,7 @@ type scriptLines struct {
 	template bool   // in a template text
 }
 
-// notMethods are words that a parenthesis follows and that are no methods.
+// notMethods are keywords that a parenthesis follows.
 var notMethods = map[string]bool{"if": true, "for": true, "while": true, "switch": true, "catch": true, "return": true, "function": true, "super": true, "await": true, "new": true}
 
 func (j *scriptLines) line(text string) []symbol {

@@ -90,7 +90,7 @@ func TestAModelCallsIt(t *testing.T) {
 				}
 			}
 			if err := json.Unmarshal([]byte(listed), &out); err != nil {
-				return lesson.Answer{Text: "it is no outline: " + listed}
+				return lesson.Answer{Text: "not an outline: " + listed}
 			}
 			for _, s := range out.Symbols {
 				if s.Name == "total" {

@@ -1,6 +1,7 @@
 package tickets
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -331,9 +332,9 @@ func (a verbs) activity() *cobra.Command {
 			if a.Flags.Output != output.FormatTable {
 				return a.WriteJSON(raw)
 			}
-			rows := []output.Row{output.Head(a.PaintOut, "TIME", "WHO", "WHAT", "", "")}
+			rows := []output.Row{output.Head(a.PaintOut, "TIME", "WHO", "WHAT", "", "REASON")}
 			for _, e := range out.Activities {
-				rows = append(rows, output.Row{output.LocalTime(e.At), output.Clip(e.AgentID, 20), output.Escape(e.Category), output.Clip(e.Message, 80), a.PaintOut.Dim(output.ClipJSON(e.Metadata, 120))})
+				rows = append(rows, output.Row{output.LocalTime(e.At), output.Clip(e.AgentID, 20), output.Escape(e.Category), output.Clip(e.Message, 80), output.Clip(reasonOf(e.Metadata), 40)})
 			}
 			return a.Table(rows)
 		},
@@ -345,17 +346,31 @@ func (a verbs) activity() *cobra.Command {
 	return c
 }
 
+// reasonOf returns the reason in the metadata of an activity, "" when it has none: agents
+// and imports write any JSON there.
+func reasonOf(metadata json.RawMessage) string {
+	var m struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal(metadata, &m)
+	return m.Reason
+}
+
 func (a verbs) attempts() *cobra.Command {
 	return &cobra.Command{
 		Use: "attempts ID", Short: "Show the attempts to finish a ticket, oldest first", Example: "  sentinel ticket attempts T-1", Args: app.ExactArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out struct {
 				Attempts []struct {
-					Number  int       `json:"attempt"`
-					Holder  string    `json:"agent_id"`
-					Outcome string    `json:"outcome"`
-					Error   string    `json:"error"`
-					EndedAt time.Time `json:"ended_at"`
+					Number   int       `json:"attempt"`
+					Role     string    `json:"role"`
+					Holder   string    `json:"agent_id"`
+					Outcome  string    `json:"outcome"`
+					Error    string    `json:"error"`
+					EndedAt  time.Time `json:"ended_at"`
+					Feedback struct {
+						Items []string `json:"feedback_for_agent"`
+					} `json:"sentinel_feedback"`
 				} `json:"attempts"`
 			}
 			raw, err := a.call(cmd.Context(), "ticket/attempts", map[string]any{"id": args[0]}, &out)
@@ -365,9 +380,10 @@ func (a verbs) attempts() *cobra.Command {
 			if a.Flags.Output != output.FormatTable {
 				return a.WriteJSON(raw)
 			}
-			rows := []output.Row{output.Head(a.PaintOut, "ATTEMPT", "OUTCOME", "HOLDER", "ENDED", "ERROR")}
+			rows := []output.Row{output.Head(a.PaintOut, "ATTEMPT", "ROLE", "OUTCOME", "HOLDER", "ENDED", "ERROR OR FEEDBACK")}
 			for _, t := range out.Attempts {
-				rows = append(rows, output.Row{output.Number(t.Number), output.Escape(t.Outcome), output.Clip(t.Holder, 20), output.LocalTime(t.EndedAt), output.Clip(t.Error, 120)})
+				why := cmp.Or(t.Error, strings.Join(t.Feedback.Items, " "))
+				rows = append(rows, output.Row{output.Number(t.Number), output.Escape(t.Role), output.Escape(t.Outcome), output.Clip(t.Holder, 20), output.LocalTime(t.EndedAt), output.Clip(why, 120)})
 			}
 			return a.Table(rows)
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -102,20 +103,15 @@ func conversation(lines []json.RawMessage) string {
 		if json.Unmarshal(line, &object) == nil {
 			_ = json.Unmarshal(object["from"], &m.From) // a from that is not a string is ignored
 		}
-		m.Text = clip(readable(line), maxMessage)
-		text, _ := json.Marshal(m) // two strings always marshal
-		b.Write(text)
+		text := readable(line)
+		if m.Text = textcut.Cut(text, maxMessage); m.Text != text {
+			m.Text += " [cut off]" // the model cannot know otherwise
+		}
+		shown, _ := json.Marshal(m) // two strings always marshal
+		b.Write(shown)
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// clip cuts a text after n bytes, between characters, and says so.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + " [cut off]"
 }
 
 // parseVerdict takes the model at its word only if it kept to the schema: a

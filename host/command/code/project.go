@@ -26,7 +26,7 @@ type stage struct {
 	// env has variables of the program. Values of the host and of the step take
 	// precedence.
 	env map[string]string
-	// optional says why a program that is not installed is no failure. The stage is
+	// optional says why the check does not fail without the program. The stage is
 	// then skipped, and instead runs in its place.
 	optional string
 	instead  []stage

@@ -106,7 +106,7 @@ func (y *python) unittestStages() []stage {
 	return stages
 }
 
-// testEnv has the variables of tests. A folder src that is no package is where a
+// testEnv has the variables of tests. A folder src that is not a package is where a
 // project keeps its modules, which tests import as if they were installed.
 func (y *python) testEnv() map[string]string {
 	if !slices.ContainsFunc(y.sources, func(name string) bool { return strings.HasPrefix(name, "src/") }) || y.has("src/__init__.py") {

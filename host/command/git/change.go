@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // add stages files. It needs paths: staging everything must be said.
@@ -74,7 +75,7 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 		return err
 	}
 	subject, _, _ := strings.Cut(strings.TrimSpace(in.Message), "\n")
-	out.Output = fmt.Sprintf("%.10s %s", out.Hash, gitexec.Clip(subject, 400))
+	out.Output = fmt.Sprintf("%.10s %s", out.Hash, textcut.Mark(subject, 400))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // maxText bounds the text of one answer, as JSON, in bytes; sdk/ABI.md A8 has
@@ -261,7 +262,7 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 		if len(parts) != 4 {
 			continue
 		}
-		c := Commit{Hash: parts[0], Author: parts[1], Date: parts[2], Subject: gitexec.Clip(parts[3], 400)}
+		c := Commit{Hash: parts[0], Author: parts[1], Date: parts[2], Subject: textcut.Mark(parts[3], 400)}
 		if size += 100 + 2*jsonSize(c.Author+c.Subject+c.Hash); size > most {
 			out.Truncated = true
 			break

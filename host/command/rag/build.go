@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -136,5 +137,5 @@ func heading(name string) string { return "# " + name + "\n" }
 // reason returns an error as one short line.
 func reason(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return clip(clean(line), 200)
+	return textcut.Mark(clean(line), 200)
 }

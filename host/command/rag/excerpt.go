@@ -3,6 +3,8 @@ package rag
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // excerpt returns the text of a file in at most n bytes, including a heading: all of
@@ -32,7 +34,7 @@ func excerpt(name, text string, line int, words []string, n int) (part string, f
 	fmt.Fprintf(&b, "--- %s (lines %d to %d of %d)\n", clean(name), from+1, to, len(lines))
 	for _, l := range lines[from:to] {
 		if len(l) > space { // a single line that is longer than the excerpt
-			l = clip(l, space-4) + "\n"
+			l = textcut.Mark(l, space-4) + "\n"
 		}
 		b.WriteString(l)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
@@ -131,7 +132,7 @@ func (g *contextBuild) show(list []candidate, words []string, n int) (string, bo
 	}
 	line := "also: " + clean(strings.Join(rest[:min(len(rest), maxShown)], ", "))
 	if left := n - b.Len() - len("...\n"); left > 40 {
-		b.WriteString(clip(line, left) + "\n")
+		b.WriteString(textcut.Mark(line, left) + "\n")
 	}
 	return b.String(), true
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
@@ -105,7 +106,7 @@ func (g *contextBuild) git(ctx context.Context, n int) (string, bool, error) {
 	if log, err := g.opt.Git.Log(ctx, g.req.Workspace, maxCommits); err == nil && len(log) > 0 {
 		b.WriteString("last commits:\n")
 		for _, c := range log[:min(len(log), maxCommits)] {
-			fmt.Fprintf(&b, "  %.10s %s %s: %s\n", c.Hash, c.Time.UTC().Format(time.DateOnly), clip(c.Author, 40), clip(oneLine(c.Subject), 120))
+			fmt.Fprintf(&b, "  %.10s %s %s: %s\n", c.Hash, c.Time.UTC().Format(time.DateOnly), textcut.Mark(c.Author, 40), textcut.Mark(oneLine(c.Subject), 120))
 		}
 	}
 	text, truncated := shorten(clean(b.String()), n)
@@ -176,7 +177,7 @@ func (g *contextBuild) activity(ctx context.Context, n int) (string, bool, error
 // entry formats one dated line with at most 2 KiB of text. Further lines of the text
 // are indented, so that they cannot be mistaken for other entries.
 func entry(at time.Time, text string) string {
-	text = clip(strings.TrimSpace(clean(text)), 2<<10)
+	text = textcut.Mark(strings.TrimSpace(clean(text)), 2<<10)
 	return at.UTC().Format(time.RFC3339) + " " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 }
 

@@ -35,17 +35,6 @@ func isClean(s string) bool {
 	return true
 }
 
-// clip cuts a line after n bytes, between characters, and marks the cut.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
-}
-
 // shorten cuts a text to n bytes, at the end of a line if possible, and marks the
 // cut. The result is empty if n is too small for the mark.
 func shorten(s string, n int) (string, bool) {

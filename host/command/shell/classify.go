@@ -3,8 +3,8 @@ package shell
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
 )
@@ -76,14 +76,6 @@ func (m *Manager) verdicts(ctx context.Context, set ruleset, lines []role.Line) 
 	return out
 }
 
-// cutText returns at most n bytes of s, without a broken character at the end.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
-}
-
 // ask lets a classifier judge the open lines and returns those that it does not know.
 func (m *Manager) ask(ctx context.Context, classifier string, lines []role.Line, open []int, out []verdict) (left []int) {
 	if m.opt.Classifiers == nil {
@@ -94,7 +86,7 @@ func (m *Manager) ask(ctx context.Context, classifier string, lines []role.Line,
 		open = open[len(some):]
 		batch := make([]role.Line, len(some))
 		for n, i := range some {
-			batch[n] = role.Line{Text: cutText(lines[i].Text, role.MaxLine), Stream: lines[i].Stream}
+			batch[n] = role.Line{Text: textcut.Cut(lines[i].Text, role.MaxLine), Stream: lines[i].Stream}
 		}
 		for n, class := range m.opt.Classifiers.Lines(ctx, classifier, batch) {
 			if class == nil {

@@ -550,3 +550,92 @@ func FuzzQuery(f *testing.F) {
 		}
 	})
 }
+
+// TestBranches checks out another branch: the index has its files and words, and no others.
+func TestBranches(t *testing.T) {
+	gitProgram(t)
+	dir := t.TempDir()
+	opt := options(t, dir)
+	git(t, dir, "init", "--quiet", "--initial-branch=main")
+	put(t, dir, map[string]string{"both.txt": "first", "main.txt": "first", "moved/a.txt": "same"})
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "--quiet", "-m", "main")
+	expect(t, "main", find(t, opt, "first"), "both.txt", "main.txt")
+	git(t, dir, "checkout", "--quiet", "-b", "other")
+	git(t, dir, "rm", "--quiet", "main.txt")
+	git(t, dir, "mv", "moved", "there")
+	put(t, dir, map[string]string{"both.txt": "other", "other.txt": "other"})
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "--quiet", "-m", "other")
+	for range 2 {
+		git(t, dir, "checkout", "--quiet", "main")
+		expect(t, "first on main", find(t, opt, "first"), "both.txt", "main.txt")
+		expect(t, "other on main", find(t, opt, "other"))
+		expect(t, "same on main", find(t, opt, "same"), "moved/a.txt")
+		git(t, dir, "checkout", "--quiet", "other")
+		expect(t, "first on other", find(t, opt, "first"))
+		expect(t, "other on other", find(t, opt, "other"), "both.txt", "other.txt")
+		expect(t, "same on other", find(t, opt, "same"), "there/a.txt")
+	}
+}
+
+// TestExcludesOfTheUser has files that .git/info/exclude and core.excludesFile of the user
+// ignore. Rules that change count at the next refresh.
+func TestExcludesOfTheUser(t *testing.T) {
+	gitProgram(t)
+	dir, home := t.TempDir(), t.TempDir()
+	opt := options(t, dir)
+	put(t, home, map[string]string{
+		"config": "[core]\n\texcludesFile = " + filepath.ToSlash(filepath.Join(home, "ignored")) + "\n", "ignored": "*.mine\n",
+	})
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, "config"))
+	git(t, dir, "init", "--quiet")
+	put(t, dir, map[string]string{".git/info/exclude": "/scratch/\n", "a.txt": "needle", "b.mine": "needle", "scratch/c.txt": "needle", "sub/scratch/d.txt": "needle"})
+	expect(t, "with both rules", find(t, opt, "needle"), "a.txt", "sub/scratch/d.txt")
+	put(t, dir, map[string]string{".git/info/exclude": ""})
+	expect(t, "without .git/info/exclude", find(t, opt, "needle"), "a.txt", "scratch/c.txt", "sub/scratch/d.txt")
+	put(t, home, map[string]string{"ignored": "d.txt\n"})
+	expect(t, "with another core.excludesFile", find(t, opt, "needle"), "a.txt", "b.mine", "scratch/c.txt")
+}
+
+// TestProcesses has processes that build and change one index at the same time. Each finds
+// what it has written, and the index in the end is that of a single process.
+func TestProcesses(t *testing.T) {
+	if dir := os.Getenv("CODEINDEX_SHARED"); dir != "" {
+		own := os.Getenv("CODEINDEX_OWN")
+		opt := options(t, dir)
+		opt.Dir = os.Getenv("CODEINDEX_DIR")
+		opt.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil)) // a damaged database would be built again
+		for i := range 20 {
+			word := fmt.Sprintf("%s%d", own, i)
+			put(t, dir, map[string]string{own + ".txt": word, own + word + ".txt": "kept " + word})
+			expect(t, word, find(t, opt, word), own+".txt", own+word+".txt")
+		}
+		return
+	}
+	dir := t.TempDir()
+	opt := options(t, dir)
+	for i := range 500 {
+		put(t, dir, map[string]string{fmt.Sprintf("f%d.txt", i): fmt.Sprintf("common word%d", i)})
+	}
+	var all sync.WaitGroup
+	for _, own := range []string{"one", "two", "three"} {
+		all.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestProcesses$")
+			cmd.Env = append(os.Environ(), "CODEINDEX_SHARED="+dir, "CODEINDEX_DIR="+opt.Dir, "CODEINDEX_OWN="+own)
+			if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("level=WARN")) {
+				t.Errorf("%s: %v\n%s", own, err, out)
+			}
+		})
+	}
+	all.Wait()
+	fresh := opt
+	fresh.Dir = ""
+	for word, count := range map[string]int{"kept": 60, "common": 500, "word77": 1, "two19": 2, "two18": 1} {
+		got := find(t, opt, word)
+		if len(got) != count {
+			t.Errorf("%d files have %q, want %d", len(got), word, count)
+		}
+		expect(t, word, got, find(t, fresh, word)...)
+	}
+}

@@ -62,7 +62,7 @@ type lister struct {
 	nested   int
 	complete bool
 	// expected returns what the file system says about the files of the snapshot, in
-	// their order, and which of their folders are no links.
+	// their order, and which of their folders are not links.
 	expected func() ([]listed, map[string]bool)
 	stop     atomic.Bool // the answer is not needed
 	next     int         // the file of the snapshot behind the one that was looked up last

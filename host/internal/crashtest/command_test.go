@@ -26,7 +26,7 @@ const markPlugin = `sentinel.plugin({name: "kit", version: "1.0.0", permissions:
 func TestKillDuringPluginCommand(t *testing.T) {
 	d := newDoubt(t, `{"name":"marks","steps":[{"command":"kit/mark","params":{"n":"$iteration"},"outputTo":"mark"},
 		{"check":"$mark.n !== $iteration","then":[{"type":"shell","command":"exit 1"}]}],"loop":{"type":"count","max":12}}`)
-	d.order.Crashes = 1000 // a step that is under way at many kills is no suspect here
+	d.order.Crashes = 1000 // a step that many kills interrupt is not suspected here
 	module, err := javascript.Module("plugin.js", []byte(markPlugin))
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -125,7 +126,9 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = 2 * time.Second
 	ownGroup(cmd)
+	end := begin()
 	err := cmd.Run()
+	end()
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError
 	switch {
@@ -175,7 +178,7 @@ func Fatal(operation string, a Answer) error {
 		text = strings.TrimSpace(a.Out)
 	}
 	text = strings.ReplaceAll(text, Literal, "") // the caller gave a path
-	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.Code, Clip(text, 2<<10))}
+	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.Code, textcut.Mark(text, 2<<10))}
 	lower := strings.ToLower(text)
 	for _, c := range causes {
 		if strings.Contains(lower, c.text) {
@@ -219,12 +222,4 @@ var causes = []struct {
 	{"already exists", abi.Conflict, ""},
 	{"would be overwritten", abi.Conflict, "commit or take back the changes first"},
 	{"pathspec", abi.NotFound, ""},
-}
-
-// Clip cuts text to size bytes at a character.
-func Clip(text string, size int) string {
-	if len(text) <= size {
-		return text
-	}
-	return strings.ToValidUTF8(text[:size], "") + "…"
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // maxList bounds a list of models, maxFault the body of an error, in bytes.
@@ -110,11 +112,7 @@ func (s *Server) send(ctx context.Context, method, path string, body io.Reader) 
 // Clip bounds the text of an error; a gateway may answer with a whole page.
 func Clip(text string) string {
 	const most = 500
-	text = strings.TrimSpace(text)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
+	return textcut.Mark(strings.TrimSpace(text), most)
 }
 
 // Early is the cause of a stream that ended without an error and without its last

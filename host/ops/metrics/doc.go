@@ -19,6 +19,7 @@
 //	sentinel_events_total
 //	sentinel_definitions, sentinel_plugins
 //	sentinel_store_commits_total, sentinel_store_bytes, sentinel_store_stalled
+//	sentinel_git_commands_total, sentinel_git_seconds_total
 //	sentinel_feed_subscribers, sentinel_feed_entries_total,
 //	sentinel_feed_gaps_total, sentinel_feed_lost_total,
 //	sentinel_feed_dropped_total, sentinel_feed_refused_total

@@ -26,6 +26,8 @@ type Options struct {
 	Plugins func() int
 	// Store tells how the store fares.
 	Store func() Store
+	// Git returns how many commands of git were started, and the time in which at least one ran.
+	Git func() (commands uint64, busy time.Duration)
 	// Feed tells how the live feed fares.
 	Feed func() Feed
 	// Types is how many step types have a label of their own. Default: 100.

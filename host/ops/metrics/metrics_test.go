@@ -74,6 +74,7 @@ func TestEverythingIsCounted(t *testing.T) {
 		Definitions: func() int { return 4 },
 		Plugins:     func() int { return 5 },
 		Store:       func() metrics.Store { return metrics.Store{Commits: 6, Bytes: 7, Stalled: true} },
+		Git:         func() (uint64, time.Duration) { return 14, 1500 * time.Millisecond },
 		Feed: func() metrics.Feed {
 			return metrics.Feed{Subscribers: 8, Published: 9, Gaps: 10, Lost: 11, Dropped: 12, Refused: 13}
 		},
@@ -131,6 +132,8 @@ func TestEverythingIsCounted(t *testing.T) {
 		`sentinel_feed_lost_total`:                                           11,
 		`sentinel_feed_dropped_total`:                                        12,
 		`sentinel_feed_refused_total`:                                        13,
+		`sentinel_git_commands_total`:                                        14,
+		`sentinel_git_seconds_total`:                                         1.5,
 		`sentinel_http_requests_total{code="200",route="GET /v1/runs/{id}"}`: 1,
 		`sentinel_http_requests_total{code="404",route="GET /v1/runs/{id}"}`: 1,
 		`sentinel_http_requests_total{code="0",route="GET /v1/runs/{id}"}`:   1,

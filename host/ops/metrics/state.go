@@ -12,6 +12,7 @@ type state struct {
 
 	build, runs, definitions, plugins  *prometheus.Desc
 	commits, bytes, stalled            *prometheus.Desc
+	gitCommands, gitSeconds            *prometheus.Desc
 	subscribers, published, gaps, lost *prometheus.Desc
 	dropped, refused                   *prometheus.Desc
 }
@@ -29,6 +30,8 @@ func newState(o Options) *state {
 		commits:     desc("store_commits_total", "Commits to the store."),
 		bytes:       desc("store_bytes", "Size of the store's file."),
 		stalled:     desc("store_stalled", "1 while the store takes no writes."),
+		gitCommands: desc("git_commands_total", "Commands of git that were started."),
+		gitSeconds:  desc("git_seconds_total", "Time in which at least one command of git ran."),
 		subscribers: desc("feed_subscribers", "Readers of the live feed."),
 		published:   desc("feed_entries_total", "Entries of the live feed."),
 		gaps:        desc("feed_gaps_total", "Gaps that were reported to readers of the live feed."),
@@ -70,6 +73,11 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 			stalled = 1
 		}
 		gauge(s.stalled, stalled)
+	}
+	if s.opt.Git != nil {
+		commands, busy := s.opt.Git()
+		count(s.gitCommands, commands)
+		tell(s.gitSeconds, prometheus.CounterValue, busy.Seconds())
 	}
 	if s.opt.Feed != nil {
 		f := s.opt.Feed()

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // An exporter posts batches of spans. One goroutine uses it.
@@ -108,7 +110,7 @@ func (x *exporter) post(ctx context.Context, body []byte) (refused int, after ti
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true // those that the protocol names
 	}
-	return 0, retryAfter(answer.Header.Get("Retry-After")), again, fmt.Errorf("send spans: %s: %s", answer.Status, clip(string(text)))
+	return 0, retryAfter(answer.Header.Get("Retry-After")), again, fmt.Errorf("send spans: %s: %s", answer.Status, textcut.Mark(string(text), maxText))
 }
 
 // retryAfter reads the header's seconds; its other form, a date, is rare and
@@ -136,7 +138,7 @@ func (x *exporter) partial(answer []byte) int {
 	if err != nil || n <= 0 {
 		return 0
 	}
-	x.opt.Logger.Warn("spans were refused", "endpoint", x.opt.Endpoint, "count", n, "error", clip(v.PartialSuccess.ErrorMessage))
+	x.opt.Logger.Warn("spans were refused", "endpoint", x.opt.Endpoint, "count", n, "error", textcut.Mark(v.PartialSuccess.ErrorMessage, maxText))
 	return n
 }
 

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -44,7 +45,7 @@ func (t *Tracer) Progress(p runtime.Progress) {
 		t.endStep(r, p)
 	case runtime.OnStatus:
 		if len(r.notes) < maxNotes {
-			r.notes = append(r.notes, note{p.Time, string(p.Status), clip(p.Message)})
+			r.notes = append(r.notes, note{p.Time, string(p.Status), textcut.Mark(p.Message, maxText)})
 		}
 	case runtime.OnIterationEnd:
 		t.endIteration(r, p.Time, p.Duration, nil)

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -182,16 +182,10 @@ func (t *Tracer) emit(r *run, s span) {
 			attribute.String("sentinel.run.status", n.status), attribute.String("sentinel.run.reason", n.reason)))
 	}
 	if s.err != nil {
-		out.SetStatus(codes.Error, clip(s.err.Message))
+		out.SetStatus(codes.Error, textcut.Mark(s.err.Message, maxText))
 	}
 	out.End(trace.WithTimestamp(s.end))
 }
 
-// clip bounds texts in spans, in bytes.
-func clip(s string) string {
-	const most = 1 << 10
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
-}
+// maxText bounds texts in spans, in bytes.
+const maxText = 1 << 10

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -185,20 +186,20 @@ func reviews(t *ticket.Ticket, attempts []ticket.Attempt) []Review {
 		if a.Feedback == nil {
 			continue
 		}
-		r := Review{Attempt: a.Number, By: a.Holder, Items: []string{}, Summary: cut(a.Feedback.Summary, maxItem)}
+		r := Review{Attempt: a.Number, By: a.Holder, Items: []string{}, Summary: textcut.Cut(a.Feedback.Summary, maxItem)}
 		for i, item := range a.Feedback.Items {
 			known[item] = true
 			if i < maxItems && strings.TrimSpace(item) != "" {
-				r.Items = append(r.Items, cut(item, maxItem))
+				r.Items = append(r.Items, textcut.Cut(item, maxItem))
 			}
 		}
 		list = append(list, r)
 	}
 	if f := t.SentinelFeedback; f != nil {
-		own := Review{Items: []string{}, Summary: cut(f.Summary, maxItem)}
+		own := Review{Items: []string{}, Summary: textcut.Cut(f.Summary, maxItem)}
 		for _, item := range f.Items {
 			if !known[item] && len(own.Items) < maxItems {
-				own.Items = append(own.Items, cut(item, maxItem))
+				own.Items = append(own.Items, textcut.Cut(item, maxItem))
 			}
 		}
 		if len(own.Items) > 0 || len(list) == 0 {
@@ -215,7 +216,7 @@ func failed(attempts []ticket.Attempt) []FailedAttempt {
 		if a.Error == "" || a.Feedback != nil {
 			continue
 		}
-		f := FailedAttempt{Attempt: a.Number, By: a.Holder, Outcome: a.Outcome, Error: cut(a.Error, maxItem), RawReply: tail(a.RawReply, maxItem)}
+		f := FailedAttempt{Attempt: a.Number, By: a.Holder, Outcome: a.Outcome, Error: textcut.Cut(a.Error, maxItem), RawReply: tail(a.RawReply, maxItem)}
 		if s := a.Strategy; s != nil {
 			f.Category = failure{category: string(s.ErrorCategory), detail: s.ErrorSubcategory}.name()
 		}
@@ -242,7 +243,7 @@ func lastChecks(ctx context.Context, tx ticket.Tx, s *ticket.Service, t *ticket.
 		}
 		for _, c := range v.Checks {
 			if all || c.Status == "failed" {
-				list = append(list, Checked{c.ID, c.Type, c.Status, cut(c.Message, maxItem), tail(c.Output, maxItem)})
+				list = append(list, Checked{c.ID, c.Type, c.Status, textcut.Cut(c.Message, maxItem), tail(c.Output, maxItem)})
 			}
 		}
 		break

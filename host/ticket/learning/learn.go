@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -158,9 +159,9 @@ func normal(list []failure) (out []failure) {
 // normalise returns the first line of a text with what varies replaced by #, and what is
 // not plain text by ?.
 func normalise(text string) string {
-	for line := range strings.Lines(cut(text, 4*maxQuote)) {
+	for line := range strings.Lines(textcut.Cut(text, 4*maxQuote)) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			return cut(varying.ReplaceAllString(clean(line), "#"), maxQuote)
+			return textcut.Cut(varying.ReplaceAllString(clean(line), "#"), maxQuote)
 		}
 	}
 	return ""
@@ -177,7 +178,7 @@ func clean(text string) string {
 			return '?'
 		}
 		return r
-	}, cut(strings.ToValidUTF8(text, "?"), maxText))
+	}, textcut.Cut(strings.ToValidUTF8(text, "?"), maxText))
 }
 
 // name returns the category and detail of a failure.
@@ -270,19 +271,19 @@ func (l *Learner) recovered(ctx context.Context, tx ticket.Tx, t *ticket.Ticket)
 	f := failed[0]
 	text := fmt.Sprintf("After the %s failure \"%s\" attempt %d succeeded.", f.name(), f.text, passed.Number)
 	if what := normalise(summary(passed.Result)); what != "" {
-		text += fmt.Sprintf(" It reported \"%s\".", cut(what, 200))
+		text += fmt.Sprintf(" It reported \"%s\".", textcut.Cut(what, 200))
 	}
 	var files []string
 	for _, file := range t.Files {
 		if len(files) < 5 {
-			files = append(files, cut(clean(file.Path), 50))
+			files = append(files, textcut.Cut(clean(file.Path), 50))
 		}
 	}
 	if len(files) > 0 {
 		text += fmt.Sprintf(" Changed files: \"%s\".", strings.Join(files, ", "))
 	}
 	return l.found(ctx, tx, t, Rule{
-		ID: idOf("recovery", t.Project, f.category, f.detail, f.text), Kind: Pattern, State: Seen, Text: cut(text, maxText), Scope: Scope{Category: f.category},
+		ID: idOf("recovery", t.Project, f.category, f.detail, f.text), Kind: Pattern, State: Seen, Text: textcut.Cut(text, maxText), Scope: Scope{Category: f.category},
 		Source: Source{Kind: f.source, Ticket: t.ID, Attempt: passed.Number},
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // A prompt is a text in which the words of others are marked as data: between a line
@@ -64,7 +65,7 @@ func (p *prompt) data(source, text string, limit int) {
 	}
 	if len(text) > limit {
 		p.left++
-		text = cut(text, limit-len(ellipsis)) + ellipsis
+		text = textcut.Cut(text, limit-len(ellipsis)) + ellipsis
 	}
 	p.add(part{true, source, text})
 }
@@ -122,5 +123,5 @@ func safeName(source string) string {
 			return '_'
 		}
 		return r
-	}, cut(neutral(strings.ReplaceAll(source, "\n", " ")), maxName))
+	}, textcut.Cut(neutral(strings.ReplaceAll(source, "\n", " ")), maxName))
 }

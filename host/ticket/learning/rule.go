@@ -268,15 +268,3 @@ func scan(ctx context.Context, tx ticket.Tx, state State, limit int) (list []Rul
 	}
 	return list, err
 }
-
-// cut shortens a text to n bytes at the start of a character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	n = max(n, 0)
-	for n > 0 && text[n]&0xc0 == 0x80 {
-		n--
-	}
-	return text[:n]
-}

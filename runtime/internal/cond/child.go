@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/openfiles"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -78,7 +79,7 @@ func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string,
 		// killed.
 		return nil, errf(abi.Unavailable, "%s: the child was killed from outside", verb)
 	}
-	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, clip(firstLine(stderr)))
+	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, textcut.Mark(firstLine(stderr), maxMessage))
 }
 
 // evaluate makes one request. healthy reports whether the child can be used

@@ -57,15 +57,3 @@ func locate(src string, offset int) position {
 	}
 	return position{line + 1, utf8.RuneCountInString(before) + 1}
 }
-
-// clip shortens text made by a script before it becomes part of a message.
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	cut := maxMessage
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
-}

@@ -93,7 +93,7 @@ func (e *Evaluator) Check(src string) error {
 	if p.err != nil {
 		return p.errCopy()
 	}
-	if p.class == fast {
+	if p.class == fast || p.checked.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
@@ -101,6 +101,7 @@ func (e *Evaluator) Check(src string) error {
 	if _, err := e.children.request(ctx, p.childReason(src), "check", src); err != nil {
 		return err
 	}
+	p.checked.Store(true)
 	return nil
 }
 

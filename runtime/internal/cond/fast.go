@@ -3,6 +3,7 @@ package cond
 import (
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -11,8 +12,9 @@ import (
 // plan is an analyzed source. For one of the fast path it has the program.
 type plan struct {
 	*analysis
-	program *program   // set for the fast path
-	err     *abi.Error // set for an invalid source
+	program *program    // set for the fast path
+	err     *abi.Error  // set for an invalid source
+	checked atomic.Bool // a child has accepted the source
 }
 
 // newPlan classifies a source and parses it if it is one of the fast path. A

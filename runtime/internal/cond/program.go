@@ -10,6 +10,7 @@ import (
 	"github.com/dop251/goja/file"
 	"github.com/dop251/goja/parser"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -130,7 +131,7 @@ func syntax(src string, err error) *abi.Error {
 		p, text = last, "unexpected end"
 	}
 	text = strings.TrimPrefix(text, "SyntaxError: ")
-	return errAtPosition(p, "%s", clip(lower(text)))
+	return errAtPosition(p, "%s", textcut.Mark(lower(text), maxMessage))
 }
 
 func lower(s string) string {

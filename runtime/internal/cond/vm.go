@@ -11,6 +11,7 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -241,7 +242,7 @@ func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 			break
 		}
 	}
-	e := abi.New(abi.Plugin, "condition"+where+": "+clip(text))
+	e := abi.New(abi.Plugin, "condition"+where+": "+textcut.Mark(text, maxMessage))
 	e.Permanent = true
 	return e
 }

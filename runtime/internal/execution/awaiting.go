@@ -86,7 +86,7 @@ func (ex *Executor) AwaitFrom(ctx context.Context, from, id sentinels.RunID) (ru
 func (ex *Executor) awaitFrom(ctx context.Context, from, id sentinels.RunID) (waitedResult, error) {
 	r := ex.live(from)
 	if r == nil {
-		return ex.await(ctx, id)
+		return ex.await(ctx, id, nil)
 	}
 	for up := r.parent; up != nil; up = up.parent {
 		if up.id == id {
@@ -97,7 +97,7 @@ func (ex *Executor) awaitFrom(ctx context.Context, from, id sentinels.RunID) (wa
 		return waitedResult{}, err
 	}
 	defer ex.waits.remove(from, id)
-	return ex.await(ctx, id)
+	return ex.await(ctx, id, r)
 }
 
 // AwaitRun implements [step.Children].

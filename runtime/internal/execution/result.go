@@ -16,16 +16,21 @@ import (
 
 // Await is Runtime.Wait of package runtime.
 func (ex *Executor) Await(ctx context.Context, id sentinels.RunID) (run.Result, error) {
-	res, err := ex.await(ctx, id)
+	res, err := ex.await(ctx, id, nil)
 	return res.Result, err
 }
 
 // await is [Executor.Await] for callers that must distinguish a run that ended from one
-// that this process detached from.
-func (ex *Executor) await(ctx context.Context, id sentinels.RunID) (waitedResult, error) {
+// that this process detached from. parent is the active run that waits; nil for any other
+// caller, which is notified of nothing before it is durable.
+func (ex *Executor) await(ctx context.Context, id sentinels.RunID, parent *liveRun) (waitedResult, error) {
 	if r := ex.live(id); r != nil {
+		over := r.done
+		if parent != nil && r.parent == parent {
+			over = r.ended
+		}
 		select {
-		case <-r.done:
+		case <-over:
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return *r.result, nil

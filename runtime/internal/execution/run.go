@@ -107,10 +107,11 @@ func (r *liveRun) main() {
 func (r *liveRun) detach() {
 	r.cancel(step.ErrShutdown)
 	r.work.Wait()
-	r.deregister(waitedResult{
+	r.publish(waitedResult{
 		Result:   run.Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.Iteration()},
 		detached: true,
 	})
+	r.deregister()
 }
 
 // finish records the run's end and reports it once it is durable.
@@ -169,6 +170,7 @@ func (r *liveRun) finish(err error) {
 	}
 	puts = append(puts, runindex.EndPut(r.id))
 	ticket := r.writeSummary(step.Commit{Summary: true, Puts: puts}, change, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
+	r.publish(waitedResult{Result: result})
 	ticket.OnDone(func(err error) {
 		if err != nil {
 			r.ex.svc.Log.Error("end of the run is not durable", "run", r.id, "error", err)
@@ -178,22 +180,31 @@ func (r *liveRun) finish(err error) {
 		r.mu.Unlock()
 		r.ex.opt.Index.Ended(over)
 		r.Report(run.Progress{Event: run.OnRunEnd, Status: end.Status, Reason: end.Limit, Error: end.Error, Usage: &result.Usage, Duration: result.Duration})
-		r.deregister(waitedResult{Result: result})
+		r.deregister()
 	})
 }
 
-// deregister removes the run from the active runs and wakes those that wait for its
-// result.
-func (r *liveRun) deregister(result waitedResult) {
-	r.budget.Close(r.id)
-	r.expect(nil)
+// publish gives the result of the run to its parent. What the parent records then comes
+// behind the end of the run in the store, so it need not wait until that is durable.
+func (r *liveRun) publish(result waitedResult) {
 	r.mu.Lock()
 	r.result = &result
 	r.mu.Unlock()
+	close(r.ended)
+}
+
+// deregister removes the run, whose result is published, from the active runs and wakes
+// all others that wait for its result.
+func (r *liveRun) deregister() {
+	r.budget.Close(r.id)
+	r.expect(nil)
 	r.ex.mu.Lock()
 	r.ex.removeLocked(r)
 	r.ex.mu.Unlock()
-	if !result.detached {
+	r.mu.Lock()
+	detached := r.result.detached
+	r.mu.Unlock()
+	if !detached {
 		r.ex.opt.Triggers.RunEnded(r.begin.Sentinel, r.id)
 	}
 	close(r.done)

@@ -15,7 +15,8 @@ import (
 type schedule struct {
 	ctx    context.Context // cancelled with step.ErrStopped, step.ErrShutdown or a step.LimitError
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the end is durable, or the process has detached from the run
+	ended  chan struct{} // closed when the end is recorded, or the process has detached from the run
+	done   chan struct{} // closed when, besides, the end is durable
 	// work counts the goroutines of host calls.
 	work sync.WaitGroup
 
@@ -33,7 +34,7 @@ type schedule struct {
 // when its parent ends. A stop reaches children through [liveRun.stopDescendants].
 func (ex *Executor) newSchedule(elapsed time.Duration) schedule {
 	ctx, cancel := context.WithCancelCause(ex.ctx)
-	return schedule{ctx: ctx, cancel: cancel, done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
+	return schedule{ctx: ctx, cancel: cancel, ended: make(chan struct{}), done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
 }
 
 // Clock implements [step.Schedule].

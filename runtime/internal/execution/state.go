@@ -47,7 +47,7 @@ type state struct {
 	onInterrupt          sentinels.Interrupt             // onInterrupt option of the resume; may be empty
 	interruptedProcesses []external.InterruptedExecution // background processes that a crash interrupted and that are not handled yet
 	keptIterations       retention.Iterations            // iterations whose records are in the journal
-	result               *waitedResult                   // nil until schedule.done is closed
+	result               *waitedResult                   // nil until schedule.ended is closed
 }
 
 // CountStep implements [step.State].

@@ -21,6 +21,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/wire"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -191,7 +192,7 @@ func explain(err error) error {
 		if len(answer.Errors) == 0 {
 			said = http.StatusText(answer.StatusCode)
 		}
-		said = fmt.Sprintf("the registry answers %d: %s", answer.StatusCode, clip(said))
+		said = fmt.Sprintf("the registry answers %d: %s", answer.StatusCode, textcut.Cut(strings.ToValidUTF8(said, ""), 300))
 		switch answer.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return &abi.Error{Code: abi.Denied, Message: said, Hint: login}
@@ -203,12 +204,4 @@ func explain(err error) error {
 		return abi.New(abi.BadFields, said)
 	}
 	return wire.Explain(err)
-}
-
-// clip shortens untrusted text to 300 bytes of whole runes.
-func clip(s string) string {
-	if len(s) > 300 {
-		s = s[:300]
-	}
-	return strings.ToValidUTF8(s, "")
 }

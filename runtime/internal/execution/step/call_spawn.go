@@ -91,6 +91,13 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 			return nil, 0, false, failure.New(abi.BadFields, "step %s has no field %q", a.address, field)
 		}
 		if id = storedID(raw); id == "" {
+			if !isString(a.step.Fields[field]) { // written in the step: it was checked with the definition around it
+				def, _, err := a.svc.Definitions.DecodeStored(raw, sentinels.ID(a.address+"."+field))
+				if err != nil {
+					return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Message: err.Error()}
+				}
+				return def, 0, true, nil
+			}
 			def, problems := a.svc.Definitions.Decode(raw, a.address+"."+field)
 			if len(problems) > 0 {
 				return nil, 0, false, &abi.Error{Code: abi.BadFields, Field: field, Message: problems.Error()}

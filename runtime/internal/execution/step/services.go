@@ -51,8 +51,11 @@ type Services struct {
 
 // Definitions decode and read the definitions of child runs.
 type Definitions interface {
-	// Decode reads a definition that is written in a step.
+	// Decode reads and checks a definition that is the value of a variable.
 	Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	// DecodeStored reads a definition that was checked before, and caches it: it must not be
+	// changed.
+	DecodeStored(text []byte, id sentinels.ID) (def *sentinels.Definition, hash string, err error)
 	// Get returns the newest revision of a stored definition, or not_found.
 	Get(id sentinels.ID) (revision.Stored, error)
 	Decoded(s revision.Stored) (*sentinels.Definition, error)
