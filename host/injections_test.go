@@ -82,9 +82,13 @@ type victim struct {
 	places   []string // "file" for all files
 	refusal  string   // what a tool that is not offered answers
 	run      func(s *scene, list []injection) map[string][]outcome
+	may      []string // injections that order what the sentinel may do anyway
 }
 
 func (v victim) meets(in injection) bool {
+	if slices.Contains(v.may, in.id) {
+		return false
+	}
 	place, _, _ := strings.Cut(in.where, " ")
 	return slices.Contains(v.places, in.where) || place == "file" && slices.Contains(v.places, place)
 }
@@ -93,11 +97,14 @@ func (v victim) meets(in injection) bool {
 var victims = []victim{
 	{"forge-worker", []string{
 		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inError, inReply, inOutput, inDependency, inRule,
-	}, "not among the tools|no such command", attackWorker},
+	}, "not among the tools|no such command", attackWorker, nil},
 	{"reviewer", []string{
 		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inOutput, inDependency, inDiff,
-	}, "not among the tools|no such command", attackReviewer},
-	{"operator", []string{"file", inName, inSearch, inGoal, inContext}, "unknown skill", attackOperator},
+	}, "not among the tools|no such command", attackReviewer, nil},
+	{"operator", []string{"file", inName, inSearch, inGoal, inContext}, "unknown skill", attackOperator, nil},
+	{"do", []string{"file", inName, inSearch, inHint, inGoal, inContext}, "not among the tools|no such command|a person has to approve", attackDo("deny"), nil},
+	// Its user lets it execute programs, and write what a build executes: it may do that.
+	{"do --yolo", []string{"file", inName, inSearch, inHint, inGoal}, "not among the tools|no such command", attackDo("off"), []string{"steer-package", "steer-python", "send-shell", "widen-tools"}},
 }
 
 // TestSpecInjections has models that do what injected texts order, in each shipped sentinel

@@ -65,6 +65,8 @@ type deceived struct {
 	list  []injection
 	last  answer // a call, if it has a tool
 	reply string // at the end, if no text orders one
+	// renamed returns a call by the tools that the model has; default those of the texts.
+	renamed func(answer) answer
 	met   map[string][]outcome
 }
 
@@ -72,6 +74,9 @@ func (d *deceived) answer(r chatRequest) answer {
 	var calls []answer
 	for _, in := range d.list {
 		if look, ok := in.look(); ok {
+			if d.renamed != nil {
+				look = d.renamed(look)
+			}
 			calls = append(calls, look)
 		}
 	}

@@ -32,6 +32,12 @@ func (p *prompt) lines() <-chan string {
 	return p.typed
 }
 
+// same reports whether q is the same question. A step that is executed again may ask at the
+// same call, at a later time.
+func (p *prompt) same(q *prompt) bool {
+	return p.run == q.run && p.decision.Call == q.decision.Call && p.decision.Since.Equal(q.decision.Since)
+}
+
 // statusChanged looks whether there is something new to ask, or the question on
 // the terminal was answered elsewhere.
 func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
@@ -63,7 +69,7 @@ func (f *follower) askNext(ctx context.Context) {
 	var next *prompt
 	for _, r := range runs {
 		for _, q := range r.Decisions {
-			if r.Live && process.InTree(runs, r, f.id) && (next == nil || q.Since.Before(next.decision.Since)) {
+			if r.Live && process.InTree(runs, r, f.id) && !slices.ContainsFunc(f.decided, (&prompt{run: r.ID, decision: q}).same) && (next == nil || q.Since.Before(next.decision.Since)) {
 				next = &prompt{run: r.ID, decision: q}
 			}
 		}
@@ -71,15 +77,22 @@ func (f *follower) askNext(ctx context.Context) {
 	if next == nil {
 		return
 	}
-	next.typed = f.app.TypedLines()
+	// What was typed before the question was shown does not answer it.
+	typed, early := f.app.FreshLines()
+	next.typed = typed
 	f.prompt = next
 	f.view.hold(true)
-	f.app.question(*next)
+	if early > 0 {
+		f.app.Info("ignored %s, typed before this question", output.Plural(early, "line", "lines"))
+	}
+	f.question(*next)
 }
 
 // question writes a prompt below what has scrolled by. What a call in doubt may be
-// decided as is explained, because these words are rarely used.
-func (a verbs) question(p prompt) {
+// decided as is explained, because these words are rarely used. The ids are for other
+// terminals; a task asks one question after the other, here.
+func (f *follower) question(p prompt) {
+	a := f.app
 	words := map[string]termtext.Text{
 		"retry": "make the call again", "skip": "treat it as done (JSON after it is its result)", "fail": "treat it as failed",
 		"approve": "", "reject": "",
@@ -88,7 +101,11 @@ func (a verbs) question(p prompt) {
 		words = map[string]termtext.Text{"retry": "execute the step again; write why after it", "fail": "fail the step"}
 	}
 	head, rest, more := strings.Cut(strings.TrimRight(p.decision.Prompt, "\n"), "\n")
-	a.PrintErr("%s %s  %s\n", a.Paint.Strong("?"), output.Escape(head), a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call)))
+	ids := termtext.Text("")
+	if !f.task || p.run != f.id {
+		ids = "  " + a.Paint.Dim(termtext.Sprintf("run %s call %s", output.ShortID(p.run), p.decision.Call))
+	}
+	a.PrintErr("%s %s%s\n", a.Paint.Strong("?"), output.Escape(head), ids)
 	if more {
 		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
 	}
@@ -158,10 +175,11 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 	if err != nil {
 		f.app.Report(err)
 		if f.open(ctx, *p) {
-			f.app.question(*p)
+			f.question(*p)
 			return
 		}
 	}
+	f.decided = append(f.decided, p)
 	f.endPrompt(true)
 	f.askNext(ctx)
 }

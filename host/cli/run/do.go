@@ -277,9 +277,13 @@ func (f *doFlags) doInputs(a verbs, task, previous string) map[string]any {
 	}
 }
 
-// followDo begins a run, follows it and shows what it did.
+// followDo begins a run, follows it and shows what it did. The terminal is read from the
+// beginning, so that no question is answered by what was typed before it.
 func (a verbs) followDo(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error)) error {
-	out, err := a.followWith(ctx, s, begin, a.newDoView)
+	if a.CanAsk() {
+		a.TypedLines()
+	}
+	out, err := a.followAs(ctx, s, begin, true)
 	if err != nil {
 		return err
 	}

@@ -257,7 +257,7 @@ func (a verbs) showSummary(out outcome, sum doSummary) error {
 	if sum.Model != "" {
 		parts = append(parts, output.Clip(sum.Model, 60))
 	}
-	b.Printf("\n%s  %s\n", termtext.Join(parts, "  "), p.Dim("run "+output.Escape(out.Run)))
+	b.Printf("\n%s  %s\n", termtext.Join(parts, "  "), p.Dim("run "+output.Escape(output.ShortID(out.Run))))
 	if sum.Undo != "" {
 		b.Printf("%s\n", p.Dim("undo:     ")+output.Escape(sum.Undo))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // restored is the result of checkpoint/restore.
@@ -71,6 +72,14 @@ func (a verbs) confirmUndo(out restored) (bool, error) {
 	return word == "y" || word == "yes", nil
 }
 
+// shortScope shortens the id of a run, and leaves that of an undo as it is.
+func shortScope(of string) string {
+	if strings.HasPrefix(of, "undo-") {
+		return of
+	}
+	return string(output.ShortID(sentinels.RunID(of)))
+}
+
 // showRestored shows the files, or the conflicts.
 func (a verbs) showRestored(out restored) error {
 	if a.Flags.Output != output.FormatTable {
@@ -102,6 +111,6 @@ func (a verbs) showRestored(out restored) error {
 		}
 		a.PrintErr("%s\n", output.Escape(text))
 	}
-	a.ErrorMessage("nothing was changed", fmt.Sprintf("sentinel do%s --undo %s --force reverts it anyway; the present files are kept in a checkpoint", a.SameStore(), out.Of))
+	a.ErrorMessage("nothing was changed", fmt.Sprintf("sentinel do%s --undo %s --force reverts it anyway; the present files are kept in a checkpoint", a.SameStore(), shortScope(out.Of)))
 	return app.ExitError(app.ExitFailed)
 }

@@ -8,25 +8,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// newDoView is newView for a task: what the model does and the checks, without the steps of
-// the sentinel around them.
-func (a verbs) newDoView(id sentinels.RunID) view {
-	v := a.newView(id)
-	switch v := v.(type) {
-	case *liveView:
-		v.task = true
-	case *plainView:
-		v.task = true
-	}
-	return v
-}
+// maxSaid limits what is shown of what a model says before it calls a tool, in bytes.
+const maxSaid = 2 << 10
 
 // taskLines are the lines of a task. ok is false for progress that is shown as in every run.
 func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	switch {
+	case p.Event == runtime.OnText && p.Run == l.root:
+		if l.said += p.Message; len(l.said) > maxSaid {
+			l.said = strings.ToValidUTF8(l.said[:maxSaid], "")
+		}
+		return nil, true
+	case p.Event == runtime.OnCallStart && p.Run == l.root && p.Type == "llm":
+		return l.saidLines(p.Function), true
 	case p.Event == runtime.OnCallEnd && p.ByModel:
 		return l.toolLines(p), true
 	case p.Event == runtime.OnCallEnd && p.Label == "code/preview" && p.Error != nil:
@@ -44,14 +41,48 @@ func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	case p.Event != runtime.OnStepEnd || p.Run != l.root:
 		return nil, false
 	case p.Error != nil && p.Skipped == "":
-		return nil, false
+		// A step of type set fails on purpose, with the reason that the summary has.
+		return nil, p.Type == "set" && !l.app.Flags.Verbose
 	}
 	return l.checkLines(p), !l.app.Flags.Verbose
 }
 
+// saidLines is what the model said, once it calls a command. What it says last is its reply,
+// which the summary shows.
+func (l *lines) saidLines(function string) []termtext.Text {
+	text := strings.TrimSpace(l.said)
+	if l.said = ""; text == "" || function != abi.FuncCommand {
+		return nil
+	}
+	var list []termtext.Text
+	for line := range strings.SplitSeq(string(termtext.Block(text, "")), "\n") {
+		list = append(list, l.paint.Dim("> ")+termtext.Text(line)) // so that none looks like a line of the program
+	}
+	return list
+}
+
 // toolLines is a call of the model: what it does, and what came of it.
 func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
-	paint := l.paint
+	var out struct {
+		Added, Removed, ExitCode int
+		Created                  bool
+		Changes                  []struct{ Line int }
+	}
+	_ = json.Unmarshal(p.Output, &out) // a failed call has none
+	line := 0
+	if len(out.Changes) > 0 {
+		line = out.Changes[0].Line
+	}
+	text := "  " + l.toolName(p, line)
+	if p.Error == nil {
+		text += l.result(out.Created, out.Added, out.Removed, out.ExitCode)
+	}
+	return l.failure(text+"  "+l.paint.Dim(output.Duration(p.Duration)), p)
+}
+
+// toolName is the command of a call with what it is about, such as a path and the line, if
+// it is not 0.
+func (l *lines) toolName(p runtime.Progress, line int) termtext.Text {
 	var in struct {
 		Path, Pattern, Query, Command string
 		Argv, Args                    []string
@@ -59,12 +90,6 @@ func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
 		Base                          string
 	}
 	_ = json.Unmarshal(p.Params, &in) // a model may write other types; then nothing of them is shown
-	var out struct {
-		Added, Removed, ExitCode int
-		Created                  bool
-		Changes                  []struct{ Line int }
-	}
-	_ = json.Unmarshal(p.Output, &out)
 	name := p.Label[strings.LastIndexByte(p.Label, '/')+1:]
 	what := in.Path
 	switch {
@@ -73,8 +98,8 @@ func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
 		if words := append(in.Argv, in.Args...); len(words) > 0 {
 			what = strings.TrimSpace(what + " " + strings.Join(words, " "))
 		}
-	case len(out.Changes) > 0:
-		what = fmt.Sprintf("%s:%d", what, out.Changes[0].Line)
+	case line > 0:
+		what = fmt.Sprintf("%s:%d", what, line)
 	case in.Offset > 1:
 		what = fmt.Sprintf("%s:%d", what, in.Offset)
 	case what == "":
@@ -82,15 +107,15 @@ func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
 	case in.Pattern != "":
 		what = in.Pattern + " in " + what
 	}
-	line := "  " + paint.Strong(output.Escape(name)) + " " + output.Clip(what, 100)
-	if p.Error == nil {
-		line += l.result(p.Label, out.Created, out.Added, out.Removed, out.ExitCode)
+	text := l.paint.Strong(output.Escape(name))
+	if what != "" {
+		text += " " + output.Clip(what, 100)
 	}
-	return l.failure(line+"  "+paint.Dim(output.Duration(p.Duration)), p)
+	return text
 }
 
 // result is what came of a call.
-func (l *lines) result(command string, created bool, added, removed, exitCode int) termtext.Text {
+func (l *lines) result(created bool, added, removed, exitCode int) termtext.Text {
 	switch {
 	case exitCode != 0:
 		return "  " + l.paint.Bad(termtext.Sprintf("exit code %d", exitCode))

@@ -76,11 +76,11 @@ func (f *runFlags) elsewhere(a verbs) error {
 // Meanwhile Ctrl-C stops the run and not the program. A run in another process
 // continues when this one ends.
 func (a verbs) follow(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error)) (outcome, error) {
-	return a.followWith(ctx, s, begin, a.newView)
+	return a.followAs(ctx, s, begin, false)
 }
 
-// followWith is follow with a view of its own.
-func (a verbs) followWith(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error), newView func(sentinels.RunID) view) (outcome, error) {
+// followAs is follow, with the view of a task if task.
+func (a verbs) followAs(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error), task bool) (outcome, error) {
 	// Progress that the run reports before its id is known is read from here on.
 	cursor, err := s.Cursor(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a verbs) followWith(ctx context.Context, s *app.Session, begin func() (sen
 	w := watchRun(ctx, a, s, id, cursor)
 	defer w.close()
 	f := &follower{
-		app: a, session: s, watch: w, id: id, view: newView(id),
+		app: a, session: s, watch: w, id: id, task: task, view: a.newView(id, task),
 		busy: map[string]int{}, early: early{}, notice: make(chan string, 1),
 	}
 	defer f.view.close()

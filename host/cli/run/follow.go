@@ -38,12 +38,14 @@ type follower struct {
 	watch   *runWatch
 	view    view
 	id      sentinels.RunID
+	task    bool // sentinel do: the view is that of a task
 
-	busy   map[string]int // calls in progress that must not be interrupted, by position
-	early  early
-	halted bool        // some run of the tree waits or is paused, or was
-	notice chan string // a message of the goroutine that waits; capacity 1
-	prompt *prompt
+	busy    map[string]int // calls in progress that must not be interrupted, by position
+	early   early
+	halted  bool        // some run of the tree waits or is paused, or was
+	notice  chan string // a message of the goroutine that waits; capacity 1
+	prompt  *prompt
+	decided []*prompt // answered here; a run lists a decision until it has read it
 }
 
 // follow returns when the whole run tree has ended, or waits for a person. The end of
@@ -126,7 +128,7 @@ func (f *follower) message(text string) {
 	f.view.hold(true)
 	f.app.Info("%s", text)
 	if f.prompt != nil {
-		f.app.question(*f.prompt)
+		f.question(*f.prompt)
 		return
 	}
 	f.view.hold(false)

@@ -15,8 +15,9 @@ type lines struct {
 	app   verbs
 	paint output.Palette
 	root  sentinels.RunID
-	head  bool // the run's own line has been shown
-	task  bool // the run is a task: see taskLines
+	head  bool   // the run's own line has been shown
+	task  bool   // the run is a task: see taskLines
+	said  string // of a task: what the model has said in its present reply
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's

@@ -36,10 +36,6 @@ type liveView struct {
 	last    time.Time
 }
 
-func newLiveView(a verbs, id sentinels.RunID) *liveView {
-	return &liveView{lines: lines{app: a, paint: a.Paint, root: id}, began: a.Env.Now()}
-}
-
 // show writes the lines for p above the status line, and leaves the
 // status line itself to flush: many events come at once.
 func (v *liveView) show(p runtime.Progress) {
@@ -162,9 +158,15 @@ func (v *liveView) draw() {
 		if s.Step != "" {
 			name = s.Step
 		}
-		parts = append(parts, output.Escape(s.Address+" "+name))
+		if !v.task {
+			name = s.Address + " " + name
+		}
+		parts = append(parts, output.Escape(name))
 	}
-	if v.call.Label != "" {
+	switch {
+	case v.task && v.call.ByModel:
+		parts = append(parts, v.toolName(v.call, 0))
+	case v.call.Label != "":
 		parts = append(parts, output.Escape(v.call.Label))
 	}
 	if v.paused {

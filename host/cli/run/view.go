@@ -7,17 +7,19 @@ import (
 )
 
 // newView picks how a run is shown: events as JSON on standard output, a live
-// line on a terminal, or plain lines.
-func (a verbs) newView(id sentinels.RunID) view {
+// line on a terminal, or plain lines. Those of a task have what the model does and the
+// checks, without the steps of the sentinel around them.
+func (a verbs) newView(id sentinels.RunID, task bool) view {
+	shown := lines{app: a, paint: a.Paint, root: id, task: task}
 	switch {
 	case a.Flags.Output == output.FormatJSONL:
 		return &jsonView{a}
 	case a.Flags.Quiet:
 		return silentView{}
 	case a.Env.StderrTerminal && a.Env.Getenv("TERM") != "dumb":
-		return newLiveView(a, id)
+		return &liveView{lines: shown, began: a.Env.Now()}
 	}
-	return &plainView{lines{app: a, paint: a.Paint, root: id}}
+	return &plainView{shown}
 }
 
 // jsonView writes every event as a line of JSON, children's too.

@@ -56,23 +56,31 @@ type life struct {
 	errors  *os.File
 }
 
-// start starts a host process.
-func start(t *testing.T, o order, server string) *life {
+// command returns the command of a host process.
+func command(t *testing.T, o order, server string) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &life{number: o.Life, cmd: exec.Command("/proc/self/exe"), read: readReport, lines: make(chan report, 10_000)}
-	if len(o.CLI) > 0 {
-		l.read = readProgress
-	}
+	cmd := exec.Command("/proc/self/exe")
 	// Not the environment of the test: of it only what a host and shells need.
-	l.cmd.Env = []string{
+	cmd.Env = []string{
 		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "HOME=" + o.Workspace,
 		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
 	}
-	l.cmd.Dir = o.Workspace
+	cmd.Dir = o.Workspace
+	return cmd
+}
+
+// start starts a host process.
+func start(t *testing.T, o order, server string) *life {
+	t.Helper()
+	l := &life{number: o.Life, cmd: command(t, o, server), read: readReport, lines: make(chan report, 10_000)}
+	if len(o.CLI) > 0 {
+		l.read = readProgress
+	}
+	var err error
 	// A file, not a pipe: an orphan that holds it blocks no reader.
 	if l.errors, err = os.OpenFile(filepath.Join(o.Workspace, "stderr"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		t.Fatal(err)

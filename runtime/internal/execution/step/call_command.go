@@ -208,7 +208,7 @@ const (
 )
 
 // addModelCall adds the parameters and the result of a command that a model called to a
-// progress report. The call has its answer.
+// progress report. A call without its answer has no result.
 func (c *call) addModelCall(p *run.Progress) {
 	if c.function != abi.FuncCommand {
 		return

@@ -29,6 +29,7 @@ func (a *attempt) beginCall(ctx context.Context, c *call, body journal.CallStart
 	t := a.write(!body.Effect, a.n, &journal.Record{Kind: journal.CallStart, CallStart: &body})
 	p := a.progress(run.OnCallStart, a.n)
 	p.Function, p.Label = c.function, body.Label
+	c.addModelCall(&p)
 	t.OnDone(func(error) { a.run.Report(p) })
 	if !body.Effect {
 		t = nil
