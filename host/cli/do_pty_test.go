@@ -142,7 +142,7 @@ func TestSpecDoAtTerminal(t *testing.T) {
 		toolCall("code_edit", map[string]any{"path": "a.txt", "old": "two", "new": "three"}), // of a kind that is approved
 		toolCall("code_shell_execute", map[string]any{"command": "echo hi > b.txt"}),
 		"I changed a.txt.")
-	dir := folder(t, t.TempDir(), map[string]string{"a.txt": "one\n"})
+	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	p := atTerminal(t, dir, env, "do", "Change a.txt", "--no-check")
 	shown := p.await(`Allow code/edit of "a.txt"\?`)
 	if !strings.Contains(shown, "read") || !regexp.MustCompile(`work.*\d+s · \d+ tokens`).MatchString(shown) {
@@ -184,7 +184,7 @@ func TestDoCtrlC(t *testing.T) {
 	env := taskModel(t,
 		toolCall("code_write", map[string]any{"path": "b.txt", "content": "b\n"}),
 		toolCall("code_shell_execute", map[string]any{"command": "sleep 100"}), "done")
-	dir := folder(t, t.TempDir(), map[string]string{"a.txt": "one\n"})
+	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	p := atTerminal(t, dir, env, "do", "Write b.txt", "--no-check")
 	p.await(`reject \(n\): `)
 	p.press("y\r")
@@ -208,7 +208,7 @@ func TestDoTypedTooEarly(t *testing.T) {
 	env := taskModel(t,
 		toolCall("code_shell_execute", map[string]any{"command": "sleep 3"}),
 		toolCall("code_write", map[string]any{"path": "b.txt", "content": "b\n"}), "done")
-	dir := folder(t, t.TempDir(), map[string]string{"a.txt": "one\n"})
+	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	p := atTerminal(t, dir, env, "do", "Write b.txt", "--no-check")
 	p.await(`reject \(n\): `)
 	p.press("y\r")

@@ -32,10 +32,27 @@ import (
 
 func TestMain(m *testing.M) {
 	runtime.ServeChild()
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withCompiled{m}, map[string]func(){
 		"sentinel": func() { os.Exit(cli.Main(context.Background(), os.Args...)) },
 		"http":     func() { os.Exit(request(os.Args[1:])) },
 	})
+}
+
+// compiledPlugins is the folder of compiled plugins that the tests share: compiling the
+// built-in step types takes two seconds.
+var compiledPlugins string
+
+// withCompiled runs the tests with the folder compiledPlugins.
+type withCompiled struct{ *testing.M }
+
+func (m withCompiled) Run() int {
+	dir, err := os.MkdirTemp("", "compiled-plugins-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	compiledPlugins = dir
+	return m.M.Run()
 }
 
 // TestScripts runs testdata/script. Each script has a home and a work folder of

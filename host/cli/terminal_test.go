@@ -114,11 +114,11 @@ func (s *terminal) end(want int) string {
 }
 
 // project makes a folder with a sentinel in it. The compiled plugins are shared.
-func project(t *testing.T, compiled, definition string) string {
+func project(t *testing.T, definition string) string {
 	t.Helper()
 	dir := t.TempDir()
 	state := filepath.Join(dir, ".sentinel", "state")
-	if err := errors.Join(os.MkdirAll(state, 0o700), os.Symlink(compiled, filepath.Join(state, "cache"))); err != nil {
+	if err := errors.Join(os.MkdirAll(state, 0o700), os.Symlink(compiledPlugins, filepath.Join(state, "cache"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "s.json"), []byte(definition), 0o600); err != nil {
@@ -129,12 +129,11 @@ func project(t *testing.T, compiled, definition string) string {
 
 // TestTerminal runs what a person at a terminal sees and does.
 func TestTerminal(t *testing.T) {
-	compiled := t.TempDir()
-	for name, test := range map[string]func(*testing.T, string){
+	for name, test := range map[string]func(*testing.T){
 		"ask": testAskAtTerminal, "goes away": testTerminalGoesAway, "live line": testLiveLine,
 		"no colour": testNoColour, "second interrupt": testSecondInterrupt,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, compiled) })
+		t.Run(name, test)
 	}
 }
 
@@ -142,8 +141,8 @@ const twoQuestions = `{"name":"s","steps":[
 	{"type":"approve","prompt":"First\u001b[2J?","outputTo":"a"},
 	{"type":"approve","prompt":"Second?","outputTo":"b"}]}`
 
-func testAskAtTerminal(t *testing.T, compiled string) {
-	term := sit(t, project(t, compiled, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
+func testAskAtTerminal(t *testing.T) {
+	term := sit(t, project(t, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
 	term.await(`approve \(y\) / reject \(n\): $`)
 	if strings.Contains(term.shown(), "\x1b[2J") {
 		t.Error("a prompt steered the terminal")
@@ -163,8 +162,8 @@ func testAskAtTerminal(t *testing.T, compiled string) {
 }
 
 // A terminal that goes away leaves the run where a person can take it up.
-func testTerminalGoesAway(t *testing.T, compiled string) {
-	term := sit(t, project(t, compiled, twoQuestions), nil, "run", "s.json")
+func testTerminalGoesAway(t *testing.T) {
+	term := sit(t, project(t, twoQuestions), nil, "run", "s.json")
 	term.await(`approve \(y\) / reject \(n\): $`)
 	term.keys.Close()
 	term.end(app.ExitWaiting)
@@ -176,8 +175,8 @@ func testTerminalGoesAway(t *testing.T, compiled string) {
 	}
 }
 
-func testLiveLine(t *testing.T, compiled string) {
-	dir := project(t, compiled, `{"name":"s","steps":[{"id":"nap","type":"shell","command":"sleep 1.3"}],"loop":{"type":"count","max":2}}`)
+func testLiveLine(t *testing.T) {
+	dir := project(t, `{"name":"s","steps":[{"id":"nap","type":"shell","command":"sleep 1.3"}],"loop":{"type":"count","max":2}}`)
 	term := sit(t, dir, nil, "run", "s.json")
 	term.end(0)
 	screen := term.shown()
@@ -198,9 +197,9 @@ func testLiveLine(t *testing.T, compiled string) {
 	}
 }
 
-func testNoColour(t *testing.T, compiled string) {
+func testNoColour(t *testing.T) {
 	for _, env := range []map[string]string{{"NO_COLOR": "1"}, {"TERM": "dumb"}} {
-		term := sit(t, project(t, compiled, `{"name":"s","steps":[{"type":"shell","command":"true"}]}`), env, "run", "s.json")
+		term := sit(t, project(t, `{"name":"s","steps":[{"type":"shell","command":"true"}]}`), env, "run", "s.json")
 		out := term.end(0)
 		if colour := regexp.MustCompile(`\x1b\[[0-9;]*m`); colour.MatchString(term.shown()) || colour.MatchString(out) {
 			t.Errorf("%v: %q %q", env, term.shown(), out)
@@ -209,8 +208,8 @@ func testNoColour(t *testing.T, compiled string) {
 }
 
 // The first Ctrl-C stops; the second does not wait for that.
-func testSecondInterrupt(t *testing.T, compiled string) {
-	dir := project(t, compiled, `{"name":"s","steps":[{"type":"shell","command":"trap '' TERM; touch up; while :; do sleep 1; done"}]}`)
+func testSecondInterrupt(t *testing.T) {
+	dir := project(t, `{"name":"s","steps":[{"type":"shell","command":"trap '' TERM; touch up; while :; do sleep 1; done"}]}`)
 	term := sit(t, dir, nil, "run", "s.json")
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "up")); err == nil {

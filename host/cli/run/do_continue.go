@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -117,9 +118,9 @@ func (a verbs) previous(ctx context.Context, s *app.Session, info runtime.RunInf
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Earlier task\n%s\n\n", clipText(inputs.Task, maxPreviousText))
+	fmt.Fprintf(&b, "## Earlier task\n%s\n\n", textcut.Mark(inputs.Task, maxPreviousText))
 	if sum.Reply != "" {
-		fmt.Fprintf(&b, "## Your reply to it\n%s\n\n", clipText(sum.Reply, maxPreviousText))
+		fmt.Fprintf(&b, "## Your reply to it\n%s\n\n", textcut.Mark(sum.Reply, maxPreviousText))
 	}
 	fmt.Fprintf(&b, "## How it ended\n%s. Checks: %s.\n", sum.Outcome, sum.checked())
 	for i, c := range sum.Files {
@@ -138,10 +139,3 @@ func (a verbs) previous(ctx context.Context, s *app.Session, info runtime.RunInf
 
 // nextTask ends what is known of earlier runs.
 const nextTask = "\nThe files may have changed since. The task now:\n\n"
-
-func clipText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " [cut]"
-}
