@@ -234,7 +234,7 @@ func testDoChanged(t *testing.T) {
 	term.press("y")
 	term.end(0)
 	if got := fileText(t, dir, "a.txt"); got != "person\n" {
-		t.Errorf("a.txt is %q: a change that nobody approved\n%s", got, term.shown())
+		t.Errorf("a.txt is %q: a change without approval\n%s", got, term.shown())
 	}
 }
 
