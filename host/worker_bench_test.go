@@ -19,9 +19,9 @@ import (
 // neither the model answers, nor a git runs that any command has started. The check of the
 // tickets is a pattern, which the engine searches itself, so no time of checks is left out.
 // A ticket takes two attempts with a tool call each, which is four replies of the model; the
-// model takes no time or one second for each. The engine's times are medians of the tickets.
+// model takes no time, one second or three seconds for each. The engine's times are medians of the tickets.
 func BenchmarkWorker(b *testing.B) {
-	for _, reply := range []time.Duration{0, time.Second} {
+	for _, reply := range []time.Duration{0, time.Second, 3 * time.Second} {
 		b.Run("reply="+reply.String(), func(b *testing.B) {
 			ws, _ := project(b)
 			var model atomic.Int64 // time of the model without that of a git beside it

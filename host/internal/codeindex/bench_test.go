@@ -128,6 +128,8 @@ func benchTree(b *testing.B) string {
 	}
 	dir := b.TempDir()
 	git(b, dir, "init", "--quiet")
+	git(b, dir, "config", "maintenance.auto", "false") // a commit of many files would start it in the background
+	git(b, dir, "config", "gc.auto", "0")
 	for i := range n {
 		name := filepath.Join(dir, fmt.Sprintf("pkg%02d/sub%02d/dir%d/file%d.go", i%40, i/40%50, i/2000%10, i))
 		if i < 20_000 {

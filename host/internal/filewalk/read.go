@@ -1,6 +1,7 @@
 package filewalk
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -36,9 +37,11 @@ func ReadFile(root *os.Root, name string, info fs.FileInfo, limit int64) ([]byte
 	if !now.Mode().IsRegular() || !os.SameFile(now, info) {
 		return nil, ErrReplaced
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
+	var data bytes.Buffer
+	data.Grow(int(min(now.Size(), limit)) + bytes.MinRead) // io.ReadAll would read and copy in small pieces
+	_, err = data.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(data.Len()) > limit {
 		return nil, ErrTooLarge
 	}
-	return data, err
+	return data.Bytes(), err
 }
