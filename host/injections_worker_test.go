@@ -67,7 +67,7 @@ type deceived struct {
 	reply string // at the end, if no text orders one
 	// renamed returns a call by the tools that the model has; default those of the texts.
 	renamed func(answer) answer
-	met   map[string][]outcome
+	met     map[string][]outcome
 }
 
 func (d *deceived) answer(r chatRequest) answer {
