@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -113,18 +112,12 @@ func TestDoUndoConflict(t *testing.T) {
 // TestDoStreamCut has a model whose answers end in the middle of a call: the run ends with a
 // reason, and nothing of the call is made.
 func TestDoStreamCut(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			answer(w, r)
-			return
-		}
+	env := modelServer(t, func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, `data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"parrot","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"code_write","arguments":"{\"path\":\"b.txt\",\"content\":\"b"}}]},"finish_reason":null}]}`+"\n\n")
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
-	}))
-	defer server.Close()
-	env := map[string]string{"OPENAI_BASE_URL": server.URL + "/v1", "OPENAI_API_KEY": "k", "HOME": t.TempDir(), "PATH": os.Getenv("PATH")}
+	})
 	dir := folder(t, nil)
 	out, code := without(t, dir, env, "do", "Write", "--yolo", "--no-check", "--timeout", "5s", "-o", "json")
 	if code != app.ExitFailed && code != app.ExitTimedOut || !strings.Contains(out, `"reason": "`) {

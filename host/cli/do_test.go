@@ -22,12 +22,21 @@ import (
 func taskModel(t *testing.T, lines ...string) map[string]string {
 	t.Helper()
 	var n atomic.Int64
+	return modelServer(t, func(w http.ResponseWriter) {
+		reply(w, lines[min(int(n.Add(1)), len(lines))-1])
+	})
+}
+
+// modelServer serves a model whose turns are answered by a function, and returns the
+// environment of a program that uses it.
+func modelServer(t *testing.T, turn func(http.ResponseWriter)) map[string]string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			answer(w, r)
 			return
 		}
-		reply(w, lines[min(int(n.Add(1)), len(lines))-1])
+		turn(w)
 	}))
 	t.Cleanup(server.Close)
 	return map[string]string{

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// compiledPlugins is the folder of compiled plugins that the tests share: compiling the
-// built-in step types takes two seconds.
+// compiledPlugins is the folder of compiled plugins that all folders of func project share:
+// compiling the built-in step types takes two seconds.
 var compiledPlugins string
 
 // withCompiled runs the tests with the folder compiledPlugins.

@@ -69,6 +69,9 @@ func TestKillOperator(t *testing.T) {
 		`"default": "supervised_auto"`, `"default": "bounded_auto"`,
 		`"budget": {"calls": 100, "tokens": 2000000}`, `"budget": {}`, // interrupted calls count, and a slow machine has many lives
 	).Replace(string(definition))
+	if !strings.Contains(given, `"budget": {}`) {
+		t.Fatal("the definition has another budget")
+	}
 	want := operatorRun(t, server.URL, given, func(int) plan { return plan{} })
 	if len(want) < 20 {
 		t.Fatalf("events %v", want)
