@@ -68,8 +68,11 @@ func (f *follower) askNext(ctx context.Context) {
 	}
 	var next *prompt
 	for _, r := range runs {
-		for _, q := range r.Decisions {
-			if r.Live && process.InTree(runs, r, f.id) && !slices.ContainsFunc(f.decided, (&prompt{run: r.ID, decision: q}).same) && (next == nil || q.Since.Before(next.decision.Since)) {
+		if !r.Live || !process.InTree(runs, r, f.id) {
+			continue
+		}
+		for _, q := range f.undecided(r) {
+			if next == nil || q.Since.Before(next.decision.Since) {
 				next = &prompt{run: r.ID, decision: q}
 			}
 		}
@@ -86,6 +89,13 @@ func (f *follower) askNext(ctx context.Context) {
 		f.app.Info("ignored %s, typed before this question", output.Plural(early, "line", "lines"))
 	}
 	f.question(*next)
+}
+
+// undecided returns the decisions that a run waits for and that were not made here.
+func (f *follower) undecided(r runtime.RunInfo) []runtime.PendingDecision {
+	return slices.DeleteFunc(slices.Clone(r.Decisions), func(q runtime.PendingDecision) bool {
+		return slices.ContainsFunc(f.decided, (&prompt{run: r.ID, decision: q}).same)
+	})
 }
 
 // question writes a prompt below what has scrolled by. What a call in doubt may be

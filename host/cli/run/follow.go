@@ -229,7 +229,7 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 		if !r.Live || !process.InTree(runs, r, f.id) {
 			continue
 		}
-		if len(r.Decisions) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
+		if len(f.undecided(r)) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
 			out.open = append(out.open, r)
 		}
 		if r.ID == f.id {
