@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
@@ -136,48 +137,29 @@ func (l *lines) counts(added, removed int) termtext.Text {
 	return l.paint.Good(termtext.Sprintf("+%d", added)) + " " + l.paint.Bad(termtext.Sprintf("-%d", removed))
 }
 
-// checkLines is a check that has ended: a shell line of the person, or the project's own.
+// checkLines are the checks that a step of type set has noted in results since the last one.
 func (l *lines) checkLines(p runtime.Progress) []termtext.Text {
 	var out struct {
-		Success  *bool
-		ExitCode int
-		Error    *struct{ Message string }
-		Steps    []struct {
-			Argv     []string
-			ExitCode int
-			Skipped  bool
+		Results []struct {
+			Name, Text string
+			Success    bool
+			DurationMs float64
 		}
 	}
-	if p.Type != "shell" && p.Label != "code/verify" || json.Unmarshal(p.Output, &out) != nil || out.Success == nil {
+	if p.Type != "set" || json.Unmarshal(p.Output, &out) != nil || out.Results == nil {
 		return nil
 	}
-	if p.Type == "shell" {
-		return []termtext.Text{l.checkLine(l.check(p), out.ExitCode, out.Error == nil) + "  " + l.paint.Dim(output.Duration(p.Duration))}
-	}
+	seen := min(l.checked, len(out.Results))
+	l.checked = len(out.Results)
 	var list []termtext.Text
-	for _, s := range out.Steps {
-		if !s.Skipped {
-			list = append(list, l.checkLine(strings.Join(s.Argv, " "), s.ExitCode, true))
+	for _, c := range out.Results[seen:] {
+		mark := l.paint.Good("ok")
+		if !c.Success {
+			why, _, _ := strings.Cut(c.Text, "\n") // the exit code, or why it was not executed
+			mark = l.paint.Bad(output.Clip(why, 200))
 		}
+		took := time.Duration(c.DurationMs * float64(time.Millisecond))
+		list = append(list, "  "+l.paint.Strong("check")+" "+output.Clip(c.Name, 100)+"  "+mark+"  "+l.paint.Dim(output.Duration(took)))
 	}
 	return list
-}
-
-// check names a check of the person.
-func (l *lines) check(p runtime.Progress) string {
-	if p.Label != "" {
-		return p.Label
-	}
-	return p.Step
-}
-
-func (l *lines) checkLine(name string, exitCode int, ran bool) termtext.Text {
-	mark := l.paint.Good("ok")
-	switch {
-	case !ran:
-		mark = l.paint.Bad("not executed")
-	case exitCode != 0:
-		mark = l.paint.Bad(termtext.Sprintf("exit code %d", exitCode))
-	}
-	return "  " + l.paint.Strong("check") + " " + output.Clip(name, 100) + "  " + mark
 }

@@ -18,6 +18,8 @@ type lines struct {
 	head  bool   // the run's own line has been shown
 	task  bool   // the run is a task: see taskLines
 	said  string // of a task: what the model has said in its present reply
+
+	checked int // of a task: results of checks that were shown
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
