@@ -63,6 +63,11 @@ type Manager struct {
 
 	supervisors supervisors
 
+	// forgetting is locked while executions are forgotten, and read-locked while one is
+	// looked up: between memory and store it would come back without its output. It is
+	// locked before mu.
+	forgetting sync.RWMutex
+
 	mu        sync.Mutex
 	all       map[string]*execution
 	live      map[sentinels.RunID]int
@@ -205,10 +210,17 @@ func (m *Manager) snapshot(pick func(*execution) bool) []*execution {
 
 // find returns an execution, from the store if it is not in memory.
 func (m *Manager) find(ctx context.Context, id string) (*execution, error) {
-	m.mu.Lock()
-	e := m.all[id]
-	m.mu.Unlock()
-	if e != nil {
+	if e := m.known(id); e != nil {
+		return e, nil // without waiting for a slow disk
+	}
+	m.forgetting.RLock()
+	defer m.forgetting.RUnlock()
+	return m.lookUp(ctx, id)
+}
+
+// lookUp is find for a caller that holds forgetting.
+func (m *Manager) lookUp(ctx context.Context, id string) (*execution, error) {
+	if e := m.known(id); e != nil {
 		return e, nil
 	}
 	missing := &abi.Error{Code: abi.NotFound, Field: "executionId", Permanent: true, Message: fmt.Sprintf("execution %q: not known", id)}
@@ -247,25 +259,19 @@ func (m *Manager) attach(r Record) (*execution, error) {
 
 // prune forgets the oldest ended executions beyond MaxKept and MaxDisk.
 func (m *Manager) prune() {
-	m.mu.Lock()
-	list := m.snapshot(func(e *execution) bool { return e.pins == 0 && !e.isLive() })
-	var disk int64
-	keep := 0 // of the newest
-	for i := len(list) - 1; i >= 0 && keep < m.opt.MaxKept; i-- {
-		if disk += list[i].diskSize(); disk > m.opt.MaxDisk && keep > 0 {
-			break
+	err := m.forget(func(list []*execution) []*execution {
+		var disk int64
+		keep := 0 // of the newest
+		for i := len(list) - 1; i >= 0 && keep < m.opt.MaxKept; i-- {
+			if disk += list[i].diskSize(); disk > m.opt.MaxDisk && keep > 0 {
+				break
+			}
+			keep++
 		}
-		keep++
-	}
-	surplus := list[:len(list)-keep]
-	for _, e := range surplus {
-		delete(m.all, e.id)
-	}
-	m.mu.Unlock()
-	for _, e := range surplus {
-		if err := e.forget(); err != nil {
-			m.log.Warn("forget execution", "execution", e.id, "error", err)
-		}
+		return list[:len(list)-keep]
+	})
+	if err != nil {
+		m.log.Warn("forget executions", "error", err)
 	}
 }
 
@@ -276,15 +282,27 @@ func (m *Manager) ForgetRuns(runs []sentinels.RunID) error {
 	for _, run := range runs {
 		gone[run] = true
 	}
+	return m.forget(func(list []*execution) []*execution {
+		return slices.DeleteFunc(list, func(e *execution) bool { return !gone[e.run] })
+	})
+}
+
+// forget deletes the output and record of ended executions that pick chooses of a list, the
+// oldest start first.
+func (m *Manager) forget(pick func([]*execution) []*execution) error {
+	m.forgetting.Lock()
+	defer m.forgetting.Unlock()
 	m.mu.Lock()
-	list := m.snapshot(func(e *execution) bool { return gone[e.run] && e.pins == 0 && !e.isLive() })
+	list := pick(m.snapshot(func(e *execution) bool { return e.pins == 0 && !e.isLive() }))
 	for _, e := range list {
 		delete(m.all, e.id)
 	}
 	m.mu.Unlock()
 	var errs []error
 	for _, e := range list {
-		errs = append(errs, e.forget())
+		if err := e.forget(); err != nil {
+			errs = append(errs, fmt.Errorf("forget execution %s: %w", e.id, err))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -66,8 +66,10 @@ func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err
 // obtain returns the execution with the id, an empty one if there is none,
 // pinned: the caller unpins it.
 func (m *Manager) obtain(ctx context.Context, id string, call *command.Call) (*execution, error) {
+	m.forgetting.RLock()
+	defer m.forgetting.RUnlock()
 	for {
-		e, err := m.find(ctx, id)
+		e, err := m.lookUp(ctx, id)
 		if abi.CodeOf(err) == abi.NotFound {
 			e, err = m.attach(Record{ID: id, Run: call.Run, Path: call.Path, State: Ended})
 		}
@@ -78,7 +80,7 @@ func (m *Manager) obtain(ctx context.Context, id string, call *command.Call) (*e
 			return nil, abi.New(abi.Conflict, fmt.Sprintf("execute: execution %q belongs to another run", id))
 		}
 		m.mu.Lock()
-		current := m.all[id] == e // not forgotten meanwhile
+		current := m.all[id] == e // not discarded meanwhile
 		if current {
 			e.pins++
 		}
