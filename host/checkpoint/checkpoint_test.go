@@ -61,10 +61,11 @@ func (f *folder) link(target, name string) {
 func (f *folder) makeExecutable(name string) {
 	f.t.Helper()
 	info, err := os.Stat(f.path(name))
-	if err == nil {
-		err = os.Chmod(f.path(name), info.Mode().Perm()|info.Mode().Perm()>>2&0o111)
-	}
 	if err != nil {
+		f.t.Fatal(err)
+	}
+	mode := info.Mode().Perm()
+	if err := os.Chmod(f.path(name), mode|mode>>2&0o111); err != nil {
 		f.t.Fatal(err)
 	}
 }
