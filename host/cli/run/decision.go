@@ -10,7 +10,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
-	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -62,16 +61,13 @@ func (f *follower) askNext(ctx context.Context) {
 	if f.prompt != nil {
 		return
 	}
-	runs, err := f.app.unfinished(ctx, f.session)
+	runs, err := f.tree(ctx)
 	if err != nil {
 		return
 	}
 	var next *prompt
 	for _, r := range runs {
-		if !r.Live || !process.InTree(runs, r, f.id) {
-			continue
-		}
-		for _, q := range f.undecided(r) {
+		for _, q := range r.Decisions {
 			if next == nil || q.Since.Before(next.decision.Since) {
 				next = &prompt{run: r.ID, decision: q}
 			}

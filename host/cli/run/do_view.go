@@ -158,8 +158,11 @@ func (l *lines) checkLines(p runtime.Progress) []termtext.Text {
 			why, _, _ := strings.Cut(c.Text, "\n") // the exit code, or why it was not executed
 			mark = l.paint.Bad(output.Clip(why, 200))
 		}
-		took := time.Duration(c.DurationMs * float64(time.Millisecond))
-		list = append(list, "  "+l.paint.Strong("check")+" "+output.Clip(c.Name, 100)+"  "+mark+"  "+l.paint.Dim(output.Duration(took)))
+		line := "  " + l.paint.Strong("check") + " " + output.Clip(c.Name, 100) + "  " + mark
+		if c.DurationMs > 0 { // one that was not executed has none
+			line += "  " + l.paint.Dim(output.Duration(time.Duration(c.DurationMs*float64(time.Millisecond))))
+		}
+		list = append(list, line)
 	}
 	return list
 }

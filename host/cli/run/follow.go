@@ -154,26 +154,35 @@ func (f *follower) await(ctx context.Context) (runtime.Result, error) {
 // stopAll stops the run tree, whose root may have ended before its children. If
 // nothing is left of it, it stops what other processes started here.
 func (f *follower) stopAll(ctx context.Context) error {
-	runs, err := f.app.unfinished(ctx, f.session)
+	runs, err := f.tree(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	mine := false
 	for _, r := range slices.Backward(runs) { // the oldest first: a parent before its children
-		if !r.Live || !process.InTree(runs, r, f.id) {
-			continue
-		}
-		mine = true
 		err := f.session.Call(ctx, "sentinel/stop", map[string]any{"run": r.ID}, nil)
 		if code := abi.CodeOf(err); err != nil && code != abi.Conflict && code != abi.NotFound {
 			errs = append(errs, err)
 		}
 	}
-	if !mine && f.session.Process != nil {
+	if len(runs) == 0 && f.session.Process != nil {
 		errs = append(errs, f.session.Process.StopAll(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// tree returns the live runs of the tree that have not ended, the newest first, with the
+// decisions that were not made here.
+func (f *follower) tree(ctx context.Context) ([]runtime.RunInfo, error) {
+	runs, err := f.app.unfinished(ctx, f.session)
+	var list []runtime.RunInfo
+	for _, r := range runs {
+		if r.Live && process.InTree(runs, r, f.id) {
+			r.Decisions = f.undecided(r)
+			list = append(list, r)
+		}
+	}
+	return list, err
 }
 
 // showAll shows the progress that has arrived. It reports whether the run made any.
@@ -220,16 +229,13 @@ func (f *follower) stuck(ctx context.Context) (outcome, bool) {
 	if !f.halted || len(f.busy) > 0 || f.prompt != nil {
 		return outcome{}, false
 	}
-	runs, err := f.app.unfinished(ctx, f.session)
+	runs, err := f.tree(ctx)
 	if err != nil {
 		return outcome{}, false // the next look has it again
 	}
 	out := outcome{}
 	for _, r := range runs {
-		if !r.Live || !process.InTree(runs, r, f.id) {
-			continue
-		}
-		if len(f.undecided(r)) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
+		if len(r.Decisions) > 0 || r.Status == sentinels.StatusPaused && r.Limit != "" {
 			out.open = append(out.open, r)
 		}
 		if r.ID == f.id {
