@@ -84,6 +84,11 @@ func open(t testing.TB, opt wasm.Options) *wasm.Host {
 	if opt.Child.Path == "" {
 		opt.Child = subprocess.Self()
 	}
+	if raceEnabled && opt.CompileTime == 0 {
+		// The child has the race detector too: the guest of the Go toolchain takes more
+		// than the default of 30 s on a busy machine, without it less than 1 s.
+		opt.CompileTime = 10 * time.Minute
+	}
 	h, err := wasm.Open(opt)
 	if err != nil {
 		t.Fatal(err)
