@@ -41,15 +41,6 @@ func (r *liveRun) current() definitionVersion {
 	return definitionVersion{r.def, r.hash, r.revision, r.edit}
 }
 
-// editNumber returns the number of the run's newest own edit, 0 if it has none. The
-// caller holds r.mu.
-func (r *liveRun) editNumber() int {
-	if r.ownEdit == nil {
-		return 0
-	}
-	return r.ownEdit.edit
-}
-
 // newest returns the definition for the next iteration of the run.
 func (r *liveRun) newest() definitionVersion { return r.ex.newest(r.begin, r.current()) }
 

@@ -73,7 +73,7 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	r.editing.Lock() // edits are serialized: each is made on the result of the one before
 	defer r.editing.Unlock()
 	r.mu.Lock()
-	number := r.editNumber() + 1
+	number := r.folded.Definitions.Edits() + 1
 	r.mu.Unlock()
 	next, rec, err := r.ex.edit(r.id, r.newest(), number, opt, fn)
 	if err != nil {
@@ -107,12 +107,13 @@ func (r *liveRun) follow(next definitionVersion, rec *journal.Record) (*store.Ti
 	if status.Final() {
 		return nil, failure.New(abi.Conflict, "edit run %s: the run is over: %s", r.id, status)
 	}
-	// Set it in memory first, so that the summary shows it. An iteration that begins at
-	// once has the definition in its own start record, which may precede the edit's.
+	// Its record comes first: an iteration that used an edit without a record would not
+	// say, after a crash, who made the edit and why.
+	t := r.Write(step.Commit{Summary: true}, rec)
 	r.mu.Lock()
 	r.ownEdit = &next
 	r.mu.Unlock()
-	return r.Write(step.Commit{Summary: true}, rec), nil
+	return t, nil
 }
 
 // editMessage returns author and note of an edit as one line of progress.

@@ -37,7 +37,7 @@ func (r *liveRun) summary() run.Info {
 	defer r.mu.Unlock()
 	info := r.info
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.folded.Iteration, r.folded.Usage, r.clock.Elapsed().Milliseconds()
-	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.editNumber()
+	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.folded.Definitions.Edits()
 	info.Retries = nil
 	for _, w := range r.retries {
 		info.Retries = append(info.Retries, *w)

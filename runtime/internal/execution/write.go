@@ -101,7 +101,7 @@ func (r *liveRun) summaryPut(change func(*run.Info)) (put store.Put, after run.I
 	r.mu.Lock()
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
-	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.editNumber()
+	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.folded.Definitions.Edits()
 	info := r.info
 	if change != nil {
 		change(&info)
