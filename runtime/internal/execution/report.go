@@ -41,7 +41,8 @@ func (r *liveRun) Report(p run.Progress) {
 		return
 	}
 	p.Run, p.Root, p.Sentinel = r.id, r.begin.Root, r.begin.Sentinel
-	if p.Iteration == 0 {
+	// A start is reported when it is durable; the first iteration may have begun then.
+	if p.Iteration == 0 && p.Event != run.OnRunStart {
 		p.Iteration = r.Iteration()
 	}
 	r.ex.report(p)

@@ -147,6 +147,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if opt.enqueued != nil {
 		opt.enqueued(start)
 	}
+	before := r.Iteration()
 	start.OnDone(func(err error) {
 		ex.mu.Lock()
 		delete(ex.unstored, id)
@@ -159,7 +160,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 			r.cancel(err)
 			return
 		}
-		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Revision: begin.Revision})
+		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Iteration: before, Revision: begin.Revision})
 	})
 	r.dropStart()
 	r.pauseWithParent()
