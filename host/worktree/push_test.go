@@ -72,6 +72,14 @@ func TestPush(t *testing.T) {
 		t.Errorf("another has pushed: %+v", p)
 	}
 	git(t, remote, "update-ref", "refs/heads/sentinel/T-1", second.Commit)
+	// Another git at work there is no refusal: it ends, and the push succeeds later.
+	put(t, remote, "refs/heads/sentinel/T-1.lock", "")
+	if _, err := b.s.Push(t.Context(), "T-1", 0, ""); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("a locked remote: %v, want %s", err, abi.Unavailable)
+	}
+	if err := os.Remove(filepath.Join(remote, "refs/heads/sentinel/T-1.lock")); err != nil {
+		t.Fatal(err)
+	}
 	put(t, remote, "hooks/pre-receive", "#!/bin/sh\necho protected; exit 1\n")
 	if err := os.Chmod(filepath.Join(remote, "hooks/pre-receive"), 0o755); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,8 @@ const Literal = ":(literal)"
 const (
 	maxOut = 4 << 20  // bytes of output that are read; the rest is thrown away
 	maxErr = 32 << 10 // the same of messages
+	// patience is how long a git may take to end once its context has.
+	patience = 1500 * time.Millisecond
 )
 
 // A Runner starts git. It may be used by several goroutines.
@@ -124,11 +126,13 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
-	cmd.WaitDelay = 2 * time.Second
-	ownGroup(cmd)
+	cmd.WaitDelay = patience + time.Second/2
+	stop, done := endWithContext(cmd), endWithHost(cmd)
 	end := begin()
 	err := cmd.Run()
 	end()
+	stop()
+	done()
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError
 	switch {
@@ -171,6 +175,13 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// locked is what git says of a lock that another git holds, or has left, in lower case.
+const locked = ".lock': file exists"
+
+// Locked reports whether a git failed, here or on a remote, because another one holds a
+// lock. It may succeed later.
+func Locked(a Answer) bool { return strings.Contains(strings.ToLower(a.Err), locked) }
+
 // Fatal gives the error of a git that could not do its work.
 func Fatal(operation string, a Answer) error {
 	text := strings.TrimSpace(a.Err)
@@ -195,7 +206,7 @@ var causes = []struct {
 	code abi.Code
 	hint string
 }{
-	{"index.lock", abi.Unavailable, "another git is at work; if none is, remove the lock file"},
+	{locked, abi.Unavailable, "another git is at work; if none is, remove the lock file"},
 	{"could not resolve host", abi.Unavailable, ""},
 	{"connection refused", abi.Unavailable, ""},
 	{"connection timed out", abi.Unavailable, ""},
