@@ -79,7 +79,7 @@ func TestKillWhileEditing(t *testing.T) {
 	}
 	// Revisions and edits by what they were acknowledged to be.
 	hashes := map[[2]int]string{}
-	last := [2]int{1, 0}
+	last, early := [2]int{1, 0}, 0
 	for o.Life = 1; o.Life <= lives; o.Life++ {
 		if o.Edits = "sentinel"; o.Life > lives/2 {
 			o.Edits = "run"
@@ -98,8 +98,11 @@ func TestKillWhileEditing(t *testing.T) {
 				hashes[last] = r.Edited.Hash
 			}
 		}
-		if o.Run == "" {
-			t.Fatalf("life %d: no run began: %s", o.Life, l.tail())
+		if o.Run == "" { // the kill came before the first run began
+			if early++; early > 20 {
+				t.Fatalf("no run began in %d lives: %s", early, l.tail())
+			}
+			o.Life--
 		}
 	}
 	h, err := host.Open(t.Context(), host.Options{Dir: o.Dir, Workspace: o.Workspace})

@@ -118,6 +118,24 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 // eventsOf returns the names of the events with a prefix, in their order, without it.
 func eventsOf(t *testing.T, o order, prefix string) (names []string) {
 	t.Helper()
+	for _, e := range publishedBy(t, o, prefix) {
+		names = append(names, strings.TrimPrefix(e.Name, prefix))
+	}
+	return names
+}
+
+// logEvents logs the events with their data.
+func logEvents(t *testing.T, o order, prefixes ...string) {
+	t.Helper()
+	for _, prefix := range prefixes {
+		for _, e := range publishedBy(t, o, prefix) {
+			t.Logf("%s: %s", e.Name, e.Data)
+		}
+	}
+}
+
+func publishedBy(t *testing.T, o order, prefix string) []sentinels.Event {
+	t.Helper()
 	h, err := host.Open(t.Context(), host.Options{Dir: o.Dir, Workspace: o.Workspace})
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +145,7 @@ func eventsOf(t *testing.T, o order, prefix string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range events {
-		names = append(names, strings.TrimPrefix(e.Name, prefix))
-	}
-	return names
+	return events
 }
 
 // lives executes the definition in one process after the other until its run ends, and returns

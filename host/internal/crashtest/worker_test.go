@@ -274,6 +274,16 @@ func gatesRun(t *testing.T, ends func(life int) plan) (out gatesResult, count in
 			"checks": []any{map[string]any{"id": "green", "type": "code_pattern", "verify": map[string]any{"file": "a.txt", "pattern": "green", "should_match": true}}},
 		}}, new(any))
 	})
+	defer func() {
+		if t.Failed() { // what became of the ticket says why
+			with(func(invoke func(string, any, any)) {
+				var ticket json.RawMessage
+				invoke("ticket/get", map[string]any{"id": "T-1"}, &ticket)
+				t.Logf("the ticket: %s", ticket)
+			})
+			logEvents(t, o, "worker:", "reviewer:")
+		}
+	}()
 	result, n := lives(t, o, model.URL, ends)
 	if result.Status != sentinels.StatusCompleted {
 		t.Errorf("the campaign %s: %v", result.Status, result.Error)
