@@ -118,23 +118,14 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 // eventsOf returns the names of the events with a prefix, in their order, without it.
 func eventsOf(t *testing.T, o order, prefix string) (names []string) {
 	t.Helper()
-	for _, e := range publishedBy(t, o, prefix) {
+	for _, e := range published(t, o, prefix) {
 		names = append(names, strings.TrimPrefix(e.Name, prefix))
 	}
 	return names
 }
 
-// logEvents logs the events with their data.
-func logEvents(t *testing.T, o order, prefixes ...string) {
-	t.Helper()
-	for _, prefix := range prefixes {
-		for _, e := range publishedBy(t, o, prefix) {
-			t.Logf("%s: %s", e.Name, e.Data)
-		}
-	}
-}
-
-func publishedBy(t *testing.T, o order, prefix string) []sentinels.Event {
+// published returns the events with a prefix, in their order.
+func published(t *testing.T, o order, prefix string) []sentinels.Event {
 	t.Helper()
 	h, err := host.Open(t.Context(), host.Options{Dir: o.Dir, Workspace: o.Workspace})
 	if err != nil {

@@ -281,7 +281,9 @@ func gatesRun(t *testing.T, ends func(life int) plan) (out gatesResult, count in
 				invoke("ticket/get", map[string]any{"id": "T-1"}, &ticket)
 				t.Logf("the ticket: %s", ticket)
 			})
-			logEvents(t, o, "worker:", "reviewer:")
+			for _, e := range append(published(t, o, "worker:"), published(t, o, "reviewer:")...) {
+				t.Logf("%s: %s", e.Name, e.Data)
+			}
 		}
 	}()
 	result, n := lives(t, o, model.URL, ends)
