@@ -110,7 +110,7 @@ func (t *tree) push(ctx context.Context, to gitsource.Repository, out *Pushed) e
 	}
 	if a.Code != 0 {
 		line := refusal(a.Out)
-		if line == "" || gitexec.Locked(a) { // which is no decision of the remote
+		if line == "" || gitexec.Locked(a) { // the remote has not rejected it
 			return gitexec.Fatal("push", a)
 		}
 		out.Reason = textcut.Mark(strings.TrimSpace(line+"\n"+a.Err), 2<<10)

@@ -72,7 +72,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("another has pushed: %+v", p)
 	}
 	git(t, remote, "update-ref", "refs/heads/sentinel/T-1", second.Commit)
-	// Another git at work there is no refusal: it ends, and the push succeeds later.
+	// A lock of another git on the remote is an error that can be retried, not a rejection.
 	put(t, remote, "refs/heads/sentinel/T-1.lock", "")
 	if _, err := b.s.Push(t.Context(), "T-1", 0, ""); abi.CodeOf(err) != abi.Unavailable {
 		t.Errorf("a locked remote: %v, want %s", err, abi.Unavailable)

@@ -4,5 +4,6 @@ package gitexec
 
 import "os/exec"
 
-// endWithContext does nothing here: the end of the context kills git alone.
-func endWithContext(*exec.Cmd) (stop func()) { return func() {} }
+// bindLifetime does nothing here: the end of the context kills git alone, and git survives a
+// host that is killed.
+func bindLifetime(*exec.Cmd) (done func()) { return func() {} }

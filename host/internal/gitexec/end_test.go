@@ -113,6 +113,7 @@ func TestGitEndsWithItsHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = host.Process.Kill() }() // if the test fails before it does
 	until(t, "git has the lock", func() bool { return exists(lock) })
 	time.Sleep(settled) // threads of the host may end meanwhile; git must not end with one
 	if !exists(lock) {

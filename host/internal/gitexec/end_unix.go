@@ -8,19 +8,22 @@ import (
 	"time"
 )
 
-// endWithContext has the end of the context end git and what it started. Git removes its
-// lock files when it is asked to end, and leaves them when it is killed: then every later
-// git in the repository fails. The caller calls stop when git has ended.
-func endWithContext(cmd *exec.Cmd) (stop func()) {
+// bindLifetime has git, and what it started, end with the context, and git with this process.
+// Git removes its lock files when it is asked to end, and leaves them when it is killed:
+// then every later git in the repository fails. The caller calls done when git has ended,
+// in the same goroutine.
+func bindLifetime(cmd *exec.Cmd) (done func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	release := endWithHost(cmd.SysProcAttr)
 	var killer *time.Timer
 	cmd.Cancel = func() error {
 		pid := cmd.Process.Pid
 		killer = time.AfterFunc(patience, func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
 		return syscall.Kill(-pid, syscall.SIGTERM)
 	}
-	return func() { // [exec.Cmd.Wait] has waited for Cancel
-		if killer != nil {
+	return func() {
+		release()
+		if killer != nil { // [exec.Cmd.Wait] has waited for Cancel
 			killer.Stop()
 		}
 	}

@@ -127,11 +127,10 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
 	cmd.WaitDelay = patience + time.Second/2
-	stop, done := endWithContext(cmd), endWithHost(cmd)
+	done := bindLifetime(cmd)
 	end := begin()
 	err := cmd.Run()
 	end()
-	stop()
 	done()
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError

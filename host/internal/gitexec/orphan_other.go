@@ -1,8 +1,8 @@
-//go:build !linux
+//go:build unix && !linux
 
 package gitexec
 
-import "os/exec"
+import "syscall"
 
 // endWithHost does nothing here: a git survives a host that is killed.
-func endWithHost(*exec.Cmd) (done func()) { return func() {} }
+func endWithHost(*syscall.SysProcAttr) (release func()) { return func() {} }
