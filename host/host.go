@@ -157,7 +157,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}

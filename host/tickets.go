@@ -74,7 +74,8 @@ func (h *Host) openVerifier() *verify.Tickets {
 			Confine: confine.Runner{Start: func(cmd *exec.Cmd) (confine.Tree, error) { return h.shells.StartTree(cmd) }},
 			Dir:     h.userDir("verify"), SSHKey: h.sshKey(), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
 			Published: func(repoURL, branch string) string { return h.worktrees.Published(repoURL, branch) }, // they are opened later
-			URL:       c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Hide: h.redactor.String, Logger: h.opt.Logger,
+			URL:       c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Redact: h.redactor.String, Logger: h.opt.Logger,
+			Hide: h.hidden(), Offline: c.Network == config.Closed, Require: c.Require,
 		}),
 	}
 }

@@ -18,6 +18,7 @@ type Config struct {
 	Logs        Logs        `json:"logs" doc:"what the host process says"`
 	Snapshots   Snapshots   `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tickets     Tickets     `json:"tickets" doc:"how work on tickets is retried and accepted"`
+	Shell       Shell       `json:"shell" doc:"how the commands of steps, models and agents are executed"`
 	Verify      Verify      `json:"verify" doc:"how acceptance criteria are checked"`
 	Worktrees   Worktrees   `json:"worktrees" doc:"working trees of claimed tickets"`
 	Checkpoints Checkpoints `json:"checkpoints" doc:"states of workspaces, with which the changes of a run are taken back"`
@@ -162,7 +163,23 @@ type Verify struct {
 	Attempts   int      `json:"attempts" doc:"verifications of a claim that may fail before a person decides"`
 	SSHKey     string   `json:"sshKey" doc:"file of the private key for repositories over ssh; default the variable GIT_SSH_KEY_PATH, else ssh's own"`
 	KnownHosts string   `json:"knownHosts" doc:"file of the keys of ssh hosts; default ssh's own"`
+	Network    string   `json:"network" doc:"of the commands of checks: open, or closed for a loopback interface of their own"`
+	Require    []string `json:"require" doc:"walls without which no command of a check is executed: namespaces, landlock, seccomp; sentinel doctor says which there are"`
 }
+
+// Shell settles which commands are confined as those of checks are.
+type Shell struct {
+	Confine string `json:"confine" doc:"whose commands cannot leave the workspace: none, agents (those of models and agents) or all"`
+}
+
+// Values of settings.
+const (
+	Open   = "open"
+	Closed = "closed"
+	None   = "none"
+	Agents = "agents"
+	All    = "all"
+)
 
 // Worktrees bounds the working trees of claimed tickets.
 type Worktrees struct {
@@ -205,7 +222,8 @@ func Default() Config {
 		Logs:        Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
 		Snapshots:   Snapshots{Every: Duration(time.Hour), Keep: 3},
 		Tickets:     Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute), Review: Auto, Approval: Off, Deploy: Off},
-		Verify:      Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3},
+		Verify:      Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3, Network: Open},
+		Shell:       Shell{Confine: None},
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
 		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20},
 		Forge:       Forge{Token: "FORGE_TOKEN"},

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/secret"
@@ -228,6 +229,11 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	if d := l.Verify.Timeout.Std(); d < time.Second || d > time.Hour {
 		say("verify.timeout", "invalid duration %s: want 1s to 1h", d)
+	}
+	oneOf("verify.network", l.Verify.Network, Open, Closed)
+	oneOf("shell.confine", l.Shell.Confine, None, Agents, All)
+	for _, wall := range l.Verify.Require {
+		oneOf("verify.require", wall, confine.Walls()...)
 	}
 	if l.Verify.Attempts < 1 {
 		say("verify.attempts", "invalid number %d: want at least 1", l.Verify.Attempts)

@@ -1,21 +1,23 @@
 // Package confine executes commands that a stranger may have written, such as those of
 // acceptance criteria.
 //
-// A command sees only the variables that it is given. HOME and TMPDIR are folders of
-// its own. Its processes are ended with it, also those that left its group and session.
-// They have limits of memory, file size, open files and processes. Where the kernel has
-// Landlock, they write only below the checkout and those folders, and read besides them
-// only the folders of the system, those of PATH, and toolchains that version managers keep
-// in the user's home: not the rest of it. [Missing] says what a machine cannot keep
-// commands from.
+// A command sees only the variables that it is given, has limits, and ends with all the
+// processes that it has started. On Linux it is in user, PID, mount, IPC and UTS namespaces
+// of its own, where nothing exists but what is listed: system folders, toolchains and the
+// files of /etc that programs need, all read-only; its checkout, a home and a /tmp of its own;
+// a /proc that shows its own processes; the harmless part of /dev. It has no capabilities, a
+// filter of system calls, and Landlock as a second wall. Where a kernel refuses a part of
+// that, the others remain, and [Gaps] names what is missing.
 //
-// The network is not restricted: tests start servers and fetch dependencies.
+// The network is open unless a command says otherwise: tests start servers and fetch
+// dependencies.
 //
 // # How it starts
 //
 // A confined command is started by this very program, which restricts itself and then
-// executes the command. A program that links this package does so if its environment
-// holds [Marker]; that is looked at while packages are initialised.
+// executes the command. In a PID namespace it stays as process 1: when it ends, the kernel
+// ends every process of the namespace at once. A program that links this package does so if
+// its environment holds [Marker]; that is looked at while packages are initialised.
 package confine
 
 import (
@@ -23,12 +25,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -36,25 +36,33 @@ import (
 // Marker is the variable that makes a process execute a confined command.
 const Marker = "SENTINEL_CONFINE"
 
-// A Command is a shell line to execute.
+// A Command is a program to execute.
 type Command struct {
-	Shell     string            // for /bin/sh -c
+	Shell     string            // a line for /bin/sh -c, or
+	Argv      []string          // an absolute program and its arguments
 	Dir       string            // working folder, below Root
 	Root      string            // the checkout, which it may write
-	Scratch   string            // folder for HOME and TMPDIR, which it may write
+	Scratch   string            // absolute folder for HOME, TMPDIR and what the launcher needs
 	Env       map[string]string // variables besides PATH, HOME, TMPDIR, LANG and CI=true
 	Read      []string          // further files and folders that it may read
+	Hide      []string          // files and folders that do not exist for it, also below what it may read
+	Protect   []string          // files and folders below Root that it may read and not write
+	Offline   bool              // it has a network of its own with a loopback interface only
+	Require   []string          // walls without which it is not executed; see Walls
 	Timeout   time.Duration     // 0 is none but that of the context
 	MaxOutput int               // bytes of output that are kept; default 64 KiB
 	Limits    Limits
 }
 
-// Limits bound each process of a command. The zero value has the defaults.
+// Limits bound a command. Memory, Disk and Processes hold for all its processes together
+// where it has a PID namespace, else Memory and Processes for each process or user. The zero
+// value has the defaults.
 type Limits struct {
 	Memory    uint64 // bytes of data; default 8 GiB
+	Disk      uint64 // bytes that the command adds to its folders; default 10 GiB
 	FileSize  uint64 // bytes of one file; default 4 GiB
-	Files     uint64 // open files; default 4096
-	Processes uint64 // processes of the user, this program's included; default 8192. The superuser has no limit
+	Files     uint64 // open files of a process; default 4096
+	Processes uint64 // default 4096
 }
 
 func (l Limits) withDefaults() Limits {
@@ -64,32 +72,38 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	set(&l.Memory, 8<<30)
+	set(&l.Disk, 10<<30)
 	set(&l.FileSize, 4<<30)
 	set(&l.Files, 4096)
-	set(&l.Processes, 8192)
+	set(&l.Processes, 4096)
 	return l
 }
 
 // A Result is how a command ended.
 type Result struct {
-	ExitCode int    // -1 if a signal ended it
+	ExitCode int    // 128 and more if a signal ended it
 	Signal   string // that ended it
 	Output   []byte // standard output and error: the beginning and the end
 	Cut      int64  // bytes between them that are missing
 	TimedOut bool
+	Limit    string // the limit of the whole command that ended it, in words; empty for none
 	Duration time.Duration
-	Missing  []string // see [Missing]
+	Gaps     []Gap // see [Gaps]
 }
 
 // A Tree is a program with all the processes that it starts.
 type Tree interface {
-	Exited() <-chan struct{}            // closed when the program has ended
-	End() (exitCode int, signal string) // ends all processes; called once
+	Exited() <-chan struct{} // closed when the program has ended
+	// End ends all processes and returns how the program ended. The error says that
+	// processes may be left. It is called once.
+	End() (exitCode int, signal string, err error)
 }
 
 // A Runner starts confined commands. It may be used by several goroutines.
 type Runner struct {
-	// Start starts a program whose standard output and error are files.
+	// Start starts a program whose standard output and error are files, below a supervisor
+	// that serves no other program. It honours Cloneflags of cmd.SysProcAttr, and maps the
+	// user and group of this process to themselves in a new user namespace.
 	Start func(cmd *exec.Cmd) (Tree, error)
 }
 
@@ -100,7 +114,9 @@ type Process struct {
 	began  time.Time
 	done   chan struct{} // closed when the command has ended, and all that it started
 	stop   func()        // orders the end
-	result Result        // read behind done
+
+	launch *Launch
+	result Result // read behind done
 	err    error
 }
 
@@ -141,23 +157,21 @@ func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 	if c.MaxOutput == 0 {
 		c.MaxOutput = 64 << 10
 	}
-	refused := c.Scratch + ".refused" // beside what the command may write
-	if err := os.Remove(refused); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	cmd, err := c.program(refused)
+	cmd, launch, err := Program(&c)
 	if err != nil {
 		return nil, err
 	}
 	in, out, err := os.Pipe()
 	if err != nil {
+		launch.Close()
 		return nil, err
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	p := &Process{output: &excerpt{size: c.MaxOutput}, began: time.Now(), done: make(chan struct{})}
+	p := &Process{output: &excerpt{size: c.MaxOutput}, began: time.Now(), done: make(chan struct{}), launch: launch}
 	if p.tree, err = r.Start(cmd); err != nil {
 		in.Close()
+		launch.Close()
 		return nil, err
 	}
 	ctx, p.stop = context.WithCancel(ctx)
@@ -172,13 +186,40 @@ func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 		read.Wait()
 		in.Close()
 		p.result.Output, p.result.Cut = p.output.text()
-		p.result.Duration, p.result.Missing = time.Since(p.began), Missing()
-		if text, err := os.ReadFile(refused); err == nil && len(text) > 0 {
-			p.err = fmt.Errorf("confine the command: %s", text)
-		}
-		_ = os.Remove(refused) // the folder above is removed in any case
+		p.result.Duration, p.result.Gaps = time.Since(p.began), Gaps()
+		p.err = errors.Join(p.err, p.takeStatus())
+		launch.Close()
 	}()
 	return p, nil
+}
+
+// A status is what the launcher of a command reports besides its exit code.
+type status struct {
+	Error  string `json:"error,omitempty"`  // the command was not executed
+	Signal string `json:"signal,omitempty"` // that ended the command
+	Limit  string `json:"limit,omitempty"`  // that ended the command
+}
+
+// takeStatus completes the result by what the launcher has reported.
+func (p *Process) takeStatus() error {
+	text, err := os.ReadFile(filepath.Join(p.launch.dir, statusFile))
+	if err != nil {
+		return err
+	}
+	if len(text) == 0 { // the launcher became the command, or was ended
+		return nil
+	}
+	var s status
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("status of the launcher: %w", err)
+	}
+	if s.Error != "" {
+		return fmt.Errorf("confine the command: %s", s.Error)
+	}
+	if p.result.Limit = s.Limit; s.Signal != "" {
+		p.result.Signal = s.Signal
+	}
+	return nil
 }
 
 // follow waits for the end of the command, or brings it about.
@@ -195,67 +236,7 @@ func (p *Process) follow(ctx context.Context, timeout time.Duration) {
 		p.result.TimedOut = true
 	case <-ctx.Done():
 	}
-	p.result.ExitCode, p.result.Signal = p.tree.End()
-}
-
-// A plan is what a process does before it executes a command.
-type plan struct {
-	Path    string   `json:"path"`
-	Args    []string `json:"args"`
-	Env     []string `json:"env"`
-	Dir     string   `json:"dir"`
-	Write   []string `json:"write"`
-	Read    []string `json:"read"`
-	Limits  Limits   `json:"limits"`
-	Refused string   `json:"refused"` // file for the reason why the command was not executed
-}
-
-// program returns the process that executes c.
-func (c Command) program(refused string) (*exec.Cmd, error) {
-	if !filepath.IsAbs(c.Root) || !filepath.IsAbs(c.Scratch) {
-		return nil, fmt.Errorf("confine: %q and %q: want absolute paths", c.Root, c.Scratch)
-	}
-	home, tmp := filepath.Join(c.Scratch, "home"), filepath.Join(c.Scratch, "tmp")
-	for _, dir := range []string{home, tmp} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-	}
-	// Shims of rustup look for their toolchains in the home, which is another one here.
-	if dir := rustup(); dir != "" && c.Env["RUSTUP_HOME"] == "" {
-		c.Env = maps.Clone(c.Env)
-		if c.Env == nil {
-			c.Env = map[string]string{}
-		}
-		c.Env["RUSTUP_HOME"] = dir
-	}
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + tmp, "LANG=C.UTF-8", "CI=true", "PWD=" + c.Dir}
-	for name, value := range c.Env {
-		if strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") || slices.Contains([]string{"HOME", "TMPDIR", Marker}, name) {
-			return nil, fmt.Errorf("confine: variable %q cannot be given to a command", name)
-		}
-		env = append(env, name+"="+value)
-	}
-	text, err := json.Marshal(plan{
-		Path: "/bin/sh", Args: []string{"sh", "-c", c.Shell}, Env: env, Dir: c.Dir, Write: []string{c.Root, c.Scratch},
-		Read: append(readable(), c.Read...), Limits: c.Limits.withDefaults(), Refused: refused,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return start(string(text))
-}
-
-// rustup returns the folder of the toolchains of rustup, if there is one.
-func rustup() string {
-	dir := os.Getenv("RUSTUP_HOME")
-	if home, err := os.UserHomeDir(); err == nil && dir == "" {
-		dir = filepath.Join(home, ".rustup")
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return ""
-	}
-	return dir
+	p.result.ExitCode, p.result.Signal, p.err = p.tree.End()
 }
 
 // An excerpt keeps the beginning and the end of an output.

@@ -3,23 +3,30 @@
 package confine
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
+	"net"
 	"os/exec"
 )
 
-// start returns the process that carries a plan: the command itself, since this system
-// has nothing to restrict it with.
-func start(text string) (*exec.Cmd, error) {
-	var p plan
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return nil, err
+// start returns the process that executes a plan: the command itself, since this system has
+// nothing to restrict it with.
+func start(p *plan) (*exec.Cmd, error) {
+	if p.Offline {
+		return nil, errors.New("confine: only Linux closes the network of a command")
 	}
 	return &exec.Cmd{Path: p.Path, Args: p.Args, Dir: p.Dir, Env: p.Env}, nil
 }
 
-func readable() []string { return nil }
+func gaps() []Gap {
+	return []Gap{
+		{WallNamespaces, "only Linux has namespaces: commands can read the home folder, write outside of the checkout and leave processes behind; they have no limits of memory and processes"},
+		{WallLandlock, "only Linux has Landlock"},
+		{WallSeccomp, "only Linux has a filter of system calls"},
+	}
+}
 
-// Missing says what this machine cannot keep commands from, in words for people.
-func Missing() []string {
-	return []string{"only Linux has Landlock: commands can read the home folder and write outside of the checkout", "commands have no limits of memory and processes"}
+// Dial connects to a port of an offline command, which there is none of on this system.
+func (p *Process) Dial(context.Context, string) (net.Conn, error) {
+	return nil, errors.New("confine: only Linux closes the network of a command")
 }

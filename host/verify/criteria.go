@@ -73,6 +73,18 @@ type Service struct {
 	ReadyPath string `json:"readyPath,omitempty"` // answered with less than 500 when it is ready; default: it accepts connections
 	Port      int    `json:"port,omitempty"`      // default: a free one, in the variable PORT
 	TimeoutMs int64  `json:"timeoutMs,omitempty"` // until it is ready; default 30,000
+	Network   string `json:"network,omitempty"`   // as that of a test_pass check
+}
+
+// networkClosed is the network of commands that reach their own processes only. Whether it is
+// open otherwise is for the verifier to say: a check can close it, and not open it.
+const networkClosed = "closed"
+
+func checkNetwork(field, network string) error {
+	if network == "" || network == networkClosed {
+		return nil
+	}
+	return wrong(field, "%.40q: want %q, or nothing for the setting verify.network", network, networkClosed)
 }
 
 type fileCheck struct {
@@ -90,6 +102,7 @@ type patternCheck struct {
 type testCheck struct {
 	Command string `json:"command"`
 	Code    int    `json:"expect_exit_code"`
+	Network string `json:"network"` // "closed", or empty for what the verifier has
 }
 
 type manualCheck struct{}
@@ -291,6 +304,9 @@ func parseHTTP(text json.RawMessage) (*httpCheck, error) {
 		case s.ReadyPath != "" && (!strings.HasPrefix(s.ReadyPath, "/") || strings.HasPrefix(s.ReadyPath, "//")):
 			return nil, wrong("verify.service.readyPath", "%.80q: want a path that begins with one slash", s.ReadyPath)
 		}
+		if err := checkNetwork("verify.service.network", s.Network); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
@@ -365,7 +381,7 @@ func parseTest(text json.RawMessage) (*testCheck, error) {
 	case c.Code < 0 || c.Code > 255:
 		return nil, wrong("verify.expect_exit_code", "%d: want 0 to 255", c.Code)
 	}
-	return c, nil
+	return c, checkNetwork("verify.network", c.Network)
 }
 
 // Commands returns the shell lines that criteria execute.

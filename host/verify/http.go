@@ -26,8 +26,9 @@ const (
 // errElsewhere is a redirect to another host.
 var errElsewhere = errors.New("redirected to another host")
 
-// request sends the request of a check to base and judges the answer.
-func (c *httpCheck) request(ctx context.Context, base string, env environment) (r CheckResult) {
+// request sends the request of a check to base and judges the answer. dial connects; nil is
+// the network of this machine.
+func (c *httpCheck) request(ctx context.Context, base string, env environment, dial dialer) (r CheckResult) {
 	target, err := url.Parse(base)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" || target.User != nil {
 		return skip(Refused, "service_url %q: want http://HOST:PORT without credentials", quote(base))
@@ -62,7 +63,7 @@ func (c *httpCheck) request(ctx context.Context, base string, env environment) (
 	client := &http.Client{
 		// A proxy of the host would see requests to services of this machine, and
 		// connections are not kept: the next verification has another service.
-		Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true},
+		Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true, DialContext: dial},
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			if next.URL.Host != target.Host || next.URL.Scheme != target.Scheme {
 				return fmt.Errorf("%w: %s", errElsewhere, quote(next.URL.Host))

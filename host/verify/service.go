@@ -23,6 +23,7 @@ const (
 type service struct {
 	url     string
 	process *confine.Process
+	offline bool         // it is in a network of its own
 	failed  *CheckResult // why it does not answer
 }
 
@@ -56,7 +57,8 @@ func (s *session) start(ctx context.Context, c *Service) *service {
 	if missing != "" {
 		return fail(own, skip(Refused, "service: {{%s}}: no such variable for checks", missing))
 	}
-	command := s.command(line)
+	command := s.command(line, c.Network)
+	own.offline = command.Offline
 	command.Env = maps.Clone(command.Env)
 	if command.Env == nil {
 		command.Env = map[string]string{}
@@ -115,12 +117,29 @@ func freePort(ctx context.Context, port int) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
+// A dialer connects to an address.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dial returns how the service is connected to.
+func (s *service) dial() dialer {
+	if !s.offline {
+		return (&net.Dialer{}).DialContext
+	}
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return s.process.Dial(ctx, port)
+	}
+}
+
 // answers reports whether the service is ready.
 func (s *service) answers(ctx context.Context, path string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if path == "" {
-		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(s.url, "http://"))
+		connection, err := s.dial()(ctx, "tcp", strings.TrimPrefix(s.url, "http://"))
 		if err != nil {
 			return false
 		}
@@ -132,7 +151,7 @@ func (s *service) answers(ctx context.Context, path string) bool {
 		return false
 	}
 	client := &http.Client{
-		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
+		Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true, DialContext: s.dial()},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)

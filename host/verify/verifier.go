@@ -36,10 +36,13 @@ type Options struct {
 	URL       string        // where http_request goes without a service; default http://localhost:3000
 	Env       []string      // variables of the host that checks get and {{NAME}} reads; default none
 	Read      []string      // folders outside of the checkout that commands may read
+	Hide      []string      // files and folders of the host, which do not exist for commands
+	Offline   bool          // commands have a network of their own
+	Require   []string      // walls without which no command is executed; see confine.Walls
 	Timeout   time.Duration // of a check that names none; default 5 minutes
 	Parallel  int           // verifications at one time; default 4
 	Getenv    func(string) (string, bool)
-	Hide      func(string) string // hides secrets in what is shown; default nothing is hidden
+	Redact    func(string) string // hides secrets in what is shown; default nothing is hidden
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
@@ -74,8 +77,8 @@ func New(opt Options) *Verifier {
 	if opt.Getenv == nil {
 		opt.Getenv = os.LookupEnv
 	}
-	if opt.Hide == nil {
-		opt.Hide = func(text string) string { return text }
+	if opt.Redact == nil {
+		opt.Redact = func(text string) string { return text }
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -221,13 +224,13 @@ func (v *Verifier) environment() environment {
 // hide takes secrets out of what is stored and shown.
 func (v *Verifier) hide(r *Result) {
 	for i := range r.Checks {
-		r.Checks[i].Message, r.Checks[i].Output = v.opt.Hide(r.Checks[i].Message), v.opt.Hide(r.Checks[i].Output)
+		r.Checks[i].Message, r.Checks[i].Output = v.opt.Redact(r.Checks[i].Message), v.opt.Redact(r.Checks[i].Output)
 	}
 	for i := range r.Feedback {
-		r.Feedback[i] = v.opt.Hide(r.Feedback[i])
+		r.Feedback[i] = v.opt.Redact(r.Feedback[i])
 	}
 	if r.Blocked != nil {
-		r.Blocked.Message = v.opt.Hide(r.Blocked.Message)
+		r.Blocked.Message = v.opt.Redact(r.Blocked.Message)
 	}
 }
 
@@ -241,6 +244,14 @@ type session struct {
 	read     []string            // what commands may read outside of the checkout
 	services map[string]*service // by their JSON
 	missing  []string
+}
+
+// gaps notes what the machine cannot keep the commands of this verification from.
+func (s *session) gaps(list []confine.Gap) {
+	s.missing = nil
+	for _, g := range list {
+		s.missing = append(s.missing, g.String())
+	}
 }
 
 // check executes one check.
@@ -310,9 +321,10 @@ func (s *session) plugin(ctx context.Context, c check, timeout time.Duration) Ch
 }
 
 // command returns a shell line as it is executed here.
-func (s *session) command(line string) confine.Command {
+func (s *session) command(line, network string) confine.Command {
 	return confine.Command{
 		Shell: line, Dir: s.checkout.tree, Root: s.checkout.tree, Scratch: s.checkout.scratch, Env: s.env, Read: s.read, MaxOutput: maxOutput,
+		Hide: s.v.opt.Hide, Offline: s.v.opt.Offline || network == networkClosed, Require: s.v.opt.Require,
 	}
 }
 
@@ -321,15 +333,17 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 	if missing != "" {
 		return skip(Refused, "{{%s}}: no such variable for checks; list it in the setting verify.env, and set it", missing)
 	}
-	command := s.command(line)
+	command := s.command(line, c.Network)
 	command.Timeout = timeout
 	done, err := s.v.opt.Confine.Run(ctx, command)
 	if err != nil {
 		return skip(Infrastructure, "the command could not be executed: %v", err)
 	}
-	s.missing = done.Missing
+	s.gaps(done.Gaps)
 	r := CheckResult{Status: Failed, Output: strings.ToValidUTF8(string(done.Output), "\uFFFD")}
 	switch {
+	case done.Limit != "":
+		r.Message = "Test failed: ended because " + done.Limit
 	case done.TimedOut:
 		r.Message = fmt.Sprintf("Test failed: no end after %s", timeout)
 	case done.Signal != "":
@@ -385,7 +399,11 @@ func (s *session) http(ctx context.Context, c *httpCheck, timeout time.Duration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r := c.request(ctx, base, s.env)
+	var dial dialer
+	if own != nil {
+		dial = own.dial()
+	}
+	r := c.request(ctx, base, s.env, dial)
 	if own != nil && r.Status == Failed {
 		r.Output = strings.TrimSpace(r.Output + "\n" + own.output())
 	}

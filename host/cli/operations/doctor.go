@@ -101,10 +101,14 @@ func (a verbs) obeyed() []string {
 
 // probeConfinement reports what commands of acceptance criteria cannot be kept from.
 func probeConfinement(context.Context) (string, error) {
-	if missing := confine.Missing(); len(missing) > 0 {
+	var missing []string
+	for _, gap := range confine.Gaps() {
+		missing = append(missing, gap.String())
+	}
+	if len(missing) > 0 {
 		return "", doctor.Minor(errors.New(strings.Join(missing, "; ")))
 	}
-	return "commands of acceptance criteria are confined", nil
+	return "commands of acceptance criteria are confined by " + strings.Join(confine.Walls(), ", "), nil
 }
 
 // probeNotifications reports a webhook that nothing sends to. It reads files alone: a

@@ -25,6 +25,8 @@ type starting struct {
 	file   string // there while the tree may have processes; see supervise.Spec
 	cookie string // in the environment of the command
 	adopts bool   // orphans come to this process
+	// foreign says that strangers may have written the command: it has a supervisor of its own.
+	foreign bool
 }
 
 // child is one start of an execution: the process, and the goroutines around
@@ -33,6 +35,7 @@ type child struct {
 	e       *execution
 	proc    *process
 	readers []*os.File
+	ended   func() // called when all processes have ended; nil for none
 	read    sync.WaitGroup
 	stopped chan struct{} // closed by stop
 	once    sync.Once

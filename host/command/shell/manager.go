@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -48,6 +50,10 @@ type Options struct {
 	// except through a Manager: such a child would be taken for an orphan. Default
 	// false.
 	Subreaper bool
+	// Confine returns the program that executes cmd confined, for a call whose commands are
+	// confined, and what to do when all its processes have ended; nil for other calls.
+	// Default: no command is confined.
+	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func(), err error)
 	// Classifiers are the output classifiers that rules may name. Default none.
 	Classifiers Classifiers
 	// Logger receives faults that are part of no result. Default none.

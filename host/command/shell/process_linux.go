@@ -45,8 +45,11 @@ func startProcess(cmd *exec.Cmd, how starting) (*process, error) {
 	}
 	defer input.Close() // the command has it by then
 	spec := supervise.Spec{File: how.file, Path: cmd.Path, Dir: cmd.Dir, Args: cmd.Args, Env: cmd.Env}
+	if cmd.SysProcAttr != nil {
+		spec.Namespaces = cmd.SysProcAttr.Cloneflags
+	}
 	files := []*os.File{input, cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)}
-	if p.s, err = how.pool.take(); err == nil {
+	if p.s, err = how.pool.take(how.foreign); err == nil {
 		p.pid, p.start, err = p.s.start(spec, files)
 	}
 	if err != nil {
@@ -174,7 +177,7 @@ func (p *process) wait() (e ending) {
 		e.lost = true
 		e.killed += p.search(s)
 	default:
-		s.fresh = len(p.left) == 0
+		s.fresh = len(p.left) == 0 && !p.how.foreign
 		p.how.pool.put(s)
 	}
 	e.killed, e.left = e.killed+p.killed, p.left

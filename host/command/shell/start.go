@@ -143,6 +143,27 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	if err != nil {
 		return nil, err
 	}
+	var ended func()
+	if e.m.opt.Confine != nil {
+		confined, after, err := e.m.opt.Confine(j.call, cmd)
+		if err != nil {
+			return nil, err
+		}
+		if confined != nil {
+			confined.Stdin = cmd.Stdin
+			cmd, ended = confined, after
+		}
+	}
+	c, err := e.begin(ctx, j, cmd, cookie, ended, set, rules)
+	if err != nil && ended != nil {
+		ended()
+	}
+	return c, err
+}
+
+// begin is launch for a prepared program. ended, which may be nil, is called when all its
+// processes have ended.
+func (e *execution) begin(ctx context.Context, j job, cmd *exec.Cmd, cookie string, ended func(), set ruleset, rules []Rule) (*child, error) {
 	e.mu.Lock()
 	again := e.rec.Starts > 0
 	e.mu.Unlock()
@@ -152,7 +173,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	if err := e.enter(ctx, j, cookie, set, rules); err != nil {
 		return nil, err
 	}
-	c, err := e.spawn(ctx, cmd, j)
+	c, err := e.spawn(ctx, cmd, j, ended)
 	if err != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -181,8 +202,8 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 }
 
 // spawn starts the process and what watches over it.
-func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, error) {
-	c := &child{e: e, stopped: make(chan struct{}), over: make(chan struct{})}
+func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func()) (*child, error) {
+	c := &child{e: e, ended: ended, stopped: make(chan struct{}), over: make(chan struct{})}
 	var writers []*os.File
 	closeAll := func(files []*os.File) {
 		for _, f := range files {
@@ -202,7 +223,7 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job) (*child, er
 	// The lock is held during the start so that no caller sees a live execution
 	// without its child.
 	e.mu.Lock()
-	proc, err := startProcess(cmd, starting{&e.m.supervisors, e.m.treeFile(e.id), e.rec.Cookie, e.m.opt.Subreaper})
+	proc, err := startProcess(cmd, starting{pool: &e.m.supervisors, file: e.m.treeFile(e.id), cookie: e.rec.Cookie, adopts: e.m.opt.Subreaper, foreign: ended != nil})
 	closeAll(writers)
 	if err != nil {
 		e.mu.Unlock()
@@ -242,6 +263,9 @@ func (e *execution) finish(c *child) {
 	e.announce()
 	e.mu.Unlock()
 	e.m.release(e)
+	if c.ended != nil {
+		c.ended()
+	}
 	close(c.over)
 	e.m.prune()
 }

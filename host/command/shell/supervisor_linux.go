@@ -47,9 +47,11 @@ type supervisors struct {
 }
 
 // take returns a supervisor, a new one if none is idle. To start one takes a few
-// milliseconds, several times as long as to start a command.
-func (s *supervisors) take() (*supervisor, error) {
-	for {
+// milliseconds, several times as long as to start a command. One that is for a command of
+// strangers is always new, and is not put back: what such a command does to its supervisor
+// must not reach others.
+func (s *supervisors) take(foreign bool) (*supervisor, error) {
+	for !foreign {
 		s.mu.Lock()
 		n := len(s.idle)
 		if n == 0 {
@@ -66,6 +68,7 @@ func (s *supervisors) take() (*supervisor, error) {
 			return one, nil
 		}
 	}
+	return s.start()
 }
 
 // put takes a supervisor back, and ends it if it may have processes.

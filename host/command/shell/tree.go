@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 )
@@ -16,10 +18,12 @@ type Tree struct {
 	file string
 }
 
-// StartTree starts a program. Its standard output and error must be files.
+// StartTree starts a program that strangers may have written, below a supervisor that serves
+// no other. Its standard output and error must be files. Of cmd.SysProcAttr the Cloneflags are
+// used, see package supervise.
 func (m *Manager) StartTree(cmd *exec.Cmd) (*Tree, error) {
 	file := m.treeFile(randomID())
-	p, err := startProcess(cmd, starting{pool: &m.supervisors, file: file, cookie: randomID(), adopts: m.opt.Subreaper})
+	p, err := startProcess(cmd, starting{pool: &m.supervisors, file: file, cookie: randomID(), adopts: m.opt.Subreaper, foreign: true})
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +34,21 @@ func (m *Manager) StartTree(cmd *exec.Cmd) (*Tree, error) {
 func (t *Tree) Exited() <-chan struct{} { return t.p.exited }
 
 // End ends all processes and returns how the program ended: by a signal, or with an exit
-// code, which is -1 if it is not known.
-func (t *Tree) End() (code int, signal string) {
+// code, which is -1 if it is not known. The error says that processes are or may be left.
+func (t *Tree) End() (code int, signal string, err error) {
 	select {
 	case <-t.p.exited:
 	default:
 		t.p.kill()
 	}
-	t.p.wait()
+	e := t.p.wait()
 	_ = os.Remove(t.file) // left only when the supervisor was killed
-	return t.p.exit()
+	switch {
+	case len(e.left) > 0:
+		err = fmt.Errorf("%d processes of the command could not be ended", len(e.left))
+	case e.lost:
+		err = errors.New("the supervisor of the command was killed: processes may be left")
+	}
+	code, signal = t.p.exit()
+	return code, signal, err
 }

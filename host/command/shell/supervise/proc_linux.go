@@ -67,6 +67,57 @@ func BecomeSubreaper() error {
 	return nil
 }
 
+// closeOnExec keeps all files of this process but the standard ones from programs that it
+// starts. Kernels before 5.11 do not have the call: there the connection alone is kept.
+func closeOnExec() {
+	const sysCloseRange, closeRangeCloexec = 436, 1 << 2
+	_, _, _ = syscall.RawSyscall(sysCloseRange, 3, ^uintptr(0), closeRangeCloexec)
+	syscall.CloseOnExec(ConnFD)
+}
+
+// children is the kernel's list of the children of this process, which the main thread has
+// started or adopted; nil if the kernel has none. It is open from the start: a command may
+// take the right to open files from its supervisor.
+var children *os.File
+
+func openChildren() *os.File {
+	self := strconv.Itoa(os.Getpid())
+	f, err := os.Open("/proc/" + self + "/task/" + self + "/children")
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// ownChildren returns the pids of the children of this process.
+func ownChildren() []int {
+	if children == nil {
+		return childrenOf(os.Getpid())
+	}
+	var text []byte
+	for buffer := make([]byte, 64<<10); ; {
+		n, err := children.ReadAt(buffer, int64(len(text)))
+		text = append(text, buffer[:n]...)
+		if err != nil || n == 0 { // the end
+			return numbers(text)
+		}
+	}
+}
+
+// numbers reads numbers that end with a space each.
+func numbers(text []byte) (list []int) {
+	number := 0
+	for _, c := range text {
+		if c != ' ' {
+			number = number*10 + int(c-'0')
+			continue
+		}
+		list = append(list, number)
+		number = 0
+	}
+	return list
+}
+
 // childrenOf returns the pids of a process's children. Some may be missing that are
 // started or adopted meanwhile.
 func childrenOf(pid int) []int {
@@ -80,15 +131,7 @@ func childrenOf(pid int) []int {
 			}
 			return scanChildren(pid) // a kernel without CONFIG_PROC_CHILDREN
 		}
-		number := 0
-		for _, c := range text { // numbers that end with a space
-			if c != ' ' {
-				number = number*10 + int(c-'0')
-				continue
-			}
-			list = append(list, number)
-			number = 0
-		}
+		list = append(list, numbers(text)...)
 	}
 	return list
 }

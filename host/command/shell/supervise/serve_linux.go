@@ -16,16 +16,19 @@ func init() {
 
 // supervisor is the state of this process while it has a command.
 type supervisor struct {
-	children <-chan os.Signal // something ended
-	messages <-chan message
-	pid      int  // of the command
-	exited   bool // the command was reaped
-	killed   int  // processes besides the command
+	exits     chan os.Signal // something ended
+	messages  <-chan message
+	pid       int  // of the command
+	exited    bool // the command was reaped
+	killed    int  // processes besides the command
+	contained bool // the command is the first process of a PID namespace
 }
 
 // serve does what a supervisor is for and ends the process.
 func serve() {
-	syscall.CloseOnExec(ConnFD)
+	// Files that the host has inherited, and the connection, are not for commands.
+	closeOnExec()
+	children = openChildren()
 	if err := BecomeSubreaper(); err != nil {
 		report(ReportFailed, errnoOf(err))
 		os.Exit(1)
@@ -33,15 +36,15 @@ func serve() {
 	// Handled and thereby harmless; ignored signals would stay ignored in commands.
 	stray := make(chan os.Signal, 1)
 	signal.Notify(stray, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, syscall.SIGCHLD)
+	exits := make(chan os.Signal, 1)
+	signal.Notify(exits, syscall.SIGCHLD)
 	messages := make(chan message)
 	go receive(messages) // ends with the process
 	for m := range messages {
 		if m.kind != OrderStart {
 			continue // for a command that has ended
 		}
-		s := &supervisor{children: children, messages: messages}
+		s := &supervisor{exits: exits, messages: messages}
 		if len(s.run(m)) > 0 {
 			break // children of one command are left, so there must be no other
 		}
@@ -83,16 +86,18 @@ func errnoOf(err error) int {
 // start starts the command in a session of its own, so that no signal to its group
 // or session reaches the supervisor.
 func (s *supervisor) start(m message) error {
-	pid, err := syscall.ForkExec(m.spec.Path, m.spec.Args, &syscall.ProcAttr{
-		Dir: m.spec.Dir, Env: m.spec.Env, Files: m.files,
-		// Packages are initialised on the main thread, so the death signal comes with
-		// the end of the process, not of some thread.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	// Packages are initialised on the main thread, so the death signal comes with the end
+	// of the process, not of some thread.
+	attributes := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: m.spec.Namespaces}
+	if m.spec.Namespaces&syscall.CLONE_NEWUSER != 0 {
+		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	}
+	pid, err := syscall.ForkExec(m.spec.Path, m.spec.Args, &syscall.ProcAttr{Dir: m.spec.Dir, Env: m.spec.Env, Files: m.files, Sys: attributes})
 	if err != nil {
 		return err
 	}
-	s.pid = pid
+	s.pid, s.contained = pid, m.spec.Namespaces&syscall.CLONE_NEWPID != 0
 	command, _ := ProcessOf(pid) // not reaped, so it is there
 	report(ReportStarted, pid, int(command.Start))
 	return nil
@@ -102,7 +107,7 @@ func (s *supervisor) start(m message) error {
 func (s *supervisor) follow() (left []int) {
 	for {
 		select {
-		case <-s.children:
+		case <-s.exits:
 			if s.reap(); s.exited {
 				return s.endAll()
 			}
@@ -118,10 +123,14 @@ func (s *supervisor) follow() (left []int) {
 	}
 }
 
-// reap takes the exits of all children that have ended and reports whether none is
-// left. The children of a subreaper without children have none either.
+// maxReaped bounds how many exits are taken at one time: processes that start others without
+// end would keep the supervisor from everything else.
+const maxReaped = 256
+
+// reap takes the exits of children that have ended and reports whether none is left. The
+// children of a subreaper without children have none either.
 func (s *supervisor) reap() (none bool) {
-	for {
+	for range maxReaped {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WALL, nil)
 		switch {
@@ -135,6 +144,11 @@ func (s *supervisor) reap() (none bool) {
 			report(ReportExited, int(status))
 		}
 	}
+	select {
+	case s.exits <- syscall.SIGCHLD: // there may be more
+	default: // it will be looked at again anyway
+	}
+	return false
 }
 
 // Bounds of ending a tree: how long is waited for a process that was killed, which
@@ -152,9 +166,16 @@ const (
 func (s *supervisor) endAll() (left []int) {
 	began := time.Now()
 	seen := map[int]bool{}
+	if s.contained { // its end is that of all others
+		_ = syscall.Kill(s.pid, syscall.SIGKILL) // it may have ended
+	}
 	for pause := minPause; !s.reap(); {
+		if s.contained && time.Since(began) < endTime {
+			time.Sleep(minPause)
+			continue
+		}
 		before := len(seen)
-		live := stopTree(os.Getpid(), seen, nil)
+		live := stopTree(ownChildren(), seen, nil, began.Add(endTime))
 		if len(seen) > before && time.Since(began) < endTime {
 			continue // look again, for what was started meanwhile
 		}
@@ -180,18 +201,28 @@ func (s *supervisor) endAll() (left []int) {
 	return nil
 }
 
-// stopTree stops the processes below one, each before it looks for what that one has
-// started. It appends the pids to live and adds them to seen.
-func stopTree(pid int, seen map[int]bool, live []int) []int {
-	for _, child := range childrenOf(pid) {
-		if p, ok := ProcessOf(child); ok && !p.Gone() {
-			if p.State != 'T' {
-				_ = syscall.Kill(child, syscall.SIGSTOP) // it may have ended
-			}
-			seen[child] = true
-			live = append(live, child)
+// stopTree stops the given children of a process and what is below them, each process before
+// it looks for what that one has started. It appends the pids to live and adds them to seen.
+// A process whose state cannot be read is taken for one that lives. It returns at the deadline
+// at the latest.
+func stopTree(children []int, seen map[int]bool, live []int, deadline time.Time) []int {
+	for _, child := range children {
+		if time.Now().After(deadline) {
+			break
 		}
-		live = stopTree(child, seen, live)
+		p, ok := ProcessOf(child)
+		// Of a process whose first thread has ended the others may live.
+		if ok && p.Gone() && len(namesIn("/proc/"+strconv.Itoa(child)+"/task")) < 2 {
+			continue
+		}
+		if !ok || p.State != 'T' {
+			if syscall.Kill(child, syscall.SIGSTOP) != nil && !ok { // it has ended
+				continue
+			}
+		}
+		seen[child] = true
+		live = append(live, child)
+		live = stopTree(childrenOf(child), seen, live, deadline)
 	}
 	return live
 }

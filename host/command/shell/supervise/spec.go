@@ -37,6 +37,10 @@ type Spec struct {
 	Dir  string // in which it runs
 	Args []string
 	Env  []string
+	// Namespaces are the flags of clone(2) for new ones, 0 for none. With a user namespace
+	// the user and the group are mapped to themselves. The first process of a new PID
+	// namespace ends all others with its own end.
+	Namespaces uintptr
 }
 
 // lengthDigits is the size of the length in front of a spec, in decimal digits.
@@ -57,7 +61,7 @@ func (s Spec) Encode() ([]byte, error) {
 			body = append(append(body, t...), 0)
 		}
 	}
-	add(s.File, s.Path, s.Dir, strconv.Itoa(len(s.Args)))
+	add(s.File, s.Path, s.Dir, strconv.FormatUint(uint64(s.Namespaces), 10), strconv.Itoa(len(s.Args)))
 	add(s.Args...)
 	add(s.Env...)
 	n := len(body) - lengthDigits
@@ -80,12 +84,16 @@ func decode(body []byte) (s Spec, err error) {
 			at = i + 1
 		}
 	}
-	if len(texts) < 4 {
+	if len(texts) < 5 {
 		return s, errSpec
 	}
-	n, err := strconv.Atoi(texts[3])
-	if err != nil || n < 1 || len(texts) < 4+n {
+	flags, err := strconv.ParseUint(texts[3], 10, 64)
+	if err != nil {
 		return s, errSpec
 	}
-	return Spec{File: texts[0], Path: texts[1], Dir: texts[2], Args: texts[4 : 4+n], Env: texts[4+n:]}, nil
+	n, err := strconv.Atoi(texts[4])
+	if err != nil || n < 1 || len(texts) < 5+n {
+		return s, errSpec
+	}
+	return Spec{File: texts[0], Path: texts[1], Dir: texts[2], Namespaces: uintptr(flags), Args: texts[5 : 5+n], Env: texts[5+n:]}, nil
 }

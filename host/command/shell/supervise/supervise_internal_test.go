@@ -28,7 +28,7 @@ func TestSpecTravelsWhole(t *testing.T) {
 		}
 		got, err := decode(text[lengthDigits:])
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got %q, %v, want %q", got, err, want)
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
 }
@@ -39,8 +39,8 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text[lengthDigits:])
-	f.Add([]byte("f\x00p\x00d\x00-1\x00a\x00"))
-	f.Add([]byte("f\x00p\x00d\x009999999999\x00a\x00"))
+	f.Add([]byte("f\x00p\x00d\x000\x00-1\x00a\x00"))
+	f.Add([]byte("f\x00p\x00d\x000\x009999999999\x00a\x00"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s, err := decode(body)
 		if err == nil && len(s.Args) == 0 {

@@ -1,0 +1,214 @@
+package confine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	switch dir := os.Getenv(Marker); dir {
+	case "":
+	case probeMarker:
+		probeChild()
+	default:
+		become(dir)
+	}
+}
+
+// namespaces are those of a confined command.
+const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+
+// start completes a plan by what this machine has and returns the process that executes it:
+// this program again.
+func start(p *plan) (*exec.Cmd, error) {
+	k := kernel()
+	p.Alone, p.Landlock = k.namespaces == nil, k.landlock
+	if p.Offline && !p.Alone {
+		return nil, fmt.Errorf("confine: the network cannot be closed: %w", k.namespaces)
+	}
+	p.Read = append(readable(p.Hide), p.Read...)
+	p.Hide = append(p.Hide, credentials()...)
+	if p.Alone {
+		p.Hide = append(p.Hide, sockets()...)
+		p.Caches = caches(filepath.Join(p.Scratch, scratchHome))
+	}
+	if err := p.store(); err != nil {
+		return nil, err
+	}
+	return p.process(), nil
+}
+
+func (p *plan) process() *exec.Cmd {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"confine"}, Dir: "/", Env: []string{Marker + "=" + p.Launch}, SysProcAttr: &syscall.SysProcAttr{}}
+	if p.Alone {
+		cmd.SysProcAttr.Cloneflags = namespaces
+	}
+	if p.Offline {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	return cmd
+}
+
+// Exit codes of a launcher that has executed nothing.
+const exitRefused = 126
+
+// become restricts this process and executes the command of a plan. When something cannot be
+// restricted, nothing is executed.
+func become(dir string) {
+	var p plan
+	text, err := os.ReadFile(filepath.Join(dir, planFile))
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil {
+		os.Exit(exitRefused)
+	}
+	// It is opened before the folder is hidden, and the command does not get it.
+	report, err := os.OpenFile(filepath.Join(dir, statusFile), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		os.Exit(exitRefused)
+	}
+	code, s := p.execute()
+	if s != (status{}) {
+		text, _ := json.Marshal(s) // texts only
+		_, _ = report.Write(text)  // without it the exit code says that it failed
+	}
+	os.Exit(code)
+}
+
+// execute returns how the command ended. Without a PID namespace it returns only when the
+// command could not be executed.
+func (p *plan) execute() (int, status) {
+	refused := func(err error) (int, status) { return exitRefused, status{Error: err.Error()} }
+	// Nothing that this process inherited reaches the command.
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS { //nolint:errorlint // a bare errno
+		return refused(fmt.Errorf("close inherited files: %w", err))
+	}
+	if p.Offline {
+		if err := p.forward(); err != nil {
+			return refused(err)
+		}
+	}
+	if p.Alone {
+		if err := p.enter(); err != nil {
+			return refused(err)
+		}
+	}
+	if err := os.Chdir(p.Dir); err != nil {
+		return refused(err)
+	}
+	if err := p.limit(); err != nil {
+		return refused(err)
+	}
+	if p.Landlock > 0 {
+		if err := p.restrictFiles(); err != nil {
+			return refused(fmt.Errorf("restrict the command by Landlock: %w", err))
+		}
+	}
+	if err := dropPrivileges(); err != nil {
+		return refused(err)
+	}
+	if err := restrictCalls(p.Alone); err != nil {
+		return refused(err)
+	}
+	switch {
+	case p.Probe:
+		return 0, status{}
+	case !p.Alone:
+		return refused(syscall.Exec(p.Path, p.Args, p.Env))
+	}
+	return p.supervise()
+}
+
+// limit lowers the limits of this process, which the command inherits.
+func (p *plan) limit() error {
+	for name, limit := range map[int]uint64{
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: p.Limits.Memory, unix.RLIMIT_FSIZE: p.Limits.FileSize,
+		unix.RLIMIT_NOFILE: p.Limits.Files, unix.RLIMIT_NPROC: p.Limits.Processes,
+	} {
+		if err := lower(name, limit); err != nil {
+			return fmt.Errorf("limit %d: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// lower lowers a limit, and leaves one that is lower.
+func lower(name int, limit uint64) error {
+	var have syscall.Rlimit
+	if err := syscall.Getrlimit(name, &have); err != nil {
+		return err
+	}
+	limit = min(limit, have.Max)
+	// That of package syscall: it keeps the program from restoring the limit of open files in
+	// processes that it starts.
+	return syscall.Setrlimit(name, &syscall.Rlimit{Cur: limit, Max: limit})
+}
+
+// supervise executes the command as a child of this process, which is the first of its PID
+// namespace, and returns when the command has ended or has exceeded a limit. The end of this
+// process ends all others of the namespace.
+func (p *plan) supervise() (int, status) {
+	// Handled signals do not end this process. Those from within the namespace never do.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM)
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	pid, err := syscall.ForkExec(p.Path, p.Args, &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}})
+	if err != nil {
+		return exitRefused, status{Error: fmt.Sprintf("execute %q: %v", p.Path, err)}
+	}
+	over := make(chan string, 1)
+	go p.watch(over) // ends with the process
+	for {
+		select {
+		case limit := <-over:
+			return exitRefused, status{Limit: limit}
+		case <-signals: // sent to the group of the command, which therefore has it
+		case <-ended:
+			code, s, done, more := reapUntil(pid)
+			if done {
+				return code, s
+			}
+			if more {
+				select {
+				case ended <- syscall.SIGCHLD:
+				default: // one is there
+				}
+			}
+		}
+	}
+}
+
+// maxReaped bounds how many processes are reaped before other events are looked at.
+const maxReaped = 256
+
+// reapUntil reaps processes that have ended. It reports how the command ended, if it did, and
+// whether there may be more to reap.
+func reapUntil(command int) (code int, s status, done, more bool) {
+	for range maxReaped {
+		var w syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG|syscall.WALL, nil)
+		switch {
+		case err == syscall.EINTR: //nolint:errorlint // a bare errno
+		case err != nil || pid == 0:
+			return 0, s, false, false
+		case pid == command && w.Signaled():
+			return 128 + int(w.Signal()), status{Signal: w.Signal().String()}, true, false
+		case pid == command:
+			return w.ExitStatus(), s, true, false
+		}
+	}
+	return 0, s, false, true
+}
+
+// pause is how often limits of the whole command are looked at.
+const pause = 100 * time.Millisecond

@@ -1,0 +1,125 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systemFolders are those of programs. What is below /etc, /sys and /run is listed one by one.
+var systemFolders = []string{
+	"/bin", "/sbin", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/snap",
+	"/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm", "/sys/class/net", "/run/systemd/resolve", "/var/lib/alternatives",
+}
+
+// settings are what programs need of /etc: names of users and hosts, certificates, libraries,
+// time zone and the settings of languages. Patterns are those of [filepath.Glob].
+var settings = []string{
+	"passwd", "group", "nsswitch.conf", "hosts", "host.conf", "hostname", "resolv.conf", "gai.conf", "services", "protocols", "networks", "rpc", "ethertypes", "netconfig",
+	"ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld.so.preload", "alternatives", "localtime", "timezone", "locale.conf", "locale.alias", "locale.gen", "default/locale",
+	"ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "pki/ca-trust", "crypto-policies",
+	"os-release", "debian_version", "lsb-release", "redhat-release", "alpine-release", "arch-release", "system-release",
+	"bash.bashrc", "profile", "profile.d", "inputrc", "shells", "login.defs", "terminfo", "mime.types", "magic", "fonts", "papersize",
+	"java*", "python3*", "perl", "php", "dotnet", "maven/m2.conf", "maven/logging", "texmf", "chromium", "chromium.d", "iproute2",
+}
+
+// toolchains are folders below the user's home where version managers keep programs.
+var toolchains = []string{
+	".pyenv", ".nvm", ".rbenv", ".nodenv", ".goenv", ".asdf", ".volta", ".sdkman", ".rustup", ".deno", ".bun", ".dotnet", ".ghcup",
+	".local/share/mise", ".local/share/fnm", ".local/share/uv", ".local/share/pnpm", "go/pkg", ".cargo/registry", ".cargo/git",
+}
+
+// secretsOfToolchains are files and folders below those that hold credentials.
+var secretsOfToolchains = []string{
+	".dotnet/corefx", ".local/share/uv/credentials", ".deno/credentials.json", ".nvm/.npmrc", ".volta/.npmrc", ".bun/install/global/.npmrc", ".pyenv/pip.conf",
+}
+
+// readable are the folders of the system, those of PATH, what programs need of /etc, and
+// toolchains. A folder of PATH that holds something hidden is not among them.
+func readable(hide []string) []string {
+	list := slices.Clone(systemFolders)
+	for _, pattern := range settings {
+		found, _ := filepath.Glob("/etc/" + pattern) // the patterns are valid
+		list = append(list, found...)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = ""
+	}
+	hidden := existing(append(slices.Clone(hide), home))
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil || !filepath.IsAbs(dir) || real == "/" || slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) }) {
+			continue
+		}
+		list = append(list, dir)
+	}
+	for _, dir := range toolchains {
+		if home != "" {
+			list = append(list, filepath.Join(home, dir))
+		}
+	}
+	return list
+}
+
+// credentials are files and folders of the user that are never readable.
+func credentials() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	list := []string{home}
+	for _, name := range secretsOfToolchains {
+		list = append(list, filepath.Join(home, name))
+	}
+	return list
+}
+
+// sockets are the Unix sockets of this machine that have a path. A read-only mount does not
+// keep a process from connecting to them.
+func sockets() (list []string) {
+	text, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if at := strings.IndexByte(line, '/'); at > 0 {
+			list = append(list, strings.TrimSuffix(line[at:], "\n"))
+		}
+	}
+	return list
+}
+
+// caches are the caches of downloads and builds of this user that a command sees in its own
+// home. It cannot change them.
+func caches(home string) (list []cache) {
+	own, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	first := func(paths ...string) string {
+		for _, path := range paths {
+			if filepath.IsAbs(path) {
+				return path
+			}
+		}
+		return ""
+	}
+	gopath, _, _ := strings.Cut(os.Getenv("GOPATH"), string(os.PathListSeparator))
+	for _, c := range []struct{ from, to string }{
+		{first(os.Getenv("GOCACHE"), filepath.Join(own, ".cache/go-build")), ".cache/go-build"},
+		{first(os.Getenv("GOMODCACHE"), filepath.Join(first(gopath, filepath.Join(own, "go")), "pkg/mod")), "go/pkg/mod"},
+		{filepath.Join(own, ".npm/_cacache"), ".npm/_cacache"},
+		{filepath.Join(own, ".cache/pip"), ".cache/pip"},
+		{filepath.Join(own, ".cache/uv"), ".cache/uv"},
+		{filepath.Join(own, ".cache/yarn"), ".cache/yarn"},
+		{filepath.Join(first(os.Getenv("CARGO_HOME"), filepath.Join(own, ".cargo")), "registry"), ".cargo/registry"},
+		{filepath.Join(first(os.Getenv("CARGO_HOME"), filepath.Join(own, ".cargo")), "git"), ".cargo/git"},
+	} {
+		if info, err := os.Stat(c.from); err == nil && info.IsDir() {
+			list = append(list, cache{From: c.from, To: filepath.Join(home, c.to)})
+		}
+	}
+	return list
+}

@@ -1,0 +1,16 @@
+package confine
+
+import "golang.org/x/sys/unix"
+
+const (
+	auditArch  = unix.AUDIT_ARCH_X86_64
+	newestCall = unix.SYS_RSEQ_SLICE_YIELD // newer calls are reported as not implemented
+)
+
+// refusedHere are calls that not all processors have.
+var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT}
+
+var conditionsHere = []condition{
+	{unix.SYS_MKNOD, argument{index: 1, mask: unix.S_IFMT, equal: unix.S_IFCHR}},
+	{unix.SYS_MKNOD, argument{index: 1, mask: unix.S_IFMT, equal: unix.S_IFBLK}},
+}

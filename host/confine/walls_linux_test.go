@@ -1,0 +1,478 @@
+package confine_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sentinel-runtime/sentinel/host/confine"
+)
+
+// helperVariable makes this test binary, copied into a checkout, a program of a check.
+const helperVariable = "CONFINE_HELPER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(helperVariable) {
+	case "":
+		os.Exit(m.Run())
+	case "calls":
+		calls()
+	case "memory":
+		allocate()
+	case "connect":
+		connectTo(os.Args[1:])
+	}
+	os.Exit(0)
+}
+
+// helper returns a command that executes the test binary.
+func helper(t testing.TB, name, arguments string) confine.Command {
+	t.Helper()
+	c := command(t, helperVariable+"="+name+" ./helper "+arguments)
+	program, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.Root, "helper"), program, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func needNamespaces(t testing.TB) {
+	t.Helper()
+	for _, g := range confine.Gaps() {
+		if g.Wall == confine.WallNamespaces {
+			t.Skip(g)
+		}
+	}
+}
+
+// describe returns a result for people.
+func describe(r confine.Result) string {
+	return fmt.Sprintf("exit code %d, signal %q, limit %q, timed out %v, %v, output:\n%.2000s", r.ExitCode, r.Signal, r.Limit, r.TimedOut, r.Duration, r.Output)
+}
+
+// calls makes system calls that the filter refuses and prints those that are not.
+func calls() {
+	text := uintptr(unsafe.Pointer(&[]byte("helper-x\x00")[0]))
+	for _, c := range []struct {
+		name string
+		args []uintptr
+		want syscall.Errno
+	}{
+		{"mount", []uintptr{unix.SYS_MOUNT, 0, text, 0, 0, 0, 0}, unix.EPERM},
+		{"unshare", []uintptr{unix.SYS_UNSHARE, unix.CLONE_NEWUSER}, unix.EPERM},
+		{"clone", []uintptr{unix.SYS_CLONE, unix.CLONE_NEWUSER | uintptr(unix.SIGCHLD)}, unix.EPERM},
+		{"clone3", []uintptr{unix.SYS_CLONE3, 0, 0}, unix.ENOSYS},
+		{"setns", []uintptr{unix.SYS_SETNS, 0, 0}, unix.EPERM},
+		{"mknodat block", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFBLK | 0o600, 7 << 8}, unix.EPERM},
+		{"mknodat char", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFCHR | 0o600, 1<<8 | 3}, unix.EPERM},
+		{"keyctl", []uintptr{unix.SYS_KEYCTL, 0, ^uintptr(3), 0}, unix.EPERM},
+		{"add_key", []uintptr{unix.SYS_ADD_KEY, text, text, text, 1, ^uintptr(3)}, unix.EPERM},
+		{"bpf", []uintptr{unix.SYS_BPF, 0, 0, 0}, unix.EPERM},
+		{"ptrace", []uintptr{unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0}, unix.EPERM},
+		{"process_vm_writev", []uintptr{unix.SYS_PROCESS_VM_WRITEV, uintptr(os.Getppid()), 0, 0, 0, 0, 0}, unix.EPERM},
+		{"process_vm_readv", []uintptr{unix.SYS_PROCESS_VM_READV, uintptr(os.Getppid()), 0, 0, 0, 0, 0}, unix.EPERM},
+		{"pidfd_getfd", []uintptr{unix.SYS_PIDFD_GETFD, 0, 0, 0}, unix.EPERM},
+		{"io_uring_setup", []uintptr{unix.SYS_IO_URING_SETUP, 1, 0}, unix.ENOSYS},
+		{"perf_event_open", []uintptr{unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0}, unix.EPERM},
+		{"prlimit of another", []uintptr{unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, 0}, unix.EPERM},
+		{"vsock", []uintptr{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0}, unix.EPERM},
+		{"TIOCSTI", []uintptr{unix.SYS_IOCTL, 0, unix.TIOCSTI, text}, unix.EPERM},
+		{"chroot", []uintptr{unix.SYS_CHROOT, text}, unix.EPERM},
+		{"reboot", []uintptr{unix.SYS_REBOOT, 0, 0, 0, 0}, unix.EPERM},
+		{"sethostname", []uintptr{unix.SYS_SETHOSTNAME, text, 1}, unix.EPERM},
+		{"a newer call", []uintptr{4000}, unix.ENOSYS},
+		{"x32", []uintptr{0x40000000 + unix.SYS_GETPID}, unix.ENOSYS},
+	} {
+		if runtime.GOARCH != "amd64" && c.name == "x32" {
+			continue
+		}
+		args := append(c.args, 0, 0, 0, 0, 0, 0)
+		_, _, errno := syscall.RawSyscall6(args[0], args[1], args[2], args[3], args[4], args[5], args[6])
+		if errno != c.want {
+			fmt.Printf("%s: errno %d, want %d\n", c.name, errno, c.want)
+		}
+	}
+	fmt.Println("done")
+}
+
+// allocate uses 100 MB and waits.
+func allocate() {
+	b := make([]byte, 100<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	time.Sleep(time.Minute)
+	runtime.KeepAlive(b)
+}
+
+// connectTo connects to Unix sockets and prints what they answer.
+func connectTo(paths []string) {
+	for _, path := range paths {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			fmt.Println("refused")
+			continue
+		}
+		text, _ := io.ReadAll(c)
+		fmt.Printf("%s answers %s\n", path, text)
+	}
+}
+
+// listenAt answers each connection to a socket.
+func listenAt(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "the agent's key")
+			c.Close()
+		}
+	}()
+}
+
+func TestSystemCalls(t *testing.T) {
+	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
+		t.Run(name, func(t *testing.T) {
+			confine.Lower(t, namespaces, 99)
+			if r := execute(t, helper(t, "calls", "")); string(r.Output) != "done\n" {
+				t.Errorf("not refused:\n%s", r.Output)
+			}
+		})
+	}
+}
+
+// Whatever the kernel has, a command has no capabilities and nothing that the host inherited.
+func TestPrivileges(t *testing.T) {
+	inherited, err := syscall.Open("/etc/passwd", syscall.O_RDONLY, 0) // without O_CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
+		t.Run(name, func(t *testing.T) {
+			confine.Lower(t, namespaces, 99)
+			r := execute(t, command(t, `grep -E "^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):" /proc/self/status; for fd in /proc/self/fd/*; do readlink $fd; done`))
+			out := string(r.Output)
+			for _, want := range []string{"CapPrm:\t0000000000000000", "CapEff:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s is missing in\n%s", want, out)
+				}
+			}
+			if strings.Contains(out, "/etc/passwd") {
+				t.Errorf("an inherited file is open:\n%s", out)
+			}
+		})
+	}
+}
+
+// A command sees no process but its own, and cannot reach those of the host by their numbers.
+func TestProcessesAreAlone(t *testing.T) {
+	needNamespaces(t)
+	pid := strconv.Itoa(os.Getpid())
+	r := execute(t, command(t, `ls /proc | grep -c "^[0-9]"; for tool in "kill -0" "renice 19" "ionice -c3 -p" "taskset -p 1" "prlimit --nofile=10:10 --pid" "chrt -i -p 0"; do $tool `+pid+` 2>/dev/null && echo "$tool works"; done; exit 0`))
+	count, rest, _ := strings.Cut(string(r.Output), "\n")
+	if n, err := strconv.Atoi(count); err != nil || n > 5 || rest != "" {
+		t.Errorf("%s", r.Output)
+	}
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Error(err)
+	}
+	// The launcher can neither be read nor ended.
+	r = execute(t, command(t, `cat /proc/1/environ /proc/1/maps 2>/dev/null; kill -9 1; kill -STOP 1; prlimit --pid 1 --cpu=0:0 2>/dev/null; echo on`))
+	if string(r.Output) != "on\n" || r.ExitCode != 0 {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// Modes, times and attributes of files outside cannot be changed, names not be seen, and sockets
+// not be connected to.
+func TestFilesOutsideDoNotExist(t *testing.T) {
+	needNamespaces(t)
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "token")
+	if err := os.WriteFile(secret, []byte("the secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := filepath.Dir(outside)
+	mode, err := os.Stat(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := execute(t, command(t, fmt.Sprintf(`chmod 644 %[1]s; chmod 777 %[2]s; touch -d 2001-01-01 %[1]s; setfattr -n user.x -v y %[1]s; ls %[2]s; readlink -e %[1]s; stat -c %%n %[1]s; exit 0`, secret, parent)))
+	if strings.Contains(string(r.Output), "token\n") {
+		t.Errorf("it is seen:\n%s", r.Output)
+	}
+	after, err := os.Stat(secret)
+	if err != nil || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("the file was changed: %v %v", after, err)
+	}
+	if now, err := os.Stat(parent); err != nil || now.Mode() != mode.Mode() {
+		t.Errorf("the folder above was changed: %v %v", now, err)
+	}
+
+	// A socket at a path that does not exist for the command, one below a folder that it may
+	// read, and an abstract one.
+	readable := t.TempDir()
+	paths := []string{filepath.Join(outside, "s"), filepath.Join(readable, "s")}
+	for _, path := range paths {
+		listenAt(t, path)
+	}
+	abstract := "@confine-test-" + strconv.Itoa(os.Getpid())
+	listenAt(t, abstract)
+	scoped := true
+	for _, g := range confine.Gaps() {
+		scoped = scoped && g.Wall != confine.WallLandlock
+	}
+	if scoped {
+		paths = append(paths, abstract)
+	}
+	c := helper(t, "connect", strings.Join(paths, " "))
+	c.Read = []string{readable}
+	if r := execute(t, c); strings.Contains(string(r.Output), "answers") || !strings.Contains(string(r.Output), "refused") {
+		t.Errorf("%s", r.Output)
+	}
+}
+
+// What a command may read is listed. Credentials below toolchains, other files of /etc, the home,
+// /run and hidden folders do not exist, also where they lie below what it may read.
+func TestReadableIsListed(t *testing.T) {
+	needNamespaces(t)
+	home := t.TempDir()
+	write := func(path string) string {
+		t.Helper()
+		full := filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte("content of "+path), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return full
+	}
+	secrets := []string{write(".deno/credentials.json"), write(".local/share/uv/credentials/x"), write(".dotnet/corefx/key"), write(".ssh/id"), write(".npmrc"), write("project/state/token")}
+	tools := []string{write(".deno/bin/deno"), write(".pyenv/versions/3/bin/python"), write("project/lib/file"), write("tools/bin/tool")}
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", os.Getenv("PATH")+":"+home+":"+filepath.Join(home, "tools/bin"))
+	c := command(t, "cat "+strings.Join(append(secrets, tools...), " ")+" 2>/dev/null; ls -A "+home+"; cat /etc/shadow /etc/sentinel/deploy.key; ls /run /etc")
+	c.Read, c.Hide = []string{filepath.Join(home, "project")}, []string{filepath.Join(home, "project/state")}
+	r := execute(t, c)
+	out := string(r.Output)
+	for _, path := range secrets {
+		if name, _ := filepath.Rel(home, path); strings.Contains(out, "content of "+name) {
+			t.Errorf("%s is read", path)
+		}
+	}
+	for _, path := range tools {
+		if name, _ := filepath.Rel(home, path); !strings.Contains(out, "content of "+name) {
+			t.Errorf("%s is not read", path)
+		}
+	}
+	for _, name := range []string{".ssh\n", ".npmrc\n", "shadow\n", "sudoers\n", "docker.sock", "dbus\n", "root:"} {
+		if strings.Contains(out, name) {
+			t.Errorf("%q exists:\n%s", name, out)
+		}
+	}
+	if !strings.Contains(out, "passwd\n") {
+		t.Errorf("/etc/passwd is missing:\n%s", out)
+	}
+}
+
+// A cache of the user is warm for a command, and not changed by it.
+func TestCaches(t *testing.T) {
+	needNamespaces(t)
+	user := t.TempDir()
+	if err := os.WriteFile(filepath.Join(user, "entry"), []byte("warm"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", user)
+	c := command(t, `cat ~/.cache/go-build/entry; echo poison > ~/.cache/go-build/entry && echo poison > ~/.cache/go-build/new && cat ~/.cache/go-build/new; ls `+user)
+	r := execute(t, c)
+	if !strings.HasPrefix(string(r.Output), "warmpoison\n") {
+		t.Errorf("%s", r.Output)
+	}
+	if text, _ := os.ReadFile(filepath.Join(user, "entry")); string(text) != "warm" {
+		t.Errorf("the cache of the user was changed: %s", text)
+	}
+	if _, err := os.Stat(filepath.Join(user, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the cache of the user has a new entry: %v", err)
+	}
+	// The next command with the same home has what the first one added.
+	c.Shell = "cat ~/.cache/go-build/new"
+	if r := execute(t, c); string(r.Output) != "poison\n" {
+		t.Errorf("%s", r.Output)
+	}
+}
+
+// chains starts processes that each start another and end, without end.
+const chains = `h() { (h) & }; i=0; while [ $i -lt 50 ]; do (h) & i=$((i+1)); done; `
+
+// Processes that start others without end cannot outlive their command, by a time limit or by its
+// end.
+func TestForksWithoutEnd(t *testing.T) {
+	needNamespaces(t)
+	c := command(t, chains+"sleep 600")
+	c.Timeout = time.Second
+	if r := execute(t, c); !r.TimedOut || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+	if r := execute(t, command(t, chains+"exit 3")); r.ExitCode != 3 || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// Limits hold for all processes of a command together.
+func TestLimitsOfTheWhole(t *testing.T) {
+	needNamespaces(t)
+	t.Run("processes", func(t *testing.T) {
+		c := command(t, `i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; sleep 600`)
+		c.Limits.Processes = 50
+		r := execute(t, c)
+		// The kernel's limit of a user namespace comes first, but not for the superuser.
+		if r.Limit == "" && !strings.Contains(string(r.Output), "fork") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("memory", func(t *testing.T) {
+		c := helper(t, "memory", "& for i in 1 2 3 4; do "+helperVariable+"=memory ./helper & done; wait")
+		c.Limits.Memory = 350 << 20 // more than one of them has
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("disk", func(t *testing.T) {
+		c := command(t, `i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+}
+
+// An offline command has a loopback interface of its own, which the host reaches by the launcher
+// alone.
+func TestOffline(t *testing.T) {
+	needNamespaces(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv(helperVariable, "")
+	c := command(t, "exec 3<>/dev/tcp/127.0.0.1/"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port)+" && echo connected")
+	c.Argv = []string{"/bin/bash", "-c", c.Shell}
+	if _, err := os.Stat("/bin/bash"); err != nil {
+		t.Skip(err)
+	}
+	if r := execute(t, c); !strings.Contains(string(r.Output), "connected") {
+		t.Errorf("open network: %s", r.Output)
+	}
+	c.Offline = true
+	if r := execute(t, c); strings.Contains(string(r.Output), "connected") {
+		t.Errorf("closed network: %s", r.Output)
+	}
+}
+
+// The host reaches a service of an offline command.
+func TestDialOffline(t *testing.T) {
+	needNamespaces(t)
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip("python3 is not on this machine")
+	}
+	c := command(t, "exec /usr/bin/python3 -m http.server --bind 127.0.0.1 8123")
+	c.Offline = true
+	p, err := runner(t).Begin(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	if err := os.WriteFile(filepath.Join(c.Root, "file"), []byte("served"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		conn, err := p.Dial(t.Context(), "8123")
+		if err == nil {
+			defer conn.Close()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/file", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Close = true
+			if err := request.Write(conn); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(conn)
+			if err != nil || !strings.HasSuffix(string(text), "served") {
+				t.Errorf("%q %v", text, err)
+			}
+			return
+		}
+		select {
+		case <-p.Done():
+			t.Fatal(p.Wait())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// A wall that is required, and that the machine does not have, refuses the command.
+func TestRequire(t *testing.T) {
+	confine.Lower(t, false, 0)
+	c := command(t, "echo executed")
+	for _, wall := range []string{confine.WallNamespaces, confine.WallLandlock} {
+		c.Require = []string{wall}
+		if r, err := runner(t).Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), wall) {
+			t.Errorf("%s: %+v %v", wall, r, err)
+		}
+	}
+	c.Require = []string{confine.WallSeccomp}
+	if r := execute(t, c); string(r.Output) != "executed\n" || len(r.Gaps) == 0 {
+		t.Errorf("%s", describe(r))
+	}
+	c.Offline = true
+	if _, err := runner(t).Run(t.Context(), c); err == nil {
+		t.Error("an open network")
+	}
+}
+
+// Older kernels have fewer walls. Those that they have hold.
+func TestOlderKernels(t *testing.T) {
+	for _, k := range []struct {
+		namespaces bool
+		landlock   int
+	}{{true, 0}, {true, 1}, {false, 1}, {false, 2}, {false, 3}, {false, 5}, {false, 6}, {false, 99}} {
+		t.Run(fmt.Sprintf("namespaces %v landlock %d", k.namespaces, k.landlock), func(t *testing.T) {
+			confine.Lower(t, k.namespaces, k.landlock)
+			TestWritesStayInside(t)
+			TestEnvironment(t)
+			TestTreeIsEnded(t)
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package host
+
+import (
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
+)
+
+// hidden are the files and folders of this host. For a confined command they do not exist.
+func (h *Host) hidden() []string {
+	list := []string{h.state, h.dir, config.Path(h.opt.Getenv)}
+	if h.opt.Plugins != "" {
+		list = append(list, h.opt.Plugins)
+	}
+	if base := userCache(h.opt.Getenv); base != "" {
+		list = append(list, filepath.Join(base, "sentinel"))
+	}
+	return list
+}
+
+// confineShell returns the program that executes a command confined, if the commands of its
+// caller are. It writes to the workspace, and to a home that is removed afterwards.
+func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(), error) {
+	switch h.settings.Shell.Confine {
+	case config.All:
+	case config.Agents:
+		if call.By != command.ByAgent && call.By != command.ByModel {
+			return nil, nil, nil
+		}
+	default:
+		return nil, nil, nil
+	}
+	root, err := filepath.EvalSymlinks(call.Workspace)
+	if err != nil {
+		return nil, nil, err
+	}
+	scratch := filepath.Join(h.userDir("confined"), rand.Text())
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, nil, err
+	}
+	c := confine.Command{
+		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Scratch: scratch, Env: map[string]string{},
+		Hide: h.hidden(), Read: h.settings.Verify.Read,
+	}
+	for _, entry := range cmd.Env {
+		if name, value, _ := strings.Cut(entry, "="); name != "HOME" && name != "TMPDIR" {
+			c.Env[name] = value
+		}
+	}
+	// Settings and hooks there steer what the user's own git executes later.
+	c.Protect = []string{filepath.Join(root, ".git")}
+	confined, launch, err := confine.Program(&c)
+	if err != nil {
+		_ = trash.Delete(scratch) // the next start of the host does it
+		return nil, nil, err
+	}
+	return confined, func() {
+		launch.Close()
+		if err := trash.Delete(scratch); err != nil {
+			h.opt.Logger.Warn("the home of a confined command is not removed", "path", scratch, "error", err)
+		}
+	}, nil
+}
