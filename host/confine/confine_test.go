@@ -131,6 +131,15 @@ func TestWritesStayInside(t *testing.T) {
 	}
 }
 
+// Builds move files between folders, and link them.
+func TestMovesBetweenFolders(t *testing.T) {
+	needSh(t)
+	r := execute(t, command(t, `mkdir -p a/b c && echo text > a/b/in && ln a/b/in c/hard && rm a/b/in && mv c/hard a/in && cat a/in`))
+	if string(r.Output) != "text\n" {
+		t.Errorf("%s", r.Output)
+	}
+}
+
 func home(t testing.TB) string {
 	dir, err := os.UserHomeDir()
 	if err != nil {

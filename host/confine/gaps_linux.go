@@ -92,8 +92,10 @@ func gaps() (list []Gap) {
 	switch v := k.landlock; {
 	case v == 0 && k.namespaces != nil:
 		add(WallLandlock, "Landlock is not in this kernel, or not enabled: commands can read the home folder and write outside of the checkout")
-	case v == 0:
-		add(WallLandlock, "Landlock is not in this kernel, or not enabled: there is no second wall, and commands can connect to abstract sockets")
+	case v < movesVersion && k.namespaces == nil:
+		add(WallLandlock, "Landlock is not in this kernel, not enabled, or older than version 2 (Linux 5.19): there is no second wall, and commands can connect to abstract sockets")
+	case v < movesVersion:
+		add(WallLandlock, "Landlock of this kernel is older than version 2 (Linux 5.19): commands can truncate files outside of the checkout, send signals to processes of this user and connect to abstract sockets, and cannot move files between folders")
 	case v < 3 && k.namespaces != nil:
 		add(WallLandlock, "Landlock of this kernel is older than version 3 (Linux 6.2): commands can truncate files outside of the checkout")
 	case v < scopedVersion && k.namespaces != nil:

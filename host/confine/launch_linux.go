@@ -31,6 +31,9 @@ const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_
 func start(p *plan) (*exec.Cmd, error) {
 	k := kernel()
 	p.Alone, p.Landlock = k.namespaces == nil, k.landlock
+	if p.Alone && k.landlock < movesVersion {
+		p.Landlock = 0 // as a second wall it is not worth what it breaks
+	}
 	if p.Offline && !p.Alone {
 		return nil, fmt.Errorf("confine: the network cannot be closed: %w", k.namespaces)
 	}

@@ -54,6 +54,9 @@ var landlockVersions = []landlock.Config{
 	1: landlock.V1, 2: landlock.V2, 3: landlock.V3, 4: landlock.V4, 5: landlock.V5, 6: landlock.V6, 7: landlock.V7, 8: landlock.V8, 9: landlock.V9,
 }
 
+// movesVersion is the version with which files can be moved between folders.
+const movesVersion = 2
+
 // scopedVersion is the version with which signals and abstract sockets stay inside.
 const scopedVersion = 6
 
@@ -90,11 +93,9 @@ func (p *plan) restrictFiles() error {
 		landlock.RWFiles("/dev/null", "/dev/zero", "/dev/full").IgnoreIfMissing(),
 		landlock.ROFiles("/dev/random", "/dev/urandom").IgnoreIfMissing(),
 	}
-	if err := landlockVersions[version].BestEffort().RestrictPaths(rules...); err != nil {
-		return err
-	}
-	if version < scopedVersion {
-		return nil
-	}
-	return landlockVersions[version].BestEffort().RestrictScoped()
+	// One call for files and scopes: each layer without rules for files refuses to move files
+	// between folders.
+	config := landlockVersions[version]
+	config.HandledAccessNet = 0
+	return config.BestEffort().Restrict(rules...)
 }

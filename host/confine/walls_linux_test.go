@@ -471,6 +471,9 @@ func TestOlderKernels(t *testing.T) {
 		t.Run(fmt.Sprintf("namespaces %v landlock %d", k.namespaces, k.landlock), func(t *testing.T) {
 			confine.Lower(t, k.namespaces, k.landlock)
 			TestWritesStayInside(t)
+			if k.namespaces || k.landlock >= 2 {
+				TestMovesBetweenFolders(t)
+			}
 			TestEnvironment(t)
 			TestTreeIsEnded(t)
 		})
