@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -19,7 +20,7 @@ import (
 // code. args begins with the program's name. It hides the environment of the
 // process from other processes, see package procenv, so call it first in main.
 func Main(ctx context.Context, args ...string) int {
-	exposed := procenv.Hide()
+	exposed := errors.Join(procenv.Hide(), procenv.CloseInherited())
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // else it is nohup that wants it so

@@ -265,6 +265,30 @@ func TestService(t *testing.T) {
 	if r.Status != "passing" {
 		t.Errorf("%+v", r)
 	}
+	t.Run("closed network", func(t *testing.T) {
+		for _, g := range confine.Gaps() {
+			if g.Wall == confine.WallNamespaces {
+				t.Skip(g)
+			}
+		}
+		other := httptest.NewServer(http.NotFoundHandler())
+		defer other.Close()
+		address := strings.TrimPrefix(other.URL, "http://")
+		connects := `python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", ` + address[strings.LastIndex(address, ":")+1:] + `))'`
+		closed := strings.Replace(serve, `"readyPath"`, `"network":"closed","readyPath"`, 1)
+		r := run(t, v, verify.Job{Approved: true, RepoURL: dir, Branch: "work", Criteria: criteria(t, `[
+			{"type":"test","verify":{"command":"`+connects+`"}},
+			{"type":"test","verify":{"command":"`+connects+`","network":"closed","expect_exit_code":1}},
+			{"type":"http","verify":{"path":"/hello.json","expect_body":{"ok":true},`+closed+`}}]`)})
+		if r.Status != "passing" {
+			t.Errorf("%+v", r)
+		}
+		r = run(t, verifier(t, func(o *verify.Options) { o.Offline = true }), verify.Job{Approved: true, RepoURL: dir, Branch: "work", Criteria: criteria(t, `[
+			{"type":"test","verify":{"command":"`+connects+`","expect_exit_code":1}}]`)})
+		if r.Status != "passing" {
+			t.Errorf("by the setting: %+v", r)
+		}
+	})
 	t.Run("port is taken", func(t *testing.T) {
 		other := httptest.NewServer(http.NotFoundHandler())
 		defer other.Close()

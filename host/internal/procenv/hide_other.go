@@ -8,3 +8,6 @@ import (
 )
 
 func hide() error { return fmt.Errorf("hide environment: %w on this system", errors.ErrUnsupported) }
+
+// CloseInherited does nothing: other systems have no call for it.
+func CloseInherited() error { return nil }
