@@ -2,6 +2,8 @@ package confine
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -20,4 +22,50 @@ func Lower(t testing.TB, namespaces bool, landlock int) {
 		have.namespaces = errors.New("lowered by a test")
 	}
 	kernel = sync.OnceValue(func() machine { return have })
+}
+
+// Page returns the lists of this package for the page of operators.
+func Page() string {
+	var b strings.Builder
+	list := func(title string, items ...string) {
+		fmt.Fprintf(&b, "| %s | `%s` |\n", title, strings.Join(items, "`, `"))
+	}
+	b.WriteString("\n## Lists\n| what a command reads | |\n|---|---|\n")
+	list("folders of programs, and those of PATH", systemFolders...)
+	list("of `/etc`", settings...)
+	list("toolchains in the home", toolchains...)
+	list("of those not", secretsOfToolchains...)
+	var shown []string
+	for _, c := range cacheFolders("/home/user", func(string) string { return "" }) {
+		shown = append(shown, "~/"+c.to)
+	}
+	list("caches, in its own home; what it changes there is its own", shown...)
+	l := Limits{}.withDefaults()
+	b.WriteString("\n| limit | |\n|---|---|\n")
+	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of the disk | not less than %s |\n",
+		size(l.Memory), size(l.Disk), l.Processes, size(l.FileSize), l.Files, size(minFree))
+	b.WriteString("\n| where the kernel has | what does not hold |\n|---|---|\n")
+	for _, m := range []struct {
+		name string
+		machine
+	}{
+		{"namespaces and Landlock 6", machine{landlock: 6}},
+		{"namespaces, and Landlock before 6", machine{landlock: 5}},
+		{"namespaces, and no Landlock", machine{}},
+		{"no namespaces, and Landlock 6", machine{landlock: 6, namespaces: errors.New("why")}},
+		{"no namespaces, and Landlock 5", machine{landlock: 5, namespaces: errors.New("why")}},
+		{"no namespaces, and Landlock 2", machine{landlock: 2, namespaces: errors.New("why")}},
+		{"no namespaces, and Landlock 1", machine{landlock: 1, namespaces: errors.New("why")}},
+		{"neither", machine{namespaces: errors.New("why")}},
+	} {
+		var texts []string
+		for _, g := range m.gaps() {
+			texts = append(texts, g.String())
+		}
+		if len(texts) == 0 {
+			texts = []string{"everything holds"}
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", m.name, strings.Join(texts, "; "))
+	}
+	return b.String()
 }

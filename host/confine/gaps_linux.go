@@ -82,10 +82,11 @@ func (p *plan) try() error {
 	return err
 }
 
+func gaps() []Gap { return kernel().gaps() }
+
 // gaps returns what this machine cannot keep commands from.
-func gaps() (list []Gap) {
+func (k machine) gaps() (list []Gap) {
 	add := func(wall, format string, args ...any) { list = append(list, Gap{wall, fmt.Sprintf(format, args...)}) }
-	k := kernel()
 	if k.namespaces != nil {
 		add(WallNamespaces, "this kernel or container gives no namespaces (%v): commands can change modes and times of files of this user, connect to its Unix sockets, see its processes, leave processes behind that start others without end, and are limited in memory and processes one by one only", k.namespaces)
 	}

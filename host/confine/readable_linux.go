@@ -98,6 +98,19 @@ func caches(home string) (list []cache) {
 	if err != nil {
 		return nil
 	}
+	for _, c := range cacheFolders(own, os.Getenv) {
+		if info, err := os.Stat(c.from); err == nil && info.IsDir() {
+			list = append(list, cache{From: c.from, To: filepath.Join(home, c.to)})
+		}
+	}
+	return list
+}
+
+// A cacheFolder is a cache of a user, and where a command sees it below its home.
+type cacheFolder struct{ from, to string }
+
+// cacheFolders returns the caches of the user whose home is own.
+func cacheFolders(own string, getenv func(string) string) []cacheFolder {
 	first := func(paths ...string) string {
 		for _, path := range paths {
 			if filepath.IsAbs(path) {
@@ -106,20 +119,16 @@ func caches(home string) (list []cache) {
 		}
 		return ""
 	}
-	gopath, _, _ := strings.Cut(os.Getenv("GOPATH"), string(os.PathListSeparator))
-	for _, c := range []struct{ from, to string }{
-		{first(os.Getenv("GOCACHE"), filepath.Join(own, ".cache/go-build")), ".cache/go-build"},
-		{first(os.Getenv("GOMODCACHE"), filepath.Join(first(gopath, filepath.Join(own, "go")), "pkg/mod")), "go/pkg/mod"},
+	gopath, _, _ := strings.Cut(getenv("GOPATH"), string(os.PathListSeparator))
+	cargo := first(getenv("CARGO_HOME"), filepath.Join(own, ".cargo"))
+	return []cacheFolder{
+		{first(getenv("GOCACHE"), filepath.Join(own, ".cache/go-build")), ".cache/go-build"},
+		{first(getenv("GOMODCACHE"), filepath.Join(first(gopath, filepath.Join(own, "go")), "pkg/mod")), "go/pkg/mod"},
 		{filepath.Join(own, ".npm/_cacache"), ".npm/_cacache"},
 		{filepath.Join(own, ".cache/pip"), ".cache/pip"},
 		{filepath.Join(own, ".cache/uv"), ".cache/uv"},
 		{filepath.Join(own, ".cache/yarn"), ".cache/yarn"},
-		{filepath.Join(first(os.Getenv("CARGO_HOME"), filepath.Join(own, ".cargo")), "registry"), ".cargo/registry"},
-		{filepath.Join(first(os.Getenv("CARGO_HOME"), filepath.Join(own, ".cargo")), "git"), ".cargo/git"},
-	} {
-		if info, err := os.Stat(c.from); err == nil && info.IsDir() {
-			list = append(list, cache{From: c.from, To: filepath.Join(home, c.to)})
-		}
+		{filepath.Join(cargo, "registry"), ".cargo/registry"},
+		{filepath.Join(cargo, "git"), ".cargo/git"},
 	}
-	return list
 }
