@@ -55,30 +55,26 @@ func (r *root) fill(p *plan) error {
 		}
 	}
 	// Folders of users may lie below what is hidden, and come after that.
-	var below []string
+	var above, below []string
 	for _, path := range p.Read {
 		real, err := r.link(path)
-		if err != nil {
-			continue // it does not exist, or cannot be read by the host either
-		}
-		if slices.ContainsFunc(r.hide, func(h string) bool { return within(real, h) }) {
+		switch {
+		case err != nil: // it does not exist, or cannot be read by the host either
+		case slices.Contains(r.hide, real):
+		case slices.ContainsFunc(r.hide, func(h string) bool { return within(real, h) }):
 			below = append(below, real)
-			continue
-		}
-		if err := r.bind(real, real); err != nil {
-			return err
+		default:
+			above = append(above, real)
 		}
 	}
-	if err := r.mask(p.Read); err != nil {
+	if err := r.bindAll(above); err != nil {
 		return err
 	}
-	for _, path := range below {
-		if slices.Contains(r.hide, path) {
-			continue
-		}
-		if err := r.bind(path, path); err != nil {
-			return err
-		}
+	if err := r.mask(above); err != nil {
+		return err
+	}
+	if err := r.bindAll(below); err != nil {
+		return err
 	}
 	// What is hidden below those, such as credentials of toolchains.
 	if err := r.mask(below); err != nil {
@@ -127,6 +123,22 @@ func (r *root) fill(p *plan) error {
 		r.layer(c, filepath.Join(p.Layers, strconv.Itoa(i)))
 	}
 	return r.devices()
+}
+
+// bindAll binds paths, each once, without those that lie below another one.
+func (r *root) bindAll(paths []string) error {
+	slices.Sort(paths)
+	last := ""
+	for _, path := range paths {
+		if last != "" && within(path, last) {
+			continue
+		}
+		last = path
+		if err := r.bind(path, path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxLinks bounds the symbolic links of one path.
@@ -243,11 +255,10 @@ func (r *root) open(path string) error {
 	return nil
 }
 
-// mask covers what is hidden below the given paths.
+// mask covers what is hidden below the given real paths.
 func (r *root) mask(paths []string) error {
-	real := existing(paths)
 	for _, h := range r.hide {
-		if slices.ContainsFunc(real, func(path string) bool { return path != h && within(h, path) }) {
+		if slices.ContainsFunc(paths, func(path string) bool { return path != h && within(h, path) }) {
 			if err := r.cover(h); err != nil {
 				return err
 			}
