@@ -27,13 +27,14 @@ type process struct {
 	mu sync.Mutex  // guards s, which is not ours any more after wait
 	s  *supervisor // nil then
 
-	exited chan struct{} // closed when the command has ended, or the supervisor has
-	ended  chan struct{} // closed when the tree has ended, or the supervisor has
-	status syscall.WaitStatus
-	known  bool  // status is that of the command
-	killed int   // processes besides the command
-	left   []int // pids of processes that could not be killed
-	whole  bool  // the supervisor has reported the end of the tree
+	exited  chan struct{} // closed when the command has ended, or the supervisor has
+	ended   chan struct{} // closed when the tree has ended, or the supervisor has
+	status  syscall.WaitStatus
+	known   bool  // status is that of the command
+	killed  int   // processes besides the command
+	left    []int // pids of processes that could not be killed
+	changed bool  // what the next command of the supervisor would inherit
+	whole   bool  // the supervisor has reported the end of the tree
 }
 
 // startProcess starts the command of cmd below a supervisor.
@@ -121,6 +122,8 @@ func (p *process) listen(s *supervisor) {
 		case kind == supervise.ReportExited && len(numbers) == 1 && !p.known:
 			p.status, p.known = syscall.WaitStatus(numbers[0]), true
 			close(p.exited)
+		case kind == supervise.ReportChanged:
+			p.changed = true
 		case kind == supervise.ReportEnded && len(numbers) >= 1:
 			p.killed, p.left, p.whole = numbers[0], numbers[1:], true
 		}
@@ -177,7 +180,7 @@ func (p *process) wait() (e ending) {
 		e.lost = true
 		e.killed += p.search(s)
 	default:
-		s.fresh = len(p.left) == 0 && !p.how.foreign
+		s.fresh = len(p.left) == 0 && !p.changed && !p.how.foreign
 		p.how.pool.put(s)
 	}
 	e.killed, e.left = e.killed+p.killed, p.left

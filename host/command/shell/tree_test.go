@@ -204,6 +204,25 @@ func (b *bench) killSupervisor() out {
 	return b.do("code/shell/watch", params{"executionId": id})
 }
 
+// TestSupervisorIsLimited: a command that takes the right to open files from its supervisor is
+// ended with all that it started, and no later command inherits what it changed.
+func TestSupervisorIsLimited(t *testing.T) {
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skipf("this system has no program prlimit: %v", err)
+	}
+	b := newBench(t, shell.Options{})
+	inherited := "ulimit -n; nice"
+	before := b.do("code/shell/execute", params{"command": inherited}).Text
+	b.do("code/shell/execute", params{"command": `(setsid sh -c 'echo $$ > pids; exec sleep 600' &); while ! [ -s pids ]; do sleep 0.01; done; prlimit --pid $PPID --nofile=0:0; renice -n 5 -p $PPID >/dev/null`})
+	left := pids(t, b.dir)
+	if live, _ := alive(left); len(live) > 0 || len(left) != 1 {
+		t.Errorf("of %v, %v live on", left, live)
+	}
+	if after := b.do("code/shell/execute", params{"command": inherited}).Text; after != before {
+		t.Errorf("the next command has %q, the first one %q", after, before)
+	}
+}
+
 // TestSupervisorThatIsKilled: what a supervisor owned comes to the host, if that is a
 // subreaper, and is ended there; in any case the output says what happened.
 func TestSupervisorThatIsKilled(t *testing.T) {

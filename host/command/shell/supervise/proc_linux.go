@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"unsafe"
 )
 
 // Process is one line of the process table, see proc_pid_stat(5).
@@ -102,6 +103,29 @@ func ownChildren() []int {
 			return numbers(text)
 		}
 	}
+}
+
+// inheritance is what commands inherit from a supervisor, and can change in it: a process may
+// do that to each other one of its user.
+type inheritance struct {
+	limits   [rlimits]syscall.Rlimit
+	nice     int
+	disk     uintptr // priority
+	affinity [128]byte
+}
+
+const rlimits = 16 // kinds of resource limits
+
+// inherited returns what commands of this supervisor inherit now. What cannot be read is zero.
+func inherited() (h inheritance) {
+	const ioprioProcess = 1
+	for i := range h.limits {
+		_ = syscall.Getrlimit(i, &h.limits[i])
+	}
+	h.nice, _ = syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	h.disk, _, _ = syscall.RawSyscall(syscall.SYS_IOPRIO_GET, ioprioProcess, 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, uintptr(len(h.affinity)), uintptr(unsafe.Pointer(&h.affinity)))
+	return h
 }
 
 // numbers reads numbers that end with a space each.

@@ -55,6 +55,7 @@ func serve() {
 // run runs a command to the end of its tree. It returns the pids of processes that
 // could not be ended.
 func (s *supervisor) run(m message) (left []int) {
+	before := inherited()
 	self, _ := ProcessOf(os.Getpid())
 	// A disk that takes no file takes no other trace either: the tree ends with its
 	// host all the same, only a host that finds the supervisor killed does not know.
@@ -70,6 +71,9 @@ func (s *supervisor) run(m message) (left []int) {
 	}
 	if left = s.follow(); len(left) == 0 {
 		_ = os.Remove(m.spec.File) // before the report: the host may have ended
+	}
+	if inherited() != before {
+		report(ReportChanged)
 	}
 	report(ReportEnded, append([]int{s.killed}, left...)...)
 	return left

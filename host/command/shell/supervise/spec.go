@@ -25,6 +25,7 @@ const (
 	ReportStarted = 's' // pid and start time of the command
 	ReportFailed  = 'e' // errno: the command could not be started
 	ReportExited  = 'x' // wait status of the command
+	ReportChanged = 'c' // what later commands would inherit is not what it was; before the end
 	ReportEnded   = 'd' // processes ended besides the command, then the pids of those that could not be
 )
 
