@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
@@ -24,7 +23,7 @@ type Child struct {
 // until its parent is gone and exits; in any other it returns at once.
 func ServeChild() {
 	subprocess.EnableSelf()
-	if cond.ServeChild() || wasm.ServeChild() || statefolder.ServeChild() {
+	if cond.ServeChild() || wasm.ServeChild() {
 		os.Exit(0)
 	}
 	if kind := subprocess.Kind(); kind != "" {

@@ -293,7 +293,7 @@ func fill(t *testing.T, file string) {
 
 func checkFullDisk(t *testing.T, state string, a *acked) {
 	t.Helper()
-	if err := runtime.CheckStore(within(t), state, runtime.Child{}); err != nil {
+	if err := runtime.CheckStore(state); err != nil {
 		t.Fatal(err)
 	}
 	rt, err := runtime.Open(context.Background(), runtime.Options{Dir: state, CacheDir: cacheDir, Limits: runtime.Limits{KeepEvents: 1 << 20}})

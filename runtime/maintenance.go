@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
@@ -137,22 +138,19 @@ func (rt *Runtime) Prune(ctx context.Context, keep Retention) (Pruned, error) {
 func InspectState(dir string) (StateInfo, error) { return statefolder.Inspect(dir) }
 
 // CheckChild starts a child of this program once and ends it: slow conditions
-// and the check of a damaged store need one. The code unavailable means that no
-// child can be started.
+// need one. The code unavailable means that no child can be started.
 func CheckChild(ctx context.Context, child Child) error {
-	return statefolder.CheckChild(ctx, child.resolve())
+	return cond.CheckChild(ctx, child.resolve())
 }
 
 // CheckStore reads the whole store in a state folder and reports damage as
-// [ErrDamaged], without changing anything. It reads the file itself first, which
-// no content can make dangerous. Then, if a child can be started, the database
-// library reads it there. A store that a process has open is [ErrHeld], a folder
-// without a store is sound.
+// [ErrDamaged], without changing anything. It reads the file itself, without the
+// database library, so that no content of the file can end the process. A store
+// that a process has open is [ErrHeld], a folder without a store is sound.
 //
-// It takes one second a GB from the page cache, else the time to read the disk.
-func CheckStore(ctx context.Context, dir string, child Child) error {
-	return statefolder.Check(ctx, dir, child.resolve())
-}
+// It takes one to two seconds a GB from the page cache, else the time to read the
+// disk.
+func CheckStore(dir string) error { return statefolder.Check(dir) }
 
 // CompactStore copies the store of a state folder that no process has open to a
 // file without free pages, which replaces it. Open does so by itself for a file
@@ -170,8 +168,6 @@ type RepairOptions struct {
 	From string
 	// DryRun does everything but replace the store. Default false.
 	DryRun bool
-	// Child checks the result a second time. Default: as [Options.Child].
-	Child Child
 }
 
 // Repair rebuilds the store of a state folder that no process has open, else the
@@ -193,7 +189,7 @@ func Repair(ctx context.Context, opt RepairOptions) (RepairReport, error) {
 		// The default, because the setting of the host is unknown here: with a smaller
 		// number, revisions that were removed on purpose would be reported.
 		KeepRevisions: Limits{}.WithDefaults().KeepRevisions,
-		Check:         func(ctx context.Context, dir string) error { return CheckStore(ctx, dir, opt.Child) },
+		Check:         CheckStore,
 		Layout: repair.Layout{
 			Runs: execution.BucketRuns, Results: execution.BucketResults, RunIndex: runindex.Bucket, Definitions: definition.Bucket, Events: eventlog.Bucket,
 			RevisionKey: definition.Key, Marker: repairMarker,

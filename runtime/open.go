@@ -36,7 +36,7 @@ var buckets = append([]string{
 
 // openParts opens the parts of the engine, each after those that it uses.
 func (rt *Runtime) openParts(ctx context.Context) error {
-	if err := rt.openStore(ctx); err != nil {
+	if err := rt.openStore(); err != nil {
 		return err
 	}
 	calendar := clock.NewCalendar(rt.opt.now)
@@ -67,25 +67,25 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 }
 
 // openStore opens the store and what watches it.
-func (rt *Runtime) openStore(ctx context.Context) error {
+func (rt *Runtime) openStore() error {
 	switch {
 	case rt.opt.store != nil:
 		rt.db = rt.opt.store
 	case rt.opt.Dir == "":
 		rt.db = store.NewMemory()
 	default:
-		return rt.openFolder(ctx)
+		return rt.openFolder()
 	}
 	rt.upkeep.health = rt.newMonitor()
 	return nil
 }
 
 // openFolder opens the store in the state folder.
-func (rt *Runtime) openFolder(ctx context.Context) error {
+func (rt *Runtime) openFolder() error {
 	if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
 		return fmt.Errorf("open state: %w", err)
 	}
-	db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Child.resolve(), rt.opt.Logger)
+	db, err := statefolder.Open(rt.opt.Dir, rt.opt.Logger)
 	if err != nil {
 		return err
 	}

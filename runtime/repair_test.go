@@ -176,12 +176,8 @@ func TestRepairOfHundredsOfWrecks(t *testing.T) {
 	for n := range rounds {
 		what, b := corrupt(r, slices.Clone(k.store))
 		dir := k.copyTo(t, b, n%4 != 3)
-		// Every tenth is continued to the end, and checked by a child.
-		child, full := runtime.Child{Path: "/nonexistent"}, n%10 == 0
-		if full {
-			child = runtime.Child{}
-		}
-		report, err := runtime.Repair(within(t), runtime.RepairOptions{Dir: dir, Child: child})
+		full := n%10 == 0 // every tenth is continued to the end
+		report, err := runtime.Repair(within(t), runtime.RepairOptions{Dir: dir})
 		if abi.CodeOf(err) == abi.NotFound || len(b) == 0 {
 			continue
 		}
@@ -361,7 +357,7 @@ func pageWith(t *testing.T, b, text []byte) int {
 		if err := os.WriteFile(filepath.Join(dir, "store.db"), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := runtime.CheckStore(within(t), dir, runtime.Child{})
+		err := runtime.CheckStore(dir)
 		copy(page, saved)
 		if errors.Is(err, runtime.ErrDamaged) {
 			return at

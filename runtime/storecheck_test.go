@@ -79,7 +79,7 @@ func TestOpenDamaged(t *testing.T) {
 			if !errors.Is(err, runtime.ErrDamaged) || e == nil || !strings.Contains(e.Message, file) || !strings.Contains(e.Message, "page") || !strings.Contains(e.Hint, "sentinel recover") {
 				t.Fatalf("%v, %+v", err, e)
 			}
-			if err := runtime.CheckStore(within(t), dir, runtime.Child{}); !errors.Is(err, runtime.ErrDamaged) {
+			if err := runtime.CheckStore(dir); !errors.Is(err, runtime.ErrDamaged) {
 				t.Errorf("check: %v", err)
 			}
 			if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
@@ -92,7 +92,7 @@ func TestOpenDamaged(t *testing.T) {
 // While a process has the store open there is nothing to check.
 func TestCheckStoreHeld(t *testing.T) {
 	dir := t.TempDir()
-	if err := runtime.CheckStore(within(t), dir, runtime.Child{}); err != nil {
+	if err := runtime.CheckStore(dir); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
 	rt, err := runtime.Open(within(t), runtime.Options{Dir: dir})
@@ -100,7 +100,7 @@ func TestCheckStoreHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	if err := runtime.CheckStore(within(t), dir, runtime.Child{}); !errors.Is(err, runtime.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+	if err := runtime.CheckStore(dir); !errors.Is(err, runtime.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("%v", err)
 	}
 	begin := time.Now()

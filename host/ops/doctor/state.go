@@ -90,13 +90,13 @@ func (x *examination) closed(context.Context) Check {
 
 // store reads it whole, with the checksum of every value, if no process has it
 // open. One that is missing beside what it left is damaged too.
-func (x *examination) store(ctx context.Context) Check {
+func (x *examination) store(context.Context) Check {
 	s := x.state
 	if s.Held {
 		return ok("not read, because a process has it open; that one reads every snapshot it takes")
 	}
 	began := time.Now()
-	err := runtime.CheckStore(ctx, x.opt.State, x.opt.Child)
+	err := runtime.CheckStore(x.opt.State)
 	switch e := abi.As(err); {
 	case err == nil && s.Bytes <= 0:
 		return ok("there is none yet")

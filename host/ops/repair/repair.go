@@ -24,8 +24,6 @@ type Options struct {
 	From string
 	// DryRun says what would come of it and replaces nothing. Default false.
 	DryRun bool
-	// Child starts helper processes. Default: this program again.
-	Child runtime.Child
 }
 
 // Report says what was done, what came from where, and what is missing.
@@ -36,7 +34,7 @@ type Report struct {
 // Recover rebuilds the store of a state folder that no process has open. With a
 // sound store and no snapshot to go back to it does nothing and says so.
 func Recover(ctx context.Context, opt Options) (Report, error) {
-	r, err := runtime.Repair(ctx, runtime.RepairOptions{Dir: opt.State, From: opt.From, DryRun: opt.DryRun, Child: opt.Child})
+	r, err := runtime.Repair(ctx, runtime.RepairOptions{Dir: opt.State, From: opt.From, DryRun: opt.DryRun})
 	return Report{r}, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -33,6 +34,17 @@ func New(opt Options) *Evaluator {
 // Close stops the children and returns when they have ended. Evaluations that
 // need a child fail afterwards. Close may be called again.
 func (e *Evaluator) Close() { e.children.close() }
+
+// CheckChild starts a child, makes one request and stops it. The error has the
+// code unavailable if no child can be started.
+func CheckChild(ctx context.Context, command subprocess.Command) error {
+	l := newChildren(Options{Child: command}.withDefaults())
+	defer l.close()
+	if _, err := l.request(ctx, "a slow condition", "check", "true"); err != nil {
+		return err
+	}
+	return nil
+}
 
 // Eval evaluates a source. The error is always an [*abi.Error]: an exception, a
 // syntax error, a timeout or a promise never counts as false. A nil vars means

@@ -86,10 +86,17 @@ func (e *ValueError) Unwrap() error {
 	}
 }
 
+// maxKeyText is how many bytes of a key are shown. A damaged length can make a
+// key of megabytes.
+const maxKeyText = 100
+
 // keyText formats a key for people.
 func keyText(table string, key []byte) string {
 	if table == journalBucket && len(key) == len(seqKey{}) {
 		return fmt.Sprintf("%s record %d", runText(runKey(key[:16])), binary.BigEndian.Uint64(key[16:]))
+	}
+	if len(key) > maxKeyText {
+		return fmt.Sprintf("%q and %d more bytes", key[:maxKeyText], len(key)-maxKeyText)
 	}
 	return fmt.Sprintf("%q", key)
 }

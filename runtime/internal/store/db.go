@@ -33,12 +33,6 @@ type Options struct {
 	MaxBytes int
 	// CloseGrace is how long Close keeps retrying failing commits. Default 2 s.
 	CloseGrace time.Duration
-	// Check inspects the store in the state folder a second time after an
-	// unclean shutdown, if [Inspect] has found nothing. It should call [Verify]
-	// in a child process, which bbolt may crash. If Check returns a
-	// [DamagedError] the store is not opened. Any other error means that the
-	// check could not be made; it is logged. Default: no second check.
-	Check func(path string) error
 	// CompactAbove is the size in bytes from which Open compacts a file that is
 	// more than half empty. Default 64 MiB; negative disables it.
 	CompactAbove int64
@@ -90,8 +84,8 @@ type DB struct {
 // Open opens the store in the state folder path, or creates it. Its file is
 // path/store.db. While the store is open, path/store.open has the process id of
 // the owner. If that file exists already, the last owner did not close the
-// store, see [DB.Unclean]; then [Inspect] reads the whole database file before
-// bbolt sees it.
+// store, see [DB.Unclean]. Open reads the whole database file as [Inspect] does
+// before bbolt sees it.
 //
 // If another process has the store open, Open returns a [*HeldError] after
 // LockTimeout. If the file is damaged it returns a [*DamagedError]. A missing

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,8 +101,8 @@ func TestHeld(t *testing.T) {
 	if !errors.Is(err, store.ErrHeld) || !errors.As(err, &held) || held.PID != os.Getpid() || held.Since.IsZero() {
 		t.Errorf("second open: %v", err)
 	}
-	if err := store.Verify(dir); !errors.Is(err, store.ErrHeld) {
-		t.Errorf("verify: %v", err)
+	if _, err := store.Inspect(dir); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("inspect: %v", err)
 	}
 	closeStore(t, db)
 	closeStore(t, open(t, dir))
@@ -138,23 +137,6 @@ func TestUnclean(t *testing.T) {
 	}
 	closeStore(t, db)
 	wantClosed(true)
-}
-
-func TestVerifyFindsDamage(t *testing.T) {
-	dir := t.TempDir()
-	if err := store.Verify(dir); err != nil {
-		t.Errorf("no store: %v", err)
-	}
-	file := filepath.Join(dir, "store.db")
-	if err := os.WriteFile(file, []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Verify(dir); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("verify: %v", err)
-	}
-	if _, err := store.Open(dir, store.Options{}); err == nil {
-		t.Error("open accepted it")
-	}
 }
 
 // TestCommitWithFailedSync simulates a failed sync of the last page: the file

@@ -33,7 +33,7 @@ var (
 	ErrCorrupt  = errors.New("content does not match its digest")
 )
 
-// ErrHeld is matched by the [HeldError] of [Open], [Verify] and other
+// ErrHeld is matched by the [HeldError] of [Open], [Inspect] and other
 // functions.
 var ErrHeld = errors.New("store held by another process")
 
@@ -54,7 +54,7 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// ErrDamaged is matched by the [DamagedError] of [Open], [Verify] and other
+// ErrDamaged is matched by the [DamagedError] of [Open], [Compact] and other
 // functions.
 var ErrDamaged = errors.New("store is damaged")
 

@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -84,6 +86,32 @@ func BoltPairs(file string) (pairs []string, err error) {
 // CreateWithoutTables writes a file as bbolt creates it, without tables.
 func CreateWithoutTables(file string) error {
 	b, err := bolt.Open(file, 0o600, nil)
+	if err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+// Verify returns what bbolt's own check finds. A file that Inspect reports as
+// sound must pass it; otherwise it may crash the process.
+func Verify(path string) error {
+	b, err := bolt.Open(filepath.Join(path, dbFile), 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.View(func(tx *bolt.Tx) error {
+		var found error
+		for problem := range tx.Check() { // read the channel to its end, because a goroutine writes to it
+			found = errors.Join(found, problem)
+		}
+		return found
+	})
+}
+
+// StoreFreePages makes bbolt store its list of free pages in the file.
+func StoreFreePages(file string) error {
+	b, err := bolt.Open(file, 0o600, nil) // writes the list, because it is missing
 	if err != nil {
 		return err
 	}

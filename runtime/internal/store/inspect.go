@@ -18,7 +18,7 @@ type Inspection struct {
 	Store   string // ID of the store, "" if it cannot be read
 	Used    int64  // bytes of the file in pages that are in use
 	Pairs   int64  // including journal records
-	OneMeta bool   // one of the two meta pages is unreadable: normal after a power loss, otherwise the newest commit may be missing
+	OneMeta bool   // one of the two meta pages is unreadable or an old version: normal after a power loss, otherwise the newest commit may be missing
 
 	Damaged int      // damaged places found
 	Places  []string // the first of them, for people
@@ -40,12 +40,12 @@ func (i *Inspection) note(why string) {
 }
 
 // Inspect reads the whole database file in the state folder path without bbolt
-// and reports damage: to references, page numbers, positions and order of keys,
-// and checksums of values. No content of the file can crash the process. A
+// and reports damage: to references, page numbers, the list of free pages,
+// positions and order of keys, and checksums of values. No content of the file can crash the process. A
 // missing or empty file is sound, unless other files of an earlier store exist.
 //
 // No process may write the file meanwhile: if one has the store open, the error
-// is a [*HeldError]. Inspect reads about 1 GB/s from the page cache.
+// is a [*HeldError]. Inspect reads 0.5 to 1 GB/s from the page cache.
 func Inspect(path string) (Inspection, error) {
 	file := filepath.Join(path, dbFile)
 	f, err := openShared(file, filepath.Join(path, flagFile))
@@ -129,20 +129,4 @@ func (l *Lost) describe() string {
 		return l.Why
 	}
 	return fmt.Sprintf("table %q %s", l.Bucket, l.Why)
-}
-
-// checkMeta checks the meta pages and the length of the file. This detects a
-// truncated file and a file that is not a database without reading the rest.
-// bbolt maps the file, and reading behind its end would kill the process with a
-// signal.
-func checkMeta(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	_, err = openPages(f, info.Size())
-	if err != nil {
-		return &DamagedError{Path: f.Name(), Places: []string{err.Error()}, Count: 1}
-	}
-	return nil
 }

@@ -2,11 +2,13 @@ package store_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -193,41 +195,122 @@ func TestOpenRefusesDamage(t *testing.T) {
 	}
 }
 
-// The second check runs after an unclean shutdown only. Only damage that it
-// finds keeps the store closed.
-func TestOpenSecondCheck(t *testing.T) {
-	dir, _ := filledStore(t)
-	calls := 0
-	result := errors.New("cannot start a child")
-	opt := store.Options{Check: func(path string) error {
-		if path != dir {
-			t.Errorf("calls about %q", path)
-		}
-		calls++
-		return result
-	}}
-	reopen := func() error {
-		db, err := store.Open(dir, opt)
-		if err == nil {
-			closeStore(t, db)
-		}
-		return err
+// A page that claims more overflow pages than its elements fill is damaged, loses
+// none of its pairs, and does not decide how much memory is used. bbolt would
+// free the pages behind it.
+func TestInspectFalseOverflow(t *testing.T) {
+	dir, file := filledStore(t)
+	sound := readFile(t, file)
+	before, _, err := store.Walk(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := reopen(); err != nil || calls != 0 {
-		t.Fatalf("after a clean close: calls %d times, %v", calls, err)
-	}
-	unclean := func() {
-		if err := os.WriteFile(filepath.Join(dir, "store.open"), []byte("1 1\n"), 0o600); err != nil {
+	tried := 0
+	for at := 2 * 4096; at+4096 <= len(sound); at += 4096 {
+		b := bytes.Clone(sound)
+		b[at+14] |= 1 // 65,536 more overflow pages than there are
+		writeFile(t, dir, "store.db", b)
+		found, err := store.Inspect(dir)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if found.Damaged == 0 {
+			continue // a free page
+		}
+		after, _, err := store.Walk(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found.Damaged == 1 && strings.Contains(found.Places[0], "overflow pages") {
+			tried++
+			if len(after) != len(before) {
+				t.Errorf("page %d: %d pairs of %d are left", at/4096, len(after), len(before))
+			}
+		}
 	}
-	unclean()
-	if err := reopen(); err != nil || calls != 1 {
-		t.Fatalf("after an unclean end: calls %d times, %v", calls, err)
+	if tried < 10 {
+		t.Errorf("only %d pages in use", tried)
 	}
-	unclean()
-	result = fmt.Errorf("child died: %w", &store.DamagedError{Path: "x", Count: 1})
-	if err := reopen(); !errors.Is(err, store.ErrDamaged) || calls != 2 {
-		t.Fatalf("calls %d times, %v", calls, err)
+}
+
+// A stored list of free pages must not name pages in use: bbolt would overwrite
+// them.
+func TestInspectListOfFreePages(t *testing.T) {
+	dir, file := filledStore(t)
+	if err := store.StoreFreePages(file); err != nil {
+		t.Fatal(err)
 	}
+	if found, err := store.Inspect(dir); err != nil || found.Damaged != 0 {
+		t.Fatalf("a sound list: %+v, %v", found, err)
+	}
+	sound := readFile(t, file)
+	list := -1
+	for at := 2 * 4096; at+4096 <= len(sound); at += 4096 {
+		if binary.NativeEndian.Uint64(sound[at:]) == uint64(at/4096) && binary.NativeEndian.Uint16(sound[at+8:]) == 0x10 {
+			list = at
+		}
+	}
+	if list < 0 || binary.NativeEndian.Uint16(sound[list+10:]) < 2 {
+		t.Fatalf("no list of free pages, at %d", list)
+	}
+	for want, hurt := range map[string]func(b []byte){
+		"listed as free":                func(b []byte) { binary.NativeEndian.PutUint64(b[16:], rootOf(sound)) },
+		"as free twice":                 func(b []byte) { copy(b[16:24], b[24:32]) },
+		"outside of the pages":          func(b []byte) { binary.NativeEndian.PutUint64(b[16:], 1<<40) },
+		"more than fit in it":           func(b []byte) { binary.NativeEndian.PutUint16(b[10:], 0xfffe) },
+		"is not a list of free pages":   func(b []byte) { binary.NativeEndian.PutUint16(b[8:], 2) },
+		"free pages, more than fit in ": func(b []byte) { b[10], b[11], b[23] = 0xff, 0xff, 0xff },
+	} {
+		b := bytes.Clone(sound)
+		hurt(b[list:])
+		writeFile(t, dir, "store.db", b)
+		found, err := store.Inspect(dir)
+		if err != nil || found.Damaged == 0 || !strings.Contains(found.Places[0], want) {
+			t.Errorf("want %q: %+v, %v", want, found, err)
+		}
+	}
+}
+
+// rootOf returns the root page in the newer meta page.
+func rootOf(b []byte) uint64 {
+	meta := b[16:]
+	if binary.NativeEndian.Uint64(b[4096+16+48:]) > binary.NativeEndian.Uint64(b[16+48:]) {
+		meta = b[4096+16:]
+	}
+	return binary.NativeEndian.Uint64(meta[16:])
+}
+
+// An old version of a meta page is as good as an unreadable one.
+func TestInspectOldMetaPage(t *testing.T) {
+	dir := t.TempDir()
+	db := open(t, dir)
+	file := filepath.Join(dir, "store.db")
+	wait(t, db.Enqueue(record(1)))
+	old := readFile(t, file)
+	for seq := uint64(2); seq < 5; seq++ {
+		wait(t, db.Enqueue(record(seq)))
+	}
+	closeStore(t, db)
+	now := readFile(t, file)
+	for page := range 2 {
+		b := bytes.Clone(now)
+		copy(b[4096*page:], old[4096*page:4096*(page+1)])
+		writeFile(t, dir, "store.db", b)
+		if found, err := store.Inspect(dir); err != nil || found.Damaged != 0 || !found.OneMeta {
+			t.Errorf("meta page %d: %+v, %v", page, found, err)
+		}
+	}
+	writeFile(t, dir, "store.db", now)
+	if found, err := store.Inspect(dir); err != nil || found.Damaged != 0 || found.OneMeta {
+		t.Errorf("as it was: %+v, %v", found, err)
+	}
+}
+
+func readFile(t testing.TB, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

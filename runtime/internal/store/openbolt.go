@@ -11,18 +11,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// smallFileBytes is the size up to which Open reads the whole file, which takes
-// at most 15 ms.
-const smallFileBytes = 16 << 20
-
-// checkBeforeOpen refuses a damaged file before bbolt sees it. Of a large file
-// that its last owner closed it checks the meta pages only.
+// checkBeforeOpen refuses a damaged file before bbolt sees it. bbolt reads all
+// pages of a file that it opens, on a goroutine whose panic ends the process.
 func checkBeforeOpen(path string, o Options) error {
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
-	closed, err := WasClosed(path)
-	if err != nil {
-		return fmt.Errorf("open store: %w", err)
-	}
 	f, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return checkNoLeftovers(path, "the file is missing")
@@ -43,22 +35,10 @@ func checkBeforeOpen(path string, o Options) error {
 			return err
 		}
 	}
-	small := info.Size() <= smallFileBytes
-	err = checkMeta(f)
-	if closed && !small && err == nil {
-		return nil
-	}
-	// Take the lock only now, because nearly every start returns above. A
-	// process that has the store open may have been writing what was just read,
-	// so check again.
-	if lockErr := lockFile(f, false, o.LockTimeout); lockErr != nil {
-		if errors.Is(lockErr, errLocked) {
-			return newHeldError(file, flag)
-		}
-		return fmt.Errorf("open store %q: lock: %w", file, lockErr)
-	}
-	if err = checkMeta(f); err != nil || closed && !small {
-		return err
+	if err := lockFile(f, false, o.LockTimeout); errors.Is(err, errLocked) {
+		return newHeldError(file, flag)
+	} else if err != nil {
+		return fmt.Errorf("open store %q: lock: %w", file, err)
 	}
 	found, err := inspectFile(f)
 	if err != nil {
@@ -68,15 +48,7 @@ func checkBeforeOpen(path string, o Options) error {
 		return err
 	}
 	if found.OneMeta && found.Bytes > 0 {
-		o.Logger.Warn("one of the store's two meta pages is unreadable; unless the machine lost power, the newest commit may be missing", "store", file)
-	}
-	if closed || o.Check == nil || found.Bytes == 0 {
-		return nil
-	}
-	if err := o.Check(path); errors.Is(err, ErrDamaged) {
-		return err
-	} else if err != nil {
-		o.Logger.Warn("second check of the store failed; the first one found no damage", "store", file, "error", err)
+		o.Logger.Warn("one of the store's two meta pages is unreadable or old; unless the machine lost power, the newest commit may be missing", "store", file)
 	}
 	return nil
 }

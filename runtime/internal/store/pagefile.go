@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math/bits"
+	"slices"
 )
 
 // The layout of bbolt's files, version 2, in the byte order of the machine.
@@ -38,8 +40,16 @@ type pageFile struct {
 	size     int64 // size of the file in bytes
 	page     int64 // size of a page in bytes
 	meta     metaPage
-	bothMeta bool     // both meta pages are sound
-	seen     []uint64 // one bit for each page that was referenced
+	bothMeta bool    // both meta pages are sound, and of two successive commits
+	seen     pageSet // pages that were referenced
+	spare    []*pageBuffer
+}
+
+// A pageBuffer is the memory of a page that is being visited. A walk needs one
+// for each level of a tree.
+type pageBuffer struct {
+	head []byte // the first page, without overflow pages
+	list []element
 }
 
 // metaPage is a meta page: the root of the state after one transaction.
@@ -70,11 +80,13 @@ func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 	// Commits alternate between the two pages, so the higher number is the
 	// newer state. If one is torn, the other is a complete state, one commit
 	// older.
+	// A gap between the two numbers means that one commit did not reach the disk,
+	// or that one page is an old version of itself.
 	switch {
 	case ok && also && second.txid > first.txid:
-		p.meta, p.bothMeta = second, true
+		p.meta, p.bothMeta = second, second.txid == first.txid+1
 	case ok:
-		p.meta, p.bothMeta = first, also
+		p.meta, p.bothMeta = first, also && second.txid+1 == first.txid
 	case also:
 		p.meta = second
 	default:
@@ -130,27 +142,39 @@ type dbPage struct {
 	flags uint16
 	count int
 	data  []byte // including the header
+	wrong string // what is wrong although the page can be read, for people
+	buf   *pageBuffer
 }
 
-// read returns a referenced page. It returns an error if the page as a whole is
+// read returns a referenced page, which is valid until its release. It returns an error if the page as a whole is
 // wrong: its number, its kind, its length, or a second reference to it.
 func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 	if id < 2 || id >= p.meta.end {
 		return pg, fmt.Errorf("page %d is outside of the pages 2 to %d of the file", id, p.meta.end)
 	}
-	head := make([]byte, p.page)
+	buf := p.takeBuffer()
+	head := buf.head
 	if _, err := p.file.ReadAt(head, int64(id)*p.page); err != nil {
 		return pg, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
 	order := binary.NativeEndian
-	pg = dbPage{id: id, flags: order.Uint16(head[8:]), count: int(order.Uint16(head[10:])), data: head}
+	pg = dbPage{id: id, flags: order.Uint16(head[8:]), count: int(order.Uint16(head[10:])), data: head, buf: buf}
 	overflow := uint64(order.Uint32(head[12:]))
 	switch stored := order.Uint64(head); {
 	case stored != id:
 		return pg, fmt.Errorf("page %d has the number %d", id, stored)
 	case pg.flags != pageBranch && pg.flags != pageLeaf && pg.flags != pageFreelist:
 		return pg, fmt.Errorf("page %d has an unknown kind %#x", id, pg.flags)
-	case id+overflow >= p.meta.end:
+	}
+	// bbolt gives a page exactly the overflow pages that its elements fill, and
+	// frees as many as the header says. The smaller of the two is read, so that
+	// one damaged number neither loses the page nor decides how much memory is
+	// used.
+	if fill := p.overflowOf(pg); pg.flags != pageFreelist && fill != overflow {
+		pg.wrong = fmt.Sprintf("page %d claims %d overflow pages, its elements fill %d", id, overflow, fill)
+		overflow = min(overflow, fill)
+	}
+	if overflow >= p.meta.end-id {
 		return pg, fmt.Errorf("page %d extends over the end of the file", id)
 	}
 	// A page has one place in one tree. This check also ends cycles, and bounds
@@ -166,33 +190,107 @@ func (p *pageFile) read(id uint64) (pg dbPage, err error) {
 			return pg, fmt.Errorf("page %d cannot be read: %w", id, err)
 		}
 	}
-	if pageHeader+pageElement*pg.count > len(pg.data) {
+	if pg.flags != pageFreelist && pageHeader+pageElement*pg.count > len(pg.data) {
 		return pg, fmt.Errorf("page %d claims %d elements, more than fit in it", id, pg.count)
 	}
 	return pg, nil
+}
+
+func (p *pageFile) takeBuffer() *pageBuffer {
+	n := len(p.spare)
+	if n == 0 {
+		return &pageBuffer{head: make([]byte, p.page)}
+	}
+	buf := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	return buf
+}
+
+// release lets the next page use the memory of pg.
+func (p *pageFile) release(pg dbPage) { p.spare = append(p.spare, pg.buf) }
+
+// overflowOf returns how many overflow pages the elements of a page fill, given
+// its first page.
+func (p *pageFile) overflowOf(pg dbPage) uint64 {
+	if pg.count == 0 {
+		return 0
+	}
+	at := int64(pageHeader + pageElement*(pg.count-1))
+	last := make([]byte, pageElement)
+	if at+pageElement <= p.page {
+		last = pg.data[at : at+pageElement]
+	} else if _, err := p.file.ReadAt(last, int64(pg.id)*p.page+at); err != nil {
+		return 0 // behind the end of the file
+	}
+	order := binary.NativeEndian
+	end := uint64(at)
+	if pg.flags == pageLeaf {
+		end += uint64(order.Uint32(last[4:])) + uint64(order.Uint32(last[8:])) + uint64(order.Uint32(last[12:]))
+	} else {
+		end += uint64(order.Uint32(last)) + uint64(order.Uint32(last[4:]))
+	}
+	return (end - 1) / uint64(p.page)
+}
+
+// freePages returns the stored list of free pages. bbolt writes a new file with
+// an empty one; this program stores none, and finds free pages by reading all
+// others.
+func (p *pageFile) freePages() (free pageSet, err error) {
+	pg, err := p.read(p.meta.freelist)
+	if err != nil {
+		return nil, err
+	}
+	if pg.flags != pageFreelist {
+		return nil, fmt.Errorf("page %d is not a list of free pages", pg.id)
+	}
+	order := binary.NativeEndian
+	ids, n := pg.data[pageHeader:], uint64(pg.count)
+	if n == 0xffff { // a long list has its length in front
+		ids, n = ids[8:], order.Uint64(ids)
+	}
+	if n > uint64(len(ids)/8) {
+		return nil, fmt.Errorf("page %d claims %d free pages, more than fit in it", pg.id, n)
+	}
+	free = make(pageSet, p.meta.end/64+1)
+	for i := range n {
+		id := order.Uint64(ids[8*i:])
+		if id < 2 || id >= p.meta.end {
+			return nil, fmt.Errorf("page %d lists page %d as free, which is outside of the pages 2 to %d of the file", pg.id, id, p.meta.end)
+		}
+		if !free.add(id) {
+			return nil, fmt.Errorf("page %d lists page %d as free twice", pg.id, id)
+		}
+	}
+	return free, nil
+}
+
+// A pageSet has one bit for each page of a file.
+type pageSet []uint64
+
+// add adds a page. It returns false if the set has it already.
+func (s pageSet) add(id uint64) bool {
+	bit := uint64(1) << (id % 64)
+	if s[id/64]&bit != 0 {
+		return false
+	}
+	s[id/64] |= bit
+	return true
 }
 
 // markUsed records a reference to a page. It returns false if there was one
 // before.
 func (p *pageFile) markUsed(id uint64) bool {
 	if p.seen == nil {
-		p.seen = make([]uint64, p.meta.end/64+1)
+		p.seen = make(pageSet, p.meta.end/64+1)
 	}
-	bit := uint64(1) << (id % 64)
-	if p.seen[id/64]&bit != 0 {
-		return false
-	}
-	p.seen[id/64] |= bit
-	return true
+	return p.seen.add(id)
 }
 
 // used returns the number of referenced pages, including the two meta pages.
 func (p *pageFile) used() uint64 {
 	n := uint64(2)
 	for _, word := range p.seen {
-		for ; word != 0; word &= word - 1 {
-			n++
-		}
+		n += uint64(bits.OnesCount64(word))
 	}
 	return n
 }
@@ -213,8 +311,10 @@ type element struct {
 // or a length thus makes at most that element and one neighbour unusable.
 func (pg dbPage) elements() []element {
 	order := binary.NativeEndian
-	list := make([]element, pg.count)
-	begins, ends := make([]int64, pg.count), make([]int64, pg.count)
+	list := slices.Grow(pg.buf.list[:0], pg.count)[:pg.count]
+	clear(list)
+	pg.buf.list = list
+	next := int64(pageHeader + pageElement*pg.count) // where the next element must begin
 	for i := range list {
 		at := pageHeader + pageElement*i
 		e := pg.data[at : at+pageElement]
@@ -225,22 +325,20 @@ func (pg dbPage) elements() []element {
 		} else {
 			begin, key, list[i].child = int64(at)+int64(order.Uint32(e)), int64(order.Uint32(e[4:])), order.Uint64(e[8:])
 		}
-		begins[i], ends[i] = begin, begin+key+value
-		// These sums cannot overflow: each term has 32 bits.
-		if key == 0 || begin < int64(pageHeader+pageElement*pg.count) || ends[i] > int64(len(pg.data)) {
-			list[i].bad = true
-			continue
-		}
-		list[i].key = pg.data[begin : begin+key : begin+key]
-		list[i].value = pg.data[begin+key : ends[i] : ends[i]]
-	}
-	for i := range list {
-		if i == 0 && begins[0] != int64(pageHeader+pageElement*pg.count) || i > 0 && begins[i] != ends[i-1] {
+		end := begin + key + value // cannot overflow: each term has 32 bits
+		if begin != next {
 			list[i].bad = true
 			if i > 0 {
 				list[i-1].bad = true
 			}
 		}
+		next = end
+		if key == 0 || begin < int64(pageHeader+pageElement*pg.count) || end > int64(len(pg.data)) {
+			list[i].bad = true
+			continue
+		}
+		list[i].key = pg.data[begin : begin+key : begin+key]
+		list[i].value = pg.data[begin+key : end : end]
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 )
 
 // A Lost is a part of a database file that cannot be read. It had the keys of a
@@ -34,28 +35,40 @@ func (p *pageFile) walk(visit pageVisitor) error {
 	w := &pageWalk{pages: p, visit: visit}
 	for id := range uint64(2) {
 		if err := p.checkMetaHeader(id); err != nil {
-			if err := visit.lost(Lost{From: []byte{}, To: []byte{}, Why: err.Error()}); err != nil {
+			if err := w.reportWrong("%v", err); err != nil {
 				return err
 			}
 		}
 	}
+	var free pageSet
 	if p.meta.freelist != noFreelist {
-		if pg, err := p.read(p.meta.freelist); err != nil || pg.flags != pageFreelist {
-			if err == nil {
-				err = fmt.Errorf("page %d is not a list of free pages", p.meta.freelist)
-			}
-			if err := visit.lost(Lost{From: []byte{}, To: []byte{}, Why: err.Error()}); err != nil {
+		var err error
+		if free, err = p.freePages(); err != nil {
+			if err := w.reportWrong("%v", err); err != nil {
 				return err
 			}
 		}
 	}
-	return w.page(p.meta.root, nil, nil, 0)
+	if err := w.page(p.meta.root, nil, nil, 0); err != nil {
+		return err
+	}
+	for i := range free {
+		if both := free[i] & p.seen[i]; both != 0 {
+			return w.reportWrong("page %d is in use and listed as free", 64*i+bits.TrailingZeros64(both))
+		}
+	}
+	return nil
 }
 
 type pageWalk struct {
 	pages  *pageFile
 	visit  pageVisitor
 	bucket string // current bucket; "" is the tree of buckets
+}
+
+// reportWrong reports damage that loses no keys.
+func (w *pageWalk) reportWrong(format string, args ...any) error {
+	return w.reportLost([]byte{}, []byte{}, format, args...)
 }
 
 func (w *pageWalk) reportLost(from, to []byte, format string, args ...any) error {
@@ -71,6 +84,14 @@ func (w *pageWalk) page(id uint64, lo, hi []byte, depth int) error {
 	// Without a usable page all pages below it are lost, because no other page
 	// refers to them.
 	pg, err := w.pages.read(id)
+	if err == nil {
+		defer w.pages.release(pg)
+	}
+	if err == nil && pg.wrong != "" {
+		if err := w.reportWrong("%s", pg.wrong); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err != nil:
 		return w.reportLost(lo, hi, "%v", err)
@@ -260,7 +281,7 @@ func (w *pageWalk) inline(data []byte) error {
 		return w.reportLost(nil, nil, "bucket %q is damaged: it has no page", w.bucket)
 	}
 	order := binary.NativeEndian
-	pg := dbPage{flags: order.Uint16(data[8:]), count: int(order.Uint16(data[10:])), data: data}
+	pg := dbPage{flags: order.Uint16(data[8:]), count: int(order.Uint16(data[10:])), data: data, buf: &pageBuffer{}}
 	if pg.flags != pageLeaf || pageHeader+pageElement*pg.count > len(data) {
 		return w.reportLost(nil, nil, "bucket %q is damaged: its inline page is not a leaf", w.bucket)
 	}

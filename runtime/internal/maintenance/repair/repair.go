@@ -30,7 +30,7 @@ type Options struct {
 	// report lists those of them that are missing. Required.
 	KeepRevisions int
 	// Check reads the whole store in a folder that no process has open. Required.
-	Check func(ctx context.Context, dir string) error
+	Check func(dir string) error
 	// Layout describes the tables of the engine. Required.
 	Layout Layout
 }
@@ -105,7 +105,7 @@ func replace(ctx context.Context, opt Options, hold *store.Hold, found store.Ins
 		return fmt.Errorf("repair %q: %w", opt.Dir, err)
 	}
 	// A damaged result must not replace the store.
-	if err := opt.Check(ctx, work); err != nil {
+	if err := opt.Check(work); err != nil {
 		return fmt.Errorf("repair %q: the result: %w", opt.Dir, err)
 	}
 	if opt.DryRun {

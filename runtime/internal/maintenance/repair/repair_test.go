@@ -1,7 +1,6 @@
 package repair_test
 
 import (
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/runtime/maintenance"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -36,9 +34,7 @@ func layout() repair.Layout {
 }
 
 func options(dir string) repair.Options {
-	return repair.Options{Dir: dir, KeepRevisions: 3, Layout: layout(), Check: func(ctx context.Context, dir string) error {
-		return statefolder.Check(ctx, dir, subprocess.Command{})
-	}}
+	return repair.Options{Dir: dir, KeepRevisions: 3, Layout: layout(), Check: statefolder.Check}
 }
 
 // A folder is a state folder that a test writes without an engine.
@@ -277,7 +273,7 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("sound: %+v, %v", report, err)
 	}
 	opt, bad := options(f.dir), errors.New("bad result")
-	opt.From, opt.Check = s.Path, func(context.Context, string) error { return bad }
+	opt.From, opt.Check = s.Path, func(string) error { return bad }
 	report, err := repair.Run(t.Context(), opt)
 	if !errors.Is(err, bad) || report.Kept != "" {
 		t.Errorf("%+v, %v", report, err)

@@ -1,7 +1,6 @@
 package statefolder_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,18 +12,8 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
-
-// TestMain lets this program be started again as the child that checks a store.
-func TestMain(m *testing.M) {
-	subprocess.EnableSelf()
-	if statefolder.ServeChild() {
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 // newFolder creates a state folder with n pairs and closes it.
 func newFolder(t *testing.T, n int) (dir string) {
@@ -60,57 +49,26 @@ func damage(t *testing.T, dir string) {
 	}
 }
 
-// The child reports what it finds. A child that dies of the file is a finding, a
-// child that does not start is none.
-func TestCheckInAChild(t *testing.T) {
-	dir, self := newFolder(t, 50), subprocess.Self()
-	if err := statefolder.VerifyInChild(t.Context(), self, dir); err != nil {
+// A check finds damage and changes nothing.
+func TestCheck(t *testing.T) {
+	if err := statefolder.Check(t.TempDir()); err != nil {
+		t.Errorf("an empty folder: %v", err)
+	}
+	dir := newFolder(t, 50)
+	if err := statefolder.Check(dir); err != nil {
 		t.Errorf("a sound store: %v", err)
 	}
-	if err := statefolder.VerifyInChild(t.Context(), subprocess.Command{Path: "/nonexistent"}, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("without a child: %v", err)
-	}
-	if err := statefolder.VerifyInChild(t.Context(), subprocess.Command{Path: "/bin/true"}, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("with a program that is not a child: %v", err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := statefolder.VerifyInChild(ended, self, dir); err == nil || errors.Is(err, store.ErrDamaged) {
-		t.Errorf("after the end: %v", err)
-	}
 	damage(t, dir)
-	err := statefolder.VerifyInChild(t.Context(), self, dir)
-	var damaged *store.DamagedError
-	if !errors.As(err, &damaged) || len(damaged.Places) != 1 || strings.Contains(damaged.Places[0], "\n") {
+	before, err := os.ReadFile(filepath.Join(dir, "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = statefolder.Check(dir)
+	if e := abi.As(err); !errors.Is(err, store.ErrDamaged) || e == nil || !strings.Contains(e.Hint, "sentinel recover") {
 		t.Errorf("a damaged store: %v", err)
 	}
-	t.Log(err)
-}
-
-// A check finds damage with and without a child, and changes nothing.
-func TestCheck(t *testing.T) {
-	for name, child := range map[string]subprocess.Command{"self": subprocess.Self(), "none": {}, "one that does not start": {Path: "/nonexistent"}} {
-		t.Run(name, func(t *testing.T) {
-			if err := statefolder.Check(t.Context(), t.TempDir(), child); err != nil {
-				t.Errorf("an empty folder: %v", err)
-			}
-			dir := newFolder(t, 50)
-			if err := statefolder.Check(t.Context(), dir, child); err != nil {
-				t.Errorf("a sound store: %v", err)
-			}
-			damage(t, dir)
-			before, err := os.ReadFile(filepath.Join(dir, "store.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = statefolder.Check(t.Context(), dir, child)
-			if e := abi.As(err); !errors.Is(err, store.ErrDamaged) || e == nil || !strings.Contains(e.Hint, "sentinel recover") {
-				t.Errorf("a damaged store: %v", err)
-			}
-			if after, err := os.ReadFile(filepath.Join(dir, "store.db")); err != nil || string(after) != string(before) {
-				t.Errorf("the file was changed, %v", err)
-			}
-		})
+	if after, err := os.ReadFile(filepath.Join(dir, "store.db")); err != nil || string(after) != string(before) {
+		t.Errorf("the file was changed, %v", err)
 	}
 }
 
@@ -118,13 +76,13 @@ func TestCheck(t *testing.T) {
 // process.
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
-	db, err := statefolder.Open(t.Context(), dir, subprocess.Command{}, slog.New(slog.DiscardHandler))
+	db, err := statefolder.Open(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, second := statefolder.Open(t.Context(), dir, subprocess.Command{}, slog.New(slog.DiscardHandler))
-	for what, err := range map[string]error{"open": second, "check": statefolder.Check(t.Context(), dir, subprocess.Command{})} {
+	_, second := statefolder.Open(dir, slog.New(slog.DiscardHandler))
+	for what, err := range map[string]error{"open": second, "check": statefolder.Check(dir)} {
 		if !errors.Is(err, statefolder.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -2,10 +2,9 @@
 //
 // # Check
 //
-// [Check] reads a whole store that no process has open. It reads the file itself
-// first, which no content can make dangerous. Then the database library reads it
-// in a child process ([ServeChild]), because damage can end the process that the
-// library runs in. [Open] makes the second check too after an unclean shutdown.
+// [Check] reads a whole store that no process has open. It reads the file itself,
+// without the database library, so that no content of the file can end the process.
+// [Open] reads it in the same way before the library does.
 //
 // # Errors
 //

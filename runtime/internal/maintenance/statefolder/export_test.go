@@ -1,4 +1,0 @@
-package statefolder
-
-// VerifyInChild checks a store in a child alone.
-var VerifyInChild = verifyInChild
