@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/runtime/trace"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -67,6 +68,9 @@ type Health interface {
 	WaitWritable(ctx context.Context) error
 	// Stalled returns a channel that is closed when commits begin to fail.
 	Stalled() <-chan struct{}
+	// HeldError returns the error of something that has happened and is not durable
+	// because commits fail.
+	HeldError(what string) *abi.Error
 }
 
 // Triggers count the active runs of a sentinel.

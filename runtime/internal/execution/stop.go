@@ -9,7 +9,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -33,7 +32,7 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ex.opt.Health.Stalled():
-			return health.HeldError("run " + string(id) + " is stopped; its end")
+			return ex.opt.Health.HeldError("run " + string(id) + " is stopped; its end")
 		}
 	}
 	return ex.stopStored(ctx, info)

@@ -28,6 +28,11 @@ var (
 // transaction then finds the number in the file and does not apply the batches
 // a second time; its own commit, even without changes, makes them durable.
 func (db *DB) commit(tickets []*Ticket) (written bool, err error) {
+	db.commitMu.Lock()
+	defer db.commitMu.Unlock()
+	if b := db.broken.Load(); b != nil {
+		return false, b.err
+	}
 	if db.flagPending {
 		// Without the flag the next owner would not notice a crash of this
 		// process.
@@ -38,6 +43,14 @@ func (db *DB) commit(tickets []*Ticket) (written bool, err error) {
 			return false, errFlagPending
 		}
 	}
+	err = db.try(db.examineInCommit, func() (err error) {
+		written, err = db.commitTx(tickets)
+		return err
+	})
+	return written, err
+}
+
+func (db *DB) commitTx(tickets []*Ticket) (written bool, err error) {
 	btx, err := db.bolt.Begin(true)
 	if err != nil {
 		return false, err
@@ -72,9 +85,14 @@ func (db *DB) commit(tickets []*Ticket) (written bool, err error) {
 	if err = db.putMetadata(metadata, commitKey, db.pending); err != nil {
 		return false, err
 	}
-	if err = btx.Commit(); err != nil {
+	id := uint64(btx.ID())
+	db.bolt.log.inCommit.Store(true)
+	err = btx.Commit()
+	db.bolt.log.inCommit.Store(false)
+	if err != nil {
 		return false, err
 	}
+	db.newest.Store(id)
 	if db.afterCommit != nil {
 		if err = db.afterCommit(); err != nil {
 			return false, err
@@ -227,8 +245,11 @@ func (t *boltTx) trim(run runKey, from, to uint64) error {
 	delete(t.db.lastSeqs, run)
 	first, end := run.at(from), run.at(to)
 	c := t.journal.Cursor()
+	var last []byte
 	// Deleting moves a bbolt cursor in ways that skip keys, so seek each time.
 	for k, _ := c.Seek(first[:]); k != nil && bytes.Compare(k, end[:]) <= 0; k, _ = c.Seek(first[:]) {
+		mustFollow(last, k, false) // a damaged page may keep what was deleted
+		last = append(last[:0], k...)
 		if err := c.Delete(); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func Compact(ctx context.Context, path string, o Options) (done Compacted, err e
 	if err != nil {
 		return done, fmt.Errorf("compact store %q: %w", file, err)
 	}
-	done, err = compact(ctx, b, file)
+	done, err = compact(ctx, b.DB, file)
 	return done, errors.Join(err, b.Close())
 }
 
@@ -66,11 +66,11 @@ func fileStats(b *bolt.DB, file string, page int64) (bytes, free int64) {
 
 // compactAndReopen replaces an open file by a copy and opens the copy. If the
 // copy cannot be made it returns the file as it is.
-func compactAndReopen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
+func compactAndReopen(b openFile, file string, o Options) (openFile, error) {
 	begin := time.Now()
-	done, err := compact(context.Background(), b, file)
+	done, err := compact(context.Background(), b.DB, file)
 	if errors.Is(err, ErrDamaged) {
-		return nil, errors.Join(err, b.Close())
+		return openFile{}, errors.Join(err, b.Close())
 	}
 	if err != nil {
 		o.Logger.Warn("compaction failed; the store is used as it is", "store", file, "error", err)
@@ -78,7 +78,7 @@ func compactAndReopen(b *bolt.DB, file string, o Options) (*bolt.DB, error) {
 	}
 	o.Logger.Info("store compacted", "store", file, "before", done.Before, "after", done.After, "took", time.Since(begin))
 	if err := b.Close(); err != nil {
-		return nil, err
+		return openFile{}, err
 	}
 	return openBolt(file, o)
 }
@@ -108,7 +108,7 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 		return done, err
 	}
 	defer os.Remove(copied) // gone already after the rename
-	if err := copyBolt(ctx, copied, b); err != nil {
+	if err := copyPairs(ctx, copied, b, file); err != nil {
 		return done, fmt.Errorf("compact store: %w", err)
 	}
 	// bbolt copies each value with its key, so the only undetected fault could
@@ -125,6 +125,15 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 		return done, err
 	}
 	return done, syncDir(filepath.Dir(file))
+}
+
+// copyPairs writes the pairs of b, which has file open, to a new file.
+func copyPairs(ctx context.Context, to string, b *bolt.DB, file string) error {
+	fault, err := guard(func() error { return copyBolt(ctx, to, b) })
+	if fault != nil {
+		return explain(fault, file)
+	}
+	return err
 }
 
 // copyBolt writes the pairs of b to a new file and syncs it.

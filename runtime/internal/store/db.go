@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +64,10 @@ func (o Options) withDefaults() Options {
 type DB struct {
 	*writer
 	*blobs
-	bolt        *bolt.DB
+	bolt        openFile
+	file        *os.File    // the database file
+	head        io.ReaderAt // its meta pages
+	unmapHead   func() error
 	path        string // the state folder
 	page        int64  // size of a page in bytes
 	flag        string
@@ -74,7 +80,11 @@ type DB struct {
 	commits     uint64            // number of the newest commit in the file
 	valueBuf    []byte            // owned by the writer: values of the commit under way
 
-	damaged atomic.Pointer[ValueError] // the first damaged value that was read
+	damaged  atomic.Pointer[ValueError] // the first damaged value that was read
+	broken   atomic.Pointer[broken]     // set when bbolt met damage
+	newest   atomic.Uint64              // transaction number of the newest commit
+	commitMu sync.Mutex                 // held by a commit, and while the file is examined
+	log      *slog.Logger
 
 	afterCommit func() error // set by tests: an error makes a successful commit look failed
 	closeErr    error
@@ -104,7 +114,7 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	file := filepath.Join(path, dbFile)
 	b, err := openBolt(file, o)
-	if err == nil && o.CompactAbove > 0 && shouldCompact(b, file, o.CompactAbove) {
+	if err == nil && o.CompactAbove > 0 && shouldCompact(b.DB, file, o.CompactAbove) {
 		b, err = compactAndReopen(b, file, o)
 	}
 	flag := filepath.Join(path, flagFile)
@@ -114,9 +124,13 @@ func Open(path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", file, err)
 	}
-	db := &DB{bolt: b, path: path, page: int64(b.Info().PageSize), flag: flag, lastSeqs: map[runKey]uint64{}, closeDone: make(chan struct{})}
-	if err := db.initialize(path); err != nil {
+	db := &DB{bolt: b, file: b.file, log: o.Logger, path: path, page: int64(b.Info().PageSize), flag: flag, lastSeqs: map[runKey]uint64{}, closeDone: make(chan struct{})}
+	b.log.examine = db.examineInCommit
+	if db.head, db.unmapHead, err = mapHead(b.file, 2*int(db.page)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %q: %w", file, err), b.Close())
+	}
+	if err := db.initialize(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %q: %w", file, err), db.closeFile())
 	}
 	db.writer = startWriter(o.CloseGrace, db.commit)
 	db.blobs.stats = &db.writer.stats
@@ -127,12 +141,12 @@ func Open(path string, o Options) (*DB, error) {
 // writes to the database file only what is missing, so that a store opens on a
 // full disk.
 func (db *DB) initialize(path string) error {
-	err := db.bolt.View(db.loadMetadata)
+	err := db.try(db.examine, func() error { return db.bolt.View(db.loadMetadata) })
 	if errors.Is(err, errNoTables) {
 		if err := checkNoLeftovers(path, "the file has no tables"); err != nil {
 			return err
 		}
-		err = db.bolt.Update(db.createTables)
+		err = db.try(db.examine, func() error { return db.bolt.Update(db.createTables) })
 	}
 	if errors.As(err, new(*ValueError)) {
 		return &DamagedError{Path: filepath.Join(path, dbFile), Count: 1, Places: []string{err.Error()}}
@@ -155,6 +169,7 @@ var errNoTables = errors.New("new database")
 
 // loadMetadata reads the store's metadata.
 func (db *DB) loadMetadata(tx *bolt.Tx) error {
+	db.newest.Store(uint64(tx.ID()))
 	metadata := tx.Bucket([]byte(storeBucket))
 	if metadata == nil || tx.Bucket([]byte(journalBucket)) == nil {
 		return errNoTables
@@ -215,7 +230,7 @@ func (db *DB) Unclean() bool { return db.unclean }
 func (db *DB) Stats() Stats {
 	s := db.writer.Stats()
 	if !db.isClosed() {
-		s.FileBytes, s.FreeBytes = fileStats(db.bolt, filepath.Join(db.path, dbFile), db.page)
+		s.FileBytes, s.FreeBytes = fileStats(db.bolt.DB, filepath.Join(db.path, dbFile), db.page)
 	}
 	return s
 }
@@ -236,10 +251,14 @@ func (db *DB) Close() error {
 	} else {
 		db.closeErr = fmt.Errorf("close store: %w", db.Health())
 	}
-	if err := db.bolt.Close(); err != nil {
+	if err := db.closeFile(); err != nil {
 		db.closeErr = errors.Join(db.closeErr, fmt.Errorf("close store: %w", err))
 	}
 	return db.closeErr
 }
+
+// closeFile closes the database file. A read that has not begun its transaction
+// may meet the removed map: it finds the file closed.
+func (db *DB) closeFile() error { return errors.Join(db.bolt.Close(), db.unmapHead()) }
 
 var _ Store = (*DB)(nil)

@@ -3,7 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Errors of every method.
@@ -58,8 +61,8 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // functions.
 var ErrDamaged = errors.New("store is damaged")
 
-// A DamagedError reports that the database file is damaged. The file was not
-// changed.
+// A DamagedError reports that the database file is damaged. It wraps an
+// [*abi.Error] with a hint for the operator.
 type DamagedError struct {
 	Path   string
 	Count  int      // damaged places found, at least 1
@@ -67,14 +70,22 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	text := fmt.Sprintf("open store %q: %v", e.Path, ErrDamaged)
+	text := fmt.Sprintf("the store %s is damaged", e.Path)
 	if len(e.Places) > 0 {
 		text += ": " + e.Places[0]
 	}
 	if e.Count > 1 {
-		text += fmt.Sprintf(" (and %d more places)", e.Count-1)
+		text += fmt.Sprintf(", and %d more places", e.Count-1)
 	}
 	return text
+}
+
+// Unwrap returns the error that callers outside of the engine see.
+func (e *DamagedError) Unwrap() error {
+	return &abi.Error{
+		Code: abi.Internal, Permanent: true, Message: e.Error(),
+		Hint: fmt.Sprintf("end the process that has the store open, if there is one; then sentinel recover --state %q rebuilds the store from what can be read and its newest snapshot, and keeps the damaged file", filepath.Dir(e.Path)),
+	}
 }
 
 // Is reports whether target is [ErrDamaged].

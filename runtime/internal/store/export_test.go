@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -116,4 +117,19 @@ func StoreFreePages(file string) error {
 		return err
 	}
 	return b.Close()
+}
+
+// Explain is explain.
+var Explain = explain
+
+// CopyWhile copies the pairs of a sound file to another one as a compaction does,
+// after hurt has damaged the file.
+func CopyWhile(file, to string, hurt func()) error {
+	b, err := openBolt(file, Options{}.withDefaults())
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	hurt()
+	return copyPairs(context.Background(), to, b.DB, file)
 }

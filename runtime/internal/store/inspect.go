@@ -22,6 +22,8 @@ type Inspection struct {
 
 	Damaged int      // damaged places found
 	Places  []string // the first of them, for people
+
+	txid uint64 // transaction number of the newest meta page
 }
 
 // Err returns a [*DamagedError] if there is damage.
@@ -105,7 +107,7 @@ func inspectFile(f *os.File) (i Inspection, err error) {
 	if p == nil {
 		return i, nil
 	}
-	i.OneMeta = !p.bothMeta
+	i.OneMeta, i.txid = !p.bothMeta, p.meta.txid
 	err = p.walk(pageVisitor{
 		pair: func(table string, key, value []byte) error {
 			i.Pairs++

@@ -87,51 +87,64 @@ func truncateIncomplete(file, flag string, wait time.Duration) error {
 	return nil
 }
 
+// An openFile is a database file that bbolt has open.
+type openFile struct {
+	*bolt.DB
+	file *os.File // the file of bbolt, which has the lock; closed by DB
+	log  *boltLog
+}
+
 // openBolt opens the file and takes its lock. Damage that bbolt itself detects,
 // by an error or a panic, is a [*DamagedError].
-func openBolt(file string, o Options) (b *bolt.DB, err error) {
-	// bbolt does not expose its file. After a panic it would stay open and
-	// locked until the process ends.
-	var f *os.File
-	defer func() {
-		if p := recover(); p != nil {
-			if f != nil {
-				f.Close() // releases the lock
-			}
-			b, err = nil, &DamagedError{Path: file, Count: 1, Places: []string{fmt.Sprint(p)}}
-		}
-	}()
+func openBolt(file string, o Options) (openFile, error) {
 	for range 10 { // a store is not replaced that often during one wait
-		b, err = bolt.Open(file, 0o600, &bolt.Options{
-			Timeout:        o.LockTimeout,
-			NoFreelistSync: true,
-			FreelistType:   bolt.FreelistMapType,
-			MaxSize:        o.MaxBytes,
-			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-				opened, err := os.OpenFile(name, flag, mode)
-				if f == nil || err == nil && flag&os.O_RDWR != 0 {
-					f = opened
-				}
-				return opened, err
-			},
-		})
+		b, err := openBoltOnce(file, o)
 		if isDamage(err) {
-			return nil, &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
+			err = &DamagedError{Path: file, Count: 1, Places: []string{err.Error()}}
 		}
 		if err != nil {
-			return nil, err
+			return openFile{}, err
 		}
 		// A process that compacts or repairs the store renames another file to
 		// this name. Then the lock was taken on a file that is no longer the
 		// store.
-		if same, err := isSameFile(f, file); err != nil || same {
+		if same, err := isSameFile(b.file, file); err != nil || same {
 			return b, err
 		}
 		if err := b.Close(); err != nil {
-			return nil, err
+			return openFile{}, err
 		}
 	}
-	return nil, berrors.ErrTimeout
+	return openFile{}, berrors.ErrTimeout
+}
+
+func openBoltOnce(file string, o Options) (openFile, error) {
+	b := openFile{log: newBoltLog()}
+	fault, err := guard(func() (err error) {
+		b.DB, err = bolt.Open(file, 0o600, &bolt.Options{
+			Timeout:        o.LockTimeout,
+			NoFreelistSync: true,
+			FreelistType:   bolt.FreelistMapType,
+			MaxSize:        o.MaxBytes,
+			Logger:         b.log,
+			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+				opened, err := os.OpenFile(name, flag, mode)
+				if b.file == nil || err == nil && flag&os.O_RDWR != 0 {
+					b.file = opened
+				}
+				return opened, err
+			},
+		})
+		return err
+	})
+	if fault == nil {
+		return b, err
+	}
+	// bbolt does not close its file when it panics.
+	if b.file != nil {
+		b.file.Close() // releases the lock
+	}
+	return openFile{}, &DamagedError{Path: file, Count: 1, Places: []string{fmt.Sprint(fault)}}
 }
 
 // isDamage reports whether err means that bbolt found the file damaged.

@@ -24,7 +24,7 @@ func (db *DB) view(fn func(tx *bolt.Tx) error) error {
 	if db.isClosed() {
 		return ErrClosed
 	}
-	err := db.bolt.View(fn)
+	err := db.try(db.examine, func() error { return db.bolt.View(fn) })
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrClosed // Close ran meanwhile
 	}
@@ -45,7 +45,7 @@ func (db *DB) Journal(run string, from uint64, fn func(seq uint64, record []byte
 			c := tx.Bucket([]byte(journalBucket)).Cursor()
 			k, v := c.Seek(start[:])
 			for ; bytes.HasPrefix(k, key[:]) && !chunk.full(); k, v = c.Next() {
-				chunk.add(k, v)
+				chunk.add(journalBucket, k, v, false)
 			}
 			more = bytes.HasPrefix(k, key[:])
 			return nil
@@ -54,12 +54,11 @@ func (db *DB) Journal(run string, from uint64, fn func(seq uint64, record []byte
 			return fmt.Errorf("read journal of run %q: %w", run, err)
 		}
 		for i := range chunk.ends {
-			k, stored := chunk.at(i)
-			seq := binary.BigEndian.Uint64(k[16:])
-			record, ok := splitChecksum(journalBucket, k, stored)
+			k, record, ok := chunk.at(i)
 			if !ok {
 				return db.damagedValue(journalBucket, k)
 			}
+			seq := binary.BigEndian.Uint64(k[16:])
 			if err := fn(seq, record); err != nil {
 				return err
 			}
@@ -136,7 +135,7 @@ func (db *DB) Scan(bucket string, prefix, after []byte, reverse bool, fn func(ke
 			}
 			k, v := startScan(c, prefix, after, reverse)
 			for ; k != nil && bytes.HasPrefix(k, prefix) && !chunk.full(); k, v = step() {
-				chunk.add(k, v)
+				chunk.add(bucket, k, v, reverse)
 			}
 			more = k != nil && bytes.HasPrefix(k, prefix)
 			return nil
@@ -145,9 +144,8 @@ func (db *DB) Scan(bucket string, prefix, after []byte, reverse bool, fn func(ke
 			return fmt.Errorf("scan bucket %q: %w", bucket, err)
 		}
 		for i := range chunk.ends {
-			k, stored := chunk.at(i)
+			k, value, ok := chunk.at(i)
 			after = append(after[:0], k...)
-			value, ok := splitChecksum(bucket, k, stored)
 			switch {
 			case !ok && bad == nil:
 				bad = db.damagedValue(bucket, k)
@@ -205,26 +203,48 @@ func prefixEnd(prefix []byte) []byte {
 type pairs struct {
 	buf  []byte
 	ends []pairEnd
+	last []byte // the key that was added last, also before a reset
 }
 
-type pairEnd struct{ key, value int }
+type pairEnd struct {
+	key, value int
+	sound      bool // the checksum matches; otherwise there is no value
+}
 
 func (p *pairs) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
 
 func (p *pairs) full() bool { return len(p.ends) >= chunkPairs || len(p.buf) >= chunkBytes }
 
-func (p *pairs) add(key, value []byte) {
+// add copies a pair of the mapped file. The checksum is compared before the value
+// is copied, because a damaged length could take any amount of memory.
+func (p *pairs) add(table string, key, stored []byte, reverse bool) {
+	mustFollow(p.last, key, reverse)
+	p.last = append(p.last[:0], key...)
+	value, sound := splitChecksum(table, key, stored)
+	if !sound {
+		value = nil
+	}
 	p.buf = append(p.buf, key...)
 	k := len(p.buf)
 	p.buf = append(p.buf, value...)
-	p.ends = append(p.ends, pairEnd{k, len(p.buf)})
+	p.ends = append(p.ends, pairEnd{k, len(p.buf), sound})
 }
 
-func (p *pairs) at(i int) (key, value []byte) {
+func (p *pairs) at(i int) (key, value []byte, sound bool) {
 	begin := 0
 	if i > 0 {
 		begin = p.ends[i-1].value
 	}
 	e := p.ends[i]
-	return p.buf[begin:e.key:e.key], p.buf[e.key:e.value:e.value]
+	return p.buf[begin:e.key:e.key], p.buf[e.key:e.value:e.value], e.sound
+}
+
+// mustFollow panics if key does not follow last in the order of a scan, or is
+// longer than bbolt allows. Only a damaged page has such keys, and a scan that
+// continued from them might not end. Without a last key any key follows.
+func mustFollow(last, key []byte, reverse bool) {
+	order := bytes.Compare(last, key)
+	if len(key) > maxKey || len(last) > 0 && (order == 0 || (order > 0) != reverse) {
+		panic(fmt.Sprintf("key %.100q does not follow key %.100q", key, last))
+	}
 }

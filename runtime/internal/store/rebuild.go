@@ -107,7 +107,10 @@ func Rebuild(ctx context.Context, to string, o RebuildOptions) (done Rebuilt, er
 		return done, fmt.Errorf("rebuild store: %w", err)
 	}
 	r := &rebuilder{ctx: ctx, opt: o, out: b, done: Rebuilt{Buckets: map[string]*RebuiltBucket{}}, runs: map[runKey]bool{}}
-	err = r.run()
+	fault, err := guard(r.run)
+	if fault != nil {
+		err = explain(fault, to)
+	}
 	if err == nil {
 		err = b.Sync()
 	}

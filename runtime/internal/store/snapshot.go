@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -83,6 +84,11 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 		}
 		return copyTx(ctx, s.Path+".tmp", tx)
 	})
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
+		if bad := db.examine(); bad != nil {
+			err = bad // the file is shorter than it was, or the disk cannot read it
+		}
+	}
 	if err != nil {
 		return s, errors.Join(fmt.Errorf("take snapshot: %w", err), removeIfExists(s.Path+".tmp"))
 	}

@@ -208,7 +208,8 @@ func (w *writer) recordFailure(err error) (giveUp bool) {
 	}
 	w.stalled.Failures++
 	w.stalled.Err = err
-	return w.closed && !time.Now().Before(w.closeAt)
+	// A damaged store stays damaged, so further attempts are useless.
+	return w.closed && (errors.Is(err, ErrDamaged) || !time.Now().Before(w.closeAt))
 }
 
 func (w *writer) clearFailure() {

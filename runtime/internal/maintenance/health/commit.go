@@ -17,7 +17,7 @@ func (m *Monitor) Stalled() <-chan struct{} {
 
 // Await waits for a commit on behalf of a caller outside of any run. If commits
 // fail the caller does not wait: the batch is held and will be written, and the
-// error is that of [HeldError].
+// error is that of [Monitor.HeldError].
 func (m *Monitor) Await(ctx context.Context, t *store.Ticket) error {
 	// First alone: if both are ready the commit counts, and a select would choose
 	// one at random.
@@ -32,7 +32,7 @@ func (m *Monitor) Await(ctx context.Context, t *store.Ticket) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-m.Stalled():
-		return HeldError("what was asked for")
+		return m.HeldError("what was asked for")
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 
 // hintOf returns what the operator can do about failing commits.
 func hintOf(err error) string {
+	if e := abi.As(err); e != nil && errors.Is(err, store.ErrDamaged) {
+		return e.Hint
+	}
 	if store.IsReadOnly(err) {
 		return hintPermission
 	}
@@ -40,9 +43,13 @@ func readOnlyError(reason, hint string) *abi.Error {
 	return &abi.Error{Code: abi.Unavailable, RetryAfterMs: 5000, Message: "the engine is read-only: " + reason, Hint: hint}
 }
 
-// HeldError reports that something has happened and is not durable yet.
-func HeldError(what string) *abi.Error {
+// HeldError returns the error of something that has happened and is not durable
+// yet.
+func (m *Monitor) HeldError(what string) *abi.Error {
 	e := readOnlyError(what+" is held in memory and not durable yet", "it is written as soon as there is room, do not repeat it: "+statefolder.HintSpace)
+	if err := m.failing(); errors.Is(err, store.ErrDamaged) {
+		e = readOnlyError(what+" cannot be stored and is lost when this process ends: "+reasonOf(err), hintOf(err))
+	}
 	e.Permanent = true // a repetition is not wanted
 	e.RetryAfterMs = 0
 	return e

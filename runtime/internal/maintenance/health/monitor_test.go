@@ -155,6 +155,11 @@ func TestReasons(t *testing.T) {
 	check("no files", true, "5 more files", "delete files", func() { f.disk.FreeFiles = 5 })
 	check("a full disk", true, "nearly full: 1024 KiB", "free space", func() { f.disk.Free = 1 << 20 })
 	check("no permission", true, "cannot be written", "chmod", func() { f.failing = fs.ErrPermission })
+	bad := &store.DamagedError{Path: "/state/store.db", Count: 1, Places: []string{"page 7 has the number 0"}}
+	check("a damaged store", true, "cannot be written: the store /state/store.db is damaged: page 7", "sentinel recover", func() { f.failing = &store.StalledError{Err: bad} })
+	if err := m.HeldError("the run"); !strings.Contains(err.Message, "lost") || !strings.Contains(err.Hint, "sentinel recover") || !err.Permanent {
+		t.Errorf("%+v", err)
+	}
 	check("a full disk again", true, "nearly full", "free space", func() { f.failing = nil })
 	check("unknown files", false, "the store is damaged", "recover", func() { f.disk.Free, f.disk.FreeFiles = 10<<30, -1 })
 }

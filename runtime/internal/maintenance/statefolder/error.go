@@ -15,7 +15,6 @@ var ErrHeld = errors.New("store is held by another process")
 // the engine know. It returns nil for nil.
 func Error(dir string, err error) error {
 	var held *store.HeldError
-	var bad *store.DamagedError
 	switch {
 	case err == nil:
 		return nil
@@ -23,8 +22,6 @@ func Error(dir string, err error) error {
 		return fmt.Errorf("open state %q: %w: process %d", dir, ErrHeld, held.PID)
 	case errors.Is(err, store.ErrHeld):
 		return fmt.Errorf("open state %q: %w", dir, ErrHeld)
-	case errors.As(err, &bad):
-		return newDamagedError(dir, bad)
 	case store.IsReadOnly(err):
 		return &abi.Error{
 			Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("open state %q: the folder cannot be written to: %v", dir, err),
@@ -35,24 +32,3 @@ func Error(dir string, err error) error {
 	}
 	return fmt.Errorf("open state %q: %w", dir, err)
 }
-
-// A damagedError matches [store.ErrDamaged] and wraps the error for clients.
-type damagedError struct{ err *abi.Error }
-
-func newDamagedError(dir string, err *store.DamagedError) error {
-	text := fmt.Sprintf("open state %q: the store %s is damaged", dir, err.Path)
-	if len(err.Places) > 0 {
-		text += ": " + err.Places[0]
-	}
-	if err.Count > 1 {
-		text += fmt.Sprintf(", and %d more places", err.Count-1)
-	}
-	return &damagedError{&abi.Error{
-		Code: abi.Internal, Permanent: true, Message: text,
-		Hint: fmt.Sprintf("nothing was changed; sentinel recover --state %q rebuilds the store from what can be read and its newest snapshot, and keeps the damaged file", dir),
-	}}
-}
-
-func (e *damagedError) Error() string        { return e.err.Message }
-func (e *damagedError) Unwrap() error        { return e.err }
-func (e *damagedError) Is(target error) bool { return target == store.ErrDamaged }
