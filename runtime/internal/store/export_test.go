@@ -133,3 +133,12 @@ func CopyWhile(file, to string, hurt func()) error {
 	hurt()
 	return copyPairs(context.Background(), to, b.DB, file)
 }
+
+// BoltOpen opens a file as Open does, without reading it before, and closes it.
+func BoltOpen(file string) error {
+	b, err := openBolt(file, Options{}.withDefaults())
+	if err != nil {
+		return err
+	}
+	return b.Close()
+}
