@@ -35,9 +35,9 @@ type checkouts struct {
 }
 
 // sweep removes the checkouts that a crash left, and mirrors that nothing has used for
-// a month.
+// a month. Their files are deleted in the background.
 func (c *checkouts) sweep() error {
-	return errors.Join(trash.Delete(c.checkoutDir()), c.removed.Empty(), c.mirrors.Sweep())
+	return errors.Join(c.removed.Remove(c.checkoutDir()), c.mirrors.Sweep())
 }
 
 func (c *checkouts) checkoutDir() string { return filepath.Join(c.dir, "checkouts") }

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,8 +20,9 @@ type Tickets struct {
 	mu      sync.Mutex
 	running map[string]bool // by id of the ticket
 
-	recovered  sync.Once
-	recoverErr error
+	recovering sync.Mutex // of what follows
+	swept      bool
+	recovered  bool
 }
 
 // A Request asks for a verification. Of a ticket, the criteria and the repository are
@@ -212,7 +212,7 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 func (t *Tickets) Recheck(ctx context.Context) {
 	log := t.Verifier.opt.Logger
 	if err := t.recover(ctx); err != nil && ctx.Err() == nil {
-		log.Warn("verifications that an earlier process left behind cannot be cleaned up", "error", err)
+		log.Warn("verifications that an earlier process left behind cannot be ended", "error", err)
 	}
 	for ctx.Err() == nil {
 		var id string
@@ -250,13 +250,24 @@ func (t *Tickets) recheck(ctx context.Context, id string) error {
 	}
 }
 
-// recover cleans up after an earlier process, once. It is the only one that has the
-// store, so no other process is verifying.
+// recover cleans up after an earlier process, before the first verification. It is the only
+// one that has the store, so no other process is verifying. What cannot be deleted is logged:
+// no ticket depends on what the commands of another have left behind.
 func (t *Tickets) recover(ctx context.Context) error {
-	t.recovered.Do(func() {
-		t.recoverErr = errors.Join(t.Verifier.Sweep(), t.Update(ctx, func(tx ticket.Tx) error { return t.Service.RecoverVerifications(ctx, tx) }))
-	})
-	return t.recoverErr
+	t.recovering.Lock()
+	defer t.recovering.Unlock()
+	if !t.swept { // once: later the checkouts are those of this process
+		t.swept = true
+		if err := t.Verifier.Sweep(); err != nil {
+			t.Verifier.opt.Logger.Warn("checkouts that an earlier process left behind are not removed", "error", err)
+		}
+	}
+	if t.recovered {
+		return nil
+	}
+	err := t.Update(ctx, func(tx ticket.Tx) error { return t.Service.RecoverVerifications(ctx, tx) })
+	t.recovered = err == nil
+	return err
 }
 
 // enter refuses a second verification of a ticket at the same time.
