@@ -129,7 +129,7 @@ var layers = []layer{
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/internal/gitsource", []string{"host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
 	{"host/command/notify", []string{"host/command", "host/notify"}, nil},

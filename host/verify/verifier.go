@@ -87,8 +87,11 @@ func New(opt Options) *Verifier {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	git := gitexec.Runner{Program: opt.Git}
+	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		published: opt.Published, git: git, dir: opt.Dir, removed: &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}, mirrors: gitsource.Mirrors{Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential},
+		published: opt.Published, git: git, dir: opt.Dir, removed: removed, mirrors: gitsource.Mirrors{
+			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
+		},
 	}}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -84,10 +85,11 @@ func CheckBranch(field, name string) error {
 // Mirrors are bare copies of repositories on other machines, in a folder. They may be
 // used by several goroutines.
 type Mirrors struct {
-	Git   gitexec.Runner
-	Dir   string
-	Key   string // file of the private key for ssh; "" is the user's own
-	Hosts string // file of known hosts; "" is the user's own
+	Git     gitexec.Runner
+	Dir     string
+	Removed *trash.Bin // takes those that Sweep removes
+	Key     string     // file of the private key for ssh; "" is the user's own
+	Hosts   string     // file of known hosts; "" is the user's own
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)
 
@@ -109,7 +111,7 @@ func (m *Mirrors) Sweep() error {
 	errs := []error{err}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > keepMirrors {
-			errs = append(errs, os.RemoveAll(filepath.Join(m.Dir, e.Name())))
+			errs = append(errs, m.Removed.Remove(filepath.Join(m.Dir, e.Name())))
 		}
 	}
 	return errors.Join(errs...)
