@@ -156,6 +156,13 @@ func TestSpecAgentDecidesNothing(t *testing.T) {
 			t.Errorf("person, %s: %d, want 404", name, status)
 		}
 	}
+	// Nor what is not committed of a worktree.
+	for _, by := range []command.By{command.ByStep, command.ByModel, command.ByAgent} {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: "worktree/remove", Params: json.RawMessage(`{"ticket": "T-1", "token": 1, "force": true}`), By: by, Tools: []string{"worktree/remove"}})
+		if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person") {
+			t.Errorf("worktree/remove with force by a %s: %v", by, err)
+		}
+	}
 	for target, body := range map[string]string{
 		"/v1/commands/code/write":    `{"path": ".sentinel/config.json", "content": "{}"}`,
 		"/v1/commands/ticket/update": `{"id": "T-1", "state": "done"}`,

@@ -195,3 +195,30 @@ func TestForgeIsConfigured(t *testing.T) {
 		t.Errorf("the work of the claim: %q", got)
 	}
 }
+
+// A person removes a worktree that cannot be committed, and learns what is in no commit.
+func TestForcedRemovalOfAWorktree(t *testing.T) {
+	ws, _ := project(t)
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "work"}`, nil)
+	must(t, h, "ticket/claim", `{"role": "worker"}`, nil)
+	var tree struct{ Path string }
+	must(t, h, "worktree/add", `{"ticket": "T-1"}`, &tree)
+	for name, text := range map[string]string{"tree/b.txt": "work", "git/index": "damaged"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(tree.Path), filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := call(t, h, "worktree/remove", `{"ticket": "T-1"}`, nil); err == nil || !strings.Contains(err.Error(), "is not removed") || !strings.Contains(abi.As(err).Hint, "a person removes it with force") {
+		t.Errorf("without force: %v", err)
+	}
+	var out struct {
+		Removed bool
+		LeftOut []string `json:"left_out"`
+		Kept    string
+	}
+	must(t, h, "worktree/remove", `{"ticket": "T-1", "force": true}`, &out)
+	if text, err := os.ReadFile(filepath.Join(out.Kept, "tree", "b.txt")); !out.Removed || len(out.LeftOut) != 1 || string(text) != "work" {
+		t.Errorf("%+v: %q, %v", out, text, err)
+	}
+}

@@ -60,7 +60,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 		}
 		return Added{Worktree: old.Worktree, Existed: true, Submodules: old.submodules(ctx)}, nil
 	case err == nil:
-		if _, err := old.remove(ctx); err != nil { // Sweep could not
+		if _, err := old.remove(ctx, unlessRetried); err != nil { // Sweep could not
 			return out, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -78,7 +78,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 // it fails, nothing is left.
 func (t *tree) create(ctx context.Context, operation string, fill func() error) (err error) {
 	s := t.s
-	if err := s.reserve(t.name); err != nil {
+	if err := s.reserve(ctx, t.name); err != nil {
 		return err
 	}
 	defer func() {
@@ -110,13 +110,19 @@ func (t *tree) create(ctx context.Context, operation string, fill func() error) 
 }
 
 // reserve makes the folder of a worktree, if there may be one more. What a crash left of
-// an Add that did not return is removed.
-func (s *Service) reserve(name string) error {
+// an Add that did not return is removed, and where there is no room, each worktree whose claim
+// has ended, whatever it has in the way of its commit.
+func (s *Service) reserve(ctx context.Context, name string) error {
 	if err := s.removed.Remove(s.dir(name)); err != nil {
 		return err
 	}
 	s.reserving.Lock()
 	defer s.reserving.Unlock()
+	if len(s.names()) >= s.opt.Most {
+		if err := s.sweepAll(ctx, always); err != nil {
+			return err
+		}
+	}
 	if have := len(s.names()); have >= s.opt.Most {
 		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("%d worktrees exist, at most %d may", have, s.opt.Most),
 			Hint: "finish or release one of the tickets " + strings.Join(s.tickets(name), ", ") + ", or raise worktrees.most"}

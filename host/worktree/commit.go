@@ -88,25 +88,44 @@ func (t *tree) staged(ctx context.Context) (bool, error) {
 	return a.Code == 1, err
 }
 
+// add are the arguments of git for putting all files into the index.
+var add = []string{"-c", "advice.addEmbeddedRepo=false", "add", "--all"}
+
 // stage puts all files into the index. A folder that has become a repository of its own is
 // an error: a commit would have none of its files.
 func (t *tree) stage(ctx context.Context) error {
-	if _, err := t.must(ctx, "add", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", "."); err != nil {
+	if _, err := t.must(ctx, "add", append(add[:len(add):len(add)], "--", ".")...); err != nil {
 		return err
 	}
+	inner, err := t.unstageRepositories(ctx)
+	if err != nil || len(inner) == 0 {
+		return err
+	}
+	return embedded(inner[0])
+}
+
+// embedded is the error of a folder that has become a repository of its own.
+func embedded(name string) error {
+	name = textcut.Mark(name, 200)
+	return conflict("folder %s is a git repository of its own, so that its files would not be committed: remove %s/.git", name, name)
+}
+
+// unstageRepositories takes the folders out of the index that have become repositories of
+// their own, and returns them.
+func (t *tree) unstageRepositories(ctx context.Context) (inner []string, err error) {
 	raw, err := t.must(ctx, "diff", "diff", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--diff-filter=AT", "HEAD")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for fields := strings.Split(raw, "\x00"); len(fields) > 1; fields = fields[2:] {
 		if strings.HasPrefix(fields[0], ":000000 160000") || strings.HasPrefix(fields[0], ":100644 160000") {
 			if _, err := t.must(ctx, "reset", "reset", "--quiet", "--", gitexec.Literal+fields[1]); err != nil {
-				return err
+				return nil, err
 			}
-			return conflict("folder %s is a git repository of its own, so that its files would not be committed: remove %s/.git", textcut.Mark(fields[1], 200), textcut.Mark(fields[1], 200))
+			inner = append(inner, fields[1])
 		}
 	}
-	return nil
+	return inner, nil
 }
 
 // record commits what is staged, under the user's name or that of the program.

@@ -166,7 +166,7 @@ func (s *Service) read(name string) (*tree, error) {
 	}
 	t := &tree{s: s, name: name}
 	if err := json.Unmarshal(raw, &t.state); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
-		return nil, fmt.Errorf("worktree %s: its record cannot be read; remove the folder %s if its files are not needed", name, s.dir(name))
+		return nil, fmt.Errorf("worktree %s: its record cannot be read (a person removes it with force)", name)
 	}
 	t.saved = raw
 	t.Path = filepath.Join(s.dir(name), "tree")
@@ -360,31 +360,27 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 	return gitexec.Fatal("push", a)
 }
 
-// size returns the bytes of all worktrees, and of one.
-func (s *Service) size(name string) (all, one int64) {
-	root := filepath.Join(s.opt.Dir, "trees")
-	own := s.dir(name) + string(filepath.Separator)
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// size returns the bytes of the files below a folder, as far as they can be listed.
+func size(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil // what disappears meanwhile takes no space
 		}
 		if info, err := d.Info(); err == nil {
-			all += info.Size()
-			if strings.HasPrefix(path, own) {
-				one += info.Size()
-			}
+			n += info.Size()
 		}
 		return nil
 	})
-	return all, one
+	return n
 }
 
 // fits is an error if the worktrees have more bytes than they may have.
 func (s *Service) fits(name string) error {
-	all, one := s.size(name)
+	all := size(filepath.Join(s.opt.Dir, "trees"))
 	if all <= s.opt.Bytes {
 		return nil
 	}
+	one := size(s.dir(name))
 	return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("worktrees have %d MiB, at most %d: that of this ticket has %d", all>>20, s.opt.Bytes>>20, one>>20),
 		Hint: "remove files that do not belong there, or a worktree of " + strings.Join(s.tickets(name), ", ") + " with worktree/remove, or raise worktrees.size"}
 }

@@ -113,9 +113,20 @@ func (f family) push(ctx context.Context, call *command.Call, in pushIn) (worktr
 	return f.s.Push(ctx, in.Ticket, in.Token, in.Remote)
 }
 
-func (f family) remove(ctx context.Context, call *command.Call, in ticketIn) (worktree.Removed, error) {
+type removeIn struct {
+	ticketIn
+	Force bool `json:"force,omitempty" jsonschema:"remove it also if its work cannot be committed; left_out and kept of the answer say what that is and where. Only a person may"`
+}
+
+func (f family) remove(ctx context.Context, call *command.Call, in removeIn) (worktree.Removed, error) {
 	if err := in.check(call); err != nil {
 		return worktree.Removed{}, err
+	}
+	if in.Force && call.By != command.ByUser {
+		return worktree.Removed{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "force", Message: "force: only a person removes a worktree whose work cannot be committed", Hint: "end the claim: the worktree is removed then, and what cannot be committed is kept"}
+	}
+	if in.Force {
+		return f.s.Discard(ctx, in.Ticket, in.Token)
 	}
 	return f.s.Remove(ctx, in.Ticket, in.Token)
 }
