@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -45,7 +46,7 @@ func (s *Session) close() error {
 		c.Close()
 	}
 	if s.temp != "" {
-		errs = append(errs, os.RemoveAll(s.temp))
+		errs = append(errs, trash.Delete(context.Background(), s.temp)) // runs may have written there
 	}
 	return errors.Join(errs...)
 }
@@ -288,7 +289,7 @@ func (a *App) scratch(ctx context.Context, opt host.Options) (*Session, error) {
 	}
 	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.Env.Version, Private: true})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(temp))
+		return nil, errors.Join(err, trash.Delete(context.Background(), temp))
 	}
 	a.deadPlugins(p)
 	return &Session{Engine: p, Process: p, temp: temp}, nil
