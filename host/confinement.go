@@ -10,7 +10,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
-	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 )
 
 // hidden are the files and folders of this host. For a confined command they do not exist.
@@ -41,7 +40,13 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	scratch := filepath.Join(h.userDir("confined"), rand.Text())
+	dir := h.userDir("confined")
+	h.leftHomes.Do(func() { // those of an earlier process
+		if err := h.homes.Remove(dir); err != nil {
+			h.opt.Logger.Warn("homes of confined commands are not removed", "path", dir, "error", err)
+		}
+	})
+	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -57,14 +62,14 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	// Settings and hooks there steer what the user's own git executes later.
 	c.Protect = []string{filepath.Join(root, ".git")}
 	confined, launch, err := confine.Program(&c)
-	if err != nil {
-		_ = trash.Delete(scratch) // the next start of the host does it
-		return nil, nil, err
-	}
-	return confined, func() {
-		launch.Close()
-		if err := trash.Delete(scratch); err != nil {
+	remove := func() {
+		if err := h.homes.Remove(scratch); err != nil {
 			h.opt.Logger.Warn("the home of a confined command is not removed", "path", scratch, "error", err)
 		}
-	}, nil
+	}
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return confined, func() { launch.Close(); remove() }, nil
 }

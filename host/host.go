@@ -22,6 +22,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
@@ -57,6 +58,8 @@ type Host struct {
 	secrets     *secret.Source
 	models      *models
 	shells      *shell.Manager
+	homes       trash.Bin // of confined commands
+	leftHomes   sync.Once
 	registry    *command.Registry
 	grants      *grant.Store
 	rt          *runtime.Runtime
@@ -157,6 +160,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.homes = trash.Bin{Dir: h.userDir("confined-removed"), Logger: h.opt.Logger}
 	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
@@ -227,6 +231,7 @@ func (h *Host) Close() error {
 	}
 	if h.shells != nil {
 		errs = append(errs, h.shells.Close())
+		h.homes.Close()
 	}
 	if h.models != nil {
 		errs = append(errs, h.models.close())

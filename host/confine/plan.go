@@ -74,13 +74,17 @@ type Launch struct {
 	lock string // of the layers, empty if another command has them
 }
 
-// Close removes the files of the launch.
+// Close removes the files of the launch, and releases the layers for another one. What the
+// command has written is removed with the scratch folder.
 func (l *Launch) Close() {
 	if l.lock != "" {
-		_ = os.Remove(l.lock) // the scratch folder is removed in any case
+		_ = os.Remove(l.lock)
 	}
-	if l.dir != "" {
-		_ = os.RemoveAll(l.dir) // as above
+	if l.dir == "" {
+		return
+	}
+	for _, name := range []string{planFile, statusFile, socketFile, rootFolder, ""} {
+		_ = os.Remove(filepath.Join(l.dir, name)) // the folder stays if layers are there
 	}
 }
 
