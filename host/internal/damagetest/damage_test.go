@@ -429,6 +429,9 @@ func TestDamageUnderServe(t *testing.T) {
 		}
 		code := s.stop(t)
 		checkOutput(t, what, code, s.stderr())
+		if readOnly := strings.Contains(s.stderr(), "nothing is written to it any more"); readOnly != (code == 1) {
+			t.Errorf("%s: read-only %t, exit code %d:\n%s", what, readOnly, code, s.stderr())
+		}
 		result := "not met"
 		if said > 0 || strings.Contains(s.stderr(), "damaged") {
 			result = "met and said"

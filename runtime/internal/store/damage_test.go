@@ -195,7 +195,7 @@ func TestDamageWhenACommitFails(t *testing.T) {
 	}
 }
 
-// The loss of the newest meta page must not bring back the commit before.
+// The loss of the newest meta page must not restore the commit before.
 func TestNewestMetaPageWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
