@@ -1,0 +1,111 @@
+package peer
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// A Standing is where a process is in the tree of processes.
+type Standing int
+
+// The standings.
+const (
+	Apart     Standing = iota // not below a step
+	Below                     // below this process, or below a supervisor
+	Undecided                 // it cannot be found out, as for a process that has ended
+)
+
+// A Process is the process at the other end of a connection.
+type Process struct {
+	PID      int    // 0 if unknown
+	Program  string // base name of its executable, empty if unknown
+	Standing Standing
+}
+
+// conn is a connection whose process is looked up once.
+type conn struct {
+	once sync.Once
+	c    net.Conn
+	is   Process
+}
+
+type key struct{}
+
+// ConnContext adds a connection to the context of its requests; it has the type of the
+// field of that name of [http.Server]. The process is looked up when [Of] is first called
+// for the connection. c is not one of TLS, but the connection below it.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, key{}, &conn{c: c})
+}
+
+// Of returns the process that made a request. Without [ConnContext] it is looked up for
+// each request, and not found on a Unix socket.
+func Of(r *http.Request) Process {
+	if c, ok := r.Context().Value(key{}).(*conn); ok {
+		c.once.Do(func() {
+			if unix, ok := c.c.(*net.UnixConn); ok {
+				c.is = ofUnix(unix)
+			} else {
+				c.is = ofTCP(c.c.RemoteAddr().String(), c.c.LocalAddr())
+			}
+		})
+		return c.is
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ofTCP(r.RemoteAddr, local)
+}
+
+// ofTCP returns the process of a TCP connection from the address remote.
+func ofTCP(remote string, local net.Addr) Process {
+	from, err := netip.ParseAddrPort(remote)
+	if err == nil && !ofThisMachine(from.Addr()) {
+		return Process{}
+	}
+	to, ok := local.(*net.TCPAddr)
+	if err != nil || !ok {
+		return Process{Standing: Undecided}
+	}
+	at := to.AddrPort()
+	return holder(unmapped(from), unmapped(at))
+}
+
+// unmapped returns an address as the kernel has it: an IPv4 address of a socket for both
+// versions is written as an IPv6 address.
+func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+// ofThisMachine reports whether a connection from an address may come from this machine:
+// a process chooses any address of it.
+func ofThisMachine(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // it is then looked up, and found or undecided
+	}
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok {
+			if o, ok := netip.AddrFromSlice(n.IP); ok && o.Unmap() == ip {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Self returns this process.
+func Self() Process {
+	p := Process{PID: os.Getpid()}
+	if path, err := os.Executable(); err == nil {
+		p.Program = strings.TrimSuffix(filepath.Base(path), " (deleted)")
+	}
+	p.Standing = standing(p.PID)
+	return p
+}

@@ -1,0 +1,268 @@
+package peer_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command/shell/supervise"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
+)
+
+// TestMain is also the processes of the tests: a server, a client, and what starts one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "serve":
+			serve(os.Args[2], os.Args[3:])
+		case "ask":
+			ask(os.Args[2], os.Args[3], len(os.Args) > 4)
+		case "start": // and wait
+			run(os.Args[2:], nil, os.Stdout)
+			return
+		case "leave": // a descendant that has left its parents, their session and environment
+			child(append([]string{"orphan", strconv.Itoa(os.Getpid())}, os.Args[2:]...), &syscall.SysProcAttr{Setsid: true}, os.Stdout)
+			return
+		case "orphan":
+			for strconv.Itoa(os.Getppid()) == os.Args[2] {
+				time.Sleep(time.Millisecond)
+			}
+			ask(os.Args[3], os.Args[4], false)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// child starts this program.
+func child(args []string, attr *syscall.SysProcAttr, out io.Writer) *exec.Cmd {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: append([]string{"peer.test"}, args...), Env: []string{}, SysProcAttr: attr, Stdout: out, Stderr: os.Stderr}
+	check(cmd.Start())
+	return cmd
+}
+
+func run(args []string, attr *syscall.SysProcAttr, out io.Writer) {
+	check(child(args, attr, out).Wait())
+}
+
+// serve answers with the process that asks, on a socket and a port, until its input ends. It
+// starts processes below it, if there are any.
+func serve(socket string, below []string) {
+	late := make(chan *http.Request)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		check(json.NewEncoder(w).Encode(peer.Of(r)))
+	})
+	mux.HandleFunc("/late", func(_ http.ResponseWriter, r *http.Request) {
+		late <- r // and the connection stays until it was looked at
+		late <- nil
+	})
+	mux.HandleFunc("/last", func(w http.ResponseWriter, _ *http.Request) { // the client of /late has ended
+		check(json.NewEncoder(w).Encode(peer.Of(<-late)))
+		<-late
+	})
+	s := &http.Server{Handler: mux, ConnContext: peer.ConnContext}
+	l, err := net.Listen("unix", socket)
+	check(err)
+	port, err := net.Listen("tcp", "localhost:0")
+	check(err)
+	go func() { check(s.Serve(l)) }()
+	go func() { check(s.Serve(port)) }()
+	check(os.WriteFile(socket+".port", []byte(port.Addr().String()), 0o600))
+	fmt.Println("ready")
+	if len(below) > 0 {
+		check(supervise.BecomeSubreaper())
+		run(below, nil, os.Stdout)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+// dial connects to a server by its socket or port.
+func dial(network, socket string) net.Conn {
+	if network == "unix" {
+		c, err := net.Dial("unix", socket)
+		check(err)
+		return c
+	}
+	port, err := os.ReadFile(socket + ".port")
+	check(err)
+	c, err := net.Dial("tcp", string(port))
+	check(err)
+	return c
+}
+
+// ask prints what a server says of this process. With late it ends before the server looks.
+func ask(network, socket string, late bool) {
+	c := dial(network, socket)
+	path := "/"
+	if late {
+		path = "/late"
+	}
+	_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	check(err)
+	if late {
+		os.Exit(0)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	check(err)
+	_, err = io.Copy(os.Stdout, res.Body)
+	check(err)
+	os.Exit(0)
+}
+
+// begin starts a server, which has no descendants but those of below.
+func begin(t *testing.T, below ...string) (socket string, out *bufio.Reader) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	for i := range below {
+		below[i] = strings.ReplaceAll(below[i], "SOCKET", socket)
+	}
+	cmd := exec.Command("/proc/self/exe", append([]string{"serve", socket}, below...)...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	check(err)
+	text, err := cmd.StdoutPipe()
+	check(err)
+	check(cmd.Start())
+	t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	out = bufio.NewReader(text)
+	if line, err := out.ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	return socket, out
+}
+
+func decode(t *testing.T, text []byte) (p peer.Process) {
+	t.Helper()
+	if err := json.Unmarshal(text, &p); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return p
+}
+
+// A process that is not below the server is apart, and by its Unix socket it is known.
+func TestApart(t *testing.T) {
+	socket, _ := begin(t)
+	for network, known := range map[string]bool{"unix": true, "tcp": false} {
+		cmd := exec.Command("/proc/self/exe", "ask", network, socket)
+		out, err := cmd.Output()
+		p := decode(t, out)
+		if err != nil || p.Standing != peer.Apart || known != (p.PID == cmd.Process.Pid) || known && p.Program != "peer.test" {
+			t.Errorf("%s: %+v, %v", network, p, err)
+		}
+	}
+}
+
+// A process below the server is, also one that has left its parents, session and environment.
+func TestBelowServer(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		for name, args := range map[string][]string{"child": {"ask", network, "SOCKET"}, "grandchild": {"start", "start", "ask", network, "SOCKET"}, "orphan": {"leave", network, "SOCKET"}} {
+			_, out := begin(t, args...)
+			line, err := out.ReadBytes('\n')
+			if p := decode(t, line); err != nil || p.Standing != peer.Below || p.PID == 0 {
+				t.Errorf("%s, %s: %+v, %v", network, name, p, err)
+			}
+		}
+	}
+}
+
+// A process below a supervisor of another host is below a step.
+func TestBelowSupervisor(t *testing.T) {
+	socket, _ := begin(t)
+	for _, network := range []string{"unix", "tcp"} {
+		for _, name := range []string{"shell-supervise", "confine"} {
+			cmd := exec.Command("/proc/self/exe", "start", "start", "ask", network, socket)
+			cmd.Args[0] = name
+			out, err := cmd.Output()
+			if p := decode(t, out); err != nil || p.Standing != peer.Below || p.PID == 0 {
+				t.Errorf("%s, %s: %+v, %v", network, name, p, err)
+			}
+		}
+	}
+}
+
+// Of a process that has ended nothing can be found out.
+func TestEnded(t *testing.T) {
+	for _, network := range []string{"unix", "tcp"} {
+		socket, _ := begin(t)
+		run([]string{"ask", network, socket, "late"}, nil, nil)
+		c := dial("unix", socket)
+		_, err := fmt.Fprintf(c, "GET /last HTTP/1.1\r\nHost: x\r\n\r\n")
+		check(err)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		check(err)
+		var p peer.Process
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil || p.Standing != peer.Undecided {
+			t.Errorf("%s: %+v, %v", network, p, err)
+		}
+		c.Close()
+	}
+}
+
+// This process is not below itself, and clients of other machines are not looked for.
+func TestSelfAndRemote(t *testing.T) {
+	l, err := net.Listen("tcp", "[::]:0")
+	check(err)
+	got := make(chan peer.Process, 1)
+	s := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- peer.Of(r) })}
+	go func() { _ = s.Serve(l) }()
+	defer s.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, host := range []string{"127.0.0.1", "127.0.0.9"} {
+		if res, err := http.Get("http://" + net.JoinHostPort(host, port)); err != nil {
+			t.Error(err)
+		} else if res.Body.Close(); (<-got) != (peer.Process{}) {
+			t.Errorf("%s: this process is not apart", host)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
+	check(err)
+	for remote, want := range map[string]peer.Standing{"192.0.2.1:9": peer.Apart, "[2001:db8::1]:9": peer.Apart, "127.0.0.1:1": peer.Undecided, "@": peer.Undecided} {
+		if r.RemoteAddr = remote; peer.Of(r).Standing != want {
+			t.Errorf("%s: %+v", remote, peer.Of(r))
+		}
+	}
+	if p := peer.Self(); p.PID != os.Getpid() || p.Standing != peer.Apart || p.Program != "peer.test" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// BenchmarkOf is what the first request of a connection costs.
+func BenchmarkOf(b *testing.B) {
+	for _, network := range []string{"unix", "tcp"} {
+		b.Run(network, func(b *testing.B) {
+			l, err := net.Listen(network, map[string]string{"unix": filepath.Join(b.TempDir(), "s"), "tcp": "127.0.0.1:0"}[network])
+			check(err)
+			defer l.Close()
+			out, err := net.Dial(network, l.Addr().String())
+			check(err)
+			defer out.Close()
+			in, err := l.Accept()
+			check(err)
+			defer in.Close()
+			for b.Loop() {
+				r := (&http.Request{}).WithContext(peer.ConnContext(b.Context(), in))
+				if p := peer.Of(r); p.Standing != peer.Apart {
+					b.Fatalf("%+v", p)
+				}
+			}
+		})
+	}
+}
