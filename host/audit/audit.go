@@ -36,6 +36,14 @@ const (
 	maxText    = 500
 )
 
+// What is kept of failures that a client can cause as often as it likes, so that it
+// cannot have older entries removed: by one that goes through all kinds of failures, a
+// week passes before those of today are.
+const (
+	failureTime  = 10 * time.Minute
+	failureKinds = 100 // in that time
+)
+
 // The categories of entries.
 const (
 	Action   = "action"   // a person changed something
@@ -56,6 +64,9 @@ type Entry struct {
 	Details   json.RawMessage `json:"details,omitempty" jsonschema:"parameters; a text if they were cut"`
 	Run       string          `json:"run,omitempty"`
 	Step      string          `json:"step,omitempty"`
+	PID       int             `json:"pid,omitempty" jsonschema:"process that asked, where it is known"`
+	Program   string          `json:"program,omitempty" jsonschema:"its executable"`
+	Count     int             `json:"count,omitempty" jsonschema:"further failures like the last one that has no count, of which this entry is the only one"`
 }
 
 // Options configure a log.
@@ -82,7 +93,12 @@ type Log struct {
 	w      *logfile.Writer
 	failed atomic.Uint64
 	broken bool
+
+	failures map[failure]*Entry // of the current period, Count is what was not written; nil outside of one
 }
+
+// A failure is what equal failures have in common.
+type failure struct{ actor, program, event, outcome string }
 
 // New returns the log of a state folder. The file is created by the first entry.
 func New(state string, opt Options) *Log {
@@ -126,11 +142,56 @@ func (l *Log) Write(e Entry) {
 	l.broken = err != nil
 }
 
+// WriteFailure is Write for the failures of clients that are no persons: who may do little
+// must not be able to fill the log. The first of an actor, program, event and outcome in a period
+// is written, cut to its beginning, and at the end of the period one entry has the number of
+// the others. The failures beyond [failureKinds] are counted together.
+func (l *Log) WriteFailure(e Entry) {
+	l.mu.Lock()
+	kind := failure{e.Actor, e.Program, e.Event, e.Outcome}
+	if l.failures[kind] == nil && len(l.failures) >= failureKinds {
+		kind = failure{}
+		e = Entry{Level: e.Level, Category: e.Category, Event: "other", Actor: "several", Outcome: "several"}
+	}
+	before := l.failures[kind]
+	if before != nil {
+		before.Timestamp, before.PID = l.opt.Now().UTC(), e.PID
+		before.Count++
+	} else {
+		if l.failures == nil {
+			l.failures = map[failure]*Entry{}
+			time.AfterFunc(failureTime, l.endPeriod)
+		}
+		l.failures[kind] = &Entry{Level: e.Level, Category: e.Category, Event: e.Event, Actor: e.Actor, Outcome: e.Outcome, Program: e.Program}
+	}
+	l.mu.Unlock()
+	if before == nil {
+		if len(e.Details) > maxText {
+			e.Details, _ = json.Marshal(textcut.Mark(string(l.opt.Redact(bytes.Clone(e.Details))), maxText))
+		}
+		l.Write(e)
+	}
+}
+
+// endPeriod writes the numbers of failures.
+func (l *Log) endPeriod() {
+	l.mu.Lock()
+	ended := l.failures
+	l.failures = nil
+	l.mu.Unlock()
+	for _, e := range ended {
+		if e.Count > 0 {
+			l.Write(*e)
+		}
+	}
+}
+
 // Failed returns how many entries could not be written.
 func (l *Log) Failed() uint64 { return l.failed.Load() }
 
 // Close closes the file. It is idempotent.
 func (l *Log) Close() error {
+	l.endPeriod()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.w == nil {

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/audit"
@@ -98,6 +100,63 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	if log.Failed() != 3 || strings.Count(said.String(), "cannot be written") != 1 {
 		t.Errorf("%d failed: %s", log.Failed(), said.String())
 	}
+}
+
+// TestFailuresDoNotFillTheLog: what a client without rights repeats is one entry and, after
+// a while, their number; a client that varies it fills the log no faster. What others did is
+// still there.
+func TestFailuresDoNotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := t.TempDir()
+		log := audit.New(state, audit.Options{})
+		log.Write(entry("evidence"))
+		denied := func(actor, event string) {
+			log.WriteFailure(audit.Entry{Level: "warn", Category: audit.Security, Event: event, Actor: actor, Outcome: "denied", PID: 7, Program: "sh", Details: json.RawMessage(`{"a":"` + strings.Repeat("x", 3000) + `"}`)})
+		}
+		for range 65_000 {
+			denied("agent:ci", "ticket/decide")
+		}
+		denied("viewer:wall", "ticket/decide")
+		list := func(event string) (all []string) {
+			t.Helper()
+			entries, damaged, err := audit.Read(state, audit.Query{Event: event, Limit: 1000})
+			if err != nil || damaged > 0 {
+				t.Fatal(damaged, err)
+			}
+			for _, e := range entries {
+				all = append(all, fmt.Sprintf("%s %s %d %s %d", e.Actor, e.Outcome, e.PID, e.Program, e.Count))
+			}
+			return all
+		}
+		if got := list("ticket/decide"); !slices.Equal(got, []string{"viewer:wall denied 7 sh 0", "agent:ci denied 7 sh 0"}) {
+			t.Errorf("at once: %q", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := list("ticket/decide"); !slices.Equal(got, []string{"agent:ci denied 7 sh 64999", "viewer:wall denied 7 sh 0", "agent:ci denied 7 sh 0"}) {
+			t.Errorf("later: %q", got)
+		}
+		for i := range 1000 {
+			denied(fmt.Sprintf("agent:n%d", i), "other/event")
+		}
+		denied("agent:ci", "ticket/decide") // a period later it is an entry again, or counted with the rest
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := list("other/event"); len(got) != 100 {
+			t.Errorf("%d entries of 1000 actors", len(got))
+		}
+		if got := list("other"); !slices.Equal(got, []string{"several several 0  900", "several several 0  0"}) {
+			t.Errorf("the rest: %q", got)
+		}
+		if got := list("evidence"); len(got) != 1 {
+			t.Errorf("the older entry: %q", got)
+		}
+		info, err := os.Stat(filepath.Join(state, audit.Name))
+		if err != nil || info.Size() > 150<<10 {
+			t.Errorf("%d bytes, %v", info.Size(), err)
+		}
+	})
 }
 
 // FuzzRead: whatever is in the file, reading ends without a panic, and what was read was
