@@ -8,13 +8,14 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // record puts a call that changes something, or was denied, into the audit log. Calls of
 // steps and models are in the trace of their run; those that change sentinels, plugins and
 // tickets are in both.
-func (h *Host) record(call *command.Call, err error) {
+func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 	c, ok := h.registry.Lookup(call.Command)
 	if !ok || c.ReadOnly || info(c).OnlyReads(call.Params) {
 		return
@@ -28,6 +29,10 @@ func (h *Host) record(call *command.Call, err error) {
 		Level: "info", Category: audit.Action, Event: c.Name, Actor: call.Who(), Outcome: "ok",
 		Details: call.Params, Run: string(call.Run), Step: call.Path,
 	}
+	if !inRun {
+		by := principal.From(ctx).Process
+		e.PID, e.Program = by.PID, by.Program
+	}
 	switch {
 	case abi.CodeOf(err) == abi.Denied, strings.HasPrefix(c.Name, "plugin/"):
 		e.Category = audit.Security
@@ -36,15 +41,34 @@ func (h *Host) record(call *command.Call, err error) {
 	case call.By != command.ByUser:
 		e.Category = audit.Agent
 	}
-	if err != nil {
-		e.Level, e.Outcome, e.Error = "warn", string(abi.CodeOf(err)), err.Error()
+	if err == nil {
+		h.audit.Write(e)
+		return
 	}
-	h.audit.Write(e)
+	e.Level, e.Outcome, e.Error = "warn", string(abi.CodeOf(err)), err.Error()
+	if call.By == command.ByUser {
+		h.audit.Write(e)
+		return
+	}
+	h.audit.WriteFailure(e)
+}
+
+// RecordDenial puts a request into the audit log that was refused before it came to a
+// command. remote is the client's IP address, empty on the control socket.
+func (h *Host) RecordDenial(actor, event, remote string, by principal.Process, err error) {
+	e := audit.Entry{
+		Level: "warn", Category: audit.Security, Event: event, Actor: actor, Outcome: string(abi.CodeOf(err)), Error: err.Error(),
+		PID: by.PID, Program: by.Program,
+	}
+	if remote != "" {
+		e.Details, _ = json.Marshal(map[string]string{"remote": remote}) // a text is valid JSON
+	}
+	h.audit.WriteFailure(e)
 }
 
 // call calls a command and records it.
 func (h *Host) call(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 	out, err := h.registry.Call(ctx, call)
-	h.record(call, err)
+	h.record(ctx, call, err)
 	return out, err
 }

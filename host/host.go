@@ -311,7 +311,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		out, err = h.registry.Call(ctx, &own)
 		return err
 	})
-	h.record(&own, err)
+	h.record(ctx, &own, err)
 	return out, err
 }
 
@@ -373,6 +373,14 @@ func (h *Host) limits() runtime.Limits {
 // Redact keeps further secrets out of everything that is written. One that is
 // too short to be distinguished from ordinary text is an error.
 func (h *Host) Redact(secrets ...string) error { return h.redactor.Register(secrets...) }
+
+// RedactToken is Redact for a token of the API: commands that models call can read many
+// files, and its file is one of them.
+func (h *Host) RedactToken(token string) {
+	if err := h.Redact(token); err != nil {
+		h.opt.Logger.Error("the token cannot be redacted", "error", err)
+	}
+}
 
 // redact takes registered secrets out of a JSON value.
 func (h *Host) redact(b []byte) []byte { return h.redactor.JSON(b) }

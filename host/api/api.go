@@ -123,7 +123,7 @@ func (a *API) Drain() { a.draining.Store(true) }
 // origin and a token.
 func (a *API) Handler() http.Handler { return &guard{api: a} }
 
-// Local serves the API to callers that are known to be the user of this
-// process, such as those of the control socket. It checks neither Host nor
-// token.
+// Local serves the API on the control socket. Its clients are no pages, so
+// neither Host nor Origin is checked. Every route but the open ones requires a
+// token, also with NoAuth.
 func (a *API) Local() http.Handler { return &guard{api: a, local: true} }

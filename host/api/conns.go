@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 )
 
 // connLimit limits the number of connections. At the limit a new connection
@@ -183,12 +185,14 @@ func (c *limitedConn) trusted() { c.note(func() { c.token = true }) }
 
 type connKey struct{}
 
-// withConn is the ConnContext of a server: it adds the connection to the
-// context of requests.
-func withConn(ctx context.Context, c net.Conn) context.Context {
+// ConnContext is for the field of that name of a program's own [http.Server] that serves
+// [API.Handler]: the process at the other end of a connection is then looked up once for
+// the connection, and not for each request.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
 	}
+	ctx = peer.ConnContext(ctx, c)
 	if limited, ok := c.(*limitedConn); ok {
 		return context.WithValue(ctx, connKey{}, limited)
 	}

@@ -20,7 +20,7 @@ import (
 // request learns nothing from later checks.
 type guard struct {
 	api   *API
-	local bool // the caller is known to be the user of this process
+	local bool // the control socket, whose clients are no pages and name no host
 }
 
 // ServeHTTP passes a request to its route or responds with a problem.
@@ -42,7 +42,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.observe(r, route, answer, began)
 	}()
 	if err := g.admit(r, route); err != nil {
-		if a.refuseSocket(answer, r, route, err) {
+		if !g.local && a.refuseSocket(answer, r, route, err) {
 			return
 		}
 		a.fail(answer, r, err)
@@ -79,10 +79,9 @@ func (g *guard) admit(r *http.Request, route *Route) error {
 		if err := a.checkOrigin(r); err != nil {
 			return err
 		}
-		if err := a.checkAccess(r, route); err != nil {
-			return err
-		}
-	} else if err := a.identify(r, route, principal.Principal{}); err != nil {
+	}
+	if err := g.checkAccess(r, route); err != nil {
+		g.reportDenial(r, route, err)
 		return err
 	}
 	if err := checkPath(r); err != nil {
@@ -148,37 +147,43 @@ func (e *methodError) Unwrap() error { return e.err }
 
 // checkAccess requires a token unless no route of the path does. Unknown paths
 // require one too, so that clients without a token cannot find out which routes
-// exist.
-func (a *API) checkAccess(r *http.Request, route *Route) error {
+// exist. On the control socket a webhook requires one, because nothing that sends
+// webhooks uses the socket, and NoAuth does not hold there.
+func (g *guard) checkAccess(r *http.Request, route *Route) error {
+	a := g.api
 	if r.Method == http.MethodOptions {
 		// OPTIONS has no routes: it requires what the other methods of the path
 		// require.
 		route = a.strictest(r)
 	}
-	if route != nil && (route.Access == AccessOpen || route.Access == AccessHook) {
+	if route != nil && (route.Access == AccessOpen || route.Access == AccessHook && !g.local) {
 		return nil
 	}
-	if a.opt.NoAuth {
+	if a.opt.NoAuth && !g.local {
 		if err := fromHere(r); err != nil {
 			return err
 		}
-		return a.identify(r, route, principal.Principal{})
+		return g.identify(r, route, principal.Principal{})
 	}
 	// A missing and an invalid token have the same status, but different
 	// messages for the user.
 	token, ok := presented(r, route)
-	if ok && a.opt.Tokens != nil {
-		if p, valid := a.opt.Tokens.Who(token); valid {
+	if a.opt.Tokens != nil {
+		// An empty token is never valid. To ask has a token created that could not be yet.
+		if p, valid := a.opt.Tokens.Who(token); valid && ok {
 			connOf(r.Context()).trusted()
 			if route != nil && route.Pattern == "/ws" {
 				*r = *r.WithContext(a.whileValid(r.Context(), token))
 			}
-			return a.identify(r, route, p)
+			return g.identify(r, route, p)
 		}
 	}
 	e := &abi.Error{Code: abi.Denied, Message: noToken, Hint: "send the header Authorization: Bearer TOKEN; `sentinel token` prints the token"}
 	if ok {
 		e.Message = "the token is not valid for this server"
+	}
+	if g.local {
+		e.Hint = "the file token in the state folder has it; `sentinel token` prints it, and makes one if there is none"
 	}
 	return &httpproblem.Error{Status: http.StatusUnauthorized, Err: e}
 }

@@ -361,22 +361,28 @@ func TestNoTokensNoEntry(t *testing.T) {
 	}
 }
 
-// Local serves whom the kernel vouches for: no token, no host, the rest holds.
+// Local serves the control socket: any host, a token also with NoAuth and for webhooks, and
+// the rest holds.
 func TestLocal(t *testing.T) {
-	a, err := api.New(api.Options{Commands: commands(t, map[string]any{"sentinel/stop": `{}`})})
+	a, err := api.New(api.Options{Commands: commands(t, map[string]any{"sentinel/stop": `{}`}), Tokens: oneToken(goodToken), NoAuth: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
 		method, path, media string
 		want                int
-	}{{"GET", "/v1/commands", "", 200}, {"POST", "/v1/runs/r/stop", "text/plain", 415}, {"POST", "/v1/runs/r/stop", "application/json", 200}, {"GET", "/v1/runs/-x", "", 400}} {
+	}{
+		{"GET", "/ready", "", 200}, {"GET", "/v1/commands", "none", 401}, {"GET", "/v1/nothing", "none", 401}, {"GET", "/ws", "none", 401}, {"GET", "/v1/hooks/x", "none", 401}, {"OPTIONS", "/v1/hooks/x", "none", 401},
+		{"GET", "/v1/commands", "", 200}, {"POST", "/v1/runs/r/stop", "text/plain", 415}, {"POST", "/v1/runs/r/stop", "application/json", 200}, {"GET", "/v1/runs/-x", "", 400}} {
 		rec := httptest.NewRecorder()
 		req := httptest.NewRequest(tt.method, "http://whatever"+tt.path, strings.NewReader("{}"))
 		if tt.method == http.MethodGet {
 			req.Body = http.NoBody
 		}
 		req.Header.Set("Content-Type", tt.media)
+		if tt.media != "none" {
+			req.Header.Set("Authorization", "Bearer "+goodToken)
+		}
 		if a.Local().ServeHTTP(rec, req); rec.Code != tt.want {
 			t.Errorf("%s %s: %d %s", tt.method, tt.path, rec.Code, rec.Body)
 		}

@@ -110,7 +110,7 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       withConn,
+		ConnContext:       ConnContext,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // such as failed handshakes, which any client can cause
 	}
 	return s, nil

@@ -79,6 +79,10 @@ type Options struct {
 	// Mounts are further handlers, which are guarded like the routes of the
 	// API. Default none.
 	Mounts []Mount
+	// Denied is called for every request that is refused because of who made it: without
+	// a valid token, or by a viewer that may not change anything. It must not block.
+	// Default: not called.
+	Denied func(Denial)
 	// Observe is called after every request, in the request's goroutine. It
 	// must not block. Default: not called.
 	Observe func(Observation)

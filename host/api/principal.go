@@ -1,26 +1,47 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // identify records who a request is made by, and refuses what that principal may not do.
-// Decisions are refused by the commands, so that all doors refuse the same.
-func (a *API) identify(r *http.Request, route *Route, p principal.Principal) error {
-	p, err := p.Narrow(r.Header.Get(principal.Header))
+// Decisions are refused by the commands, so that all listeners refuse the same. A process
+// below a step can read the token of a person, so it is an agent with it, too.
+func (g *guard) identify(r *http.Request, route *Route, p principal.Principal) error {
+	as, err := p.Narrow(r.Header.Get(principal.Header))
+	if person := as.Kind == "" || as.Kind == principal.Person; person || g.local {
+		by := peer.Of(r)
+		as.Process = principal.Process{PID: by.PID, Program: by.Program}
+		switch by.Standing {
+		case peer.Below:
+			as = as.Below(principal.BelowStep)
+		case peer.Undecided:
+			as = as.Below(principal.Unknown)
+		case peer.Apart:
+		}
+	}
+	*r = *r.WithContext(principal.With(r.Context(), as))
 	if err != nil {
 		return err
 	}
-	*r = *r.WithContext(principal.With(r.Context(), p))
+	return g.api.checkViewer(r, route, as)
+}
+
+// checkViewer refuses changes of a viewer.
+func (a *API) checkViewer(r *http.Request, route *Route, p principal.Principal) error {
 	if p.Kind != principal.Viewer || a.reads(r, route) {
 		return nil
 	}
@@ -36,12 +57,54 @@ func (a *API) reads(r *http.Request, route *Route) bool {
 	case route == nil, r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
 		return true
 	}
+	c, ok := a.commandOf(r, route)
+	return ok && c.ReadOnly
+}
+
+// commandOf returns the command that a request calls.
+func (a *API) commandOf(r *http.Request, route *Route) (command.Command, bool) {
 	name := route.Command
 	if name == "" {
 		name, _ = strings.CutPrefix(r.URL.Path, "/v1/commands/")
 	}
-	c, ok := a.opt.Commands.Lookup(name)
-	return ok && c.ReadOnly
+	return a.opt.Commands.Lookup(name)
+}
+
+// A Denial is a request that the guard refused because of who made it.
+type Denial struct {
+	// Actor is "unknown" for a request without a valid token, else the kind and the name of
+	// the principal: "viewer:ci".
+	Actor   string
+	Event   string            // the command, else the route, else "other"
+	Remote  string            // IP address of the client, empty for the control socket
+	Process principal.Process // of the client, where it is known
+	Err     error
+}
+
+// reportDenial calls Options.Denied for a request that was refused because of who made it.
+func (g *guard) reportDenial(r *http.Request, route *Route, err error) {
+	a := g.api
+	if a.opt.Denied == nil || abi.CodeOf(err) != abi.Denied {
+		return
+	}
+	d := Denial{Actor: "unknown", Event: "other", Err: err}
+	if status := (*httpproblem.Error)(nil); !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
+		p := principal.From(r.Context())
+		d.Actor, d.Process = cmp.Or(p.Header(), "user"), p.Process
+	} else if g.local {
+		by := peer.Of(r)
+		d.Process = principal.Process{PID: by.PID, Program: by.Program}
+	}
+	if !g.local {
+		d.Remote, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	if route != nil {
+		d.Event = route.String()
+		if c, ok := a.commandOf(r, route); ok {
+			d.Event = c.Name
+		}
+	}
+	a.opt.Denied(d)
 }
 
 // callBy completes a call by who its request is made by.

@@ -81,6 +81,12 @@ type Mount struct {
 	Handler         http.Handler
 }
 
+// OwnerMount is the route by which a client asks which process has the store. Its handler
+// and its path are those of package control.
+func OwnerMount(h http.Handler) Mount {
+	return Mount{Method: http.MethodGet, Pattern: "/v1/owner", Name: "owner", Access: AccessToken, Summary: "The process that has the store, and its active runs.", Handler: h}
+}
+
 // Body limits, in bytes.
 const (
 	maxBody        = 1 << 20

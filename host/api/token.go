@@ -175,6 +175,7 @@ type TokenFile struct {
 
 	named     []Named
 	namedGood bool
+	files     [2]fs.FileInfo // as they were when they were read; nil if there was none
 }
 
 var _ Tokens = (*TokenFile)(nil)
@@ -210,8 +211,43 @@ func (s TokenStore) Open(log *slog.Logger, learn func(token string)) (*TokenFile
 }
 
 // Who compares digests, so that its duration does not depend on the token or
-// its length. While the file is unreadable no token is valid.
+// its length. While the file is unreadable no token is valid. A token that was
+// created a moment ago is valid at once: the program that a person starts after
+// `sentinel token --rotate` has it.
 func (t *TokenFile) Who(token string) (principal.Principal, bool) {
+	p, ok := t.match(token)
+	if !ok && t.changed() {
+		return t.match(token)
+	}
+	return p, ok
+}
+
+// changed reports whether a file is another one than was read, and has it read again.
+func (t *TokenFile) changed() bool {
+	now := t.stat()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, was := range t.files {
+		if (was == nil) != (now[i] == nil) || was != nil && !os.SameFile(was, now[i]) {
+			t.checked = time.Time{}
+			return true
+		}
+	}
+	return false
+}
+
+// stat returns what the folder has of the two files.
+func (t *TokenFile) stat() (files [2]fs.FileInfo) {
+	for i, name := range []string{TokenName, NamedName} {
+		if info, err := os.Lstat(filepath.Join(t.store.State, name)); err == nil {
+			files[i] = info
+		}
+	}
+	return files
+}
+
+// match is Who for the tokens that were read within the last second.
+func (t *TokenFile) match(token string) (principal.Principal, bool) {
 	digest, good, named := t.current()
 	given := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(given[:], digest[:]) == 1 && good {
@@ -247,6 +283,7 @@ func (t *TokenFile) current() ([sha256.Size]byte, bool, []Named) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := t.now(); t.checked.IsZero() || now.Sub(t.checked) >= reread || now.Before(t.checked) {
+		t.files = t.stat() // before they are read: a later change is noticed
 		token, err := t.read()
 		if err != nil && (t.good || t.checked.IsZero()) {
 			t.log.Error("no token is valid until the token file is fixed", "error", err)

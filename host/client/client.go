@@ -69,7 +69,7 @@ func New(opt Options) (*Client, error) {
 }
 
 // Local returns a client of the process that has the store of a state folder.
-// The kernel tells that process who asks, so there is no token.
+// It reads the token in that folder.
 func Local(state string) *Client {
 	return newClient(&url.URL{Scheme: "http", Host: "sentinel"}, "the process that has the store", "", &http.Client{Transport: control.Transport(state)})
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -307,9 +309,9 @@ func TestOptions(t *testing.T) {
 func TestBelowAPath(t *testing.T) {
 	w, _ := newWorld(t)
 	w.on("sentinel/list", map[string]any{})
-	srv := httptest.NewServer(http.StripPrefix("/below", w.api.Local()))
+	srv := httptest.NewServer(http.StripPrefix("/below", w.api.Handler()))
 	defer srv.Close()
-	c, err := client.New(client.Options{URL: srv.URL + "/below/"})
+	c, err := client.New(client.Options{URL: srv.URL + "/below/", Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,11 +320,14 @@ func TestBelowAPath(t *testing.T) {
 	}
 }
 
-// Over the owner's socket the user needs no token.
+// Over the owner's socket the client finds the token in the state folder.
 func TestLocal(t *testing.T) {
 	w, _ := newWorld(t)
 	w.on("sentinel/status", map[string]any{"id": "r1", "state": map[string]any{"id": "r1", "status": "running"}})
 	state := t.TempDir()
+	if err := os.WriteFile(filepath.Join(state, api.TokenName), []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s, err := control.Listen(control.ServerOptions{State: state, Handler: w.api.Local()})
 	if err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func (r *Registry) admit(call *Call) (*entry, *Call, error) {
 	if e.People && call.By != ByUser {
 		return nil, nil, &abi.Error{
 			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.By.article()),
+			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.caller()),
 			Hint:    "sentinel inbox lists what waits for a person",
 		}
 	}

@@ -97,12 +97,17 @@ func CallerOf(p principal.Principal) (by By, as string) {
 	return ByUser, p.Name
 }
 
-// article returns the caller as a part of a sentence.
-func (b By) article() string {
-	if b == ByAgent {
-		return "an agent"
+// caller returns the caller as a part of a sentence.
+func (c *Call) caller() string {
+	switch {
+	case c.By != ByAgent:
+		return "a " + string(c.By)
+	case c.As == principal.BelowStep:
+		return "an agent: a process below a step is one whatever its token"
+	case c.As == principal.Unknown:
+		return "an agent: the process that asks has ended, or its parents cannot be seen"
 	}
-	return "a " + string(b)
+	return "an agent"
 }
 
 // Held reports whether files and tickets hold the caller to the rules for models: it is

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -23,15 +24,22 @@ func serve(t *testing.T, state string, handler http.HandlerFunc) *control.Server
 	if handler == nil {
 		handler = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
 	}
-	s, err := control.Listen(control.ServerOptions{
-		State: state, Handler: handler, Version: "1.2.3",
-		Runs: func() []string { return []string{"r1", "r2"} }, AcceptsRuns: func() bool { return true },
-	})
+	s, err := control.Listen(control.ServerOptions{State: state, Handler: withOwner(handler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// withOwner adds the description of the owner.
+func withOwner(h http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.Handle("GET "+control.OwnerPath, control.Describe(func() control.Info {
+		return control.Info{PID: os.Getpid(), Version: "1.2.3", Started: time.Now(), Runs: []string{"r1", "r2"}, AcceptsRuns: true}
+	}))
+	return mux
 }
 
 // get requests a path over the socket and returns the body.
@@ -119,7 +127,7 @@ func TestDeepFolder(t *testing.T) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := control.Listen(control.ServerOptions{State: state})
+	s, err := control.Listen(control.ServerOptions{State: state, Handler: withOwner(http.NotFoundHandler())})
 	if code := abi.CodeOf(err); err != nil && code == abi.Limit {
 		t.Skip("this platform cannot shorten a socket's path")
 	}

@@ -10,4 +10,8 @@
 //
 // Every other path is the owner's API. Errors are RFC 9457 problems, as in package
 // httpproblem.
+//
+// Every process of the user can connect, also a confined one that may read no file of
+// the user. So the owner requires the token of the state folder, as its API does
+// everywhere, and [Transport] reads it there and adds it to each request.
 package control

@@ -14,7 +14,7 @@ func TestHandlerServesOtherPaths(t *testing.T) {
 	state := t.TempDir()
 	ended := make(chan struct{})
 	waiting := make(chan struct{})
-	s, err := control.Listen(control.ServerOptions{State: state, Version: "9", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s, err := control.Listen(control.ServerOptions{State: state, Handler: withOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wait" {
 			close(waiting)
 			<-r.Context().Done()
@@ -22,12 +22,12 @@ func TestHandlerServesOtherPaths(t *testing.T) {
 			return
 		}
 		io.WriteString(w, `"`+r.Method+" "+r.URL.Path+`"`)
-	})})
+	}))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if info, err := control.Owner(t.Context(), state); err != nil || info.Version != "9" {
+	if info, err := control.Owner(t.Context(), state); err != nil || info.Version != "1.2.3" {
 		t.Errorf("%+v, %v", info, err)
 	}
 	hc := &http.Client{Transport: control.Transport(state)}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -25,18 +25,10 @@ type ServerOptions struct {
 	// State is the folder whose store the caller has open. The lock of the store
 	// makes it safe to replace a socket file there.
 	State string
-	// Handler serves every path but GET /v1/owner. Its clients run as the user of
-	// this process, so it needs no token.
+	// Handler serves every path, with [Describe] at [OwnerPath]. It requires the token
+	// of the state folder, which the caller has created before: every process of the
+	// user can connect, also one that may read no file.
 	Handler http.Handler
-	// Runs lists the active runs of this process. Default none.
-	Runs func() []string
-	// AcceptsRuns reports whether the process starts and resumes runs for other
-	// processes. Default: it does not.
-	AcceptsRuns func() bool
-	// Serves is set by a server, which stays when its runs have ended. Default false.
-	Serves bool
-	// Version is the version of the program. Default empty.
-	Version string
 	// Logger receives faults of the listener. Default discards.
 	Logger *slog.Logger
 }
@@ -50,7 +42,6 @@ type ServerOptions struct {
 // than once.
 type Server struct {
 	opt     ServerOptions
-	info    Info
 	http    *http.Server
 	cancel  context.CancelFunc
 	serving sync.WaitGroup
@@ -71,12 +62,13 @@ func Listen(opt ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("listen in %q: %w", opt.State, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{opt: opt, cancel: cancel, info: Info{PID: os.Getpid(), Version: opt.Version, Started: time.Now().UTC(), Serves: opt.Serves}}
+	s := &Server{opt: opt, cancel: cancel}
 	s.http = &http.Server{
-		Handler:           s.handler(),
+		Handler:           http.HandlerFunc(s.forward),
 		ReadHeaderTimeout: 5 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       peer.ConnContext,
 		ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 	}
 	s.serving.Go(func() {
@@ -126,39 +118,6 @@ func (s *Server) begin() bool {
 		s.requests.Add(1)
 	}
 	return !s.closed
-}
-
-func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/owner", s.answer(func() Info {
-		info := s.info
-		info.Runs = []string{}
-		if s.opt.Runs != nil {
-			info.Runs = append(info.Runs, s.opt.Runs()...)
-		}
-		info.AcceptsRuns = s.opt.AcceptsRuns != nil && s.opt.AcceptsRuns()
-		return info
-	}))
-	mux.HandleFunc("/", s.forward)
-	return mux
-}
-
-// answer writes the result of describe as JSON.
-func (s *Server) answer(describe func() Info) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if !s.begin() {
-			httpproblem.Write(w, abi.New(abi.Unavailable, "the process that has the store is ending"))
-			return
-		}
-		defer s.requests.Done()
-		text, err := json.Marshal(describe())
-		if err != nil {
-			httpproblem.Write(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(text, '\n')) // fails only if the client has disconnected
-	}
 }
 
 // forward calls Handler. The request is registered, so that Close also waits for

@@ -1,9 +1,11 @@
 // Package principal says who a request is made by: a person, an agent or a viewer, and
-// under which name. A token or the kernel proves the kind; a person may act under a name
-// (a persona), or give up rights by acting as an agent.
+// under which name. A token proves the kind, and the kernel lowers that of a process below
+// a step; a person may act under a name (a persona), or give up rights by acting as an
+// agent.
 package principal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +31,30 @@ func Kinds() []Kind { return []Kind{Person, Agent, Viewer} }
 
 // A Principal is who a request is made by. The zero value is a person without a name.
 type Principal struct {
-	Kind Kind   // "" is a person
-	Name string // of the token or the persona; empty for none
+	Kind    Kind    // "" is a person
+	Name    string  // of the token or the persona; empty for none
+	Process Process // that sent the request
+}
+
+// A Process is one that sends requests. The zero value is an unknown one.
+type Process struct {
+	PID     int
+	Program string // base name of its executable, empty if unknown
+}
+
+// The names of agents that have the token of a person, and no other name.
+const (
+	BelowStep = "below-step"      // below a step, or a child of the process that has the store
+	Unknown   = "unknown-process" // which has ended, or is of another PID namespace
+)
+
+// Below returns the principal of a process below a step, or of one of which this cannot be
+// found out: an agent at most, whatever its token. name is that of an agent without one.
+func (p Principal) Below(name string) Principal {
+	if p.Kind == "" || p.Kind == Person {
+		p.Kind, p.Name = Agent, cmp.Or(p.Name, name)
+	}
+	return p
 }
 
 // String returns the form in messages: "agent ci".
@@ -72,7 +96,8 @@ func (p Principal) Narrow(header string) (Principal, error) {
 	if err := CheckName(name); err != nil {
 		return p, err
 	}
-	return Principal{Kind: Kind(kind), Name: name}, nil
+	p.Kind, p.Name = Kind(kind), name
+	return p, nil
 }
 
 var validName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
@@ -44,6 +46,8 @@ type Process struct {
 	socket    *control.Server // nil if private
 	admission admission
 	version   string
+	opened    time.Time
+	tokens    *api.TokenFile // nil if private
 	log       *slog.Logger
 
 	handler func() (http.Handler, error) // of the control socket; built when it is first used
@@ -65,7 +69,7 @@ func Open(ctx context.Context, opt Options) (*Process, error) {
 	if opt.Host.Logger == nil {
 		opt.Host.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Process{version: opt.Version, log: opt.Host.Logger, feed: livefeed.New(livefeed.Options{MaxOutput: maxOutput, MaxBody: maxBody})}
+	p := &Process{version: opt.Version, opened: time.Now().UTC(), log: opt.Host.Logger, feed: livefeed.New(livefeed.Options{MaxOutput: maxOutput, MaxBody: maxBody})}
 	p.handler = sync.OnceValues(p.openAPI)
 	if err := p.open(ctx, opt); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -86,21 +90,27 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 	if opt.Private {
 		return nil
 	}
-	p.socket, err = control.Listen(control.ServerOptions{
-		State: p.host.State(), Version: p.version, Logger: p.log,
-		Handler: http.HandlerFunc(p.serveHTTP), Runs: p.activeRuns, AcceptsRuns: p.admission.isOpen,
-	})
+	// Clients look for the token when they find the socket.
+	store := api.TokenStore{State: p.host.State(), Trust: p.host.Trust()}
+	if p.tokens, err = store.Open(p.log, p.host.RedactToken); err != nil {
+		return err
+	}
+	p.socket, err = control.Listen(control.ServerOptions{State: p.host.State(), Handler: http.HandlerFunc(p.serveHTTP), Logger: p.log})
 	return err
 }
 
 // openAPI creates the API that the control socket serves.
 func (p *Process) openAPI() (http.Handler, error) {
 	a, err := api.New(api.Options{
-		Commands: (*commands)(p), Feed: p.sockets, Version: p.version, Logger: p.log, Schema: p.host.Schema,
+		Commands: (*commands)(p), Tokens: p.tokens, Feed: p.sockets, Version: p.version, Logger: p.log, Schema: p.host.Schema,
 		Logs: func(run sentinels.RunID) (io.ReadCloser, error) {
 			f, _, err := regularfile.Open(p.host.RunLog(run))
 			return f, err
 		},
+		Denied: func(d api.Denial) { p.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
+		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {
+			return control.Info{PID: os.Getpid(), Version: p.version, Started: p.opened, Runs: p.activeRuns(), AcceptsRuns: p.admission.isOpen()}
+		}))},
 	})
 	if err != nil {
 		return nil, err
@@ -147,13 +157,13 @@ func (p *Process) activeRuns() []string {
 	runs, err := p.host.Runtime().Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 	if err != nil {
 		p.log.Warn("runs cannot be listed", "error", err)
-		return nil
+		return []string{}
 	}
 	live := map[sentinels.RunID]bool{}
 	for _, r := range runs {
 		live[r.ID] = r.Live
 	}
-	var ids []string
+	ids := []string{}
 	for i := len(runs) - 1; i >= 0; i-- {
 		if r := runs[i]; r.Live && !live[r.Parent] {
 			ids = append(ids, string(r.ID))

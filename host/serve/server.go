@@ -49,6 +49,7 @@ type Server struct {
 	folder   *foldersync.Syncer
 	api      *api.API
 	state    state
+	opened   time.Time
 
 	socketMu sync.Mutex
 	socket   *control.Server // nil until there is disk space for it, and once it is closed
@@ -74,7 +75,7 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
-	s := &Server{opt: opt, log: opt.Logger, ended: make(chan struct{}), feed: livefeed.New(livefeed.Options{})}
+	s := &Server{opt: opt, log: opt.Logger, opened: time.Now().UTC(), ended: make(chan struct{}), feed: livefeed.New(livefeed.Options{})}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -130,10 +131,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 func (s *Server) openSocket() error {
 	s.socketMu.Lock()
 	defer s.socketMu.Unlock()
-	socket, err := control.Listen(control.ServerOptions{
-		State: s.host.State(), Version: s.opt.Version, Logger: s.log, Serves: true,
-		Runs: s.runs, Handler: s.api.Local(),
-	})
+	socket, err := control.Listen(control.ServerOptions{State: s.host.State(), Handler: s.api.Local(), Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -185,6 +183,10 @@ func (s *Server) openAPI() (*api.API, error) {
 		Hooks: s.host.Runtime(), Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(), Logs: s.openLog, Schema: s.host.Schema,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
+		Denied:  func(d api.Denial) { s.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
+		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {
+			return control.Info{PID: os.Getpid(), Version: s.opt.Version, Started: s.opened, Runs: s.runs(), Serves: true}
+		}))},
 	})
 }
 
@@ -286,7 +288,7 @@ func (s *Server) openFolder() (*foldersync.Syncer, error) {
 
 // runs returns the active runs of this process, for users that want the store.
 func (s *Server) runs() []string {
-	var ids []string
+	ids := []string{}
 	for _, r := range s.activeRuns() {
 		ids = append(ids, string(r.ID))
 	}

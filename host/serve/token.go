@@ -15,12 +15,7 @@ type tokens struct {
 }
 
 func (s *Server) tokens() (api.Tokens, error) {
-	// Commands that models call can read many files: keep the token out of results.
-	file, err := s.tokenStore().Open(s.log, func(token string) {
-		if err := s.host.Redact(token); err != nil {
-			s.log.Error("the token cannot be redacted", "error", err)
-		}
-	})
+	file, err := s.tokenStore().Open(s.log, s.host.RedactToken)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -12,8 +13,9 @@ import (
 const envRun = "SENTINEL_RUN"
 
 // Principal returns who this invocation acts as. A process that a step started is an
-// agent, so that a model with a shell does not decide what waits for a person. This holds
-// those who follow the rules: who has the rights of this user can do all the user can.
+// agent, so that a model with a shell does not decide what waits for a person. A process
+// that has the store finds that out by itself; here it is for the name of the agent, and
+// for a store that this process opens.
 func (a *App) Principal() (principal.Principal, error) {
 	as := a.Flags.As
 	if run := a.Env.Getenv(envRun); run != "" && principal.CheckName(run) == nil {
@@ -22,6 +24,11 @@ func (a *App) Principal() (principal.Principal, error) {
 	p, err := principal.Principal{}.Narrow(as)
 	if err != nil {
 		return p, NewUsageError("--as: "+abi.As(err).Message, "")
+	}
+	self := peer.Self()
+	p.Process = principal.Process{PID: self.PID, Program: self.Program}
+	if self.Standing == peer.Below {
+		p = p.Below(principal.BelowStep)
 	}
 	return p, nil
 }

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -8,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // auditCommand lists who changed what.
@@ -56,9 +59,9 @@ func (a verbs) auditCommand() *cobra.Command {
 				a.Info("nothing is recorded")
 				return nil
 			}
-			rows := []output.Row{output.Head(a.PaintOut, "TIME", "ACTOR", "EVENT", "OUTCOME", "DETAILS")}
+			rows := []output.Row{output.Head(a.PaintOut, "TIME", "ACTOR", "PROCESS", "EVENT", "OUTCOME", "DETAILS")}
 			for _, e := range out.Entries {
-				rows = append(rows, output.Row{output.Escape(e.Timestamp.Local().Format("2006-01-02 15:04:05")), output.Clip(e.Actor, 40), output.Escape(e.Event), output.Escape(e.Outcome), output.Clip(string(e.Details), 100)})
+				rows = append(rows, output.Row{output.Escape(e.Timestamp.Local().Format("2006-01-02 15:04:05")), output.Clip(e.Actor, 40), process(e), output.Escape(e.Event), outcome(e), output.Clip(string(e.Details), 100)})
 			}
 			return a.Table(rows)
 		},
@@ -69,4 +72,20 @@ func (a verbs) auditCommand() *cobra.Command {
 	f.StringVar(&event, "event", "", "only this event; * matches a part, as in 'ticket/*'")
 	f.IntVar(&limit, "limit", 100, "entries, at most 1000")
 	return c
+}
+
+// process is the program that asked and its pid.
+func process(e audit.Entry) termtext.Text {
+	if e.PID == 0 {
+		return output.Escape("-")
+	}
+	return output.Clip(fmt.Sprintf("%s %d", cmp.Or(e.Program, "?"), e.PID), 40)
+}
+
+// outcome is how it ended, and of repeated failures how many the entry stands for.
+func outcome(e audit.Entry) termtext.Text {
+	if e.Count > 0 {
+		return output.Escape(fmt.Sprintf("%s, %d more", e.Outcome, e.Count))
+	}
+	return output.Escape(e.Outcome)
 }

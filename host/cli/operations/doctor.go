@@ -271,6 +271,9 @@ func (a verbs) probeServer(ctx context.Context) (string, error) {
 	}
 	// The socket works also without a port.
 	info, err := control.Owner(ctx, a.State())
+	if err != nil && !errors.Is(err, control.ErrNoOwner) {
+		return "", err // one answers, and refuses
+	}
 	if err != nil {
 		return "", &abi.Error{Code: abi.Unavailable, Message: "no server answers for " + a.State(), Hint: "start one with sentinel serve"}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -89,7 +90,8 @@ func (a verbs) tokens(ctx context.Context, what string) (api.TokenStore, error) 
 // recordToken puts a change of tokens into the audit log, without the token. A failure of
 // the log is shown by `sentinel doctor` and the server; here it has no place.
 func (a verbs) recordToken(event string, details map[string]any, err error) {
-	e := audit.Entry{Level: "info", Category: audit.Security, Event: event, Actor: "user", Outcome: "ok"}
+	self := peer.Self()
+	e := audit.Entry{Level: "info", Category: audit.Security, Event: event, Actor: "user", Outcome: "ok", PID: self.PID, Program: self.Program}
 	if a.Flags.As != "" {
 		e.Actor = a.Flags.As
 	}
