@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -48,22 +47,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) run(ctx context.Context) error {
 	began := time.Now()
-	var port *api.Server
-	if addr := s.host.Settings().Serve.Listen; addr != "" {
-		var err error
-		if port, err = s.listen(ctx, addr, nil); err != nil {
-			return err
-		}
-	}
-	var verifier *api.Server
-	if addr := s.host.Settings().Verify.Listen; addr != "" {
-		var err error
-		if verifier, err = s.listen(ctx, addr, api.VerifierOnly); err != nil {
-			if port != nil {
-				err = errors.Join(err, port.Close())
-			}
-			return fmt.Errorf("verify.listen: %w", err)
-		}
+	ports, err := s.listen(ctx)
+	if err != nil {
+		return err
 	}
 	// The context of what runs beside the engine; it ends after the drain.
 	beside, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,11 +68,8 @@ func (s *Server) run(ctx context.Context) error {
 			}
 		}
 	}
-	if port != nil {
-		work.Go(func() { fail("listen", port.Run(beside)) })
-	}
-	if verifier != nil {
-		work.Go(func() { fail("listen for the verifier", verifier.Run(beside)) })
+	for name, port := range ports {
+		work.Go(func() { fail(name, port.Run(beside)) })
 	}
 	work.Go(func() { s.publishEvents(beside) })
 	work.Go(func() { s.retrySocket(beside) })
@@ -100,11 +83,11 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	work.Go(func() { s.upkeep(beside) })
 	work.Go(func() { s.host.RunTickets(beside) })
-	if port != nil {
+	if port := ports[listenerAPI]; port != nil {
 		start.URL = port.URL()
 	}
-	if verifier != nil {
-		start.Verifier = verifier.URL()
+	if port := ports[listenerVerifier]; port != nil {
+		start.Verifier = port.URL()
 	}
 	start.Took = time.Since(began)
 	s.state.up()
@@ -168,9 +151,4 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.host.Settings().Serve.Drain.Std())
 	defer cancel()
 	return rt.Drain(ctx)
-}
-
-func (s *Server) listen(ctx context.Context, addr string, paths func(string) bool) (*api.Server, error) {
-	settings := s.host.Settings().Serve
-	return s.api.Listen(ctx, api.ListenOptions{Addr: addr, Paths: paths, CertFile: settings.TLSCert, KeyFile: settings.TLSKey, TLSElsewhere: settings.TLSElsewhere})
 }
