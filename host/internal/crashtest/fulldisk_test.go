@@ -240,10 +240,11 @@ func served(t *testing.T, dir string, killed bool) (sentinel, workspace string, 
 }
 
 // stripState removes what a start would otherwise find written: the first `serve` on
-// a state folder that only `run` has used is like this.
+// a state folder that only `run` has used is like this. The token stays: every process
+// that opens the store makes it, and without it no client is admitted.
 func stripState(t *testing.T, state string) {
 	t.Helper()
-	for _, name := range []string{"token", "control.sock", "files.json", "ballast", "blobs/tmp", "cache", "logs"} {
+	for _, name := range []string{"control.sock", "files.json", "ballast", "blobs/tmp", "cache", "logs"} {
 		if err := os.RemoveAll(filepath.Join(state, name)); err != nil {
 			t.Fatal(err)
 		}
