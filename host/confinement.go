@@ -46,6 +46,12 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 			h.opt.Logger.Warn("homes of confined commands are not removed", "path", dir, "error", err)
 		}
 	})
+	// A folder that is not there yet could be made, and obeyed by the next host.
+	if rel, err := filepath.Rel(root, h.dir); err == nil && filepath.IsLocal(rel) {
+		if err := os.MkdirAll(h.dir, 0o755); err != nil {
+			return nil, nil, err
+		}
+	}
 	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, nil, err

@@ -102,8 +102,8 @@ type Tree interface {
 // A Runner starts confined commands. It may be used by several goroutines.
 type Runner struct {
 	// Start starts a program whose standard output and error are files, below a supervisor
-	// that serves no other program. It honours Cloneflags of cmd.SysProcAttr, and maps the
-	// user and group of this process to themselves in a new user namespace.
+	// that serves no other program. It honours Cloneflags and AmbientCaps of cmd.SysProcAttr, and
+	// maps the user and group of this process to themselves in a new user namespace.
 	Start func(cmd *exec.Cmd) (Tree, error)
 }
 
@@ -115,9 +115,10 @@ type Process struct {
 	done   chan struct{} // closed when the command has ended, and all that it started
 	stop   func()        // orders the end
 
-	launch *Launch
-	result Result // read behind done
-	err    error
+	launch  *Launch
+	ordered bool   // the end was ordered from here
+	result  Result // read behind done
+	err     error
 }
 
 // Done is closed when the command has ended, and all that it started.
@@ -195,6 +196,7 @@ func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 
 // A status is what the launcher of a command reports besides its exit code.
 type status struct {
+	Ended  bool   `json:"ended,omitempty"`  // the launcher has seen the end of the command
 	Error  string `json:"error,omitempty"`  // the command was not executed
 	Signal string `json:"signal,omitempty"` // that ended the command
 	Limit  string `json:"limit,omitempty"`  // that ended the command
@@ -206,10 +208,14 @@ func (p *Process) takeStatus() error {
 	if err != nil {
 		return err
 	}
-	if len(text) == 0 { // the launcher became the command, or was ended
-		return nil
-	}
 	var s status
+	switch {
+	case len(text) > 0:
+	case !p.launch.stays || p.ordered: // it became the command, or was ended from here
+		return nil
+	default:
+		return errors.New("the launcher of the command was ended, so its result is not known")
+	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("status of the launcher: %w", err)
 	}
@@ -233,8 +239,9 @@ func (p *Process) follow(ctx context.Context, timeout time.Duration) {
 	select {
 	case <-p.tree.Exited():
 	case <-late:
-		p.result.TimedOut = true
+		p.result.TimedOut, p.ordered = true, true
 	case <-ctx.Done():
+		p.ordered = true
 	}
 	p.result.ExitCode, p.result.Signal, p.err = p.tree.End()
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -37,11 +38,18 @@ func start(p *plan) (*exec.Cmd, error) {
 	if p.Offline && !p.Alone {
 		return nil, fmt.Errorf("confine: the network cannot be closed: %w", k.namespaces)
 	}
-	p.Read = append(readable(p.Hide), p.Read...)
+	if !p.Alone {
+		for _, path := range existing(append(slices.Clone(p.Hide), p.Protect...)) {
+			if slices.ContainsFunc(existing(p.Write), func(dir string) bool { return within(path, dir) }) {
+				return nil, fmt.Errorf("confine: %s cannot be kept from the command: %w", path, k.namespaces)
+			}
+		}
+	}
+	p.Read = append(readable(p.Hide, p.Alone), p.Read...)
 	p.Hide = append(p.Hide, credentials()...)
 	if p.Alone {
 		p.Hide = append(p.Hide, sockets()...)
-		p.Caches = caches(filepath.Join(p.Scratch, scratchHome))
+		p.Caches = caches()
 	}
 	if err := p.store(); err != nil {
 		return nil, err
@@ -53,6 +61,11 @@ func (p *plan) process() *exec.Cmd {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"confine"}, Dir: "/", Env: []string{Marker + "=" + p.Launch}, SysProcAttr: &syscall.SysProcAttr{}}
 	if p.Alone {
 		cmd.SysProcAttr.Cloneflags = namespaces
+		// All of the new user namespace: layers over caches need several. They are dropped before
+		// the command is executed.
+		for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+			cmd.SysProcAttr.AmbientCaps = append(cmd.SysProcAttr.AmbientCaps, c)
+		}
 	}
 	if p.Offline {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
@@ -80,10 +93,8 @@ func become(dir string) {
 		os.Exit(exitRefused)
 	}
 	code, s := p.execute()
-	if s != (status{}) {
-		text, _ := json.Marshal(s) // texts only
-		_, _ = report.Write(text)  // without it the exit code says that it failed
-	}
+	text, _ = json.Marshal(s) // texts only
+	_, _ = report.Write(text) // without it the launcher was ended
 	os.Exit(code)
 }
 
@@ -105,6 +116,11 @@ func (p *plan) execute() (int, status) {
 			return refused(err)
 		}
 	}
+	if p.Alone {
+		if err := reopenInput(); err != nil {
+			return refused(err)
+		}
+	}
 	if err := os.Chdir(p.Dir); err != nil {
 		return refused(err)
 	}
@@ -119,7 +135,7 @@ func (p *plan) execute() (int, status) {
 	if err := dropPrivileges(); err != nil {
 		return refused(err)
 	}
-	if err := restrictCalls(p.Alone); err != nil {
+	if err := restrictCalls(); err != nil {
 		return refused(err)
 	}
 	switch {
@@ -131,10 +147,28 @@ func (p *plan) execute() (int, status) {
 	return p.supervise()
 }
 
+// reopenInput replaces a device on standard input, which is on a mount of the host, by the empty
+// one of the command.
+func reopenInput() error {
+	var s unix.Stat_t
+	if err := unix.Fstat(0, &s); err != nil || s.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return err
+	}
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Dup3(int(f.Fd()), 0, 0)
+}
+
+// launcherMemory is what the launcher itself may need, which has the limit of its command.
+const launcherMemory = 256 << 20
+
 // limit lowers the limits of this process, which the command inherits.
 func (p *plan) limit() error {
 	for name, limit := range map[int]uint64{
-		unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: p.Limits.Memory, unix.RLIMIT_FSIZE: p.Limits.FileSize,
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize,
 		unix.RLIMIT_NOFILE: p.Limits.Files, unix.RLIMIT_NPROC: p.Limits.Processes,
 	} {
 		if err := lower(name, limit); err != nil {
@@ -162,15 +196,17 @@ func lower(name int, limit uint64) error {
 func (p *plan) supervise() (int, status) {
 	// Handled signals do not end this process. Those from within the namespace never do.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM)
+	signal.Notify(signals) // all; those that are for the next channel as well
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
+	begun := p.measure()
 	pid, err := syscall.ForkExec(p.Path, p.Args, &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
 		return exitRefused, status{Error: fmt.Sprintf("execute %q: %v", p.Path, err)}
 	}
-	over := make(chan string, 1)
-	go p.watch(over) // ends with the process
+	over := make(chan string, 2)
+	go p.watch(over, begun) // ends with the process
+	go p.watchDisk(over, begun)
 	for {
 		select {
 		case limit := <-over:
@@ -179,6 +215,7 @@ func (p *plan) supervise() (int, status) {
 		case <-ended:
 			code, s, done, more := reapUntil(pid)
 			if done {
+				s.Ended = true
 				return code, s
 			}
 			if more {

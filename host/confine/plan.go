@@ -36,7 +36,7 @@ type plan struct {
 // writes there goes to the scratch folder.
 type cache struct {
 	From string `json:"from"`
-	To   string `json:"to"`
+	To   string `json:"to"` // below the home of the command
 }
 
 // Folders in the scratch folder. Commands that have the same one share them.
@@ -70,8 +70,9 @@ func Program(c *Command) (*exec.Cmd, *Launch, error) {
 
 // A Launch is what the launcher of a command needs in the scratch folder.
 type Launch struct {
-	dir  string // empty for none
-	lock string // of the layers, empty if another command has them
+	dir   string // empty for none
+	stays bool   // the launcher stays while the command runs, and reports its end
+	lock  string // of the layers, empty if another command has them
 }
 
 // Close removes the files of the launch, and releases the layers for another one. What the
@@ -138,7 +139,9 @@ func (l *Launch) prepare(c *Command) (*exec.Cmd, error) {
 	if len(c.Argv) > 0 {
 		p.Path, p.Args = c.Argv[0], c.Argv
 	}
-	return start(&p)
+	cmd, err := start(&p)
+	l.stays = p.Alone
+	return cmd, err
 }
 
 // rustup returns the folder of the toolchains of rustup, if there is one.

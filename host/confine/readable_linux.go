@@ -27,8 +27,12 @@ var settings = []string{
 // toolchains are folders below the user's home where version managers keep programs.
 var toolchains = []string{
 	".pyenv", ".nvm", ".rbenv", ".nodenv", ".goenv", ".asdf", ".volta", ".sdkman", ".rustup", ".deno", ".bun", ".dotnet", ".ghcup",
-	".local/share/mise", ".local/share/fnm", ".local/share/uv", ".local/share/pnpm", "go/pkg", ".cargo/registry", ".cargo/git",
+	".local/share/mise", ".local/share/fnm", ".local/share/uv", ".local/share/pnpm",
 }
+
+// downloads are caches below the user's home that a command reads where it does not have them
+// in its own home.
+var downloads = []string{"go/pkg", ".cargo/registry", ".cargo/git"}
 
 // secretsOfToolchains are files and folders below those that hold credentials.
 var secretsOfToolchains = []string{
@@ -37,7 +41,7 @@ var secretsOfToolchains = []string{
 
 // readable are the folders of the system, those of PATH, what programs need of /etc, and
 // toolchains. A folder of PATH that holds something hidden is not among them.
-func readable(hide []string) []string {
+func readable(hide []string, layered bool) []string {
 	list := slices.Clone(systemFolders)
 	for _, pattern := range settings {
 		found, _ := filepath.Glob("/etc/" + pattern) // the patterns are valid
@@ -55,7 +59,11 @@ func readable(hide []string) []string {
 		}
 		list = append(list, dir)
 	}
-	for _, dir := range toolchains {
+	folders := toolchains
+	if !layered {
+		folders = slices.Concat(toolchains, downloads)
+	}
+	for _, dir := range folders {
 		if home != "" {
 			list = append(list, filepath.Join(home, dir))
 		}
@@ -93,14 +101,14 @@ func sockets() (list []string) {
 
 // caches are the caches of downloads and builds of this user that a command sees in its own
 // home. It cannot change them.
-func caches(home string) (list []cache) {
+func caches() (list []cache) {
 	own, err := os.UserHomeDir()
 	if err != nil {
 		return nil
 	}
 	for _, c := range cacheFolders(own, os.Getenv) {
 		if info, err := os.Stat(c.from); err == nil && info.IsDir() {
-			list = append(list, cache{From: c.from, To: filepath.Join(home, c.to)})
+			list = append(list, cache{From: c.from, To: c.to})
 		}
 	}
 	return list

@@ -48,11 +48,9 @@ func (p *plan) enter() error {
 }
 
 func (r *root) fill(p *plan) error {
-	// Other folders may lie below them.
-	for _, dir := range []string{"/tmp", "/var/tmp"} {
-		if err := r.bind(filepath.Join(p.Scratch, scratchTmp), dir); err != nil {
-			return err
-		}
+	// Nothing of an earlier command is in them: other folders are mounted below.
+	if err := r.temporary(); err != nil {
+		return err
 	}
 	// Folders of users may lie below what is hidden, and come after that.
 	var above, below []string
@@ -120,9 +118,25 @@ func (r *root) fill(p *plan) error {
 		}
 	}
 	for i, c := range p.Caches {
-		r.layer(c, filepath.Join(p.Layers, strconv.Itoa(i)))
+		r.layer(c, filepath.Join(p.Scratch, scratchHome), filepath.Join(p.Layers, strconv.Itoa(i)))
 	}
 	return r.devices()
+}
+
+// temporary mounts /tmp, which is /var/tmp as well.
+func (r *root) temporary() error {
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		if err := r.folder(dir); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("tmpfs", r.dir+"/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,nr_inodes=100000,size=1g"); err != nil {
+		return fmt.Errorf("mount /tmp: %w", err)
+	}
+	if err := unix.Mount(r.dir+"/tmp", r.dir+"/var/tmp", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount /var/tmp: %w", err)
+	}
+	return nil
 }
 
 // bindAll binds paths, each once, without those that lie below another one.
@@ -287,14 +301,29 @@ func (r *root) cover(path string) error {
 }
 
 // layer shows a cache of the user at its place in the command's home. What the command
-// changes goes to dir. Where the kernel has no such mount the cache of the command is empty.
-func (r *root) layer(c cache, dir string) {
-	upper, work, target := filepath.Join(dir, "upper"), filepath.Join(dir, "work"), r.dir+c.To
-	for _, d := range []string{upper, work, c.To} {
+// changes goes to dir. Where the kernel has no such mount the cache of the command is empty,
+// and where an earlier command has put a link that leads out of the home.
+func (r *root) layer(c cache, home, dir string) {
+	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
+	for _, d := range []string{upper, work} {
 		if os.MkdirAll(d, 0o700) != nil {
 			return
 		}
 	}
+	inside, err := os.OpenRoot(r.dir + home)
+	if err != nil {
+		return
+	}
+	defer inside.Close()
+	if inside.MkdirAll(c.To, 0o700) != nil {
+		return
+	}
+	place, err := inside.Open(c.To)
+	if err != nil {
+		return
+	}
+	defer place.Close()
+	target := "/proc/self/fd/" + strconv.Itoa(int(place.Fd())) // whatever is at the path meanwhile
 	if strings.ContainsAny(c.From+dir, ",:\\") {
 		return // characters of the mount's options
 	}
@@ -321,9 +350,15 @@ func (r *root) devices() error {
 			}
 			return fmt.Errorf("bind /dev/%s: %w", name, err)
 		}
+		// A read-only mount keeps its mode and times, which are those of the host, and does not
+		// keep the device from being written.
+		attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+		if err := unix.MountSetattr(unix.AT_FDCWD, filepath.Join(dev, name), 0, &attributes); err != nil {
+			return fmt.Errorf("make /dev/%s read-only: %w", name, err)
+		}
 	}
 	for _, m := range []struct{ name, kind, options string }{
-		{"shm", "tmpfs", "mode=1777,size=1g"},
+		{"shm", "tmpfs", "mode=1777,nr_inodes=100000,size=1g"},
 		{"pts", "devpts", "newinstance,ptmxmode=0666,mode=620"},
 	} {
 		if err := os.Mkdir(filepath.Join(dev, m.name), 0o755); err != nil {

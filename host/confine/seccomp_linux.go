@@ -5,6 +5,7 @@ package confine
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -72,20 +73,24 @@ var refusedArguments = []condition{
 	{unix.SYS_IOCTL, argument{index: 1, mask: math.MaxUint32, equal: tiocLinux}},
 	{unix.SYS_SOCKET, argument{index: 0, mask: math.MaxUint32, equal: unix.AF_VSOCK}},
 	{unix.SYS_SOCKET, argument{index: 0, mask: math.MaxUint32, equal: unix.AF_ALG}},
-}
-
-const tiocLinux = 0x541c // TIOCLINUX: pastes into a console
-
-// refusedOutside are refused besides where processes of others can be named: they change how
-// another process is scheduled. With a PID namespace only its own processes can be named.
-var refusedOutside = []condition{
+	// A lease makes programs of the host wait for a file that both can read.
+	{unix.SYS_FCNTL, argument{index: 1, mask: math.MaxUint32, equal: unix.F_SETLEASE}},
+	{unix.SYS_FCNTL, argument{index: 1, mask: math.MaxUint32, equal: unix.F_NOTIFY}},
+	// How another process is scheduled: of the host, or the launcher that watches limits.
+	{unix.SYS_SETPRIORITY, argument{index: 0, mask: math.MaxUint32, equal: unix.PRIO_PROCESS, other: true}},
 	{unix.SYS_SETPRIORITY, argument{index: 1, mask: math.MaxUint32, other: true}},
+	{unix.SYS_IOPRIO_SET, argument{index: 0, mask: math.MaxUint32, equal: ioprioProcess, other: true}},
 	{unix.SYS_IOPRIO_SET, argument{index: 1, mask: math.MaxUint32, other: true}},
 	{unix.SYS_SCHED_SETAFFINITY, argument{index: 0, mask: math.MaxUint32, other: true}},
 	{unix.SYS_SCHED_SETSCHEDULER, argument{index: 0, mask: math.MaxUint32, other: true}},
 	{unix.SYS_SCHED_SETPARAM, argument{index: 0, mask: math.MaxUint32, other: true}},
 	{unix.SYS_SCHED_SETATTR, argument{index: 0, mask: math.MaxUint32, other: true}},
 }
+
+const (
+	tiocLinux     = 0x541c // TIOCLINUX: pastes into a console
+	ioprioProcess = 1      // IOPRIO_WHO_PROCESS
+)
 
 func errnoAction(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
@@ -126,14 +131,10 @@ func filter(conditions []condition) []bpf.Instruction {
 	return append(program, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
 
-// restrictCalls applies the filter to all threads of this process. alone says that the process
-// is in a PID namespace of its own. The process must not be able to gain privileges.
-func restrictCalls(alone bool) error {
-	conditions := append(refusedArguments[:len(refusedArguments):len(refusedArguments)], conditionsHere...)
-	if !alone {
-		conditions = append(conditions, refusedOutside...)
-	}
-	raw, err := bpf.Assemble(filter(conditions))
+// restrictCalls applies the filter to all threads of this process, which must not be able to
+// gain privileges.
+func restrictCalls() error {
+	raw, err := bpf.Assemble(filter(append(slices.Clone(refusedArguments), conditionsHere...)))
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		calls()
 	case "memory":
 		allocate()
+	case "shared":
+		share()
 	case "connect":
 		connectTo(os.Args[1:])
 	}
@@ -93,6 +95,10 @@ func calls() {
 		{"prlimit of another", []uintptr{unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, 0}, unix.EPERM},
 		{"vsock", []uintptr{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0}, unix.EPERM},
 		{"TIOCSTI", []uintptr{unix.SYS_IOCTL, 0, unix.TIOCSTI, text}, unix.EPERM},
+		{"lease", []uintptr{unix.SYS_FCNTL, 0, unix.F_SETLEASE, unix.F_RDLCK}, unix.EPERM},
+		{"priority of a user", []uintptr{unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19}, unix.EPERM},
+		{"priority of another", []uintptr{unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, uintptr(os.Getppid()), 19}, unix.EPERM},
+		{"affinity of another", []uintptr{unix.SYS_SCHED_SETAFFINITY, uintptr(os.Getppid()), 8, text}, unix.EPERM},
 		{"chroot", []uintptr{unix.SYS_CHROOT, text}, unix.EPERM},
 		{"reboot", []uintptr{unix.SYS_REBOOT, 0, 0, 0, 0}, unix.EPERM},
 		{"sethostname", []uintptr{unix.SYS_SETHOSTNAME, text, 1}, unix.EPERM},
@@ -119,6 +125,19 @@ func allocate() {
 	}
 	time.Sleep(time.Minute)
 	runtime.KeepAlive(b)
+}
+
+// share puts 500 MB into memory that no process has mapped, and waits.
+func share() {
+	fd, err := unix.MemfdCreate("shared", 0)
+	for b, i := make([]byte, 1<<20), 0; err == nil && i < 500; i++ {
+		_, err = unix.Write(fd, b)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	time.Sleep(time.Minute)
 }
 
 // connectTo connects to Unix sockets and prints what they answer.
@@ -367,6 +386,20 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
+	t.Run("shared memory", func(t *testing.T) {
+		c := helper(t, "shared", "")
+		c.Limits.Memory = 300 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("deleted files", func(t *testing.T) {
+		c := command(t, `exec 5>f; rm f; i=0; while :; do head -c 1000000 /dev/zero >&5; sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
 	t.Run("disk", func(t *testing.T) {
 		c := command(t, `i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.01; done`)
 		c.Limits.Disk = 20 << 20
@@ -374,6 +407,63 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
+}
+
+// Signals do not end the launcher, and a launcher that was ended is no result.
+func TestLauncherStays(t *testing.T) {
+	needNamespaces(t)
+	if r := execute(t, command(t, `for s in ABRT SEGV ILL BUS FPE TRAP SYS TERM HUP USR1 KILL STOP; do kill -$s 1; done; exit 3`)); r.ExitCode != 3 || r.Signal != "" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// A command cannot change devices, which are those of the host.
+func TestDevices(t *testing.T) {
+	needNamespaces(t)
+	before, err := os.Stat("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := execute(t, command(t, `chmod 0600 /dev/null; touch -d 2001-01-01 /dev/zero; perl -e 'chmod(0600, *STDIN)'; echo x > /dev/null && head -c 1 /dev/zero > /dev/null && echo written`))
+	after, err := os.Stat("/dev/null")
+	if err != nil || after.Mode() != before.Mode() || !strings.Contains(string(r.Output), "written\n") {
+		t.Errorf("%v %v %s", after.Mode(), err, describe(r))
+	}
+}
+
+// Links that a command leaves in its home do not lead the launcher of the next one out of it.
+func TestLinksOfEarlierCommands(t *testing.T) {
+	needNamespaces(t)
+	home, outside := t.TempDir(), t.TempDir()
+	for _, dir := range []string{".npm/_cacache", ".cache/pip"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	c := command(t, `mv ~/.npm ~/x; ln -s `+outside+` ~/.npm; ln -s ../../../../../../../../../../proc ~/y; mv ~/.cache ~/z; ln -s ../../../../../../../../../../../proc ~/.cache; rm -rf /tmp/*; ln -s `+outside+` /tmp/`+strings.Split(outside, "/")[2])
+	execute(t, c)
+	c.Shell = "ls /proc/1 >/dev/null && echo on"
+	if r := execute(t, c); string(r.Output) != "on\n" {
+		t.Errorf("%s", describe(r))
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("made outside: %v %v", entries, err)
+	}
+}
+
+// What cannot be hidden or protected without namespaces is not executed.
+func TestProtectNeedsNamespaces(t *testing.T) {
+	c := command(t, "echo executed")
+	git := filepath.Join(c.Root, ".git")
+	if err := os.Mkdir(git, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.Protect = []string{git}
+	confine.Lower(t, false, 99)
+	if r, err := runner(t).Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), ".git cannot be kept") {
+		t.Errorf("%s %v", describe(r), err)
+	}
 }
 
 // An offline command has a loopback interface of its own, which the host reaches by the launcher

@@ -12,26 +12,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minFree is the space on the disk of a command's folders below which it is ended: the disk
-// is that of the host.
-const minFree = 256 << 20
+// Limits that have no field.
+const (
+	minFree  = 256 << 20 // free bytes on the disk of a command's folders: it is that of the host
+	maxFiles = 1_000_000 // files that a command makes
+)
 
-// watch sends the limit that the processes of the command exceed together. It is in the
-// command's PID namespace, so /proc has its processes alone.
-func (p *plan) watch(over chan<- string) {
-	disk := newDiskWatch(p)
+// A beginning is what there was before the command began.
+type beginning struct {
+	now    time.Time // on the clock of the file system
+	shared uint64    // bytes of shared memory of the machine
+	free   uint64    // bytes of the disk
+}
+
+func (p *plan) measure() beginning {
+	return beginning{now: time.Now().Add(-10 * time.Millisecond), shared: sharedMemory(), free: freeSpace(p.Write[0])}
+}
+
+// watch sends the limit of processes or memory that the command exceeds. It is in the PID
+// namespace of the command, so /proc has its processes alone.
+func (p *plan) watch(over chan<- string, begun beginning) {
 	for {
 		time.Sleep(pause)
 		processes := pids()
-		switch {
-		case uint64(len(processes)) > p.Limits.Processes:
-			over <- fmt.Sprintf("more than %d processes at one time", p.Limits.Processes)
-		case memoryOf(processes, p.Limits.Memory) > p.Limits.Memory:
+		shared := sharedMemory()
+		shared -= min(begun.shared, shared)
+		switch memory, threads := memoryOf(processes, p.Limits.Memory); {
+		case threads > p.Limits.Processes:
+			over <- fmt.Sprintf("it has more than %d processes and threads", p.Limits.Processes)
+			return
+		case memory+shared > p.Limits.Memory:
 			over <- fmt.Sprintf("its processes have more than %s of memory", size(p.Limits.Memory))
-		default:
-			if why := disk.exceeded(); why != "" {
-				over <- why
-			}
+			return
+		}
+	}
+}
+
+// watchDisk sends the limit of disk that the command exceeds. To walk its folders takes long, so
+// that is done when the free space of the disk has changed, and at most a twentieth of the time.
+func (p *plan) watchDisk(over chan<- string, begun beginning) {
+	last := begun.free
+	for next := time.Now(); ; time.Sleep(pause) {
+		free := freeSpace(p.Write[0])
+		fallen := begun.free - min(free, begun.free)
+		if free < minFree && free < begun.free {
+			over <- fmt.Sprintf("less than %s of disk are free", size(minFree))
+			return
+		}
+		// A disk that has lost as much as the command may take is looked at in any case.
+		if free == last || time.Now().Before(next) && fallen < p.Limits.Disk {
+			continue
+		}
+		began := time.Now()
+		u := p.used(begun.now)
+		last, next = free, time.Now().Add(20*time.Since(began))
+		if fallen > p.Limits.Disk && u.bytes <= p.Limits.Disk {
+			u.bytes += deletedFiles(pids(), p.Write[0])
+		}
+		switch {
+		case u.bytes > p.Limits.Disk, u.hidden && fallen > p.Limits.Disk:
+			over <- fmt.Sprintf("its files have more than %s", size(p.Limits.Disk))
+			return
+		case u.files > maxFiles:
+			over <- fmt.Sprintf("it has made more than %d files", maxFiles)
+			return
 		}
 	}
 }
@@ -45,13 +89,7 @@ func size(n uint64) string {
 
 // pids returns the processes of /proc besides this one.
 func pids() (list []string) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what was read counts
-	for _, name := range names {
+	for _, name := range names("/proc") {
 		if name[0] >= '0' && name[0] <= '9' && name != "1" {
 			list = append(list, name)
 		}
@@ -59,9 +97,21 @@ func pids() (list []string) {
 	return list
 }
 
-// memoryOf returns the memory of processes in bytes, without files of the disk. Memory that
-// processes share counts once if the sum of all would be more than limit.
-func memoryOf(processes []string, limit uint64) (sum uint64) {
+func names(path string) []string {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	list, _ := dir.Readdirnames(-1) // what was read counts
+	return list
+}
+
+// memoryOf returns the private memory of processes in bytes, and the number of their threads.
+// Memory that processes share since a fork counts once if the sum of all would be more than
+// limit.
+func memoryOf(processes []string, limit uint64) (sum, threads uint64) {
+	const fieldThreads, fieldAfterName = 20, 3 // of proc_pid_stat(5)
 	page := uint64(os.Getpagesize())
 	for _, pid := range processes {
 		text, err := os.ReadFile("/proc/" + pid + "/statm")
@@ -73,19 +123,27 @@ func memoryOf(processes []string, limit uint64) (sum uint64) {
 			shared, _ := strconv.ParseUint(f[2], 10, 64)
 			sum += (resident - min(shared, resident)) * page
 		}
+		text, err = os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			continue
+		}
+		if f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])); len(f) > fieldThreads-fieldAfterName {
+			n, _ := strconv.ParseUint(f[fieldThreads-fieldAfterName], 10, 64)
+			threads += n
+		}
 	}
 	if sum <= limit {
-		return sum
+		return sum, threads
 	}
 	exact := uint64(0)
 	for _, pid := range processes {
 		n, ok := proportional(pid)
 		if !ok {
-			return sum
+			return sum, threads
 		}
 		exact += n
 	}
-	return exact
+	return exact, threads
 }
 
 // proportional returns the memory of a process in bytes, of what it shares its part.
@@ -94,8 +152,25 @@ func proportional(pid string) (n uint64, ok bool) {
 	if err != nil {
 		return 0, os.IsNotExist(err) || err == unix.ESRCH //nolint:errorlint // ended meanwhile
 	}
-	for line := range strings.Lines(string(text)) {
-		if rest, found := strings.CutPrefix(line, "Pss_Anon:"); found {
+	return kibibytes(string(text), "Pss_Anon:")
+}
+
+// sharedMemory returns the bytes of shared memory on this machine: of all ways to get it, the
+// temporary file systems among them, there is no other number that has those without a process.
+// What others get while a command runs counts as well.
+func sharedMemory() uint64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	n, _ := kibibytes(string(text), "Shmem:")
+	return n
+}
+
+// kibibytes returns the number of a line that begins with a name, in bytes.
+func kibibytes(text, name string) (n uint64, ok bool) {
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(line, name); found {
 			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kib << 10, err == nil
 		}
@@ -103,58 +178,50 @@ func proportional(pid string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// A diskWatch measures what a command adds to its folders. To walk them takes long, so that
-// is done when the free space of the disk has changed, and at most a twentieth of the time.
-type diskWatch struct {
-	folders []string
-	limit   uint64
-	begin   uint64 // bytes in the folders
-	free    uint64 // of the disk at the last walk
-	next    time.Time
+// A usage is what a command has in its folders.
+type usage struct {
+	bytes, files uint64
+	hidden       bool // a folder cannot be read
 }
 
-func newDiskWatch(p *plan) *diskWatch {
-	d := &diskWatch{folders: p.Write, limit: p.Limits.Disk}
-	d.begin, d.free = d.walk(), freeSpace(d.folders[0])
-	return d
-}
-
-// walk returns the bytes of all files in the folders.
-func (d *diskWatch) walk() (sum uint64) {
-	began := time.Now()
-	for _, dir := range d.folders {
+// used returns what was made or changed since a time. That is the time of an inode, which a
+// process cannot choose.
+func (p *plan) used(since time.Time) (u usage) {
+	for _, dir := range p.Write {
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
-				return nil //nolint:nilerr // what cannot be read is not counted: removed meanwhile, or without rights
+				u.hidden = u.hidden || os.IsPermission(err)
+				return nil
 			}
 			var s unix.Stat_t
-			if unix.Lstat(path, &s) == nil && !(s.Nlink > 1 && e.Type().IsRegular()) {
-				sum += uint64(s.Blocks) * 512
-			} else {
-				sum += uint64(s.Blocks) * 512 / max(uint64(s.Nlink), 1)
+			if unix.Lstat(path, &s) == nil && !time.Unix(s.Ctim.Unix()).Before(since) {
+				u.files++
+				u.bytes += uint64(s.Blocks) * 512 / max(uint64(s.Nlink), 1)
 			}
 			return nil
 		})
 	}
-	d.next = time.Now().Add(20 * time.Since(began))
-	return sum
+	return u
 }
 
-// exceeded returns why the command is ended, or nothing.
-func (d *diskWatch) exceeded() string {
-	free := freeSpace(d.folders[0])
-	if free < minFree && free < d.free {
-		return fmt.Sprintf("less than %s of disk are free", size(minFree))
+// deletedFiles returns the bytes of files without a name that processes have open, on the file
+// system of a folder.
+func deletedFiles(processes []string, folder string) (sum uint64) {
+	var place, s unix.Stat_t
+	if unix.Stat(folder, &place) != nil {
+		return 0
 	}
-	// A disk that has lost as much as the command may take is looked at in any case.
-	if free == d.free || time.Now().Before(d.next) && free+d.limit > d.free {
-		return ""
+	seen := map[uint64]bool{}
+	for _, pid := range processes {
+		dir := "/proc/" + pid + "/fd/"
+		for _, name := range names(dir) {
+			if unix.Stat(dir+name, &s) == nil && s.Nlink == 0 && s.Dev == place.Dev && !seen[s.Ino] {
+				seen[s.Ino] = true
+				sum += uint64(s.Blocks) * 512
+			}
+		}
 	}
-	d.free = free
-	if used := d.walk(); used > d.begin+d.limit {
-		return fmt.Sprintf("its files have more than %s", size(d.limit))
-	}
-	return ""
+	return sum
 }
 
 func freeSpace(dir string) uint64 {

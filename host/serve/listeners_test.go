@@ -35,6 +35,7 @@ var listeningFiles = map[string]string{
 	"host/api/listen.go":                         "the ports of Listeners",
 	"host/control/socket.go":                     "the control socket of Listeners",
 	"host/command/shell/supervisor_linux.go":     "a pair of sockets without a name, for a supervisor",
+	"host/confine/offline_linux.go":              "in the launcher of an offline command: a socket in a folder that commands do not have",
 	"host/verify/service.go":                     "finds a free port, and closes it at once",
 	"host/plugin/bundle/oci/ocitest/registry.go": "a registry for tests",
 	"examples/internal/lesson/model.go":          "a model for the tests of the lessons",

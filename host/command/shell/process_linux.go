@@ -47,7 +47,7 @@ func startProcess(cmd *exec.Cmd, how starting) (*process, error) {
 	defer input.Close() // the command has it by then
 	spec := supervise.Spec{File: how.file, Path: cmd.Path, Dir: cmd.Dir, Args: cmd.Args, Env: cmd.Env}
 	if cmd.SysProcAttr != nil {
-		spec.Namespaces = cmd.SysProcAttr.Cloneflags
+		spec.Namespaces, spec.Capabilities = cmd.SysProcAttr.Cloneflags, cmd.SysProcAttr.AmbientCaps
 	}
 	files := []*os.File{input, cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)}
 	if p.s, err = how.pool.take(how.foreign); err == nil {

@@ -96,6 +96,7 @@ func (s *supervisor) start(m message) error {
 	if m.spec.Namespaces&syscall.CLONE_NEWUSER != 0 {
 		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		attributes.AmbientCaps = m.spec.Capabilities
 	}
 	pid, err := syscall.ForkExec(m.spec.Path, m.spec.Args, &syscall.ProcAttr{Dir: m.spec.Dir, Env: m.spec.Env, Files: m.files, Sys: attributes})
 	if err != nil {

@@ -42,6 +42,9 @@ type Spec struct {
 	// the user and the group are mapped to themselves. The first process of a new PID
 	// namespace ends all others with its own end.
 	Namespaces uintptr
+	// Capabilities are those that the first process of a new user namespace has. Without
+	// them a user other than the superuser loses all by executing a program.
+	Capabilities []uintptr
 }
 
 // lengthDigits is the size of the length in front of a spec, in decimal digits.
@@ -62,7 +65,7 @@ func (s Spec) Encode() ([]byte, error) {
 			body = append(append(body, t...), 0)
 		}
 	}
-	add(s.File, s.Path, s.Dir, strconv.FormatUint(uint64(s.Namespaces), 10), strconv.Itoa(len(s.Args)))
+	add(s.File, s.Path, s.Dir, strconv.FormatUint(uint64(s.Namespaces), 10), strconv.FormatUint(capabilityBits(s.Capabilities), 10), strconv.Itoa(len(s.Args)))
 	add(s.Args...)
 	add(s.Env...)
 	n := len(body) - lengthDigits
@@ -85,16 +88,34 @@ func decode(body []byte) (s Spec, err error) {
 			at = i + 1
 		}
 	}
-	if len(texts) < 5 {
+	if len(texts) < 6 {
 		return s, errSpec
 	}
 	flags, err := strconv.ParseUint(texts[3], 10, 64)
 	if err != nil {
 		return s, errSpec
 	}
-	n, err := strconv.Atoi(texts[4])
-	if err != nil || n < 1 || len(texts) < 5+n {
+	bits, err := strconv.ParseUint(texts[4], 10, 64)
+	if err != nil {
 		return s, errSpec
 	}
-	return Spec{File: texts[0], Path: texts[1], Dir: texts[2], Namespaces: uintptr(flags), Args: texts[5 : 5+n], Env: texts[5+n:]}, nil
+	n, err := strconv.Atoi(texts[5])
+	if err != nil || n < 1 || len(texts) < 6+n {
+		return s, errSpec
+	}
+	s = Spec{File: texts[0], Path: texts[1], Dir: texts[2], Namespaces: uintptr(flags), Args: texts[6 : 6+n], Env: texts[6+n:]}
+	for c := range uintptr(64) {
+		if bits&(1<<c) != 0 {
+			s.Capabilities = append(s.Capabilities, c)
+		}
+	}
+	return s, nil
+}
+
+// capabilityBits returns a set of capabilities as a number.
+func capabilityBits(list []uintptr) (bits uint64) {
+	for _, c := range list {
+		bits |= 1 << c
+	}
+	return bits
 }

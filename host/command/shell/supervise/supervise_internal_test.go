@@ -39,8 +39,8 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text[lengthDigits:])
-	f.Add([]byte("f\x00p\x00d\x000\x00-1\x00a\x00"))
-	f.Add([]byte("f\x00p\x00d\x000\x009999999999\x00a\x00"))
+	f.Add([]byte("f\x00p\x00d\x000\x000\x00-1\x00a\x00"))
+	f.Add([]byte("f\x00p\x00d\x000\x000\x009999999999\x00a\x00"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s, err := decode(body)
 		if err == nil && len(s.Args) == 0 {
