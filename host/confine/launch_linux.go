@@ -103,7 +103,7 @@ func become(dir string) {
 func (p *plan) execute() (int, status) {
 	refused := func(err error) (int, status) { return exitRefused, status{Error: err.Error()} }
 	// Nothing that this process inherited reaches the command.
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS { //nolint:errorlint // a bare errno
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS {
 		return refused(fmt.Errorf("close inherited files: %w", err))
 	}
 	if p.Offline {
@@ -238,7 +238,7 @@ func reapUntil(command int) (code int, s status, done, more bool) {
 		var w syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG|syscall.WALL, nil)
 		switch {
-		case err == syscall.EINTR: //nolint:errorlint // a bare errno
+		case err == syscall.EINTR:
 		case err != nil || pid == 0:
 			return 0, s, false, false
 		case pid == command && w.Signaled():

@@ -87,7 +87,7 @@ func (p *Process) Dial(ctx context.Context, port string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the command: %w", err)
 	}
-	end := context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
+	end := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // it is closed below
 	_, err = io.WriteString(c, port+"\n")
 	if err == nil {
 		_, err = io.ReadFull(c, make([]byte, 1))

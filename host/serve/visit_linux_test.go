@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,7 +60,7 @@ func sendVisits(args []string) {
 	}
 	got := answers{}
 	networks := map[string]*http.Transport{"socket": {}, "http": {}}
-	networks["socket"].Dial = func(string, string) (net.Conn, error) {
+	networks["socket"].DialContext = func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", filepath.Join(state, control.SocketName))
 	}
 	for network, transport := range networks {

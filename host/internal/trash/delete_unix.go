@@ -58,7 +58,7 @@ func (d *deletion) remove(in int, folder, name string, level int) bool {
 	var info unix.Stat_t
 	look := again(func() error { return unix.Fstatat(in, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
 	switch dev := uint64(info.Dev); { //nolint:unconvert // it has another type on other systems
-	case look == unix.ENOENT:
+	case errors.Is(look, unix.ENOENT):
 		return true
 	case look != nil || info.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return d.fail(folder, name, err)
@@ -102,7 +102,7 @@ func (d *deletion) empty(in int, folder, name string, level int) (found, clean b
 		return err
 	})
 	if err != nil {
-		return false, err == unix.ENOENT || d.fail(folder, name, err)
+		return false, errors.Is(err, unix.ENOENT) || d.fail(folder, name, err)
 	}
 	defer func() { _ = unix.Close(own) }() // it was only read
 	below := path.Join(folder, name)
@@ -137,7 +137,7 @@ func (d *deletion) empty(in int, folder, name string, level int) (found, clean b
 // not an error.
 func unlink(in int, name string, flags int) error {
 	err := again(func() error { return unix.Unlinkat(in, name, flags) })
-	if err == unix.ENOENT {
+	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	return err
@@ -146,7 +146,7 @@ func unlink(in int, name string, flags int) error {
 // again repeats a call that a signal has interrupted.
 func again(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}
