@@ -102,7 +102,7 @@ type Tree interface {
 // A Runner starts confined commands. It may be used by several goroutines.
 type Runner struct {
 	// Start starts a program whose standard output and error are files, below a supervisor
-	// that serves no other program. It honours Cloneflags and AmbientCaps of cmd.SysProcAttr, and
+	// that no other program can reach. It honours Cloneflags and AmbientCaps of cmd.SysProcAttr, and
 	// maps the user and group of this process to themselves in a new user namespace.
 	Start func(cmd *exec.Cmd) (Tree, error)
 }

@@ -196,7 +196,8 @@ func lower(name int, limit uint64) error {
 func (p *plan) supervise() (int, status) {
 	// Handled signals do not end this process. Those from within the namespace never do.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals) // all; those that are for the next channel as well
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM,
+		syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGILL, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGVTALRM, syscall.SIGPROF, syscall.SIGPWR, syscall.SIGIO)
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	begun := p.measure()

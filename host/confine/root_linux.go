@@ -14,8 +14,9 @@ import (
 
 // A root builds the file system of a command below a folder, from that of this process.
 type root struct {
-	dir  string   // mount point of the new root
-	hide []string // real paths
+	dir  string          // mount point of the new root
+	hide []string        // real paths
+	made map[string]bool // folders of the host that are in the new root, and are no links
 }
 
 // enter replaces the file system of this process, which is the first of new namespaces, by
@@ -28,7 +29,7 @@ func (p *plan) enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	r := &root{dir: filepath.Join(p.Launch, rootFolder), hide: existing(p.Hide)}
+	r := &root{dir: filepath.Join(p.Launch, rootFolder), hide: existing(p.Hide), made: map[string]bool{}}
 	if err := unix.Mount("tmpfs", r.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
@@ -164,6 +165,10 @@ func (r *root) link(path string) (string, error) {
 	rest, at := strings.Split(strings.Trim(filepath.Clean(path), "/"), "/"), "/"
 	for links := 0; len(rest) > 0; {
 		next := filepath.Join(at, rest[0])
+		if r.made[next] && len(rest) > 1 {
+			rest, at = rest[1:], next
+			continue
+		}
 		info, err := os.Lstat(next)
 		if err != nil {
 			return "", err
@@ -174,6 +179,7 @@ func (r *root) link(path string) (string, error) {
 				if err := r.folder(next); err != nil {
 					return "", err
 				}
+				r.made[next] = true
 			}
 			at = next
 			continue
@@ -305,6 +311,7 @@ func (r *root) cover(path string) error {
 // and where an earlier command has put a link that leads out of the home.
 func (r *root) layer(c cache, home, dir string) {
 	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
+	_ = os.RemoveAll(work) // of an earlier command: a mount without synchronization marks it as not clean
 	for _, d := range []string{upper, work} {
 		if os.MkdirAll(d, 0o700) != nil {
 			return
@@ -328,7 +335,7 @@ func (r *root) layer(c cache, home, dir string) {
 		return // characters of the mount's options
 	}
 	// A cache that cannot be shown makes the command slower, and nothing else.
-	_ = unix.Mount("overlay", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "userxattr,lowerdir="+c.From+",upperdir="+upper+",workdir="+work)
+	_ = unix.Mount("overlay", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "volatile,userxattr,lowerdir="+c.From+",upperdir="+upper+",workdir="+work)
 }
 
 // devices fills /dev.

@@ -21,12 +21,11 @@ type ending struct {
 
 // starting describes how a process is started.
 type starting struct {
-	pool   *supervisors
-	file   string // there while the tree may have processes; see supervise.Spec
-	cookie string // in the environment of the command
-	adopts bool   // orphans come to this process
-	// foreign says that strangers may have written the command: it has a supervisor of its own.
-	foreign bool
+	pool    *supervisors
+	file    string // there while the tree may have processes; see supervise.Spec
+	cookie  string // in the environment of the command
+	adopts  bool   // orphans come to this process
+	foreign bool   // strangers may have written the command
 }
 
 // child is one start of an execution: the process, and the goroutines around

@@ -22,6 +22,7 @@ type process struct {
 	start uint64 // start time of the command
 
 	how starting
+	use use
 	in  *os.File // what the command reads is written here, nil for nothing
 
 	mu sync.Mutex  // guards s, which is not ours any more after wait
@@ -46,11 +47,17 @@ func startProcess(cmd *exec.Cmd, how starting) (*process, error) {
 	}
 	defer input.Close() // the command has it by then
 	spec := supervise.Spec{File: how.file, Path: cmd.Path, Dir: cmd.Dir, Args: cmd.Args, Env: cmd.Env}
+	if how.foreign {
+		p.use = exposed
+	}
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Cloneflags&syscall.CLONE_NEWPID != 0 {
+		p.use = contained
+	}
 	if cmd.SysProcAttr != nil {
 		spec.Namespaces, spec.Capabilities = cmd.SysProcAttr.Cloneflags, cmd.SysProcAttr.AmbientCaps
 	}
 	files := []*os.File{input, cmd.Stdout.(*os.File), cmd.Stderr.(*os.File)}
-	if p.s, err = how.pool.take(how.foreign); err == nil {
+	if p.s, err = how.pool.take(p.use); err == nil {
 		p.pid, p.start, err = p.s.start(spec, files)
 	}
 	if err != nil {
@@ -72,7 +79,7 @@ func (p *process) abandon() {
 		<-p.s.gone
 		p.search(p.s)
 	}
-	p.how.pool.put(p.s)
+	p.how.pool.put(p.s, p.use)
 }
 
 // search ends what can be found of a tree without its supervisor, and returns how many
@@ -180,8 +187,8 @@ func (p *process) wait() (e ending) {
 		e.lost = true
 		e.killed += p.search(s)
 	default:
-		s.fresh = len(p.left) == 0 && !p.changed && !p.how.foreign
-		p.how.pool.put(s)
+		s.fresh = len(p.left) == 0 && !p.changed
+		p.how.pool.put(s, p.use)
 	}
 	e.killed, e.left = e.killed+p.killed, p.left
 	return e

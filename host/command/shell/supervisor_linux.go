@@ -41,25 +41,33 @@ const maxIdle = 4
 // Safe for concurrent use.
 type supervisors struct {
 	mu     sync.Mutex
-	idle   []*supervisor
+	idle   map[use][]*supervisor
 	closed bool
 	group  sync.WaitGroup // all that run
 }
 
+// A use is what a supervisor serves. What commands do to their supervisor must not reach those
+// of another use.
+type use int
+
+const (
+	steps     use = iota // commands of steps
+	contained            // commands of strangers in a PID namespace, which do not see it
+	exposed              // other commands of strangers, each with a supervisor of its own
+)
+
 // take returns a supervisor, a new one if none is idle. To start one takes a few
-// milliseconds, several times as long as to start a command. One that is for a command of
-// strangers is always new, and is not put back: what such a command does to its supervisor
-// must not reach others.
-func (s *supervisors) take(foreign bool) (*supervisor, error) {
-	for !foreign {
+// milliseconds, several times as long as to start a command.
+func (s *supervisors) take(u use) (*supervisor, error) {
+	for {
 		s.mu.Lock()
-		n := len(s.idle)
+		n := len(s.idle[u])
 		if n == 0 {
 			s.mu.Unlock()
 			return s.start()
 		}
-		one := s.idle[n-1]
-		s.idle = s.idle[:n-1]
+		one := s.idle[u][n-1]
+		s.idle[u] = s.idle[u][:n-1]
 		s.mu.Unlock()
 		select {
 		case <-one.gone: // killed while it was idle
@@ -68,18 +76,20 @@ func (s *supervisors) take(foreign bool) (*supervisor, error) {
 			return one, nil
 		}
 	}
-	return s.start()
 }
 
 // put takes a supervisor back, and ends it if it may have processes.
-func (s *supervisors) put(one *supervisor) {
+func (s *supervisors) put(one *supervisor, u use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.idle) == maxIdle || !one.fresh {
+	if s.closed || u == exposed || len(s.idle[u]) == maxIdle || !one.fresh {
 		one.close() // closed already is as good
 		return
 	}
-	s.idle = append(s.idle, one)
+	if s.idle == nil {
+		s.idle = map[use][]*supervisor{}
+	}
+	s.idle[u] = append(s.idle[u], one)
 }
 
 // close ends all that are idle, and returns when none runs. No execution is live, and
@@ -87,8 +97,10 @@ func (s *supervisors) put(one *supervisor) {
 func (s *supervisors) close() {
 	s.mu.Lock()
 	s.closed = true
-	for _, one := range s.idle {
-		one.close()
+	for _, list := range s.idle {
+		for _, one := range list {
+			one.close()
+		}
 	}
 	s.idle = nil
 	s.mu.Unlock()

@@ -19,7 +19,7 @@ type Tree struct {
 }
 
 // StartTree starts a program that strangers may have written, below a supervisor that serves
-// no other. Its standard output and error must be files. Of cmd.SysProcAttr the Cloneflags are
+// no steps. Its standard output and error must be files. Of cmd.SysProcAttr the Cloneflags are
 // used, see package supervise.
 func (m *Manager) StartTree(cmd *exec.Cmd) (*Tree, error) {
 	file := m.treeFile(randomID())
