@@ -118,7 +118,7 @@ func holder(from, to netip.AddrPort) Process {
 		switch has, err := holds(pid, name); {
 		case has:
 			return Process{PID: pid, Program: program(pid), Standing: Below}
-		case errors.Is(err, os.ErrPermission) && mayBe(pid, owner):
+		case errors.Is(err, os.ErrPermission) && !supervise.IsLauncher(pid) && mayBe(pid, owner):
 			return Process{Standing: Undecided}
 		}
 	}

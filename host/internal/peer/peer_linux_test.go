@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sentinel-runtime/sentinel/host/command/shell/supervise"
 	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 )
@@ -28,6 +30,10 @@ func TestMain(m *testing.M) {
 			serve(os.Args[2], os.Args[3:])
 		case "ask":
 			ask(os.Args[2], os.Args[3], len(os.Args) > 4)
+		case "protected": // a process whose files only the superuser can read
+			check(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+			fmt.Println("protected")
+			time.Sleep(time.Hour)
 		case "start": // and wait
 			run(os.Args[2:], nil, os.Stdout)
 			return
@@ -213,6 +219,41 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %+v, %v", network, p, err)
 		}
 		c.Close()
+	}
+}
+
+// The launchers of confined commands protect their memory. That makes no client undecided, unlike
+// another process below this one that does.
+func TestLauncher(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	got := make(chan peer.Process, 1)
+	s := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- peer.Of(r) })}
+	go func() { _ = s.Serve(l) }()
+	defer s.Close()
+	from := func() peer.Process {
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := c.Get("http://" + l.Addr().String())
+		check(err)
+		res.Body.Close()
+		return <-got
+	}
+	r, w, err := os.Pipe()
+	check(err)
+	cmd := child([]string{"protected", "x"}, nil, w)
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	_, err = bufio.NewReader(r).ReadString('\n')
+	check(err)
+	if p := from(); os.Getuid() != 0 && p.Standing != peer.Undecided {
+		t.Errorf("a protected process below: %+v", p)
+	}
+	supervise.AddLauncher(cmd.Process.Pid)
+	defer supervise.RemoveLauncher(cmd.Process.Pid)
+	if p := from(); p != (peer.Process{}) {
+		t.Errorf("a launcher below: %+v", p)
 	}
 }
 
