@@ -67,9 +67,6 @@ func startProcess(cmd *exec.Cmd, how starting) (*process, error) {
 		}
 		return nil, err
 	}
-	if p.use == contained {
-		supervise.AddLauncher(p.pid)
-	}
 	go p.listen(p.s) // ends with the tree
 	return p, nil
 }
@@ -144,9 +141,6 @@ func (p *process) listen(s *supervisor) {
 	}
 	if !p.known {
 		close(p.exited)
-	}
-	if p.use == contained {
-		supervise.RemoveLauncher(p.pid)
 	}
 	close(p.ended)
 }

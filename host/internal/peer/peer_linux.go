@@ -118,7 +118,7 @@ func holder(from, to netip.AddrPort) Process {
 		switch has, err := holds(pid, name); {
 		case has:
 			return Process{PID: pid, Program: program(pid), Standing: Below}
-		case errors.Is(err, os.ErrPermission) && !supervise.IsLauncher(pid) && mayBe(pid, owner):
+		case errors.Is(err, os.ErrPermission) && !isLauncher(pid) && mayBe(pid, owner):
 			return Process{Standing: Undecided}
 		}
 	}
@@ -135,6 +135,21 @@ func holds(pid int, name string) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// isLauncher reports whether a process is the launcher of a confined command, of any sentinel
+// process: it is named so and is the first process of a PID namespace. Its files cannot be read,
+// and a confined command cannot take its place. A command that is not confined can, as it can
+// have any other program send its request.
+func isLauncher(pid int) bool {
+	text, err := os.ReadFile(procFile(pid, "status"))
+	if err != nil {
+		return false
+	}
+	_, ids, _ := bytes.Cut(text, []byte("\nNSpid:"))
+	ids, _, _ = bytes.Cut(ids, []byte("\n"))
+	list := strings.Fields(string(ids))
+	return len(list) > 1 && list[len(list)-1] == "1" && isSupervisor(pid)
 }
 
 // mayBe reports whether a process whose files cannot be read has had the rights of a user,

@@ -240,19 +240,25 @@ func TestLauncher(t *testing.T) {
 	}
 	r, w, err := os.Pipe()
 	check(err)
-	cmd := child([]string{"protected", "x"}, nil, w)
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	_, err = bufio.NewReader(r).ReadString('\n')
-	check(err)
-	if p := from(); os.Getuid() != 0 && p.Standing != peer.Undecided {
+	in := bufio.NewReader(r)
+	below := func(name string, attr *syscall.SysProcAttr) peer.Process {
+		cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{name, "protected", "x"}, Env: []string{}, SysProcAttr: attr, Stdout: w}
+		if err := cmd.Start(); err != nil {
+			t.Skip("a user namespace cannot be made here: ", err)
+		}
+		defer func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}()
+		_, err = in.ReadString('\n')
+		check(err)
+		return from()
+	}
+	if p := below("confine", nil); os.Getuid() != 0 && p.Standing != peer.Undecided {
 		t.Errorf("a protected process below: %+v", p)
 	}
-	supervise.AddLauncher(cmd.Process.Pid)
-	defer supervise.RemoveLauncher(cmd.Process.Pid)
-	if p := from(); p != (peer.Process{}) {
+	ids := []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	if p := below("confine", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, UidMappings: ids}); p != (peer.Process{}) {
 		t.Errorf("a launcher below: %+v", p)
 	}
 }
