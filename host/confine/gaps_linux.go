@@ -52,7 +52,7 @@ func probeChild() {
 	if err != nil {
 		fail(err)
 	}
-	p := plan{Dir: "/", Scratch: dir, Launch: dir, Layers: dir, Write: []string{dir}, Limits: Limits{}.withDefaults(), Alone: true, Probe: true, Path: "/bin/true", Args: []string{"true"}}
+	p := plan{Dir: "/", Scratch: dir, Launch: dir, Layers: dir + "/" + scratchLayers, Write: []string{dir}, Limits: Limits{}.withDefaults(), Alone: true, Probe: true, Path: "/bin/true", Args: []string{"true"}}
 	err = errors.Join(os.Mkdir(dir+"/"+rootFolder, 0o700), os.Mkdir(dir+"/"+scratchTmp, 0o700), os.WriteFile(dir+"/"+statusFile, nil, 0o600), p.store())
 	if err == nil {
 		err = p.try()

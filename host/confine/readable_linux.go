@@ -104,9 +104,12 @@ func sockets() (list []string) {
 func caches() (list []cache) {
 	own, err := os.UserHomeDir()
 	if err != nil {
-		return nil
+		own = "" // variables may name some
 	}
 	for _, c := range cacheFolders(own, os.Getenv) {
+		if !filepath.IsAbs(c.from) {
+			continue
+		}
 		if info, err := os.Stat(c.from); err == nil && info.IsDir() {
 			list = append(list, cache{From: c.from, To: c.to})
 		}

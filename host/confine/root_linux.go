@@ -102,10 +102,15 @@ func (r *root) fill(p *plan) error {
 			return err
 		}
 	}
-	for _, name := range []string{"/dev", "/run"} {
-		if err := r.folder(name); err != nil {
-			return err
-		}
+	if err := r.folder("/dev"); err != nil {
+		return err
+	}
+	// What the command adds to caches is counted there, see plan.used.
+	if err := os.MkdirAll(p.Layers, 0o700); err != nil {
+		return err
+	}
+	if err := r.bind(p.Layers, layersPath); err != nil {
+		return err
 	}
 	if err := r.processes(); err != nil {
 		return err
@@ -155,6 +160,9 @@ func (r *root) bindAll(paths []string) error {
 	}
 	return nil
 }
+
+// layersPath is where the command sees what it has added to caches, read-only.
+const layersPath = "/run/layers"
 
 // maxLinks bounds the symbolic links of one path.
 const maxLinks = 40
@@ -311,7 +319,6 @@ func (r *root) cover(path string) error {
 // and where an earlier command has put a link that leads out of the home.
 func (r *root) layer(c cache, home, dir string) {
 	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
-	_ = os.RemoveAll(work) // of an earlier command: a mount without synchronization marks it as not clean
 	for _, d := range []string{upper, work} {
 		if os.MkdirAll(d, 0o700) != nil {
 			return
@@ -335,7 +342,7 @@ func (r *root) layer(c cache, home, dir string) {
 		return // characters of the mount's options
 	}
 	// A cache that cannot be shown makes the command slower, and nothing else.
-	_ = unix.Mount("overlay", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "volatile,userxattr,lowerdir="+c.From+",upperdir="+upper+",workdir="+work)
+	_ = unix.Mount("overlay", target, "overlay", unix.MS_NOSUID|unix.MS_NODEV, "userxattr,lowerdir="+c.From+",upperdir="+upper+",workdir="+work)
 }
 
 // devices fills /dev.

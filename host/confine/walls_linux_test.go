@@ -332,7 +332,7 @@ func TestCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOCACHE", user)
-	c := command(t, `cat ~/.cache/go-build/entry; echo poison > ~/.cache/go-build/entry && echo poison > ~/.cache/go-build/new && cat ~/.cache/go-build/new; ls `+user)
+	c := command(t, `cat ~/.cache/go-build/entry; echo poison > ~/.cache/go-build/entry && echo poison > ~/.cache/go-build/new && cat ~/.cache/go-build/new; ls "`+user+`"`)
 	r := execute(t, c)
 	if !strings.HasPrefix(string(r.Output), "warmpoison\n") {
 		t.Errorf("%s", r.Output)
@@ -390,6 +390,14 @@ func TestLimitsOfTheWhole(t *testing.T) {
 		c := helper(t, "shared", "")
 		c.Limits.Memory = 300 << 20
 		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("caches", func(t *testing.T) {
+		t.Setenv("GOCACHE", t.TempDir())
+		c := command(t, `i=0; while :; do head -c 1000000 /dev/zero > ~/.cache/go-build/f$i; i=$((i+1)); sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
 			t.Errorf("%s", describe(r))
 		}
 	})

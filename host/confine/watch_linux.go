@@ -66,9 +66,7 @@ func (p *plan) watchDisk(over chan<- string, begun beginning) {
 		began := time.Now()
 		u := p.used(begun.now)
 		last, next = free, time.Now().Add(20*time.Since(began))
-		if fallen > p.Limits.Disk && u.bytes <= p.Limits.Disk {
-			u.bytes += deletedFiles(pids(), p.Write[0])
-		}
+		u.bytes += deletedFiles(pids(), p.Write[0])
 		switch {
 		case u.bytes > p.Limits.Disk, u.hidden && fallen > p.Limits.Disk:
 			over <- fmt.Sprintf("its files have more than %s", size(p.Limits.Disk))
@@ -187,14 +185,22 @@ type usage struct {
 // used returns what was made or changed since a time. That is the time of an inode, which a
 // process cannot choose.
 func (p *plan) used(since time.Time) (u usage) {
-	for _, dir := range p.Write {
+	for _, dir := range append([]string{layersPath}, p.Write...) {
+		var top unix.Stat_t
+		_ = unix.Lstat(dir, &top) // else it is not walked either
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				u.hidden = u.hidden || os.IsPermission(err)
 				return nil
 			}
 			var s unix.Stat_t
-			if unix.Lstat(path, &s) == nil && !time.Unix(s.Ctim.Unix()).Before(since) {
+			if unix.Lstat(path, &s) != nil {
+				return nil
+			}
+			if s.Dev != top.Dev && e.IsDir() { // a cache of the user
+				return fs.SkipDir
+			}
+			if !time.Unix(s.Ctim.Unix()).Before(since) {
 				u.files++
 				u.bytes += uint64(s.Blocks) * 512 / max(uint64(s.Nlink), 1)
 			}
