@@ -214,9 +214,9 @@ func TestLimits(t *testing.T) {
 		}
 	})
 	t.Run("memory", func(t *testing.T) {
-		c := command(t, "head -c 200000000 /dev/zero | tail -c 190000000 | wc -c")
-		c.Limits.Memory = 50 << 20
-		if r := execute(t, c); strings.Contains(string(r.Output), "190000000") {
+		c := command(t, "head -c 2000000000 /dev/zero | tail -c 1900000000 | wc -c")
+		c.Limits.Memory = 1 << 30 // the launcher needs as much
+		if r := execute(t, c); strings.Contains(string(r.Output), "1900000000") {
 			t.Errorf("%s", r.Output)
 		}
 	})

@@ -163,7 +163,7 @@ func reopenInput() error {
 }
 
 // launcherMemory is what the launcher itself may need, which has the limit of its command.
-const launcherMemory = 256 << 20
+const launcherMemory = 1 << 30
 
 // limit lowers the limits of this process, which the command inherits.
 func (p *plan) limit() error {
