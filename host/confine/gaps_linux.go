@@ -53,7 +53,7 @@ func probeChild() {
 		fail(err)
 	}
 	p := plan{Dir: "/", Scratch: dir, Launch: dir, Layers: dir + "/" + scratchLayers, Write: []string{dir}, Limits: Limits{}.withDefaults(), Alone: true, Probe: true, Path: "/bin/true", Args: []string{"true"}}
-	err = errors.Join(os.Mkdir(dir+"/"+rootFolder, 0o700), os.Mkdir(dir+"/"+scratchTmp, 0o700), os.WriteFile(dir+"/"+statusFile, nil, 0o600), p.store())
+	err = errors.Join(os.Mkdir(dir+"/"+rootFolder, 0o700), os.WriteFile(dir+"/"+statusFile, nil, 0o600), p.store())
 	if err == nil {
 		err = p.try()
 	}
@@ -94,7 +94,7 @@ func (k machine) gaps() (list []Gap) {
 	case v == 0 && k.namespaces != nil:
 		add(WallLandlock, "Landlock is not in this kernel, or not enabled: commands can read the home folder and write outside of the checkout")
 	case v < movesVersion && k.namespaces == nil:
-		add(WallLandlock, "Landlock is not in this kernel, not enabled, or older than version 2 (Linux 5.19): there is no second wall, and commands can connect to abstract sockets")
+		add(WallLandlock, "Landlock is not in this kernel, not enabled, or older than version 2 (Linux 5.19): it does not back up the namespaces, and commands can connect to abstract sockets")
 	case v < movesVersion:
 		add(WallLandlock, "Landlock of this kernel is older than version 2 (Linux 5.19): commands can truncate files outside of the checkout, send signals to processes of this user and connect to abstract sockets, and cannot move files between folders")
 	case v < 3 && k.namespaces != nil:
@@ -105,7 +105,7 @@ func (k machine) gaps() (list []Gap) {
 		add(WallLandlock, "Landlock of this kernel is older than version 6 (Linux 6.12): commands can connect to abstract sockets")
 	}
 	if !hasFilter {
-		add(WallSeccomp, "there is no filter of system calls for this processor")
+		add(WallSeccomp, "system calls are not filtered on this processor")
 	}
 	if _, err := os.Stat("/proc/self/exe"); errors.Is(err, os.ErrNotExist) {
 		add(WallNamespaces, "/proc is not mounted: no command can be executed")

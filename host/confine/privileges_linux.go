@@ -63,7 +63,7 @@ const scopedVersion = 6
 // restrictFiles applies what this kernel has of Landlock. The network stays open.
 func (p *plan) restrictFiles() error {
 	version := min(p.Landlock, len(landlockVersions)-1)
-	read := append([]string{"/proc"}, p.Read...) // that of the host, if there is no other
+	read := append([]string{"/proc"}, p.Read...) // the host's, if the command has none of its own
 	write := append([]string{}, p.Write...)
 	if p.Alone { // nothing else exists
 		read, write = []string{"/"}, append(write, "/tmp", "/var/tmp", "/dev/shm", "/dev/pts")

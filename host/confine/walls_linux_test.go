@@ -417,7 +417,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 	})
 }
 
-// Signals do not end the launcher, and a launcher that was ended is no result.
+// Signals from the command do not end the launcher; the exit code is that of the command.
 func TestLauncherStays(t *testing.T) {
 	needNamespaces(t)
 	if r := execute(t, command(t, `for s in ABRT SEGV ILL BUS FPE TRAP SYS TERM HUP USR1 KILL STOP; do kill -$s 1; done; exit 3`)); r.ExitCode != 3 || r.Signal != "" {

@@ -153,9 +153,9 @@ func proportional(pid string) (n uint64, ok bool) {
 	return kibibytes(string(text), "Pss_Anon:")
 }
 
-// sharedMemory returns the bytes of shared memory on this machine: of all ways to get it, the
-// temporary file systems among them, there is no other number that has those without a process.
-// What others get while a command runs counts as well.
+// sharedMemory returns the bytes of shared memory on this machine. Only this number includes
+// memory that no process has mapped, such as memfd_create and temporary file systems. Shared
+// memory that other programs allocate while a command runs is counted as the command's.
 func sharedMemory() uint64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

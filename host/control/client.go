@@ -67,7 +67,7 @@ func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		conn, dialErr := t.DialContext(r.Context(), "", "")
 		if dialErr != nil {
-			return nil, dialErr // there is no owner that wants one
+			return nil, dialErr // no process listens, so no token is needed
 		}
 		return nil, errors.Join(&abi.Error{Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("the process that has the store wants the token of the state folder, which cannot be read: %v", err),

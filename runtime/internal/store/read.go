@@ -208,7 +208,7 @@ type pairs struct {
 
 type pairEnd struct {
 	key, value int
-	sound      bool // the checksum matches; otherwise there is no value
+	sound      bool // the checksum matches; otherwise the value is empty
 }
 
 func (p *pairs) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
