@@ -161,6 +161,7 @@ var layers = []layer{
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/internal/peer", []string{"host/command/shell/supervise"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
+	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/peer", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
 	{"host/client", []string{"host/principal", "host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                 // owner: the way to the socket
@@ -295,6 +296,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 // reason.
 var shared = map[string]string{
 	"golang.org/x/sys":                         "system calls, an extension of the standard library",
+	"golang.org/x/net":                         "the bytecode of system call filters in host/confine, and the names of hosts in host/plugin/egress",
 	"golang.org/x/text":                        "likewise, for the schema library's messages and the normal form of host names",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",

@@ -160,7 +160,7 @@ func TestSpecKillDo(t *testing.T) {
 		`"checks": {"type": "array", "default": []`, `"checks": {"type": "array", "default": ["grep -q two a.txt"]`,
 	).Replace(string(text))})
 	o.Verdict = "retry"
-	result, count := lives(t, o, server.URL, func(life int) plan { return soon(life, 600) })
+	result, count := lives(t, o, server.URL, func(life int) plan { return soon(life, 0, 600) })
 	var sum struct{ Outcome, Verified, Reason string }
 	if err := json.Unmarshal(result.Variables["summary"], &sum); err != nil || sum.Outcome != "done" || sum.Verified != "passed" || count < 2 {
 		t.Fatalf("%s after %d lives: %+v, %v", result.Status, count, sum, err)

@@ -81,7 +81,7 @@ func TestKillOperator(t *testing.T) {
 		most = 150
 	}
 	got := operatorRun(t, server.URL, given, func(life int) plan {
-		return soon(life, most)
+		return soon(life, 0, most)
 	})
 	if !slices.Equal(got, want) {
 		t.Errorf("events\n%v\nwithout kills\n%v", got, want)
@@ -89,9 +89,10 @@ func TestKillOperator(t *testing.T) {
 }
 
 // soon ends a life some milliseconds after the run continues: at most as many as given for the
-// first lives, and more for later ones, so that a slow machine gets to the end too.
-func soon(life, most int) plan {
-	return plan{after: afterResume, delay: time.Duration(5+life*13%most+life/4) * time.Millisecond}
+// first lives, and twice as many every 50 lives, so that a slow machine gets to the end too.
+// Each round has other times.
+func soon(life, round, most int) plan {
+	return plan{after: afterResume, delay: time.Duration(5+(life+7*round)*13%most) * time.Millisecond << (life / 50)}
 }
 
 // operatorRun runs the operator in one life after the other until it ends, checks what it

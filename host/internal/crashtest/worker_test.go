@@ -50,7 +50,7 @@ func TestKillWorkerAndReviewer(t *testing.T) {
 		kills = n
 	}
 	for round := 0; kills > 0 && !t.Failed(); round++ {
-		got, lives := gatesRun(t, func(life int) plan { return soon(life+7*round, most) })
+		got, lives := gatesRun(t, func(life int) plan { return soon(life, round, most) })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("round %d (-without kills +with %d):\n%s", round, lives-1, diff)
 		}

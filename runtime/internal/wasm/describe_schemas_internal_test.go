@@ -41,7 +41,7 @@ func TestSchemaRefusalIsRemembered(t *testing.T) {
 		t.Skip("the memory of a child is bounded on Linux only")
 	}
 	h := openInternal(t)
-	h.child, h.schemaMemory = subprocess.Self(), 1<<20
+	h.child, h.schemaTime, h.schemaMemory = subprocess.Self(), time.Minute, 1<<20
 	var many strings.Builder
 	for i := range 450 {
 		fmt.Fprintf(&many, `,"p%d":{"type":"string","minLength":%d}`, i, i)
