@@ -92,7 +92,7 @@ func (r *repository) size(ctx context.Context) (size int64, loose, packs int, er
 }
 
 // pruneRepositories removes the repositories that were used least recently, so that there
-// is room for one more. One that is in use stays.
+// is room for one more. One that is in use stays, and none keeps a new one from being made.
 func (s *Service) pruneRepositories() error {
 	entries, err := os.ReadDir(s.opt.Dir)
 	if err != nil {
@@ -113,11 +113,8 @@ func (s *Service) pruneRepositories() error {
 	for len(list) >= s.opt.Most {
 		lock, _ := s.locks.LoadOrStore(list[0].dir, new(sync.Mutex))
 		if mutex := lock.(*sync.Mutex); mutex.TryLock() {
-			err := os.RemoveAll(list[0].dir)
+			_ = os.RemoveAll(list[0].dir) // what cannot be deleted is tried again with the next new repository
 			mutex.Unlock()
-			if err != nil {
-				return err
-			}
 		}
 		list = list[1:]
 	}

@@ -280,6 +280,52 @@ func TestFilesOutsideDoNotExist(t *testing.T) {
 	}
 }
 
+// Services of the machine and of the user, which execute programs, sign, or keep secrets for
+// whoever connects to them, cannot be reached: no socket of them exists, nor a folder from which
+// they start programs.
+func TestServicesOfTheMachine(t *testing.T) {
+	needNamespaces(t)
+	home := t.TempDir()
+	session := filepath.Join(home, "run") // as /run/user/1000
+	paths := []string{
+		filepath.Join(home, ".gnupg/S.gpg-agent"), filepath.Join(home, ".docker/run/docker.sock"),
+		filepath.Join(session, "bus"), filepath.Join(session, "systemd/private"), filepath.Join(session, "gnupg/S.gpg-agent"), filepath.Join(session, "podman/podman.sock"),
+	}
+	if os.Geteuid() == 0 { // as /run/dbus/system_bus_socket, /run/docker.sock and their like
+		dir, err := os.MkdirTemp("/run", "confine-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		paths = append(paths, filepath.Join(dir, "docker.sock"))
+	}
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		listenAt(t, path)
+	}
+	t.Setenv("HOME", home)
+	variables := []string{"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST", "SSH_AUTH_SOCK", "GPG_AGENT_INFO"}
+	for _, name := range variables {
+		t.Setenv(name, session)
+	}
+	if r := execute(t, helper(t, "connect", strings.Join(paths, " "))); string(r.Output) != strings.Repeat("refused\n", len(paths)) {
+		t.Errorf("%s", r.Output)
+	}
+	r := execute(t, command(t, `ls -d /run/* | grep -vx -e /run/layers -e /run/systemd; ls /run/systemd 2>/dev/null | grep -vx resolve
+		ls -d /var/spool /var/run/* /etc/cron* /etc/at.* /etc/systemd /etc/dbus-1 /etc/ssh ~/.config/systemd ~/.config/autostart 2>/dev/null
+		printenv `+strings.Join(variables, " ")+`
+		for tool in "systemd-run true" "systemd-run --user true" "crontab -l" "docker ps" "podman --remote ps" "dbus-send --system --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ListNames" "loginctl"; do
+			$tool >/dev/null 2>&1 && echo "$tool works"
+		done
+		echo true | at now 2>/dev/null && echo "at works"
+		exit 0`))
+	if len(r.Output) > 0 || r.ExitCode != 0 {
+		t.Errorf("%s", describe(r))
+	}
+}
+
 // What a command may read is listed. Credentials below toolchains, other files of /etc, the home,
 // /run and hidden folders do not exist, also where they lie below what it may read.
 func TestReadableIsListed(t *testing.T) {

@@ -386,6 +386,41 @@ func TestHostileRepositoriesAndBranches(t *testing.T) {
 	}
 }
 
+// What a command writes into its clone is neither executed by the host nor followed out of it,
+// in this verification and the next.
+func TestPlantedInTheClone(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1", "b": "2"})
+	v := verifier(t)
+	out := t.TempDir()
+	marker := filepath.Join(out, "executed")
+	if err := os.WriteFile(filepath.Join(out, "secret"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plant := `touch ` + marker + ` 2>/dev/null; git config core.fsmonitor "touch ` + marker + `"; git config core.hooksPath .git/hooks; git config filter.f.smudge "touch ` + marker + `; cat"
+		mkdir -p .git/hooks .git/info && echo "* filter=f" >.git/info/attributes
+		for hook in post-checkout post-index-change reference-transaction pre-auto-gc; do printf "#!/bin/sh\ntouch ` + marker + `\n" >.git/hooks/$hook; chmod +x .git/hooks/$hook; done
+		echo ` + out + ` >.git/commondir; echo ` + out + ` >.git/objects/info/alternates
+		ln -sf ` + out + `/secret a; rm b; mkdir b; ln -s ` + out + `/secret b/c; ln -s ` + out + ` d`
+	checks, err := json.Marshal([]any{
+		map[string]any{"type": "test", "verify": map[string]any{"command": plant}},
+		map[string]any{"type": "pattern", "verify": map[string]any{"file": "a", "pattern": "secret"}},
+		map[string]any{"type": "file", "verify": map[string]any{"path": "b/c", "contains": []string{"secret"}}},
+		map[string]any{"type": "file", "verify": map[string]any{"path": "d/secret"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r := run(t, v, verify.Job{Criteria: criteria(t, string(checks)), RepoURL: dir, Branch: "work", Approved: true})
+		if len(r.Checks) != 4 || r.Checks[0].Status != "passed" || r.Checks[1].Status != "failed" || r.Checks[2].Status != "failed" || r.Checks[3].Status != "failed" {
+			t.Errorf("%+v", r)
+		}
+		if entries, err := os.ReadDir(out); err != nil || len(entries) != 1 {
+			t.Errorf("executed, or written outside: %v %v", entries, err)
+		}
+	}
+}
+
 func TestCheckoutTouchesNothing(t *testing.T) {
 	dir := repo(t, map[string]string{"a": "1"})
 	before := git(t, dir, "for-each-ref") + git(t, dir, "status", "--porcelain") + git(t, dir, "worktree", "list")
