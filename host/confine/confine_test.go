@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -279,4 +281,27 @@ func BenchmarkRun(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkStart reports how long it takes until a command is executed, as start-ms.
+func BenchmarkStart(b *testing.B) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		b.Skip("bash is not on this machine")
+	}
+	r, c := runner(b), command(b, "exec bash -c 'echo $EPOCHREALTIME'")
+	var times []float64
+	for b.Loop() {
+		began := time.Now()
+		result, err := r.Run(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		at, err := strconv.ParseFloat(strings.TrimSpace(string(result.Output)), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, at*1e3-float64(began.UnixMicro())/1e3)
+	}
+	slices.Sort(times)
+	b.ReportMetric(times[len(times)/2], "start-ms")
 }
