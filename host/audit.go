@@ -17,7 +17,7 @@ import (
 // tickets are in both.
 func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 	c, ok := h.registry.Lookup(call.Command)
-	if !ok || c.ReadOnly || info(c).OnlyReads(call.Params) {
+	if !ok || c.ReadOnly() || info(c).OnlyReads(call.Params) {
 		return
 	}
 	inRun := call.By == command.ByStep || call.By == command.ByModel
@@ -36,7 +36,7 @@ func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 	switch {
 	case abi.CodeOf(err) == abi.Denied, strings.HasPrefix(c.Name, "plugin/"):
 		e.Category = audit.Security
-	case c.People:
+	case c.Effect == command.Decides:
 		e.Category = audit.Decision
 	case call.By != command.ByUser:
 		e.Category = audit.Agent

@@ -48,11 +48,8 @@ func TestCommandsPage(t *testing.T) {
 
 func writeCommand(t *testing.T, b *strings.Builder, c command.Command) {
 	t.Helper()
-	access := "Changes."
-	if c.ReadOnly {
-		access = "Reads."
-	}
-	fmt.Fprintf(b, "\n## %s\n%s %s\n", c.Name, access, cell(c.Summary))
+	effect := string(c.Effect)
+	fmt.Fprintf(b, "\n## %s\n%s. %s\n", c.Name, strings.ToUpper(effect[:1])+effect[1:], cell(c.Summary))
 	in, err := command.Members(c.Input)
 	if err != nil {
 		t.Errorf("%s: parameters: %v", c.Name, err)

@@ -255,7 +255,7 @@ func (h *Host) Commands() *command.Registry { return h.registry }
 func (h *Host) Schema() json.RawMessage {
 	outputs := map[string]json.RawMessage{}
 	for _, c := range h.registry.List() {
-		if !c.People { // no step has its output
+		if c.Effect != command.Decides { // no step has its output
 			outputs[c.Name] = c.Output
 		}
 	}

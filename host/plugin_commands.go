@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -21,10 +22,37 @@ var _ command.Source = (*pluginCommands)(nil)
 // Commands returns those of plugins that are live and allowed to provide them now.
 func (h *pluginCommands) Commands() []command.Command {
 	var list []command.Command
-	for _, p := range h.rt.Provided(abi.RoleCommand) {
-		list = append(list, h.command(p))
+	provided := h.rt.Provided(abi.RoleCommand)
+	for _, p := range provided {
+		list = append(list, h.command(p, h.effect(p, provided, nil)))
 	}
 	return list
+}
+
+// effect returns what a command of a plugin does: the most that the commands do which it may
+// call, at any depth. seen are the commands on the way to it.
+func (h *pluginCommands) effect(p plugin.Provided, all []plugin.Provided, seen []string) command.Effect {
+	most := command.Changes
+	if p.ReadOnly {
+		most = command.Reads
+	}
+	for _, name := range p.Commands {
+		if slices.Contains(seen, name) {
+			continue
+		}
+		called := command.Changes // the most that a pattern matches
+		if i := slices.IndexFunc(all, func(other plugin.Provided) bool { return other.Name == name }); i >= 0 {
+			called = h.effect(all[i], all, append(seen, name))
+		} else if family, _, _ := strings.Cut(name, "/"); command.BuiltIn(family) {
+			if c, ok := h.registry.Lookup(name); ok {
+				called = c.Effect
+			}
+		}
+		if !called.Matchable() {
+			return command.Executes
+		}
+	}
+	return most
 }
 
 // Absent returns why a command of a plugin is not offered.
@@ -37,9 +65,9 @@ func (h *pluginCommands) Absent(name string) error {
 
 // command makes a command of a role. It is private, so that a model gets it only where a
 // definition names it or its family, and idempotent, because a repeated call finds its run.
-func (h *pluginCommands) command(p plugin.Provided) command.Command {
+func (h *pluginCommands) command(p plugin.Provided, effect command.Effect) command.Command {
 	opt := command.Options{
-		ReadOnly: p.ReadOnly, Idempotent: true, AsRun: true, Private: true, Aliases: p.Aliases,
+		Effect: effect, Idempotent: true, AsRun: true, Private: true, Aliases: p.Aliases,
 		Version: strings.Join(append([]string{p.Digest}, p.Commands...), " "),
 	}
 	return command.NewDynamic(p.Name, p.Summary, closed(p.Fields), p.Output, opt, func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
@@ -79,7 +107,7 @@ func checkRole(p plugin.Provided) error {
 	if command.BuiltIn(p.Plugin) {
 		return &abi.Error{Code: abi.Denied, Message: fmt.Sprintf("the commands %s/* are part of the program", p.Plugin), Hint: "give the plugin another name in its manifest"}
 	}
-	if err := command.Check((&pluginCommands{}).command(p)); err != nil {
+	if err := command.Check((&pluginCommands{}).command(p, command.Executes)); err != nil {
 		return &abi.Error{Code: abi.Plugin, Message: fmt.Sprintf("command %q: %v", p.Name, err)}
 	}
 	return nil

@@ -109,11 +109,11 @@ func TestSpecViewerReads(t *testing.T) {
 			if !ok {
 				t.Errorf("%s %s: unknown command %q", method, path, op.Command)
 			}
-			check(method, parts.ReplaceAllString(path, "1"), c.ReadOnly)
+			check(method, parts.ReplaceAllString(path, "1"), c.ReadOnly())
 		}
 	}
 	for _, c := range h.Commands().List() {
-		check("POST", "/v1/commands/"+c.Name, c.ReadOnly)
+		check("POST", "/v1/commands/"+c.Name, c.ReadOnly())
 	}
 	if refused < 60 || read < 30 {
 		t.Errorf("%d refused, %d read", refused, read)
@@ -135,8 +135,8 @@ func TestSpecAgentDecidesNothing(t *testing.T) {
 		"checkpoint/restore": `{"run": "01a20998-4961-7212-a55f-f9a0ad2199df"}`,
 	}
 	for _, c := range h.Commands().List() {
-		if _, ok := decisions[c.Name]; ok != c.People {
-			t.Errorf("%s: People is %v", c.Name, c.People)
+		if _, ok := decisions[c.Name]; ok != (c.Effect == command.Decides) {
+			t.Errorf("%s: effect %s", c.Name, c.Effect)
 		}
 	}
 	for name, params := range decisions {

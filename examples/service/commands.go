@@ -33,7 +33,7 @@ type parcel struct {
 // that does something outside says Idempotent, if it makes use of [command.Call]'s
 // Key, or neither; after a crash a person is asked about it then.
 func (s *shop) shipping() command.Command {
-	return command.New("shop/ship", "Send the parcel of an order.", command.Options{InStore: true, Idempotent: true},
+	return command.New("shop/ship", "Send the parcel of an order.", command.Options{Effect: command.Changes, InStore: true, Idempotent: true},
 		func(ctx context.Context, call *command.Call, in ship) (parcel, error) {
 			o, ok := s.order(in.Order)
 			if !ok {

@@ -15,7 +15,7 @@ import (
 
 // Whatever is in the registry can be called over HTTP, by those with a token.
 func Example() {
-	hello := command.NewDynamic("greet/hello", "Say hello.", nil, nil, command.Options{ReadOnly: true},
+	hello := command.NewDynamic("greet/hello", "Say hello.", nil, nil, command.Options{Effect: command.Reads},
 		func(_ context.Context, call *command.Call) (json.RawMessage, error) {
 			return json.RawMessage(`{"heard":` + string(call.Params) + `}`), nil
 		})

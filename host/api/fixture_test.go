@@ -57,10 +57,10 @@ func commands(t testing.TB, fakes map[string]any) *registry {
 		t.Fatal(err)
 	}
 	for name, answer := range fakes {
-		opt := command.Options{}
+		opt := command.Options{Effect: command.Changes}
 		switch {
 		case strings.HasSuffix(name, "?"): // only reads
-			opt.ReadOnly, opt.Idempotent = true, true
+			opt.Effect, opt.Idempotent = command.Reads, true
 		case strings.HasSuffix(name, "!"): // acts once for a key
 			opt.Idempotent = true
 		}

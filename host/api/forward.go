@@ -201,7 +201,7 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 		return nil, err
 	}
 	switch {
-	case key == "" || !ok || c.ReadOnly:
+	case key == "" || !ok || c.ReadOnly():
 		key = "" // a read may be repeated anyway
 	case !c.Idempotent:
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: keyHeader,

@@ -37,7 +37,7 @@ func (a *API) currentDocument() ([]byte, string, error) {
 	// The digest costs far less than the document, so every request may ask.
 	digest := sha256.New()
 	for _, c := range list {
-		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input, c.Output, {bit(c.ReadOnly) + 2*bit(c.Idempotent)}} {
+		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input, c.Output, []byte(c.Effect), {bit(c.Idempotent)}} {
 			_, _ = digest.Write(append(part[:len(part):len(part)], 0)) // a hash takes everything
 		}
 	}
@@ -255,7 +255,7 @@ func (d *document) addCommand(c command.Command) {
 		"operationId": "command/" + c.Name, "summary": c.Summary,
 		"tags": []string{"command " + strings.Split(c.Name, "/")[0]}, "security": security(AccessToken),
 		"x-sentinel-access": string(AccessToken), "x-sentinel-command": c.Name,
-		"x-sentinel-readOnly": c.ReadOnly, "x-sentinel-idempotent": c.Idempotent,
+		"x-sentinel-effect": c.Effect, "x-sentinel-readOnly": c.ReadOnly(), "x-sentinel-idempotent": c.Idempotent,
 		"requestBody": object{"content": jsonContent(ref(schemaName(c.Name, "input")))},
 		"responses":   object{"200": good, "default": object{"$ref": "#/components/responses/Problem"}},
 	})

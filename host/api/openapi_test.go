@@ -29,8 +29,8 @@ func withCommands(t *testing.T) *site {
 		"node":{"$ref":"#/$defs/node"},"self":{"$ref":"#"},"$ref":{"type":"string"},"pick":{"enum":[{"$ref":"#/kept"}]}},
 		"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"}}}}}`)
 	err := reg.Add(
-		command.NewDynamic("mcp/x/tree", "Has definitions.", tree, tree, command.Options{}, func(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil }),
-		command.New("code/read", "Read a file.", command.Options{ReadOnly: true, Idempotent: true}, func(context.Context, *command.Call, struct {
+		command.NewDynamic("mcp/x/tree", "Has definitions.", tree, tree, command.Options{Effect: command.Changes}, func(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil }),
+		command.New("code/read", "Read a file.", command.Options{Effect: command.Reads, Idempotent: true}, func(context.Context, *command.Call, struct {
 			Path string `json:"path"`
 		}) (struct {
 			Text string `json:"text"`
@@ -227,7 +227,7 @@ func TestDocumentFollowsCommands(t *testing.T) {
 	if got := s.do("GET", "/openapi.json", "", "If-None-Match: "+tag); got.status != http.StatusNotModified {
 		t.Errorf("unchanged: %d", got.status)
 	}
-	c := command.NewDynamic("mcp/x/new", "New.", nil, nil, command.Options{}, func(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil })
+	c := command.NewDynamic("mcp/x/new", "New.", nil, nil, command.Options{Effect: command.Changes}, func(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil })
 	if err := reg.Add(c); err != nil {
 		t.Fatal(err)
 	}

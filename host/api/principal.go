@@ -58,7 +58,7 @@ func (a *API) reads(r *http.Request, route *Route) bool {
 		return true
 	}
 	c, ok := a.commandOf(r, route)
-	return ok && c.ReadOnly
+	return ok && c.ReadOnly()
 }
 
 // commandOf returns the command that a request calls.

@@ -294,13 +294,13 @@ func TestIdempotencyKey(t *testing.T) {
 
 func TestDescribeCommands(t *testing.T) {
 	c := command.NewDynamic("code/read", "Read a file.", json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`), nil,
-		command.Options{ReadOnly: true}, func(_ context.Context, _ *command.Call) (json.RawMessage, error) { return nil, nil })
+		command.Options{Effect: command.Reads}, func(_ context.Context, _ *command.Call) (json.RawMessage, error) { return nil, nil })
 	reg := commands(t, nil)
 	if err := reg.Add(c); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, api.Options{Commands: reg})
-	want := `{"name":"code/read","summary":"Read a file.","input":{"type":"object","properties":{"path":{"type":"string"}}},"readOnly":true,"idempotent":false}`
+	want := `{"name":"code/read","summary":"Read a file.","input":{"type":"object","properties":{"path":{"type":"string"}}},"effect":"reads","readOnly":true,"idempotent":false}`
 	if diff := cmp.Diff("["+want+"]", s.do("GET", "/v1/commands", "").body); diff != "" {
 		t.Error(diff)
 	}

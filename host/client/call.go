@@ -42,6 +42,7 @@ type Command struct {
 	Summary    string          `json:"summary"`
 	Input      json.RawMessage `json:"input"` // JSON Schema of the parameters
 	Output     json.RawMessage `json:"output,omitempty"`
+	Effect     string          `json:"effect"` // the most that a call does: reads, changes, executes, configures or decides
 	ReadOnly   bool            `json:"readOnly"`
 	Idempotent bool            `json:"idempotent"`
 }

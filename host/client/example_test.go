@@ -15,11 +15,11 @@ import (
 // A program defines nothing here: it starts what is there and calls a command.
 func Example() {
 	registry, err := command.NewRegistry(
-		command.NewDynamic("sentinel/start", "Start a run.", nil, nil, command.Options{Idempotent: true},
+		command.NewDynamic("sentinel/start", "Start a run.", nil, nil, command.Options{Effect: command.Changes, Idempotent: true},
 			func(context.Context, *command.Call) (json.RawMessage, error) {
 				return json.RawMessage(`{"run":"0199a3c0-0000-7000-8000-000000000001"}`), nil
 			}),
-		command.NewDynamic("code/read", "Read a file.", nil, nil, command.Options{ReadOnly: true},
+		command.NewDynamic("code/read", "Read a file.", nil, nil, command.Options{Effect: command.Reads},
 			func(context.Context, *command.Call) (json.RawMessage, error) {
 				return nil, &abi.Error{Code: abi.NotFound, Message: "no file", Hint: "look with code/tree"}
 			}),

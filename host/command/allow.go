@@ -10,10 +10,10 @@ import (
 // c. nil allows every public command, an empty list none. An entry is a name
 // ("code/read"), a family with all below it ("code/*"), or "*" for all.
 //
-// A private command must be named by itself or by its own family: "code/*" does
-// not give a model "sentinel/start", "sentinel/*" does. A command that is ByName,
-// as all are that execute code, must be named by itself: neither "*" nor "code/*"
-// gives a model code/verify or code/git, nor "code/shell/*" code/shell/execute.
+// A private command must be named by itself or by its own family: "*" does not give a model
+// "sentinel/list", "sentinel/*" does. A command that is ByName, as all are that do more than
+// change something, must be named by itself: "sentinel/*" does not give a model sentinel/run or
+// sentinel/create, "code/*" not code/verify or code/git, nor "code/shell/*" code/shell/execute.
 func Allowed(tools []string, c Command) bool {
 	if tools == nil {
 		return !c.Private && !c.ByName

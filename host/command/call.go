@@ -69,7 +69,7 @@ func (r *Registry) admit(call *Call) (*entry, *Call, error) {
 			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
-	if e.People && call.By != ByUser {
+	if e.Effect == Decides && call.By != ByUser {
 		return nil, nil, &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.caller()),
@@ -168,7 +168,7 @@ func (e *entry) failed(err error) error {
 			continue
 		}
 		coded := abi.As(err)
-		if coded == nil && !e.ReadOnly && !e.Idempotent {
+		if coded == nil && !e.ReadOnly() && !e.Idempotent {
 			break
 		}
 		if coded == nil {
@@ -265,7 +265,7 @@ func nearest(want string, candidates []string) string {
 func (r *Registry) mayExecute(tools []string) bool {
 	return slices.ContainsFunc(tools, func(name string) bool {
 		e := r.find(name)
-		return e != nil && e.Executes
+		return e != nil && e.Effect == Executes
 	})
 }
 

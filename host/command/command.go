@@ -16,7 +16,7 @@ type Command struct {
 	Summary    string          // one sentence, shown to people and models
 	Input      json.RawMessage // JSON Schema of the parameters
 	Output     json.RawMessage // JSON Schema of the result
-	ReadOnly   bool            // reads, changes nothing
+	Effect     Effect          // the most that a call does
 	Idempotent bool            // a second call with the same key changes nothing more
 	// Reads names, by parameter, the values with which a call only reads; the
 	// command as a whole does not. {"operation": {"diff", "log"}}
@@ -27,18 +27,12 @@ type Command struct {
 	Raw     []string // parameters handed over as written: references in them are not resolved
 
 	// Private commands are not offered to models by default: a step that wants
-	// its model to have one names it, or its own family ("sentinel/*"), in tools.
+	// its model to have one names it, or its own family ("ticket/*"), in tools.
 	Private bool
 	// ByName commands are private, and no pattern matches them, not even that of
-	// their own family: tools must hold the exact name.
+	// their own family: tools must hold the exact name. Commands whose Effect is
+	// more than [Changes] are ByName.
 	ByName bool
-	// Executes marks a command that runs programs or files of the project. It
-	// implies ByName, because a caller that can write a file decides what such a
-	// command does.
-	Executes bool
-	// People marks a decision that only a person makes: calls of steps, models and agents
-	// are refused.
-	People bool
 	// Aliases are further accepted names of parameters, alias to real name.
 	// They are renamed before validation. A shell line cannot have one: the
 	// engine treats it by its name.
@@ -51,6 +45,33 @@ type Command struct {
 	run     func(ctx context.Context, call *Call) (any, error)
 	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview
 }
+
+// An Effect is the most that a command does. A pattern in an allow-list matches only what
+// reads or changes: whatever it matches, at any depth, executes nothing.
+type Effect string
+
+// The effects, from the least to the most.
+const (
+	Reads   Effect = "reads"   // changes nothing
+	Changes Effect = "changes" // writes files, records or messages
+	// Executes starts programs, files of the project or definitions: who can write a file
+	// decides what such a command does.
+	Executes Effect = "executes"
+	// Configures changes what this host executes or trusts later, such as definitions.
+	Configures Effect = "configures"
+	// Decides is a decision that only a person makes: calls of steps, models and agents are
+	// refused.
+	Decides Effect = "decides"
+)
+
+// effects are in ascending order.
+var effects = []Effect{Reads, Changes, Executes, Configures, Decides}
+
+// Matchable reports whether patterns may match a command with this effect.
+func (e Effect) Matchable() bool { return e == Reads || e == Changes }
+
+// ReadOnly reports whether the command changes nothing.
+func (c Command) ReadOnly() bool { return c.Effect == Reads }
 
 // A Call is one call of a command. Params are valid under the command's schema
 // when the command sees them.

@@ -43,9 +43,9 @@ func echo(_ context.Context, _ *command.Call, in sampleIn) (sampleIn, error) { r
 func sample(t *testing.T, extra ...command.Command) *command.Registry {
 	t.Helper()
 	r, err := command.NewRegistry(append(extra,
-		command.New("code/sample", "Echo its parameters.", command.Options{Aliases: map[string]string{"file": "path"}}, echo),
-		command.New("code/other", "Other words.", command.Options{ReadOnly: true}, echo),
-		command.New("sentinel/start", "Start a sentinel.", command.Options{Private: true}, echo),
+		command.New("code/sample", "Echo its parameters.", command.Options{Effect: command.Changes, Aliases: map[string]string{"file": "path"}}, echo),
+		command.New("code/other", "Other words.", command.Options{Effect: command.Reads}, echo),
+		command.New("sentinel/start", "Start a sentinel.", command.Options{Effect: command.Changes, Private: true}, echo),
 	)...)
 	if err != nil {
 		t.Fatal(err)
@@ -208,13 +208,13 @@ func TestWideFamilyLeavesPrivateCommandsOut(t *testing.T) {
 func TestNoPatternMatchesWhatExecutes(t *testing.T) {
 	run := func(_ context.Context, _ *command.Call, _ struct{}) (struct{}, error) { return struct{}{}, nil }
 	for name, opt := range map[string]command.Options{
-		"code/verify": {Executes: true}, "code/shell/execute": {Executes: true}, "code/git": {ByName: true},
+		"code/verify": {Effect: command.Executes}, "sentinel/create": {Effect: command.Configures}, "code/git": {Effect: command.Changes, ByName: true},
 	} {
 		r, err := command.NewRegistry(command.New(name, "x", opt, run))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tools := range [][]string{nil, {}, {"*"}, {"code/*"}, {"code/shell/*"}, {"*", "code/*", "code/shell/*"}, {name + "/*"}} {
+		for _, tools := range [][]string{nil, {}, {"*"}, {"code/*"}, {"code/shell/*"}, {"*", "code/*", "sentinel/*"}, {name + "/*"}} {
 			_, err := r.Call(t.Context(), &command.Call{Command: name, By: command.ByModel, Tools: tools, Params: json.RawMessage(`{}`)})
 			if abi.CodeOf(err) != abi.Denied || len(r.Offer(tools)) > 0 {
 				t.Errorf("%q: %s: got %v, offered %d", tools, name, err, len(r.Offer(tools)))
@@ -271,7 +271,7 @@ func TestUnknownCommandNamesTheNearest(t *testing.T) {
 
 func TestErrorsCrossWithACode(t *testing.T) {
 	fail := func(err error) command.Command {
-		return command.New("x/fail", "Fail.", command.Options{}, func(context.Context, *command.Call, struct{}) (any, error) { return nil, err })
+		return command.New("x/fail", "Fail.", command.Options{Effect: command.Changes}, func(context.Context, *command.Call, struct{}) (any, error) { return nil, err })
 	}
 	tests := []struct {
 		err  error
@@ -293,7 +293,7 @@ func TestErrorsCrossWithACode(t *testing.T) {
 }
 
 func TestPanicIsAnError(t *testing.T) {
-	boom := command.New("x/boom", "Panic.", command.Options{}, func(context.Context, *command.Call, struct{}) (any, error) { panic("boom") })
+	boom := command.New("x/boom", "Panic.", command.Options{Effect: command.Changes}, func(context.Context, *command.Call, struct{}) (any, error) { panic("boom") })
 	_, err := sample(t, boom).Call(t.Context(), &command.Call{Command: "x/boom"})
 	if abi.CodeOf(err) != abi.Internal || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("got %v", err)
@@ -301,7 +301,7 @@ func TestPanicIsAnError(t *testing.T) {
 }
 
 func TestCallLimitsTime(t *testing.T) {
-	wait := command.New("x/wait", "Wait.", command.Options{Timeout: time.Nanosecond}, func(ctx context.Context, _ *command.Call, _ struct{}) (any, error) {
+	wait := command.New("x/wait", "Wait.", command.Options{Effect: command.Changes, Timeout: time.Nanosecond}, func(ctx context.Context, _ *command.Call, _ struct{}) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -330,12 +330,12 @@ func TestCallLeavesTheCallAlone(t *testing.T) {
 }
 
 func TestAddReportsEveryMistake(t *testing.T) {
-	ok := command.New("a/b", "Fine.", command.Options{}, echo)
+	ok := command.New("a/b", "Fine.", command.Options{Effect: command.Changes}, echo)
 	_, err := command.NewRegistry(
-		command.New("no spaces", "Bad name.", command.Options{}, echo),
-		command.New("x/shell", "Bad mark.", command.Options{Shell: []string{"nope"}}, echo),
-		command.New("x/alias", "Alias of a shell line.", command.Options{Shell: []string{"path"}, Aliases: map[string]string{"cmd": "path"}}, echo),
-		command.NewDynamic("x/remote", "Reference outside.", json.RawMessage(`{"$ref":"file:///etc/passwd"}`), nil, command.Options{}, nil),
+		command.New("no spaces", "Bad name.", command.Options{Effect: command.Changes}, echo),
+		command.New("x/shell", "Bad mark.", command.Options{Effect: command.Changes, Shell: []string{"nope"}}, echo),
+		command.New("x/alias", "Alias of a shell line.", command.Options{Effect: command.Changes, Shell: []string{"path"}, Aliases: map[string]string{"cmd": "path"}}, echo),
+		command.NewDynamic("x/remote", "Reference outside.", json.RawMessage(`{"$ref":"file:///etc/passwd"}`), nil, command.Options{Effect: command.Changes}, nil),
 		command.Command{Name: "x/none"}, ok, ok,
 	)
 	for _, want := range []string{"no spaces", "x/shell", "x/alias", "x/remote", "x/none", "given twice"} {
@@ -347,7 +347,7 @@ func TestAddReportsEveryMistake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Add(command.New("c/d", "New.", command.Options{}, echo), ok); err == nil {
+	if err := r.Add(command.New("c/d", "New.", command.Options{Effect: command.Changes}, echo), ok); err == nil {
 		t.Error("a taken name was accepted")
 	}
 	if _, found := r.Lookup("c/d"); found {
@@ -357,7 +357,7 @@ func TestAddReportsEveryMistake(t *testing.T) {
 
 func TestDynamicCommand(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"integer"}},"required":["n"]}`)
-	c := command.NewDynamic("mcp/srv/Get_It", "A tool of a server.", schema, nil, command.Options{},
+	c := command.NewDynamic("mcp/srv/Get_It", "A tool of a server.", schema, nil, command.Options{Effect: command.Changes},
 		func(_ context.Context, call *command.Call) (json.RawMessage, error) { return call.Params, nil })
 	r := sample(t, c)
 	got, err := r.Call(t.Context(), &command.Call{Command: "mcp/srv/Get_It", Params: json.RawMessage(`{"n":"4"}`), By: command.ByModel})
@@ -435,7 +435,7 @@ func TestRegistryHammer(t *testing.T) {
 		group.Go(func() {
 			name := fmt.Sprintf("x/c%d", i)
 			for range 50 {
-				if err := r.Add(command.New(name, "Come and go.", command.Options{}, echo)); err != nil {
+				if err := r.Add(command.New(name, "Come and go.", command.Options{Effect: command.Changes}, echo)); err != nil {
 					t.Error(err)
 				}
 				if _, err := r.Call(t.Context(), &command.Call{Command: name, Params: json.RawMessage(`{"path":"a"}`)}); err != nil {
@@ -481,12 +481,12 @@ func TestOutOfFilesCrosses(t *testing.T) {
 		again bool
 		code  abi.Code
 	}{
-		"reads":             {command.Options{ReadOnly: true}, raw, true, abi.Unavailable},
-		"idempotent":        {command.Options{Idempotent: true}, raw, true, abi.Unavailable},
-		"changes something": {command.Options{}, raw, false, abi.Internal},
-		"says it did not":   {command.Options{}, said, true, abi.Unavailable},
-		"another error":     {command.Options{ReadOnly: true}, fs.ErrNotExist, false, abi.NotFound},
-		"a code of its own": {command.Options{}, abi.New(abi.Conflict, "x"), false, abi.Conflict},
+		"reads":             {command.Options{Effect: command.Reads}, raw, true, abi.Unavailable},
+		"idempotent":        {command.Options{Effect: command.Changes, Idempotent: true}, raw, true, abi.Unavailable},
+		"changes something": {command.Options{Effect: command.Changes}, raw, false, abi.Internal},
+		"says it did not":   {command.Options{Effect: command.Changes}, said, true, abi.Unavailable},
+		"another error":     {command.Options{Effect: command.Reads}, fs.ErrNotExist, false, abi.NotFound},
+		"a code of its own": {command.Options{Effect: command.Changes}, abi.New(abi.Conflict, "x"), false, abi.Conflict},
 	} {
 		r := sample(t, command.NewDynamic("test/it", "A fake.", nil, nil, c.opt, func(context.Context, *command.Call) (json.RawMessage, error) {
 			return nil, c.err
@@ -513,7 +513,7 @@ func TestBadPathsCross(t *testing.T) {
 		"file/x":                         abi.NotFound,
 		"none":                           abi.NotFound,
 	} {
-		r := sample(t, command.NewDynamic("test/open", "A fake.", nil, nil, command.Options{}, func(context.Context, *command.Call) (json.RawMessage, error) {
+		r := sample(t, command.NewDynamic("test/open", "A fake.", nil, nil, command.Options{Effect: command.Changes}, func(context.Context, *command.Call) (json.RawMessage, error) {
 			_, err := os.ReadFile(filepath.Join(dir, path))
 			return nil, fmt.Errorf("test: %w", err)
 		}))

@@ -17,7 +17,7 @@ func Example() {
 	type out struct {
 		Text string `json:"text"`
 	}
-	greet := command.New("demo/greet", "Greet a person.", command.Options{ReadOnly: true},
+	greet := command.New("demo/greet", "Greet a person.", command.Options{Effect: command.Reads},
 		func(_ context.Context, _ *command.Call, p in) (out, error) {
 			return out{fmt.Sprintf("hello %s, %d", p.Name, p.Times)}, nil
 		})

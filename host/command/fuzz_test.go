@@ -17,7 +17,7 @@ func FuzzCall(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	r, err := command.NewRegistry(command.New("code/sample", "Echo.", command.Options{Aliases: map[string]string{"file": "path"}}, echo))
+	r, err := command.NewRegistry(command.New("code/sample", "Echo.", command.Options{Effect: command.Changes, Aliases: map[string]string{"file": "path"}}, echo))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -5,25 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Options are the properties of a command that its Go types cannot say. The
-// zero value is a public command that changes something outside the store, is
-// not idempotent and has no time limit of its own. The fields are documented
-// at [Command].
+// zero value but for Effect is a public command that is not idempotent and has no time limit
+// of its own. The fields are documented at [Command].
 type Options struct {
-	ReadOnly   bool                // default false
+	Effect     Effect              // required
 	Idempotent bool                // default false
 	Reads      map[string][]string // default none
 	AsRun      bool                // default false
 	InStore    bool                // default false
 	Private    bool                // default false: offered to models
-	ByName     bool                // default false: patterns match it
-	Executes   bool                // default false: runs nothing of the project
-	People     bool                // default false: anybody may call it
+	ByName     bool                // default false: patterns match it if its effect lets them
 	Shell      []string            // default none
 	Raw        []string            // default none
 	Aliases    map[string]string   // default none
@@ -41,7 +39,8 @@ type Options struct {
 //	enum:"a,b,c"         the allowed strings
 //	minimum:"1" maximum:"50"
 //
-// New panics if a type has no JSON Schema: that is a mistake in the program.
+// New panics if a type has no JSON Schema or the options no effect: that is a mistake in the
+// program.
 func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Context, call *Call, in In) (Out, error)) Command {
 	c := opt.command(name, summary)
 	c.Input = mustSchema[In](name, input)
@@ -72,10 +71,14 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 
 // command copies the options into a command without schemas and function.
 func (o Options) command(name, summary string) Command {
+	if !slices.Contains(effects, o.Effect) {
+		panic(fmt.Sprintf("command %s: effect %q: want one of %v", name, o.Effect, effects))
+	}
+	byName := o.ByName || !o.Effect.Matchable()
 	return Command{
 		Name: name, Summary: summary,
-		ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
-		Private: o.Private || o.ByName || o.Executes || o.People, ByName: o.ByName || o.Executes, Executes: o.Executes, People: o.People,
+		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
+		Private: o.Private || byName, ByName: byName,
 		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout, Version: o.Version,
 	}
 }

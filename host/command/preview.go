@@ -91,7 +91,7 @@ type previewIn struct {
 // is for those who ask a person, and shows models nothing that they could not read.
 func PreviewTool(r *Registry) Command {
 	return New("code/preview", "Show what a call of a command would do, without making it.",
-		Options{ReadOnly: true, Idempotent: true, ByName: true, Raw: []string{"params"}},
+		Options{Effect: Reads, Idempotent: true, ByName: true, Raw: []string{"params"}},
 		func(ctx context.Context, call *Call, in previewIn) (Preview, error) {
 			inner := *call
 			inner.Command, inner.Params = in.Command, in.Params

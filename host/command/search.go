@@ -34,7 +34,7 @@ func risk(c Command) string {
 	switch {
 	case c.ByName:
 		return "high"
-	case c.ReadOnly:
+	case c.ReadOnly():
 		return "low"
 	}
 	return "medium"
@@ -54,7 +54,7 @@ func returns(c Command) []string {
 // discover tools.
 func SearchTools(r *Registry) Command {
 	return New("search_tools", "Find commands by words in their name or summary, with their parameters.",
-		Options{ReadOnly: true, Idempotent: true},
+		Options{Effect: Reads, Idempotent: true},
 		func(_ context.Context, call *Call, in searchIn) (searchOut, error) {
 			list := r.List()
 			if call.By == ByModel {
@@ -80,7 +80,7 @@ func SearchTools(r *Registry) Command {
 			slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 			out := searchOut{Tools: []foundTool{}, Total: len(hits)}
 			for _, h := range hits[:min(len(hits), in.Limit)] {
-				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input, h.c.ReadOnly, risk(h.c), returns(h.c)})
+				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input, h.c.ReadOnly(), risk(h.c), returns(h.c)})
 			}
 			return out, nil
 		})

@@ -21,7 +21,7 @@ func (s *source) Absent(name string) error    { return s.absent[name] }
 
 // dynamic is a command of a source that answers a text.
 func dynamic(name, version, schema, answer string) command.Command {
-	return command.NewDynamic(name, "s", json.RawMessage(schema), nil, command.Options{Private: true, Version: version}, func(context.Context, *command.Call) (json.RawMessage, error) {
+	return command.NewDynamic(name, "s", json.RawMessage(schema), nil, command.Options{Effect: command.Changes, Private: true, Version: version}, func(context.Context, *command.Call) (json.RawMessage, error) {
 		return json.RawMessage(answer), nil
 	})
 }

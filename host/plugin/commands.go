@@ -43,10 +43,10 @@ type family struct{ opt Options }
 // Commands returns the family plugin/*.
 func Commands(opt Options) []command.Command {
 	f := family{opt}
-	decide := command.Options{Idempotent: true, Private: true, People: true}
+	decide := command.Options{Effect: command.Decides, Idempotent: true}
 	return []command.Command{
 		command.New("plugin/list", "List the plugins, live, waiting or refused, with their step types, what they ask for and what they are allowed.",
-			command.Options{ReadOnly: true, Idempotent: true, Private: true}, f.list),
+			command.Options{Effect: command.Reads, Idempotent: true, Private: true}, f.list),
 		command.New("plugin/allow", "Allow a plugin what it asks for, or a part of it.", decide, f.allow),
 		command.New("plugin/deny", "Take back what a plugin is allowed, and refuse what it asks for.", decide, f.deny),
 	}

@@ -54,7 +54,7 @@ func world(t *testing.T, list ...plugin.Info) (*command.Registry, *engine, *gran
 			return nil
 		},
 		Lookup: func(name string) (command.Command, bool) {
-			return command.Command{Name: name, ReadOnly: name == "look/at"}, name == "look/at" || name == "world/act"
+			return command.Command{Name: name, Effect: map[bool]command.Effect{true: command.Reads, false: command.Changes}[name == "look/at"]}, name == "look/at" || name == "world/act"
 		},
 	})...)
 	if err != nil {

@@ -36,7 +36,7 @@ func (f family) far(g plugin.Grant) (far []string) {
 				far = append(far, "every command of "+name)
 			case !known: // perhaps of a tool server that is away
 				far = append(far, fmt.Sprintf("the command %s, which is not known here", name))
-			case !c.ReadOnly:
+			case !c.ReadOnly():
 				far = append(far, "the command "+name)
 			}
 		}

@@ -66,7 +66,7 @@ func newHarness(t testing.TB) *harness {
 	for _, c := range hs.commands {
 		result := sample(c.Output)
 		stub := command.NewDynamic(c.Name, c.Summary, c.Input, c.Output, command.Options{
-			ReadOnly: true, Private: c.Private, ByName: c.ByName, Executes: c.Executes, Shell: c.Shell, Raw: c.Raw, Aliases: c.Aliases,
+			Effect: c.Effect, Private: c.Private, ByName: c.ByName, Shell: c.Shell, Raw: c.Raw, Aliases: c.Aliases,
 		}, func(context.Context, *command.Call) (json.RawMessage, error) { return result, nil })
 		if err := registry.Add(stub); err != nil {
 			t.Fatal(err)

@@ -10,14 +10,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
-// Access describes in a word whether a command changes anything.
-func Access(readOnly bool) string {
-	if readOnly {
-		return "reads"
-	}
-	return "changes"
-}
-
 // DescribeCommand shows a command, its parameters and the shape of its result, as its
 // schemas describe them.
 func (a *App) DescribeCommand(c client.Command) error {
@@ -25,7 +17,7 @@ func (a *App) DescribeCommand(c client.Command) error {
 		return a.WriteJSON(c)
 	}
 	p := a.PaintOut
-	if err := a.Out.Printf("%s  %s\n%s\n\n", p.Strong(output.Escape(c.Name)), p.Dim(output.Escape(Access(c.ReadOnly))), c.Summary); err != nil {
+	if err := a.Out.Printf("%s  %s\n%s\n\n", p.Strong(output.Escape(c.Name)), p.Dim(output.Escape(c.Effect)), c.Summary); err != nil {
 		return err
 	}
 	params, err := a.MemberRows(c.Input, "--")

@@ -139,7 +139,7 @@ func (a verbs) execList(ctx context.Context) (err error) {
 	}
 	rows := []output.Row{output.Head(a.PaintOut, "COMMAND", "", "WHAT IT DOES")}
 	for _, c := range list {
-		rows = append(rows, output.Row{output.Escape(c.Name), output.Escape(app.Access(c.ReadOnly)), output.Escape(c.Summary)})
+		rows = append(rows, output.Row{output.Escape(c.Name), output.Escape(c.Effect), output.Escape(c.Summary)})
 	}
 	return a.Table(rows)
 }

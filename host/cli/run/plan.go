@@ -184,13 +184,13 @@ func (b *planner) commands(s *sentinels.Step) []planCommand {
 	var name string
 	if json.Unmarshal(s.Fields["command"], &name) == nil {
 		if c, ok := b.registry.Lookup(name); ok {
-			out = append(out, planCommand{name, app.Access(c.ReadOnly), "step"})
+			out = append(out, planCommand{name, string(c.Effect), "step"})
 		}
 	}
 	var tools []string
 	if json.Unmarshal(s.Fields["tools"], &tools) == nil && len(tools) > 0 {
 		for _, c := range b.registry.Offer(tools) {
-			out = append(out, planCommand{c.Name, app.Access(c.ReadOnly), "model"})
+			out = append(out, planCommand{c.Name, string(c.Effect), "model"})
 		}
 	}
 	return out

@@ -35,12 +35,12 @@ func Commands(opt Options) []command.Command {
 	f := family{opt.Models}
 	// Idempotent, as a second turn changes nothing in the world; it is not
 	// called read-only because clients take that for free of charge.
-	how := command.Options{Idempotent: true, Private: true, Timeout: opt.Timeout, Aliases: map[string]string{"ragContext": "context"}}
+	how := command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: opt.Timeout, Aliases: map[string]string{"ragContext": "context"}}
 	return []command.Command{
 		command.New("ai/generate", "Have a language model answer a prompt.", how, f.generate),
 		command.New("ai/should-respond", "Have a language model decide whether a participant of a conversation should answer now.", how, f.shouldRespond),
 		command.New("ai/model", "Say which model a step would ask, and whether its price is known, without asking it.",
-			command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: opt.Timeout}, f.model),
+			command.Options{Effect: command.Reads, Idempotent: true, Private: true, Timeout: opt.Timeout}, f.model),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Commands returns the family audit/* for the log of a state folder.
 func Commands(state string) []command.Command {
 	return []command.Command{
-		command.New("audit/list", "Read the audit log: who changed what, the newest first.", command.Options{ReadOnly: true, Idempotent: true, Private: true}, family{state}.list),
+		command.New("audit/list", "Read the audit log: who changed what, the newest first.", command.Options{Effect: command.Reads, Idempotent: true, Private: true}, family{state}.list),
 	}
 }
 

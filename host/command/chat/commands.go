@@ -33,9 +33,9 @@ func Commands(opt Options) []command.Command {
 	f := family{opt}
 	return []command.Command{
 		command.New("collaboration/chat/send", "Post a message in a chat room.",
-			command.Options{Idempotent: true, InStore: true}, f.send),
+			command.Options{Effect: command.Changes, Idempotent: true, InStore: true}, f.send),
 		command.New("collaboration/chat/history", "Read the latest messages of a chat room, oldest first.",
-			command.Options{ReadOnly: true, Idempotent: true, InStore: true}, history),
+			command.Options{Effect: command.Reads, Idempotent: true, InStore: true}, history),
 	}
 }
 

@@ -39,14 +39,14 @@ type family struct{ Options }
 // Commands returns the family checkpoint/*.
 func Commands(opt Options) []command.Command {
 	f := family{opt}
-	read := command.Options{ReadOnly: true, Idempotent: true, ByName: true, Timeout: timeout}
+	read := command.Options{Effect: command.Reads, Idempotent: true, ByName: true, Timeout: timeout}
 	return []command.Command{
 		command.New("checkpoint/create", "Keep the state of all files of the workspace that git does not ignore, so that changes can be listed and taken back.",
-			command.Options{Idempotent: true, ByName: true, Timeout: timeout}, f.create),
+			command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout}, f.create),
 		command.New("checkpoint/list", "List the checkpoints of the workspace, the oldest first.", read, f.list),
 		command.New("checkpoint/diff", "Show what changed between two checkpoints, or since one.", read, f.diff),
 		command.New("checkpoint/restore", "Give the files that a run changed the state that they had before it. Files that were changed since are conflicts: then nothing is changed.",
-			command.Options{People: true, ByName: true, Timeout: timeout}, f.restore),
+			command.Options{Effect: command.Decides, Timeout: timeout}, f.restore),
 	}
 }
 

@@ -30,7 +30,7 @@ type files struct{ secrets command.SecretFiles }
 
 // Commands returns the commands code/* and fs/*.
 func Commands(opt Options) []command.Command {
-	read := command.Options{ReadOnly: true, Idempotent: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true}
 	// The aliases are the names of other tools that models were trained with.
 	file := map[string]string{"file": "path", "filePath": "path", "file_path": "path"}
 	readOne := read
@@ -44,9 +44,9 @@ func Commands(opt Options) []command.Command {
 	f := files{opt.SecretFiles}
 	list := []command.Command{
 		command.New("code/read", "Read a text file, or a part of it that begins at a line.", readOne, f.read),
-		command.WithPreview(command.New("code/write", "Write a whole text file, which may exist.", command.Options{Idempotent: true, Aliases: file}, f.write), f.previewWrite),
+		command.WithPreview(command.New("code/write", "Write a whole text file, which may exist.", command.Options{Effect: command.Changes, Idempotent: true, Aliases: file}, f.write), f.previewWrite),
 		command.WithPreview(command.New("code/edit", "Replace exact text in a file. The text to replace must occur exactly once unless replaceAll is set.",
-			command.Options{Aliases: edits}, f.edit), f.previewEdit),
+			command.Options{Effect: command.Changes, Aliases: edits}, f.edit), f.previewEdit),
 		command.New("code/search", "Find lines that match a regular expression, in all or some files of the workspace.", find, f.search),
 		command.New("code/tree", "List the files and folders of the workspace.", read, f.tree),
 	}
@@ -60,5 +60,5 @@ func Commands(opt Options) []command.Command {
 	v := verifier{files: f, run: opt.Run}
 	return append(list, command.WithPreview(command.New("code/verify",
 		"Build or check the project with its tools (Go, Node, Rust, Python, Make), and with fullTest run its tests too. Failed tests are a result with success false.",
-		command.Options{Idempotent: true, Executes: true, Timeout: opt.VerifyTimeout}, v.verify), v.preview))
+		command.Options{Effect: command.Executes, Idempotent: true, Timeout: opt.VerifyTimeout}, v.verify), v.preview))
 }

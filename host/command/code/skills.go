@@ -64,11 +64,11 @@ type fsListOut struct {
 
 // skills returns the commands fs/*.
 func (f files) skills() []command.Command {
-	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
 	return []command.Command{
 		command.New("fs/read", "Read a text file. The path is project-relative and does not start with a slash, or it is an absolute system path.", read, f.fsRead),
 		command.WithPreview(command.New("fs/write", "Write a whole text file. The path is project-relative and does not start with a slash, or it is an absolute system path.",
-			command.Options{Idempotent: true, Private: true}, f.fsWrite), f.previewSkill),
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true}, f.fsWrite), f.previewSkill),
 		command.New("fs/list", "Find files by a glob. Use this to search for files when the exact path is unknown.", read, f.fsList),
 	}
 }

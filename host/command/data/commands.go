@@ -42,17 +42,17 @@ type family struct{ opt Options }
 // Commands returns the family data/*.
 func Commands(opt Options) []command.Command {
 	f := family{opt}
-	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true, InStore: true}
 	return []command.Command{
 		command.New("data/create", "Create a document in a collection.",
-			command.Options{Idempotent: true, InStore: true}, f.create),
+			command.Options{Effect: command.Changes, Idempotent: true, InStore: true}, f.create),
 		command.New("data/read", "Read one document, by its id or as the only match of a filter.", read, f.read),
 		// Not idempotent: another caller may have changed the document between two
 		// attempts, and a merge would then undo that change.
 		command.New("data/update", "Change fields of a document, or replace it.",
-			command.Options{InStore: true}, f.update),
+			command.Options{Effect: command.Changes, InStore: true}, f.update),
 		command.New("data/delete", "Delete a document.",
-			command.Options{Idempotent: true, InStore: true}, f.delete),
+			command.Options{Effect: command.Changes, Idempotent: true, InStore: true}, f.delete),
 		command.New("data/list", "List the documents of a collection, page by page.", read, f.list),
 	}
 }

@@ -38,8 +38,8 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		// Private: an event starts whatever waits for it.
 		command.New("events/emit", "Emit an event, which starts the sentinels that wait for it.",
-			command.Options{Idempotent: true, Private: true}, f.emit),
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true}, f.emit),
 		command.New("events/tail", "Read the newest events.",
-			command.Options{ReadOnly: true, Idempotent: true}, f.tail),
+			command.Options{Effect: command.Reads, Idempotent: true}, f.tail),
 	}
 }

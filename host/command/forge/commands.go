@@ -15,10 +15,10 @@ type family struct{ s *forge.Service }
 func Commands(s *forge.Service) []command.Command {
 	f := family{s}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
-	write := command.Options{Idempotent: true, ByName: true, Aliases: ids}
+	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Aliases: ids}
 	return []command.Command{
 		command.New("forge/open-pr", "Open the pull request of a ticket's branch, or record it where there is no forge.", write, f.open),
-		command.New("forge/pr", "Read the pull request of a ticket, with its state on the forge.", command.Options{Idempotent: true, Private: true, Aliases: ids}, f.pull),
+		command.New("forge/pr", "Read the pull request of a ticket, with its state on the forge.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Aliases: ids}, f.pull),
 		command.New("forge/comment", "Comment on the pull request of a ticket.", write, f.comment),
 	}
 }

@@ -35,10 +35,10 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
-			command.Options{ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}},
+			command.Options{Effect: command.Changes, ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}},
 				Aliases: map[string]string{"count": "limit"}}, g.run),
 		command.New("code/diff", "Show what was changed in the workspace since the last commit or since base.",
-			command.Options{ReadOnly: true, Idempotent: true, Timeout: opt.Timeout},
+			command.Options{Effect: command.Reads, Idempotent: true, Timeout: opt.Timeout},
 			func(ctx context.Context, call *command.Call, in diffIn) (Result, error) {
 				return g.run(ctx, call, request{Operation: "diff", Paths: in.Paths, Staged: in.Staged, Base: in.Base})
 			}),

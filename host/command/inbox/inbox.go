@@ -28,7 +28,7 @@ type Options struct {
 // Commands returns the family inbox/*.
 func Commands(opt Options) []command.Command {
 	return []command.Command{
-		command.New("inbox/list", "List what waits for a person, the oldest first.", command.Options{ReadOnly: true, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
+		command.New("inbox/list", "List what waits for a person, the oldest first.", command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
 	}
 }
 

@@ -15,9 +15,9 @@ const Collection = "memory"
 func Commands() []command.Command {
 	return []command.Command{
 		command.New("memory/store", "Remember a text for later runs of the sentinel.",
-			command.Options{Idempotent: true, InStore: true}, store),
+			command.Options{Effect: command.Changes, Idempotent: true, InStore: true}, store),
 		command.New("memory/recall", "Find what was remembered: by key, tags or words, the best match first.",
-			command.Options{ReadOnly: true, Idempotent: true, InStore: true}, recall),
+			command.Options{Effect: command.Reads, Idempotent: true, InStore: true}, recall),
 	}
 }
 

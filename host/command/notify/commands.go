@@ -15,7 +15,7 @@ func Commands(s *notify.Service) []command.Command {
 	f := family{s}
 	return []command.Command{
 		command.New("notify/send", "Send a message to the configured webhook and to the notifiers of plugins.",
-			command.Options{Idempotent: true, Private: true, Timeout: time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // Commands returns the commands rag/*.
 func Commands(opt Options) []command.Command {
 	b := New(opt)
-	read := command.Options{ReadOnly: true, Idempotent: true, Timeout: time.Minute}
+	read := command.Options{Effect: command.Reads, Idempotent: true, Timeout: time.Minute}
 	return []command.Command{
 		command.New("rag/build", "Build the context of a prompt: files of the workspace, git, chat and recent failures, as one text.", read, b.build),
 		command.New("rag/search", "Find the files and lines of the workspace that are most relevant to a question.", read, b.search),

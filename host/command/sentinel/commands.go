@@ -39,10 +39,13 @@ type family struct {
 // may steer is for the author of its step to say.
 func Commands(opt Options) []command.Command {
 	f := family{opt.Runtime, opt}
-	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
-	write := command.Options{Idempotent: true, Private: true}
-	change := command.Options{Private: true}
-	decide := command.Options{Private: true, People: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
+	write := command.Options{Effect: command.Configures, Idempotent: true}
+	edit := command.Options{Effect: command.Configures}
+	start := command.Options{Effect: command.Executes, Idempotent: true}
+	hold := command.Options{Effect: command.Changes, Idempotent: true, Private: true}
+	end := command.Options{Effect: command.Changes, Private: true}
+	decide := command.Options{Effect: command.Decides}
 	trace := read
 	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
 	return []command.Command{
@@ -52,14 +55,14 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/export", "Show the newest definition of a sentinel, or pack sentinels into a bundle.", read, f.export),
 		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.importBundle),
 		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
-		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", write, f.start),
-		command.New("sentinel/run", "Start a run and wait for its end.", write, f.run),
+		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", start, f.start),
+		command.New("sentinel/run", "Start a run and wait for its end.", start, f.run),
 		command.New("sentinel/save", "Store a definition, or that of a run, under a name.", write, f.saveAs),
-		command.New("sentinel/stop", "Stop a run and everything it started.", change, f.stop),
-		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", write, f.pause),
-		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", change, f.resume),
-		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", write, f.retry),
-		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", write, f.fork),
+		command.New("sentinel/stop", "Stop a run and everything it started.", end, f.stop),
+		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", hold, f.pause),
+		command.New("sentinel/resume", "Resume a paused run, paused triggers, or a run whose process ended.", command.Options{Effect: command.Executes}, f.resume),
+		command.New("sentinel/retry", "Begin a run's work again in a new run, from its start or at a step.", start, f.retry),
+		command.New("sentinel/fork", "Begin an iteration of a run again in a new run, with a step changed if wanted.", start, f.fork),
 		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", decide, f.decide),
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
@@ -68,14 +71,14 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
 		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),
 		command.New("sentinel/update", "Put another definition in the place of a sentinel's.", write, f.update),
-		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", change, f.remove),
+		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", end, f.remove),
 		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),
 		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
 		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
 		command.New("sentinel/rollback", "Restore the content of an earlier revision, as a new one.", write, f.rollback),
-		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", change, f.stepAdd),
+		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", edit, f.stepAdd),
 		command.New("sentinel/step/update", "Change a step; runs use it from their next iteration on.", write, f.stepUpdate),
-		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", change, f.stepRemove),
+		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", edit, f.stepRemove),
 		command.New("sentinel/step/list", "List the steps of a sentinel or a run, with their addresses and how they stand.", read, f.stepList),
 	}
 }

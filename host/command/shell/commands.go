@@ -15,11 +15,11 @@ import (
 
 // Commands returns the family over m.
 func Commands(m *Manager) []command.Command {
-	read := command.Options{ReadOnly: true, Idempotent: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true}
 	return slices.Concat(m.logCommands(), []command.Command{
 		command.WithPreview(command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
-			command.Options{Executes: true, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute), m.preview),
+			command.Options{Effect: command.Executes, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute), m.preview),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				if in.TimeoutMs > 0 {
@@ -30,10 +30,10 @@ func Commands(m *Manager) []command.Command {
 				return m.watch(ctx, call.Run, in)
 			}),
 		command.New("code/shell/sentinel", "Set the rules that classify the output of an execution, what it has written so far included.",
-			command.Options{Idempotent: true, Private: true}, m.setRules),
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.setRules),
 		command.New("code/shell/status", "Say where an execution stands, without waiting.", read, m.status),
 		command.New("code/shell/list", "List the executions of the run, or all for a person.", read, m.list),
-		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Idempotent: true, Private: true}, m.kill),
+		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.kill),
 	})
 }
 

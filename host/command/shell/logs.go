@@ -15,7 +15,7 @@ import (
 // waiting and without rules.
 func (m *Manager) logCommands() []command.Command {
 	// Private, because models have code/shell/watch, and every tool costs them tokens.
-	read := command.Options{ReadOnly: true, Idempotent: true, Private: true}
+	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
 	return []command.Command{
 		command.New("logs/list", "List the executions of a run, whose output is kept.", read, m.logsList),
 		command.New("logs/read", "Read the output of an execution, page by page.", read, m.logsRead),

@@ -33,15 +33,15 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 	f := family{s, l}
 	ids := map[string]string{"ticket_id": "id", "ticketId": "id"}
 	edit := map[string]string{"ticket_id": "id", "ticketId": "id", "status": "state"} // older trackers have status
-	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true, Aliases: ids}
-	list := command.Options{ReadOnly: true, Idempotent: true, InStore: true}
-	write := command.Options{InStore: true, Aliases: ids}
-	work := command.Options{InStore: true, Private: true, Aliases: ids}
+	read := command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Aliases: ids}
+	list := command.Options{Effect: command.Reads, Idempotent: true, InStore: true}
+	write := command.Options{Effect: command.Changes, InStore: true, Aliases: ids}
+	work := command.Options{Effect: command.Changes, InStore: true, Private: true, Aliases: ids}
 	return []command.Command{
-		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Idempotent: true, InStore: true, Aliases: edit}, f.create),
+		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Effect: command.Changes, Idempotent: true, InStore: true, Aliases: edit}, f.create),
 		command.New("ticket/get", "Read a ticket.", read, f.get),
 		command.New("ticket/list", "List or search tickets, the newest change first.", list, f.list),
-		command.New("ticket/update", "Change fields of a ticket, or its state.", command.Options{InStore: true, Aliases: edit}, f.update),
+		command.New("ticket/update", "Change fields of a ticket, or its state.", command.Options{Effect: command.Changes, InStore: true, Aliases: edit}, f.update),
 		command.New("ticket/delete", "Remove a ticket with its history.", work, f.remove),
 		command.New("ticket/claim", "Take the next ticket of a queue, or a certain one, for a limited time.", work, f.claim),
 		command.New("ticket/heartbeat", "Extend a claim.", work, f.heartbeat),
@@ -51,7 +51,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),
 		command.New("ticket/reject", "Reject the work of a ticket with feedback for the next attempt.", work, f.reject),
 		command.New("ticket/escalate", "Block a ticket whose verification failed too often, or whose review has no result.", work, f.escalate),
-		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", command.Options{InStore: true, Private: true, People: true}, f.decide),
+		command.New("ticket/decide", "Decide about a ticket that is held, blocked or to be reviewed.", command.Options{Effect: command.Decides, InStore: true}, f.decide),
 		command.New("ticket/comment", "Append a comment to the log of a ticket.", write, f.comment),
 		command.New("ticket/log", "Append an entry to the log of a ticket.", write, f.log),
 		command.New("ticket/activity", "Read the log of a ticket, newest entry first.", read, f.activity),
@@ -62,9 +62,9 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/files", "Record the files that the work of a ticket changed.", write, f.files),
 		command.New("ticket/context", "Read what the next attempt at a ticket needs, as a prompt too.", work, f.context),
 		command.New("ticket/rules", "List what was learned from tickets.", list, f.rules),
-		command.New("ticket/add-rule", "Add a rule for prompts; that of a step or model is only proposed.", command.Options{InStore: true, Private: true, Idempotent: true, Aliases: map[string]string{"ticket_id": "ticket"}}, f.addRule),
-		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{InStore: true, Private: true, People: true}, f.decideRule),
-		command.New("ticket/import", "Import tickets of an older tracker, as rows; it can be repeated.", command.Options{InStore: true, Private: true}, f.importRows),
+		command.New("ticket/add-rule", "Add a rule for prompts; that of a step or model is only proposed.", command.Options{Effect: command.Changes, InStore: true, Private: true, Idempotent: true, Aliases: map[string]string{"ticket_id": "ticket"}}, f.addRule),
+		command.New("ticket/decide-rule", "Accept, retire or remove a rule.", command.Options{Effect: command.Decides, InStore: true}, f.decideRule),
+		command.New("ticket/import", "Import tickets of an older tracker, as rows; it can be repeated.", command.Options{Effect: command.Changes, InStore: true, Private: true}, f.importRows),
 		command.New("ticket/stats", "Count the tickets in each state.", list, f.stats),
 	}
 }

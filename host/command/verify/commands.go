@@ -18,9 +18,9 @@ type family struct{ t *verify.Tickets }
 func Commands(t *verify.Tickets) []command.Command {
 	f := family{t}
 	ids := map[string]string{"ticketId": "ticket_id", "branchName": "branch_name", "repoUrl": "repo_url"}
-	read := command.Options{ReadOnly: true, Idempotent: true, InStore: true, Aliases: map[string]string{"ticketId": "ticket_id", "id": "ticket_id"}}
+	read := command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Aliases: map[string]string{"ticketId": "ticket_id", "id": "ticket_id"}}
 	return []command.Command{
-		command.New("verify/run", "Check the acceptance criteria of a ticket against a branch.", command.Options{Idempotent: true, Executes: true, Aliases: ids}, f.run),
+		command.New("verify/run", "Check the acceptance criteria of a ticket against a branch.", command.Options{Effect: command.Executes, Idempotent: true, Aliases: ids}, f.run),
 		command.New("verify/status", "Read the last verification of a ticket.", read, f.status),
 		command.New("verify/history", "Read the verifications of a ticket, newest first.", read, f.history),
 	}

@@ -26,8 +26,8 @@ type family struct {
 func Commands(opt Options) []command.Command {
 	f := family{opt.Service}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
-	write := command.Options{Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
-	read := command.Options{ReadOnly: true, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
+	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
+	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
 	return []command.Command{
 		command.New("worktree/add", "Make the worktree of a claimed ticket: the files of its repository on a branch of their own.", write, f.add),
 		command.New("worktree/review", "Make a worktree for reading: the files of the commit of a claimed ticket that was verified, whatever its branch is now.", write, f.review),
@@ -36,7 +36,7 @@ func Commands(opt Options) []command.Command {
 		command.New("worktree/diff", "Show what a worktree has changed since its base.", read, f.diff),
 		command.New("worktree/push", "Push the branch of a worktree to the remote of its repository.", write, f.push),
 		command.New("worktree/remove", "Remove a worktree; what is not committed is committed to its branch first.", write, f.remove),
-		command.New("worktree/list", "List the worktrees, oldest first.", command.Options{ReadOnly: true, Idempotent: true, Private: true}, f.list),
+		command.New("worktree/list", "List the worktrees, oldest first.", command.Options{Effect: command.Reads, Idempotent: true, Private: true}, f.list),
 	}
 }
 
