@@ -11,7 +11,9 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // programs are parameters that carry what is executed: a shell line, a definition or steps of
@@ -75,5 +77,53 @@ func TestPatternOfSentinels(t *testing.T) {
 	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("it was executed")
+	}
+}
+
+// What a model defines and starts calls no command that the model may not call itself.
+func TestDefinitionsOfModelsAreBounded(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	write := map[string]any{"id": "w", "type": "command", "command": "code/write", "params": map[string]any{"path": "a.txt", "content": "x"}}
+	shell := map[string]any{"id": "s", "type": "shell", "command": "touch executed"}
+	inner := map[string]any{"id": "i", "type": "sentinel", "definition": map[string]any{"name": "inner", "steps": []any{shell}}}
+	inside := map[string]any{"id": "c", "type": "command", "command": "sentinel/run", "params": map[string]any{"definition": map[string]any{"name": "c", "steps": []any{shell}}}}
+	call := func(name string, tools []string, params map[string]any) (runtime.Result, error) {
+		text, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := h.Commands().Call(t.Context(), &command.Call{Command: name, Params: text, By: command.ByModel, Tools: tools, Workspace: ws})
+		var r runtime.Result
+		if err == nil {
+			err = json.Unmarshal(out, &r)
+		}
+		return r, err
+	}
+	for _, c := range []struct {
+		step   map[string]any
+		tools  []string
+		status sentinels.Status
+	}{
+		{write, []string{"sentinel/run", "code/*"}, "completed"},
+		{write, []string{"sentinel/run", "code/read"}, "failed"},
+		{shell, []string{"sentinel/run", "code/*"}, "failed"},
+		{inner, []string{"sentinel/run", "code/*"}, "failed"},
+		{inside, []string{"sentinel/run", "code/*"}, "completed"}, // with the result that the inner one failed
+	} {
+		r, err := call("sentinel/run", c.tools, map[string]any{"definition": map[string]any{"name": "d", "steps": []any{c.step}}})
+		if err != nil || r.Status != c.status {
+			t.Errorf("%v with %v: %v %+v", c.step["id"], c.tools, err, r)
+		}
+	}
+	_, err := call("sentinel/run", []string{"sentinel/run", "code/*"}, map[string]any{"workspace": t.TempDir(), "definition": map[string]any{"name": "d", "steps": []any{write}}})
+	if abi.CodeOf(err) != abi.Denied {
+		t.Errorf("in another workspace: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(ws, "executed")); err == nil {
+		t.Error("a shell line was executed")
+	}
+	if _, err := os.Stat(filepath.Join(ws, "a.txt")); err != nil {
+		t.Error(err)
 	}
 }

@@ -81,9 +81,25 @@ func (r *Registry) admit(call *Call) (*entry, *Call, error) {
 		return nil, nil, err
 	}
 	own := *call
-	own.Params = params
+	own.Params, own.registry = params, r
 	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
 	return e, &own, nil
+}
+
+// Bound returns the names of the commands that the caller may call, where it is a model or a
+// run that has a bound itself: what it defines and starts may call no others. It is nil for
+// callers without a bound.
+func (c *Call) Bound() []string {
+	if c.By != ByModel && c.Within == nil {
+		return nil
+	}
+	names := []string{}
+	for _, other := range c.registry.List() {
+		if (c.By != ByModel || Allowed(c.Tools, other)) && (c.Within == nil || Allowed(c.Within, other)) {
+			names = append(names, other.Name)
+		}
+	}
+	return names
 }
 
 // guarded turns a panic of the command into an error, with its stack: a fault

@@ -96,6 +96,8 @@ type Call struct {
 	// MayExecute says, with ByModel, that Tools holds a command which executes
 	// code. [Registry.Call] sets it.
 	MayExecute bool
+
+	registry *Registry // set by [Registry.Call]
 }
 
 // By says who wants a call.

@@ -31,6 +31,8 @@ type ForkOptions struct {
 	Inputs map[string]json.RawMessage
 	// Key is as in [StartOptions].
 	Key string
+	// Within is as in [StartOptions], beside the bound that the other run has. Default nil.
+	Within []string
 	// By is the user who forks the run.
 	By string
 }

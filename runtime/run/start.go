@@ -35,6 +35,10 @@ type StartOptions struct {
 	// but it continues its chain of events, so that sentinels which start each other in
 	// a circle reach the limit. Default empty: no run.
 	Starter sentinels.RunID
+	// Within are the commands that the run and those below it may call, by name and pattern,
+	// under the rules for models; its workspace is then Workspace or below it. It is for
+	// definitions of somebody who may call no more. Default nil: no bound.
+	Within []string
 	// As is for whom the run executes: a persona, or the name of an agent. Child runs
 	// have it too, and $PERSONA_ID is it. Default: what the definition has as createdBy.
 	As string

@@ -118,6 +118,9 @@ func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunO
 			return f.changed(d, place, in.Step, in.Params)
 		}
 	}
+	if opt.Edit != nil {
+		opt.Within = call.Bound() // a changed step is one of the caller's own
+	}
 	return f.rerun(ctx, call, targetIn{in.Run, in.SentinelID}, opt)
 }
 

@@ -47,8 +47,18 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: in.Key,
 		Revision: revision, Named: named, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
-	if opt.Workspace == "" {
+	if in.SentinelID == "" {
+		// Otherwise the caller would do by a definition of its own what it may not do itself.
+		opt.Within = call.Bound()
+	}
+	switch {
+	case opt.Workspace == "":
 		opt.Workspace = call.Workspace
+	case opt.Within != nil && opt.Workspace != call.Workspace:
+		return runOut{}, &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: "workspace",
+			Message: fmt.Sprintf("start: workspace %s is not that of the step", opt.Workspace), Hint: "a definition of a model works in the workspace of its step: leave workspace out",
+		}
 	}
 	if opt.As = call.As; call.By == command.ByAgent {
 		opt.As = call.Who()

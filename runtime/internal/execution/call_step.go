@@ -29,8 +29,8 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		return nil, callProblem(c, err)
 	}
 	opt := startOptions{
-		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As},
-		within:       c.Within, called: true,
+		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As, Within: c.Within},
+		called:       true,
 	}
 	name := cmp.Or(c.Name, string(c.Type))
 	opt.identity = sentinels.ID("call@" + name) // no stored sentinel has an id with "@"

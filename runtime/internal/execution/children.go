@@ -61,7 +61,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 		}
 	}
 	if child.Drafted && r.begin.Within == nil {
-		opt.within = append([]string{"*"}, r.namedCommands()...)
+		opt.Within = append([]string{"*"}, r.namedCommands()...)
 	}
 	id, err := r.ex.startRun(ctx, def, opt)
 	if errors.Is(err, ErrClosed) {

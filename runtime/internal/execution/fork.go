@@ -48,7 +48,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
-	start.within, start.named = p.begin.Within, p.begin.Named
+	if start.Within, start.named = p.begin.Within, p.begin.Named; opt.Within != nil {
+		start.Within = ex.bothAllow(opt.Within, p.begin.Within)
+	}
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
@@ -62,6 +64,17 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		}
 	}
 	return ex.startRun(ctx, next.def, start)
+}
+
+// bothAllow returns the commands of within that a run with the bound other may call too.
+func (ex *Executor) bothAllow(within, other []string) []string {
+	if other == nil || ex.svc.Commands == nil {
+		return within
+	}
+	return slices.DeleteFunc(slices.Clone(within), func(name string) bool {
+		info, known := ex.svc.Commands.Lookup(name)
+		return !known || !info.NamedBy(other)
+	})
 }
 
 // forkedDefinition returns the definition that the fork begins with, and whether the

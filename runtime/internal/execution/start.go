@@ -60,7 +60,6 @@ type startOptions struct {
 	own       map[string]bool
 	folder    string                         // its workspace, in place of the definition's
 	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
-	within    []string                       // see RunStartBody.Within; also of all runs below
 	called    bool                           // the host has made the definition, and chosen its workspace
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 
@@ -290,7 +289,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if begin.Inputs, err = ex.svc.Values.Redacted(raw); err != nil {
 		return nil, err
 	}
-	begin.Inherited, begin.Within = opt.inherited, opt.within
+	begin.Inherited, begin.Within = opt.inherited, opt.Within
 	if begin.Named, err = ex.named(opt); err != nil {
 		return nil, err
 	}
@@ -308,6 +307,10 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 			return nil, failure.New(abi.BadFields, "variable %q is reserved", name)
 		}
 		begin.Variables[name] = journal.Compact(v)
+	}
+	if opt.parent == nil && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
+		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s", begin.Workspace, opt.Workspace),
+			Hint: "a definition whose commands are bounded works in the workspace of who starts it"}
 	}
 	if p := opt.parent; p != nil {
 		if begin.Within == nil {
