@@ -281,7 +281,7 @@ func TestFilesOutsideDoNotExist(t *testing.T) {
 }
 
 // Services of the machine and of the user, which execute programs, sign, or keep secrets for
-// whoever connects to them, cannot be reached: no socket of them exists, nor a folder from which
+// their clients, cannot be reached: no socket of them exists, nor a folder from which
 // they start programs.
 func TestServicesOfTheMachine(t *testing.T) {
 	needNamespaces(t)

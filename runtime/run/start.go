@@ -37,7 +37,7 @@ type StartOptions struct {
 	Starter sentinels.RunID
 	// Within are the commands that the run and those below it may call, by name and pattern,
 	// under the rules for models; its workspace is then Workspace or below it. It is for
-	// definitions of somebody who may call no more. Default nil: no bound.
+	// definitions of a caller that may call no more. Default nil: no bound.
 	Within []string
 	// As is for whom the run executes: a persona, or the name of an agent. Child runs
 	// have it too, and $PERSONA_ID is it. Default: what the definition has as createdBy.
