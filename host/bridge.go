@@ -122,31 +122,35 @@ func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessa
 	return f.Access.Do(ctx, files.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
 }
 
-// shut is what of the host's own plugins neither read nor write, wherever the
-// folders are that they were granted.
-func (h *Host) shut() []string {
-	list := []string{h.state}
+// hostFiles are the files and folders of this host. Models, agents, viewers and plugins do
+// not reach them, whatever their names are and wherever they were granted folders.
+func (h *Host) hostFiles() command.HostFiles {
+	own := command.HostFiles{Closed: []string{h.state}}
 	if filepath.Base(h.dir) == DirName {
-		list = append(list, h.dir)
+		own.Fixed = append(own.Fixed, h.dir)
 	} else { // a folder with other things in it
-		list = append(list, filepath.Join(h.dir, "sentinels"), filepath.Join(h.dir, "recipes"), filepath.Join(h.dir, "plugins"))
+		own.Fixed = append(own.Fixed, filepath.Join(h.dir, "sentinels"), filepath.Join(h.dir, "recipes"), filepath.Join(h.dir, "plugins"), filepath.Join(h.dir, "do.json"))
 	}
 	if h.opt.Plugins != "" {
-		list = append(list, h.opt.Plugins)
+		own.Fixed = append(own.Fixed, h.opt.Plugins)
 	}
 	// The user's folder has the configuration, and the key that seals grants.
-	if own := config.Path(h.opt.Getenv); own != "" {
-		list = append(list, filepath.Dir(own))
+	if file := config.Path(h.opt.Getenv); file != "" {
+		own.Closed = append(own.Closed, filepath.Dir(file))
 	}
 	if h.settings.File != "" {
-		list = append(list, h.settings.File)
+		own.Closed = append(own.Closed, h.settings.File)
 	}
 	for _, place := range h.settings.Secrets {
 		if place.File != "" {
-			list = append(list, place.File)
+			own.Closed = append(own.Closed, place.File)
 		}
 	}
-	return list
+	// Worktrees and clones are there, with the settings that git gets for them.
+	if base := userCache(h.opt.Getenv); base != "" {
+		own.Caches = []string{filepath.Join(base, "sentinel")}
+	}
+	return own
 }
 
 // executions is the shell manager as the engine sees it.
@@ -186,7 +190,7 @@ func (e *executions) fileWatch(w runtime.FileWatch) (shell.FileWatch, error) {
 			Hint: "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
-	own.MayRead = (*Host)(e).secretFiles().MayRead
+	own.MayRead = (*Host)(e).fileRules().In(w.Workspace).MayRead
 	return own, nil
 }
 

@@ -12,18 +12,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/confine"
 )
 
-// hidden are the files and folders of this host. For a confined command they do not exist.
-func (h *Host) hidden() []string {
-	list := []string{h.state, h.dir, config.Path(h.opt.Getenv)}
-	if h.opt.Plugins != "" {
-		list = append(list, h.opt.Plugins)
-	}
-	if base := userCache(h.opt.Getenv); base != "" {
-		list = append(list, filepath.Join(base, "sentinel"))
-	}
-	return list
-}
-
 // confineShell returns the program that executes a command confined, if the commands of its
 // caller are. It writes to the workspace, and to a home that is removed afterwards.
 func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(), error) {
@@ -58,7 +46,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	}
 	c := confine.Command{
 		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Scratch: scratch, Env: map[string]string{},
-		Hide: h.hidden(), Read: h.settings.Verify.Read,
+		Hide: h.hostFiles().All(), Read: h.settings.Verify.Read,
 	}
 	for _, entry := range cmd.Env {
 		if name, value, _ := strings.Cut(entry, "="); name != "HOME" && name != "TMPDIR" {

@@ -180,7 +180,7 @@ func (h *Host) open(ctx context.Context) error {
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
 		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets})},
-		Folders:         folders{files.New(files.Options{Excluded: h.shut()})},
+		Folders:         folders{files.New(files.Options{Host: h.hostFiles()})},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,

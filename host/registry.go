@@ -46,9 +46,9 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	owned[chat.Collection] = "use collaboration/chat/send"
 	owned[pulls.Collection] = "use the commands forge/*"
 	families := [][]command.Command{
-		code.Commands(code.Options{Run: h.shells.Run, SecretFiles: h.secretFiles()}),
+		code.Commands(code.Options{Run: h.shells.Run, Rules: h.fileRules()}),
 		shell.Commands(h.shells),
-		git.Commands(git.Options{SecretFiles: h.secretFiles()}),
+		git.Commands(git.Options{Rules: h.fileRules()}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
 			Owned:       owned,
@@ -68,10 +68,10 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup}),
+		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup, Rules: h.fileRules()}),
 		plugin.Commands(plugin.Options{
 			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
-			Keep: h.shut(),
+			Keep: h.hostFiles().All(),
 		}),
 		{command.SearchTools(r), command.PreviewTool(r)},
 	}
@@ -149,14 +149,14 @@ func (d *definitions) document(s runtime.Stored) (sentinels.Document, error) {
 	}, err
 }
 
-// secretFiles are the files that models do not read.
-func (h *Host) secretFiles() command.SecretFiles {
-	return command.SecretFiles{Readable: h.settings.Models.SecretFiles}
+// fileRules decide which files models do not read or write.
+func (h *Host) fileRules() command.FileRules {
+	return command.FileRules{Readable: h.settings.Models.SecretFiles, Host: h.hostFiles()}
 }
 
 func (h *Host) ragOptions() rag.Options {
 	return rag.Options{
-		Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), SecretFiles: h.secretFiles(),
+		Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), Rules: h.fileRules(),
 		IndexDir: filepath.Join(h.state, "index"), Logger: h.opt.Logger,
 	}
 }

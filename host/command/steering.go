@@ -120,9 +120,8 @@ func visible(r rune) rune {
 	return r
 }
 
-// Secluded reports whether a path, relative to a workspace, lies in the state
-// folder of this program, which holds tokens and the store: models neither
-// read nor write there.
+// Secluded reports whether a path, relative to a workspace, lies in the state folder of a
+// .sentinel folder, be it of this host or of another project.
 func Secluded(name string) bool {
 	parts := plainParts(name)
 	for i, p := range parts {

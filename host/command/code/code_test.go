@@ -409,7 +409,7 @@ func TestModelsDoNotReadSecretFiles(t *testing.T) {
 		".env": "TOKEN=needle\n", "sub/.env.local": "needle\n", "certs/server.pem": "needle\n", "certs/other.pem": "needle\n", "notes.txt": key,
 		"token/list.txt": "needle\n", "main.go": "needle\n", ".env.example": "needle\n",
 	}
-	b := newHarness(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"certs/other.pem"}}}, files)
+	b := newHarness(t, code.Options{Rules: command.FileRules{Readable: []string{"certs/other.pem"}}}, files)
 	if err := os.Symlink(".env", filepath.Join(b.dir, "innocent.md")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ type Options struct {
 	Run Runner
 	// VerifyTimeout limits a code/verify without a deadline. Default 30 minutes.
 	VerifyTimeout time.Duration
-	// SecretFiles decides which files models do not read. The zero value recognizes
+	// Rules decide which files models do not read. The zero value recognizes
 	// them by their usual names.
-	SecretFiles command.SecretFiles
+	Rules command.FileRules
 }
 
 // A Runner executes a program in the folder dir of the call's workspace with stdin as its
@@ -26,7 +26,7 @@ type Options struct {
 type Runner func(ctx context.Context, call *command.Call, dir string, argv []string, stdin string) (exitCode int, output string, err error)
 
 // files implements the commands on files.
-type files struct{ secrets command.SecretFiles }
+type files struct{ rules command.FileRules }
 
 // Commands returns the commands code/* and fs/*.
 func Commands(opt Options) []command.Command {
@@ -41,7 +41,7 @@ func Commands(opt Options) []command.Command {
 	maps.Copy(edits, file)
 	find := read
 	find.Aliases = map[string]string{"query": "pattern", "regex": "pattern"}
-	f := files{opt.SecretFiles}
+	f := files{opt.Rules}
 	list := []command.Command{
 		command.New("code/read", "Read a text file, or a part of it that begins at a line.", readOne, f.read),
 		command.WithPreview(command.New("code/write", "Write a whole text file, which may exist.", command.Options{Effect: command.Changes, Idempotent: true, Aliases: file}, f.write), f.previewWrite),

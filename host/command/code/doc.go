@@ -10,7 +10,7 @@
 // see [command.Steering], and writes a file that steers a build, see
 // [command.SteersBuild], only if it may execute code anyway. It never sees the
 // state folder of the host, and does not read files that hold secrets, see
-// [command.SecretFiles].
+// [command.FileRules].
 //
 // code/verify executes files of the project, so a model can call it only if the
 // tools of the step name it: no pattern such as "code/*" or "*" matches it.

@@ -159,7 +159,7 @@ func TestModelsDoNotWriteFilesThatSteerTools(t *testing.T) {
 // is made up, or comes from another party.
 func TestModelsReplaceNoSecrets(t *testing.T) {
 	const block = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n"
-	b := newHarness(t, code.Options{SecretFiles: command.SecretFiles{Readable: []string{"test.pem"}}}, map[string]string{
+	b := newHarness(t, code.Options{Rules: command.FileRules{Readable: []string{"test.pem"}}}, map[string]string{
 		"deploy.pem": "key", "docs/notes.txt": block, "test.pem": "key", "ok.txt": "x",
 	})
 	link(t, "deploy.pem", filepath.Join(b.dir, "innocent"))

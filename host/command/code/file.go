@@ -34,8 +34,8 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 	if len(data) > maxFile {
 		return nil, tooLarge(p.Path, int64(len(data)))
 	}
-	if w.model && w.secrets.MatchContent(p.Path, data) {
-		return nil, w.secrets.Refuse(p.Path)
+	if w.model && w.rules.MatchContent(p.Path, data) {
+		return nil, w.rules.Refuse(p.Path)
 	}
 	return data, nil
 }
@@ -56,7 +56,7 @@ func (w *workspace) mayReplace(p *rootfs.Entry, text []byte) error {
 	if err != nil {
 		return w.Explain(p.Path, err)
 	}
-	if bytes.Equal(data, text) || !w.secrets.MatchContent(p.Path, data) {
+	if bytes.Equal(data, text) || !w.rules.MatchContent(p.Path, data) {
 		return nil
 	}
 	return &abi.Error{

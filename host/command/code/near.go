@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
@@ -124,7 +123,7 @@ func (w *workspace) similar(name string) []string {
 	var found []candidate
 	want := strings.ToLower(path.Base(rel))
 	opt := filewalk.Options{All: true, MaxEntries: 5000, Skip: func(name string, folder bool) bool {
-		return folder && (glob.IsSkipped(path.Base(name)) || command.Secluded(name))
+		return folder && (glob.IsSkipped(path.Base(name)) || w.rules.Closed(name))
 	}}
 	_, _ = filewalk.Walk(context.Background(), w.Root(), opt, func(p string, d fs.DirEntry) error { // without the folder there is no suggestion
 		if d.IsDir() {

@@ -76,7 +76,7 @@ func (f files) previewWrite(_ context.Context, call *command.Call, in writeIn) (
 			return command.Preview{}, err
 		}
 	}
-	if w.model && w.secrets.MatchContent(name, before) {
+	if w.model && w.rules.MatchContent(name, before) {
 		// A question is kept in the journal and shown in lists.
 		return command.Preview{
 			Text: fmt.Sprintf("%s may hold secrets: the %d bytes that it has are not shown\n%s", nameOf(name), len(before), marked(in.Content)),

@@ -148,12 +148,12 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	if w.model && w.secrets.Match(name) {
+	if w.model && w.rules.Match(name) {
 		s.out.Skipped++
 		return nil
 	}
 	data, err := filewalk.ReadFile(w.Root(), name, info, maxSearchFile)
-	if err != nil || isBinary(data) || w.model && w.secrets.MatchContent(name, data) {
+	if err != nil || isBinary(data) || w.model && w.rules.MatchContent(name, data) {
 		s.out.Skipped++
 		return nil
 	}

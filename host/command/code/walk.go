@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 
-	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -13,7 +12,7 @@ import (
 // the host.
 func (w *workspace) walk(ctx context.Context, opt filewalk.Options, fn filewalk.Func) (complete bool, err error) {
 	if w.model {
-		opt.Skip = func(name string, _ bool) bool { return command.Secluded(name) }
+		opt.Skip = func(name string, _ bool) bool { return w.rules.Closed(name) }
 	}
 	complete, err = filewalk.Walk(ctx, w.Root(), opt, fn)
 	if err != nil && ctx.Err() == nil {
@@ -33,7 +32,7 @@ func (w *workspace) folder(name string) (string, fs.FileInfo, error) {
 		return "", nil, w.notFound(name)
 	}
 	// A folder is listed whatever its name is; the walk checks its files one by one.
-	if command.Secluded(p.Path) || !p.Info.IsDir() {
+	if w.rules.Closed(p.Path) || !p.Info.IsDir() {
 		if err := w.mayRead(p.Path); err != nil {
 			return "", nil, err
 		}

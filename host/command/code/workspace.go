@@ -15,7 +15,7 @@ type workspace struct {
 	*rootfs.Tree
 	model    bool // the caller is a model
 	executes bool // the caller may execute code
-	secrets  command.SecretFiles
+	rules    command.FileRules
 }
 
 // open opens the workspace of a call.
@@ -23,7 +23,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
-	w := &workspace{model: call.Held(), executes: call.By != command.ByModel || call.MayExecute, secrets: f.secrets}
+	w := &workspace{model: call.Held(), executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace)}
 	tree, err := rootfs.Open(call.Workspace, rootfs.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})
@@ -34,13 +34,44 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	return w, nil
 }
 
+// ReadFile returns the content of a file as the caller may read it: below its workspace, and
+// under the rules for models if it is held to them. max limits its size in bytes.
+func ReadFile(call *command.Call, rules command.FileRules, name string, max int64) ([]byte, error) {
+	w, err := files{rules}.open(call)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	p, err := w.Resolve(name, false)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	if p.Info != nil && p.Info.Size() > max {
+		return nil, tooLarge(p.Path, p.Info.Size())
+	}
+	return w.load(p)
+}
+
+// MayList returns an error if the caller may not list a folder, or read a file, of its
+// workspace.
+func MayList(call *command.Call, rules command.FileRules, name string) error {
+	w, err := files{rules}.open(call)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, _, err = w.folder(name)
+	return err
+}
+
 // mayRead returns an error if a model must not read a file: one of the state folder
 // of the host, or one that holds secrets. name is the path with its links resolved.
 func (w *workspace) mayRead(name string) error {
 	if !w.model {
 		return nil
 	}
-	return w.secrets.MayRead(name, nil)
+	return w.rules.MayRead(name, nil)
 }
 
 // mayWrite returns an error if a model must not write a file, because it steers
@@ -53,12 +84,8 @@ func (w *workspace) mayWrite(name string) error {
 			Hint:    "name code/verify or code/shell/execute in the step's tools, or write the file in a command step",
 		}
 	}
-	if w.model && (command.Steering(name) || command.Secluded(name)) {
-		return &abi.Error{
-			Code: abi.Denied, Field: "path", Permanent: true,
-			Message: fmt.Sprintf("write %q: models may not write files that steer tools", name),
-			Hint:    "a command step or a user can",
-		}
+	if w.model {
+		return w.rules.MayWrite(name)
 	}
 	return nil
 }

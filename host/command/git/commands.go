@@ -17,9 +17,9 @@ type Options struct {
 	Program string
 	// Timeout limits a call that has no deadline: default 5 minutes.
 	Timeout time.Duration
-	// SecretFiles are files whose changes models do not see. The zero value goes by
+	// Rules say of which files changes models do not see. The zero value goes by
 	// names.
-	SecretFiles command.SecretFiles
+	Rules command.FileRules
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -28,7 +28,7 @@ func Commands(opt Options) []command.Command {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
 	}
-	g := &runner{Runner: gitexec.Runner{Program: opt.Program}, secrets: opt.SecretFiles}
+	g := &runner{Runner: gitexec.Runner{Program: opt.Program}, rules: opt.Rules}
 	if g.Program == "" {
 		g.Program = gitexec.LookPath()
 	}
@@ -123,7 +123,7 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 		return Result{}, err
 	}
 	if call.Held() {
-		r.hides = g.secrets.Match
+		r.hides = g.rules.In(r.top).Match
 	}
 	out := Result{Operation: in.Operation, Success: true}
 	switch in.Operation {

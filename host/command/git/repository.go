@@ -15,7 +15,7 @@ import (
 // runner starts git.
 type runner struct {
 	gitexec.Runner
-	secrets command.SecretFiles
+	rules command.FileRules
 }
 
 // repository is the repository of one call, found safe to work on.

@@ -130,7 +130,7 @@ func TestPolicyOfIndex(t *testing.T) {
 		readable []string
 		want     int
 	}{{nil, 1}, {[]string{".env.test"}, 2}, {nil, 1}} {
-		r, err := command.NewRegistry(rag.Commands(rag.Options{IndexDir: indexes, SecretFiles: command.SecretFiles{Readable: tt.readable}})...)
+		r, err := command.NewRegistry(rag.Commands(rag.Options{IndexDir: indexes, Rules: command.FileRules{Readable: tt.readable}})...)
 		if err != nil {
 			t.Fatal(err)
 		}

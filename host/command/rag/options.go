@@ -19,9 +19,9 @@ type Options struct {
 	Activity Activity // source "activity"; default nil
 	Recipes  Recipes  // recipes besides the built-in ones; default nil
 
-	// SecretFiles decides which files are left out of every context. The zero value
+	// Rules decide which files are left out of every context. The zero value
 	// recognizes them by their usual names.
-	SecretFiles command.SecretFiles
+	Rules command.FileRules
 
 	// IndexDir is the folder of the code indexes. Default: each call builds an index in
 	// memory.

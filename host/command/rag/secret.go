@@ -24,7 +24,7 @@ func (w *workspace) secret(name string) bool {
 			return true
 		}
 	}
-	return w.secrets.Match(name)
+	return w.rules.Match(name)
 }
 
 // plainName is a name as the most tolerant file system compares it: without case,

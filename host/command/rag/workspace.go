@@ -31,12 +31,12 @@ const (
 // A workspace must not be used concurrently.
 type workspace struct {
 	*rootfs.Tree
-	opt     Options
-	secrets command.SecretFiles
-	index   *codeindex.Index // nil until it is opened
-	listed  bool
-	list    []item // sorted by path
-	more    bool   // the list ended at a limit
+	opt    Options
+	rules  command.FileRules
+	index  *codeindex.Index // nil until it is opened
+	listed bool
+	list   []item // sorted by path
+	more   bool   // the list ended at a limit
 }
 
 // An item is a file or folder of the workspace. Links and other kinds of files are
@@ -54,7 +54,7 @@ func openWorkspace(dir string, opt Options) (*workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	return &workspace{Tree: tree, opt: opt, secrets: opt.SecretFiles}, nil
+	return &workspace{Tree: tree, opt: opt, rules: opt.Rules.In(dir)}, nil
 }
 
 // Close closes the folder and its index.
@@ -77,8 +77,8 @@ func (w *workspace) openIndex(ctx context.Context) (err error) {
 		Skip: func(name string, folder bool) bool {
 			return w.secret(name) || folder && slices.Contains(generatedFolders, plainName(path.Base(name)))
 		},
-		Accept: func(name string, data []byte) bool { return !isBinary(data) && !w.secrets.MatchContent(name, data) },
-		Policy: fmt.Sprintf("%s %q %q", w.secrets.Fingerprint(), hiddenFolders, generatedFolders),
+		Accept: func(name string, data []byte) bool { return !isBinary(data) && !w.rules.MatchContent(name, data) },
+		Policy: fmt.Sprintf("%s %q %q", w.rules.Fingerprint(), hiddenFolders, generatedFolders),
 	})
 	return err
 }
@@ -159,7 +159,7 @@ func (w *workspace) text(name string) (string, error) {
 		return "", err
 	case isBinary(data):
 		return "", errBinary
-	case w.secrets.MatchContent(name, data):
+	case w.rules.MatchContent(name, data):
 		return "", errSecret
 	}
 	return clean(string(data)), nil

@@ -25,6 +25,8 @@ type Options struct {
 	// Lookup returns a command, for the aliases of its parameters. Default: commands have
 	// none.
 	Lookup func(name string) (command.Command, bool)
+	// Rules decide which files callers that are held to rules of files may name.
+	Rules command.FileRules
 	// Trust decides which files are obeyed. Default: those that are the user's or
 	// root's alone, with the folders above.
 	Trust *trust.Policy

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -197,6 +198,10 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 // readFile reads a file that the caller names, and returns its absolute path.
 func (f family) readFile(call *command.Call, op, name string, limit int64) ([]byte, string, error) {
 	path := inWorkspace(call, name)
+	if call.Held() {
+		src, err := code.ReadFile(call, f.opt.Rules, name, limit)
+		return src, path, err
+	}
 	src, err := f.opt.Trust.Read(path, limit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

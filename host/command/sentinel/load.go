@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -51,7 +52,11 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 // loadFile loads one file, unless another file of the same sentinel is loaded: each load
 // would store both, one after the other.
 func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string) (saved, error) {
-	src, err := f.opt.Trust.Read(file, sentinels.MaxBytes)
+	read := f.opt.Trust.Read
+	if call.Held() && !within(file, f.projectDir(call)) {
+		read = func(path string, limit int64) ([]byte, error) { return code.ReadFile(call, f.opt.Rules, path, limit) }
+	}
+	src, err := read(file, sentinels.MaxBytes)
 	if err != nil {
 		return saved{}, err
 	}
@@ -66,6 +71,12 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 		return saved{}, err
 	}
 	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file})
+}
+
+// within reports whether a file is below a folder, by their names.
+func within(file, dir string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // The folders of a project that hold definitions: ours, and that of other programs of
@@ -97,6 +108,11 @@ func (f family) definitionFiles(call *command.Call, path string) ([]string, erro
 			files = append(files, found...)
 		}
 		return files, nil
+	}
+	if call.Held() {
+		if err := code.MayList(call, f.opt.Rules, path); err != nil {
+			return nil, err
+		}
 	}
 	path = inWorkspace(call, path)
 	info, err := os.Stat(path)

@@ -8,14 +8,15 @@ import (
 	"io/fs"
 	"syscall"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Options configure an [Access].
 type Options struct {
-	// Excluded are the host's own folders and files. No plugin can read or write
-	// them or files in them, whatever its grant. They need not exist. Default none.
-	Excluded []string
+	// Host are the host's own files. No plugin reads or writes them, whatever its grant; of
+	// caches, none whose grant is an absolute folder. Default none.
+	Host command.HostFiles
 }
 
 // An Access executes the file requests of plugins.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -40,7 +41,7 @@ func newBench(t *testing.T, excluded ...string) *bench {
 			excluded[i] = filepath.Join(b.workspace, dir)
 		}
 	}
-	b.access = files.New(files.Options{Excluded: excluded})
+	b.access = files.New(files.Options{Host: command.HostFiles{Closed: excluded}})
 	b.call = files.Call{Plugin: "probe", Workspace: b.workspace, Folders: map[string]files.Folder{
 		"data": {Path: "data", Write: true}, "docs": {Path: "docs"}, "abs": {Path: b.absolute, Write: true}, "all": {Path: ".", Write: true}, "new": {Path: "made/late", Write: true},
 		"none": {Path: "gone"}, "nowhere": {Path: "/nowhere/at/all"}, "out": {Path: "../.."}, "file": {Path: "plain"},

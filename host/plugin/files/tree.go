@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -36,7 +37,11 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 	t := &tree{}
 	rules := rootfs.Rules{Folder: "use list to read a folder", DenyLink: true, Write: t.mayWrite}
 	// For each call, because the folders may be created after the host's start.
-	for _, dir := range a.opt.Excluded {
+	own := slices.Concat(a.opt.Host.Closed, a.opt.Host.Fixed)
+	if filepath.IsAbs(f.Path) { // else the workspace may be in a cache
+		own = append(own, a.opt.Host.Caches...)
+	}
+	for _, dir := range own {
 		if info, err := os.Stat(dir); err == nil {
 			rules.Excluded = append(rules.Excluded, info)
 		}

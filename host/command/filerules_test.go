@@ -9,7 +9,7 @@ import (
 )
 
 func TestSecretFiles(t *testing.T) {
-	var s command.SecretFiles
+	var s command.FileRules
 	for _, name := range []string{
 		".env", "a/.env.local", "A/.ENV", ".env.", ".env ", ".en\u200bv", ".env:stream", `a\.env`, "prod.env", ".envrc",
 		"server.key", "x.PEM", "certs/tls.p12", "id_rsa", "id_rsa.old", "id_ed25519_work", ".ssh/config", ".ssh/known_hosts", ".aws/credentials", ".kube/config",
@@ -31,7 +31,7 @@ func TestSecretFiles(t *testing.T) {
 }
 
 func TestSecretFilesThatMayBeRead(t *testing.T) {
-	s := command.SecretFiles{Readable: []string{".env.test", "Certs/*.pem", "[", "*.tfvars"}}
+	s := command.FileRules{Readable: []string{".env.test", "Certs/*.pem", "[", "*.tfvars"}}
 	for name, want := range map[string]bool{
 		".env.test": false, "a/.ENV.test": false, "certs/a.pem": false, "x.tfvars": false, // readable
 		".env": true, "a.pem": true, "other/certs/a.pem": true, "certs/sub/a.pem": true,

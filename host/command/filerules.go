@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
@@ -36,27 +38,88 @@ var sourceCode = []string{
 	".jsx", ".mjs", ".vue", ".svelte", ".ex", ".exs", ".erl", ".hs", ".ml", ".lua", ".md", ".html", ".css", ".proto", ".zig", ".dart",
 }
 
-// SecretFiles decides which files models do not read because they hold secrets.
-// The zero value goes by the names that are customary.
-type SecretFiles struct {
-	// Readable are patterns of files that models may read nevertheless, in the syntax of
-	// package glob: of a name, or with a slash of a path relative to the workspace.
-	// Default none.
+// FileRules decide which files models, agents and viewers do not read, and which they do not
+// write. The zero value goes by the names that are customary. [FileRules.In] adds the host's
+// own files.
+type FileRules struct {
+	// Readable are patterns of files that models may read although they seem to hold secrets,
+	// in the syntax of package glob: of a name, or with a slash of a path relative to the
+	// workspace. Default none.
 	Readable []string
+	// Host are the host's own files. Default none.
+	Host HostFiles
+
+	closed, fixed []string // those in the workspace of [FileRules.In]; slash paths in lower case
 }
 
-// Fingerprint identifies what decides: it differs if Readable does, or the lists of this
-// version of the program.
-func (s SecretFiles) Fingerprint() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", s.Readable, secretFolders, secretNames, sharedNames, sourceCode))
+// HostFiles are the files and folders of the host itself, as absolute paths that need not
+// exist. Their names say nothing: a folder that is served may have any.
+type HostFiles struct {
+	Closed []string // state, configuration, keys: neither read nor written
+	Caches []string // likewise; a workspace may be in one
+	Fixed  []string // definitions, recipes, plugins: not written
+}
+
+// All returns all of them.
+func (h HostFiles) All() []string { return slices.Concat(h.Closed, h.Caches, h.Fixed) }
+
+// In returns the rules for a workspace, an absolute folder. Files of the host count as theirs
+// wherever links lead to them. A workspace in one of the host's folders, such as a worktree, is
+// itself none of its files.
+func (r FileRules) In(workspace string) FileRules {
+	root := rootfs.EvalLinks(workspace)
+	inside := func(paths []string) (list []string) {
+		for _, p := range paths {
+			if rel, err := filepath.Rel(root, rootfs.EvalLinks(p)); err == nil && rel != "." && filepath.IsLocal(rel) {
+				list = append(list, strings.Join(plainParts(filepath.ToSlash(rel)), "/"))
+			}
+		}
+		return list
+	}
+	r.closed, r.fixed = inside(slices.Concat(r.Host.Closed, r.Host.Caches)), inside(r.Host.Fixed)
+	return r
+}
+
+// Closed reports whether a path, relative to the workspace, is of the host's own state.
+func (r FileRules) Closed(name string) bool { return Secluded(name) || below(name, r.closed) }
+
+// below reports whether a path is one of the folders or in it.
+func below(name string, folders []string) bool {
+	if len(folders) == 0 {
+		return false
+	}
+	plain := strings.Join(plainParts(name), "/")
+	return slices.ContainsFunc(folders, func(f string) bool { return plain == f || strings.HasPrefix(plain, f+"/") })
+}
+
+// MayWrite returns an error if a model must not write a file: one that steers tools, or one of
+// the host. name is the path with its links resolved.
+func (r FileRules) MayWrite(name string) error {
+	if Steering(name) || r.Closed(name) || below(name, r.fixed) {
+		return &abi.Error{
+			Code: abi.Denied, Field: "path", Permanent: true,
+			Message: fmt.Sprintf("write %q: models may not write files that steer tools", name),
+			Hint:    "a command step or a user can",
+		}
+	}
+	return nil
+}
+
+// Fingerprint identifies what decides: it differs if Readable does, the host's files in
+// the workspace, or the lists of this version of the program.
+func (r FileRules) Fingerprint() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", r.closed, r.Readable, secretFolders, secretNames, sharedNames, sourceCode))
 	return hex.EncodeToString(sum[:])
 }
 
 // Match reports whether a path, relative to a workspace, names a file that holds
-// secrets. Names are compared as the most careless file system would, like
+// secrets, or one of the host's own state. Names are compared as the most careless file system would, like
 // those of [Steering].
-func (s SecretFiles) Match(name string) bool {
-	if s.readable(name) {
+func (r FileRules) Match(name string) bool {
+	switch {
+	case below(name, r.closed):
+		return true
+	case r.readable(name):
 		return false
 	}
 	parts := plainParts(name)
@@ -74,18 +137,18 @@ func (s SecretFiles) Match(name string) bool {
 
 // MatchContent reports whether a file holds secrets by its name, or because a
 // private key is in it. A line that only mentions one goes on behind the dashes.
-func (s SecretFiles) MatchContent(name string, data []byte) bool {
-	if s.Match(name) {
+func (r FileRules) MatchContent(name string, data []byte) bool {
+	if r.Match(name) {
 		return true
 	}
 	key := bytes.Contains(data, []byte("PRIVATE KEY-----\n")) || bytes.Contains(data, []byte("PRIVATE KEY-----\r\n"))
-	return key && !s.readable(name)
+	return key && !r.readable(name)
 }
 
 // readable reports whether the operator lets models read a file.
-func (s SecretFiles) readable(name string) bool {
+func (r FileRules) readable(name string) bool {
 	parts := plainParts(name)
-	return slices.ContainsFunc(s.Readable, func(pattern string) bool {
+	return slices.ContainsFunc(r.Readable, func(pattern string) bool {
 		subject := parts[len(parts)-1]
 		if strings.Contains(pattern, "/") {
 			subject = strings.Join(parts, "/")
@@ -98,18 +161,18 @@ func (s SecretFiles) readable(name string) bool {
 // MayRead returns an error if a model must not read a file: one of the state folder of
 // the host, or one that holds secrets. name is the path with its links resolved, data what
 // is known of its content.
-func (s SecretFiles) MayRead(name string, data []byte) error {
+func (r FileRules) MayRead(name string, data []byte) error {
 	switch {
-	case Secluded(name):
+	case r.Closed(name):
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: models do not read the state of the host", name)}
-	case s.MatchContent(name, data):
-		return s.Refuse(name)
+	case r.MatchContent(name, data):
+		return r.Refuse(name)
 	}
 	return nil
 }
 
 // Refuse is the error for a model that asks for such a file.
-func (s SecretFiles) Refuse(name string) *abi.Error {
+func (r FileRules) Refuse(name string) *abi.Error {
 	return &abi.Error{
 		Code: abi.Denied, Field: "path", Permanent: true,
 		Message: fmt.Sprintf("read %q: models do not read files that hold secrets", name),
