@@ -49,7 +49,7 @@ func TestConfinedShell(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer h.Close()
-			line := `echo text > new; cat ` + outside + `; ls -A .sentinel; echo evil >> .git/config; echo "home $HOME"; exit 3`
+			line := `echo text > new; cat '` + outside + `'; test -e .sentinel/state/store.db && echo the state is seen; echo evil >> .git/config; echo "home $HOME"; exit 3`
 			params, err := json.Marshal(map[string]any{"command": line})
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestConfinedShell(t *testing.T) {
 				t.Errorf("it does not write to the workspace: %s", raw)
 			}
 			changed, err := os.ReadFile(filepath.Join(work, ".git/config"))
-			seen := strings.Contains(out.Stdout, "the secret") || strings.Contains(out.Stdout, "state\n") || strings.Contains(string(changed), "evil")
+			seen := strings.Contains(out.Stdout, "the secret") || strings.Contains(out.Stdout, "the state is seen") || strings.Contains(string(changed), "evil")
 			if err != nil || seen == c.confined {
 				t.Errorf("confined %v: %s %s", c.confined, raw, changed)
 			}
