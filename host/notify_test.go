@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -162,12 +163,13 @@ func TestNotifiedOfRuns(t *testing.T) {
 		return id
 	}
 	asks := start(`{"name": "ask", "steps": [{"type": "approve", "prompt": "Deploy?"}]}`)
+	typed := regexp.MustCompile(`Deploy\?\nsentinel decide ` + string(asks) + ` ([0-9a-f]{12}) approve\|reject`)
 	got := v.messages(t, h, 1, 1)[0]
-	if got.Type != "sentinel:ask:waiting" || got.Data.Run != string(asks) || got.Data.Title != "A run of ask waits for a person" || !strings.Contains(got.Data.Text, "Deploy?\nsentinel decide "+string(asks)+" '0!1' approve|reject") {
+	if got.Type != "sentinel:ask:waiting" || got.Data.Run != string(asks) || got.Data.Title != "A run of ask waits for a person" || !typed.MatchString(got.Data.Text) {
 		t.Errorf("%+v", got)
 	}
 	// The line does what it says.
-	must(t, h, "sentinel/decide", map[string]any{"run": asks, "call": "0!1", "verdict": "approve", "by": "ada"}, nil)
+	must(t, h, "sentinel/decide", map[string]any{"run": asks, "question": typed.FindStringSubmatch(got.Data.Text)[1], "verdict": "approve", "by": "ada"}, nil)
 	start(`{"name": "parent", "steps": [{"type": "sentinel", "onError": "skip", "definition": {"name": "child", "steps": [{"type": "shell", "command": "exit 3"}]}}]}`)
 	fails := start(`{"name": "fail", "steps": [{"type": "shell", "command": "echo the cause >&2; exit 7"}]}`)
 	got = v.messages(t, h, 2, 2)[1]

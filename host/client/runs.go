@@ -44,7 +44,8 @@ type Run struct {
 
 // A PendingDecision is something that a person has to decide before a run continues.
 type PendingDecision struct {
-	Call      string    `json:"call"` // names it in a [Decision]
+	Call      string    `json:"call"`     // its name, the same in each iteration
+	Question  string    `json:"question"` // names it in a [Decision]
 	Kind      string    `json:"kind"`
 	Prompt    string    `json:"prompt"`
 	Approvers []string  `json:"approvers,omitempty"`
@@ -185,11 +186,12 @@ func (c *Client) Resume(ctx context.Context, id sentinels.RunID, more Room) (Run
 
 // A Decision answers a [PendingDecision].
 type Decision struct {
-	Call    string          `json:"call,omitempty"` // may be left out when one decision is pending
-	Verdict string          `json:"verdict"`        // one of its choices
-	By      string          `json:"by,omitempty"`
-	Comment string          `json:"comment,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"` // with skip: what the call is taken to have answered
+	Question string          `json:"question"` // of the [PendingDecision]; if another one is asked by now, the decision is refused
+	Call     string          `json:"call,omitempty"`
+	Verdict  string          `json:"verdict"` // one of its choices
+	By       string          `json:"by,omitempty"`
+	Comment  string          `json:"comment,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty"` // with skip: what the call is taken to have answered
 }
 
 // Decide answers what a run waits for.

@@ -7,7 +7,11 @@ import (
 
 // A PendingDecision is something that a person has to decide before a run continues.
 type PendingDecision struct {
-	Call      string       `json:"call"` // name of the decision: path!number; see [Decision]
+	Call string `json:"call"` // name of the decision: path!number; see [Decision]
+	// Question names what is asked. The same call asks another question in the next
+	// iteration, in another attempt, and with another prompt. Empty for one that an earlier
+	// version of the program asked.
+	Question  string       `json:"question,omitempty"`
 	Kind      DecisionKind `json:"kind"`
 	Prompt    string       `json:"prompt"`
 	Approvers []string     `json:"approvers,omitempty"` // empty: every user
@@ -38,9 +42,12 @@ func (k DecisionKind) Choices() []string {
 
 // A Decision answers a [PendingDecision].
 type Decision struct {
-	Call    string          // name of the pending decision; may be empty if there is only one
-	Verdict string          // one of its choices
-	By      string          // who decided
-	Comment string          // why; required to retry a step that is quarantined
-	Result  json.RawMessage // with skip: result of the call that is skipped
+	Call string // name of the pending decision; may be empty if there is only one or Question is set
+	// Question is that of the pending decision. If the run asks another one by now, the decision
+	// is the error conflict. Default empty: whatever is asked.
+	Question string
+	Verdict  string          // one of its choices
+	By       string          // who decided
+	Comment  string          // why; required to retry a step that is quarantined
+	Result   json.RawMessage // with skip: result of the call that is skipped
 }

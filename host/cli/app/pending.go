@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,8 +15,9 @@ import (
 type Pending struct {
 	Run     sentinels.RunID `json:"run"`
 	Call    string          `json:"call,omitempty"`
-	Where   string          `json:"where,omitempty"` // Call in words
-	Kind    string          `json:"kind"`            // approval, doubt, limit
+	Name    string          `json:"question,omitempty"` // of the question, for `sentinel decide`
+	Where   string          `json:"where,omitempty"`    // Call in words
+	Kind    string          `json:"kind"`               // approval, doubt, limit
 	Prompt  string          `json:"prompt"`
 	Choices []string        `json:"choices,omitempty"`
 	Type    string          `json:"type"` // the command line
@@ -28,14 +30,13 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 	for _, r := range runs {
 		for _, q := range r.Decisions {
 			line := fmt.Sprintf("sentinel decide%s %s", a.SameStore(), r.ID)
-			if len(r.Decisions) > 1 { // else the run alone says what is decided
-				line += " " + output.Quote(q.Call)
-			}
-			line += " " + strings.Join(q.Choices, "|")
+			p := PendingOf(r.ID, q)
+			line += " " + output.Quote(cmp.Or(q.Question, q.Call)) + " " + strings.Join(q.Choices, "|")
 			if q.Kind == runtime.DecisionQuarantine {
 				line += " --comment WHY"
 			}
-			list = append(list, Pending{r.ID, q.Call, callPlace(q.Call), string(q.Kind), q.Prompt, q.Choices, line})
+			p.Type = line
+			list = append(list, p)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			list = append(list, Pending{Run: r.ID, Kind: "limit", Prompt: "the run reached its limit " + r.Limit,
@@ -43,6 +44,11 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 		}
 	}
 	return list
+}
+
+// PendingOf describes a pending decision, without a command line.
+func PendingOf(id sentinels.RunID, q runtime.PendingDecision) Pending {
+	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Choices: q.Choices}
 }
 
 // callPlace says in words what the name of a pending decision means: the path of a step

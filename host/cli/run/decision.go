@@ -53,7 +53,7 @@ func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 // open reports whether a question still waits.
 func (f *follower) open(ctx context.Context, p prompt) bool {
 	info, err := f.session.RunInfo(ctx, p.run)
-	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Call == p.decision.Call })
+	return err == nil && slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return (&prompt{run: p.run, decision: q}).same(&p) })
 }
 
 // askNext asks for the oldest pending decision, if none is on the terminal.
@@ -207,7 +207,7 @@ func decisionOf(line string, q runtime.PendingDecision) (runtime.Decision, error
 	if !ok {
 		return runtime.Decision{}, app.NewUsageError(fmt.Sprintf("invalid decision %q", word), "the choices are "+strings.Join(q.Choices, ", "))
 	}
-	d := runtime.Decision{Call: q.Call, Verdict: verdict}
+	d := runtime.Decision{Call: q.Call, Question: q.Question, Verdict: verdict}
 	if verdict != "skip" || !json.Valid([]byte(rest)) {
 		d.Comment = rest
 		return d, nil
@@ -241,6 +241,9 @@ func sendDecision(ctx context.Context, s *app.Session, id sentinels.RunID, d run
 	params := map[string]any{"run": id, "verdict": d.Verdict, "by": d.By}
 	if d.Call != "" {
 		params["call"] = d.Call
+	}
+	if d.Question != "" {
+		params["question"] = d.Question
 	}
 	if d.Comment != "" {
 		params["comment"] = d.Comment

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -148,10 +149,11 @@ func (a verbs) decideCommand() *cobra.Command {
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
-		Use: "decide RUN|TICKET [CALL] DECISION", Short: "Decide what a run or ticket waits for",
-		Long: "CALL names what is decided: the path of a step, ! and the number of its host call. 0!1 is the\n" +
-			"first host call of step 0, 0!0 the step as a whole. `sentinel status RUN` shows it. It may be left\n" +
-			"out when only one decision is pending. In a shell, quote it: '0!1'.\n\n" +
+		Use: "decide RUN|TICKET [QUESTION] DECISION", Short: "Decide what a run or ticket waits for",
+		Long: "QUESTION is what is answered, as `sentinel status RUN` and `sentinel inbox` show it: if the run asks\n" +
+			"something else by now, the decision is refused. It may be left out when only one decision is pending;\n" +
+			"then what the run asks now is answered, and printed. The name of the call is taken too: 0!1 is the\n" +
+			"first host call of step 0, 0!0 the step as a whole.\n\n" +
 			"approve continues the run; reject fails the step with the error denied, which its onError may\n" +
 			"handle. After a crash, retry makes the call again, skip treats it as done and fail as failed.\n\n" +
 			"The decisions about a ticket are release (back into the queue), accept (it is done), reject (cancel it)\n" +
@@ -194,6 +196,9 @@ func (a verbs) decideCommand() *cobra.Command {
 	return c
 }
 
+// questionName matches names of questions, which names of calls are not.
+var questionName = lazyregexp.New(`^[0-9a-f]{12}$`)
+
 // decide sends the decision to the process that executes the run, or writes it to the
 // journal, where a resume finds it.
 func (a verbs) decide(ctx context.Context, word string, params map[string]any) (err error) {
@@ -207,9 +212,24 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		return err
 	}
 	params["run"] = info.ID
-	call, _ := params["call"].(string)
-	if len(info.Decisions) == 1 {
-		call = info.Decisions[0].Call
+	word, _ = params["call"].(string)
+	call := word
+	for _, q := range info.Decisions {
+		// What is asked now is what is answered, so that a second answer is not taken for the
+		// next question.
+		if word == q.Call || word == q.Question && word != "" || word == "" && len(info.Decisions) == 1 {
+			call, params["call"], params["question"] = q.Call, q.Call, q.Question
+			if word == "" {
+				a.Info("%s", app.PendingOf(info.ID, q).Question())
+			}
+		}
+	}
+	if params["question"] == nil && questionName.MatchString(word) {
+		params["question"] = word // asked earlier
+		delete(params, "call")
+	}
+	if params["question"] == "" { // of an earlier version of the program
+		delete(params, "question")
 	}
 	if err := s.Call(ctx, "sentinel/decide", params, &info); err != nil {
 		return err

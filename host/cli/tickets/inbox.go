@@ -1,6 +1,7 @@
 package tickets
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -63,13 +64,14 @@ func (a verbs) inbox() *cobra.Command {
 
 // An entry is what the verb shows of one.
 type entry struct {
-	ID      string    `json:"id"`
-	Call    string    `json:"call"`
-	Kind    string    `json:"kind"`
-	Since   time.Time `json:"since"`
-	Subject string    `json:"subject"`
-	Prompt  string    `json:"prompt"`
-	Choices []string  `json:"choices"`
+	ID       string    `json:"id"`
+	Call     string    `json:"call"`
+	Question string    `json:"question"`
+	Kind     string    `json:"kind"`
+	Since    time.Time `json:"since"`
+	Subject  string    `json:"subject"`
+	Prompt   string    `json:"prompt"`
+	Choices  []string  `json:"choices"`
 }
 
 // toType returns the command line that decides about an entry.
@@ -78,8 +80,8 @@ func (a verbs) toType(e entry) string {
 		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
 	}
 	line := "sentinel decide" + a.SameStore() + " " + output.Quote(e.ID)
-	if e.Call != "" {
-		line += " " + output.Quote(e.Call)
+	if asked := cmp.Or(e.Question, e.Call); asked != "" {
+		line += " " + output.Quote(asked)
 	}
 	line += " " + strings.Join(e.Choices, "|")
 	if e.Kind == "quarantine" {

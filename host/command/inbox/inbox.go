@@ -53,6 +53,7 @@ var kinds = []string{string(runtime.DecisionApproval), string(runtime.DecisionDo
 type Entry struct {
 	ID       string    `json:"id" jsonschema:"of the run or ticket"`
 	Call     string    `json:"call,omitempty" jsonschema:"of a run: which of its decisions"`
+	Question string    `json:"question,omitempty" jsonschema:"of a run: what sentinel/decide gets as question"`
 	Kind     string    `json:"kind" jsonschema:"approval, doubt, quarantine, limit or ticket"`
 	Since    time.Time `json:"since"`
 	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
@@ -117,11 +118,11 @@ func (f family) runs() ([]Entry, error) {
 	for _, r := range runs {
 		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide"}
 		for _, d := range r.Decisions {
-			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
+			entry.Call, entry.Question, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, d.Question, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			list = append(list, entry)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Call, entry.Kind, entry.Since, entry.Prompt = "", kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
+			entry.Call, entry.Question, entry.Kind, entry.Since, entry.Prompt = "", "", kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)
 		}

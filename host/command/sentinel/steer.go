@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -129,7 +131,8 @@ func author(call *command.Call, name string) string {
 type decideIn struct {
 	Run        string          `json:"run,omitempty" jsonschema:"the run"`
 	SentinelID string          `json:"sentinelId,omitempty" jsonschema:"a sentinel: its newest run that is not over"`
-	Call       string          `json:"call,omitempty" jsonschema:"what is decided; may be left out when only one decision is pending"`
+	Question   string          `json:"question,omitempty" jsonschema:"what is answered: question of the pending decision, from sentinel/status or inbox/list. Another one is refused"`
+	Call       string          `json:"call,omitempty" jsonschema:"name of the pending decision; question names it too"`
 	Verdict    string          `json:"verdict" jsonschema:"the answer" enum:"retry,skip,fail,approve,reject"`
 	By         string          `json:"by,omitempty" jsonschema:"who decides; the user if not given"`
 	Comment    string          `json:"comment,omitempty" jsonschema:"why; to retry a step that is quarantined it is needed"`
@@ -141,9 +144,33 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ru
 	if err != nil {
 		return info, err
 	}
-	err = f.rt.Decide(ctx, info.ID, runtime.Decision{Call: in.Call, Verdict: in.Verdict, By: author(call, in.By), Comment: in.Comment, Result: in.Result})
+	if in.Question == "" {
+		if err := questionMissing(info, in.Call); err != nil {
+			return info, err
+		}
+	}
+	err = f.rt.Decide(ctx, info.ID, runtime.Decision{Call: in.Call, Question: in.Question, Verdict: in.Verdict, By: author(call, in.By), Comment: in.Comment, Result: in.Result})
 	if err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// questionMissing returns an error that names the questions of a run. An answer without one
+// would be taken for whatever is asked when it arrives: sent twice, it would approve two
+// rounds of a loop, or the step behind the one that was meant.
+func questionMissing(info runtime.RunInfo, call string) error {
+	var asked []string
+	for _, q := range info.Decisions {
+		if q.Question != "" && (call == "" || q.Call == call) {
+			asked = append(asked, fmt.Sprintf("%s for %q", q.Question, textcut.Mark(q.Prompt, 200)))
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.BadFields, Permanent: true, Field: "question", Message: fmt.Sprintf("decide run %s: question is missing: which one is answered", info.ID),
+		Hint: "give question: " + strings.Join(asked, ", "),
+	}
 }

@@ -61,7 +61,7 @@ func (r *liveRun) recoverProcess(x external.InterruptedExecution, req *startedCa
 	name := processDecisionName(x)
 	verdict := string(choice)
 	if choice == "" || choice == sentinels.InterruptAsk {
-		sig, err := r.AwaitDecision(r.ctx, name, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
+		sig, err := r.AwaitDecision(r.ctx, name, req.attempt, run.PendingDecision{Kind: run.DecisionDoubt, Prompt: fmt.Sprintf(
 			"the process that step %s had started in the background, %s, died with the host", req.address, x.Execution)})
 		if err != nil {
 			return err

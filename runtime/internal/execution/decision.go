@@ -2,6 +2,8 @@ package execution
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -65,7 +68,7 @@ func (r *liveRun) undecided(asked bool) []run.PendingDecision {
 }
 
 // AwaitDecision implements [step.Decisions].
-func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, error) {
+func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, what run.PendingDecision) (*journal.SignalBody, error) {
 	r.mu.Lock()
 	if sig := r.folded.Decisions[name]; sig != nil {
 		delete(r.pending, name)
@@ -73,6 +76,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 		return sig, nil
 	}
 	what.Prompt = r.ex.svc.Redact.Text(what.Prompt)
+	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
 	q := r.pending[name] // of the last process: its decision may be under way
 	if q == nil {
@@ -93,6 +97,13 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, what run.Pendi
 		r.decisionsChanged(nil)
 	}
 	return sig, err
+}
+
+// questionOf returns the name of a question. What it is made of stays the same when a process
+// asks again after a crash.
+func questionOf(id sentinels.RunID, iteration, attempt int, name string, what run.PendingDecision) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %q %s %q", id, iteration, attempt, name, what.Kind, what.Prompt))
+	return hex.EncodeToString(sum[:6])
 }
 
 // answer waits for the answer to q and removes q from the pending decisions.
@@ -147,6 +158,15 @@ func (r *liveRun) updateStatus(added *run.PendingDecision, paused bool) {
 	r.setStatus(body, pending, added)
 }
 
+// asks lists what a run asks.
+func asks(pending []run.PendingDecision) string {
+	lines := make([]string, len(pending))
+	for i, q := range pending {
+		lines[i] = fmt.Sprintf("%q (question %s)", textcut.Mark(q.Prompt, 200), q.Question)
+	}
+	return "it asks " + strings.Join(lines, ", ")
+}
+
 // Decide is Runtime.Decide of package runtime.
 func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decision) error {
 	info, err := ex.Status(id)
@@ -157,20 +177,19 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	if r != nil {
 		pending = r.decisions()
 	}
-	if d.Call == "" && len(pending) == 1 {
-		d.Call = pending[0].Call
-	}
 	var found *run.PendingDecision
 	names := make([]string, 0, len(pending))
-	for i := range pending {
-		names = append(names, pending[i].Call)
-		if pending[i].Call == d.Call {
+	for i, q := range pending {
+		names = append(names, q.Call)
+		if q.Call == d.Call || d.Call == "" && (d.Question != "" && q.Question == d.Question || len(pending) == 1) {
 			found = &pending[i]
 		}
 	}
 	switch {
 	case len(names) == 0:
 		return failure.New(abi.Conflict, "run %s has no pending decision", id)
+	case found != nil && d.Question != "" && found.Question != "" && found.Question != d.Question, found == nil && d.Question != "":
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "question", Message: fmt.Sprintf("run %s does not ask question %s any more", id, d.Question), Hint: asks(pending)}
 	case found == nil:
 		return &abi.Error{Code: abi.NotFound, Message: fmt.Sprintf("run %s has no pending decision %q", id, d.Call), Hint: "the pending decisions are " + strings.Join(names, ", ")}
 	case !slices.Contains(found.Choices, d.Verdict):
@@ -178,6 +197,7 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
 		return failure.New(abi.Denied, "%q is not an approver of %s: want one of %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
 	}
+	d.Call = found.Call
 	if found.Kind == run.DecisionQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {
 		return needsComment(id)
 	}

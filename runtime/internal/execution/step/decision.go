@@ -14,7 +14,7 @@ func (a *attempt) callName(c *call) string { return history.CallName(a.path, c.s
 // meanwhile. A decision that the journal contains is returned at once.
 func (a *attempt) awaitDecision(ctx context.Context, c *call, what run.PendingDecision) (*waitDecision, error) {
 	a.releaseTurn() // it may take days
-	sig, err := a.run.AwaitDecision(ctx, a.callName(c), what)
+	sig, err := a.run.AwaitDecision(ctx, a.callName(c), a.n, what)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (x *stepExecution) checkQuarantine(ctx context.Context) (refused *abi.Error
 		}
 		return nil, nil
 	}
-	sig, err := x.run.AwaitDecision(ctx, QuarantineName(x.path), run.PendingDecision{Kind: run.DecisionQuarantine, Prompt: fmt.Sprintf(
+	sig, err := x.run.AwaitDecision(ctx, QuarantineName(x.path), c.Count, run.PendingDecision{Kind: run.DecisionQuarantine, Prompt: fmt.Sprintf(
 		"step %s was executing at %d crashes of the host and is quarantined: may it execute again?", x.address, c.Count)})
 	if err != nil {
 		return nil, err

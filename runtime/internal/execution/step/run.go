@@ -145,8 +145,8 @@ type Budget interface {
 // Decisions wait for decisions of people.
 type Decisions interface {
 	// AwaitDecision waits for a decision; the status of the run is waiting meanwhile. A
-	// decision that the journal contains is returned at once.
-	AwaitDecision(ctx context.Context, name string, what run.PendingDecision) (*journal.SignalBody, error)
+	// decision that the journal contains is returned at once. attempt is that of the step.
+	AwaitDecision(ctx context.Context, name string, attempt int, what run.PendingDecision) (*journal.SignalBody, error)
 	// LiftQuarantine forgets the crashes that are counted against a step.
 	LiftQuarantine(path string)
 	// OnInterrupt returns the setting for calls in doubt of the step, the definition,

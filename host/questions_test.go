@@ -1,0 +1,85 @@
+package host_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// asked waits until a run asks a question that is not the one before.
+func asked(t *testing.T, h *host.Host, id sentinels.RunID, before string) runtime.PendingDecision {
+	t.Helper()
+	for t.Context().Err() == nil {
+		info, err := h.Runtime().Status(id)
+		if err != nil || info.Status.Final() {
+			t.Fatalf("%+v %v", info, err)
+		}
+		if len(info.Decisions) == 1 && info.Decisions[0].Question != before {
+			return info.Decisions[0]
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("the test has ended")
+	return runtime.PendingDecision{}
+}
+
+// TestAnswersNameTheirQuestion: an answer that is sent again, in a loop or by a double click,
+// does not answer the next question.
+func TestAnswersNameTheirQuestion(t *testing.T) {
+	h := open(t, host.Options{})
+	start := func(definition string) sentinels.RunID {
+		t.Helper()
+		def, problems := h.Runtime().Decode([]byte(definition), "test.json")
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	decide := func(id sentinels.RunID, more map[string]any) error {
+		params := map[string]any{"run": id, "verdict": "approve"}
+		for name, v := range more {
+			params[name] = v
+		}
+		return call(t, h, "sentinel/decide", params, nil)
+	}
+	for name, definition := range map[string]string{
+		"rounds of a loop": `{"name": "rounds", "loop": {"type": "count", "max": 2}, "steps": [{"type": "approve", "prompt": "Deploy?"}]}`,
+		"two steps":        `{"name": "steps", "steps": [{"type": "approve", "prompt": "staging?"}, {"type": "approve", "prompt": "PRODUCTION?"}]}`,
+		"another text":     `{"name": "text", "loop": {"type": "count", "max": 2}, "steps": [{"type": "approve", "prompt": "Deploy $iteration?"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := start(definition)
+			first := asked(t, h, id, "")
+			for _, bare := range []map[string]any{nil, {"call": first.Call}} {
+				if err := decide(id, bare); abi.CodeOf(err) != abi.BadFields || !strings.Contains(abi.As(err).Hint, first.Question) {
+					t.Errorf("without a question, %v: %v", bare, err)
+				}
+			}
+			answer := map[string]any{"question": first.Question}
+			if err := decide(id, answer); err != nil {
+				t.Fatal(err)
+			}
+			second := asked(t, h, id, first.Question)
+			for _, again := range []map[string]any{answer, {"question": first.Question, "call": second.Call}} {
+				if err := decide(id, again); abi.CodeOf(err) != abi.Conflict || !strings.Contains(abi.As(err).Hint, second.Prompt) {
+					t.Errorf("the first answer again, %v: %v", again, err)
+				}
+			}
+			if err := decide(id, map[string]any{"question": second.Question}); err != nil {
+				t.Error(err)
+			}
+			if r, err := h.Runtime().Wait(t.Context(), id); err != nil || r.Status != "completed" {
+				t.Errorf("%+v %v", r, err)
+			}
+		})
+	}
+}
