@@ -27,14 +27,20 @@ func TestCatchUpAtRestarts(t *testing.T) {
 		}
 		return list[0]
 	}
+	question := ""
 	asks := func(run sentinels.RunID) bool {
 		r, err := l.server.Host().Runtime().Status(run)
-		return err == nil && len(r.Decisions) == 1
+		if err != nil || len(r.Decisions) != 1 {
+			return false
+		}
+		question = r.Decisions[0].Question // it stays the same over a restart
+		return true
 	}
 	l.until("the first run", func() bool { return info().Started == 1 })
 	for n := uint64(1); n <= 3; n++ {
 		run := info().LastRun
 		l.until("the run to ask", func() bool { return asks(run) })
+		answer := map[string]any{"run": run, "verdict": "approve", "question": question}
 		l.end()
 		time.Sleep(2100 * time.Millisecond) // a planned time passes, however long the end took
 		l = begin(t, project)
@@ -43,7 +49,7 @@ func TestCatchUpAtRestarts(t *testing.T) {
 		if i := info(); i.Started != n || i.Waiting != 1 || i.LastOutcome == triggers.Queued && !strings.Contains(i.LastReason, string(run)) {
 			t.Errorf("restart %d: %+v", n, i)
 		}
-		if status := l.ask("POST", "/v1/commands/sentinel/decide", map[string]any{"run": run, "verdict": "approve"}, nil); status != 200 {
+		if status := l.ask("POST", "/v1/commands/sentinel/decide", answer, nil); status != 200 {
 			t.Fatalf("decide: status %d", status)
 		}
 		l.until("the run of the late firing", func() bool { return info().Started == n+1 })
