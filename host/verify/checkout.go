@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -22,6 +23,7 @@ type checkout struct {
 	tree    string // the work tree
 	scratch string // HOME and TMPDIR of commands are below
 	commit  string
+	objects string // that the clone borrows
 }
 
 // checkouts makes them.
@@ -42,9 +44,10 @@ func (c *checkouts) sweep() error {
 
 func (c *checkouts) checkoutDir() string { return filepath.Join(c.dir, "checkouts") }
 
-// make clones a branch. The clone borrows the objects of a repository on this machine,
-// or of a mirror of one elsewhere, and has references and settings of its own, so that
-// what commands do to it touches neither.
+// make clones a branch. The clone borrows the objects of a mirror, where only this host
+// writes, and has references and settings of its own, so that what commands do to it does not
+// touch the mirror. What it borrows is readable for commands, so it is never the repository
+// itself: a link there could lead to any folder.
 func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch string) (_ *checkout, err error) {
 	if c.git.Program == "" {
 		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: "git: not on this machine", Hint: "install git, in an absolute folder of PATH"}
@@ -52,20 +55,22 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	if err := os.MkdirAll(c.checkoutDir(), 0o700); err != nil {
 		return nil, err
 	}
-	source := r.Local
-	if source == "" && c.published != nil {
+	source := ""
+	if r.Local != "" {
+		if _, err := os.Stat(r.Local); err != nil {
+			return nil, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repository %s: %v", r.Local, errors.Unwrap(err))}
+		}
+	} else if c.published != nil {
 		source = c.published(r.URL, branch)
 	}
 	if source == "" {
-		if source, err = c.mirrors.Fetch(ctx, r.URL, "branch_name", branch); err != nil {
+		if source, err = c.mirrors.Fetch(ctx, cmp.Or(r.Local, r.URL), "branch_name", branch); err != nil {
 			return nil, err
 		}
-	} else if _, err := os.Stat(source); err != nil {
-		return nil, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repository %s: %v", source, errors.Unwrap(err))}
 	}
 	var name [8]byte
 	rand.Read(name[:])
-	out := &checkout{dir: filepath.Join(c.checkoutDir(), hex.EncodeToString(name[:]))}
+	out := &checkout{objects: filepath.Join(source, "objects"), dir: filepath.Join(c.checkoutDir(), hex.EncodeToString(name[:]))}
 	out.tree, out.scratch = filepath.Join(out.dir, "tree"), filepath.Join(out.dir, "scratch")
 	if err := os.MkdirAll(out.scratch, 0o700); err != nil {
 		return nil, err
@@ -92,13 +97,4 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	}
 	out.commit = strings.TrimSpace(a.Out)
 	return out, err
-}
-
-// borrowed returns the folders of objects that the clone borrows.
-func (c *checkout) borrowed() []string {
-	text, err := os.ReadFile(filepath.Join(c.tree, ".git", "objects", "info", "alternates"))
-	if err != nil {
-		return nil // it has all objects itself
-	}
-	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }

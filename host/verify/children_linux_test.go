@@ -96,3 +96,17 @@ func processes(mark string) (pids []int) {
 	}
 	return pids
 }
+
+// A repository with a pipe in the place of a file of git is refused before git waits for it.
+func TestRepositoryWithAPipe(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	path := filepath.Join(dir, ".git", "packed-refs")
+	_ = os.Remove(path)
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, verifier(t), verify.Job{Criteria: criteria(t, `[{"type":"file","verify":{"path":"a"}}]`), RepoURL: dir, Branch: "work"})
+	if r.Status != "blocked" || !strings.Contains(r.Blocked.Message, "packed-refs is not a regular file") {
+		t.Errorf("%+v %+v", r, r.Blocked)
+	}
+}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,10 @@ func readInside(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// A service of the check may have put a pipe there meanwhile, which is never at its end.
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("is not a regular file"))
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 

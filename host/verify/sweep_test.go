@@ -27,8 +27,8 @@ func TestFilesThatAreHardToDelete(t *testing.T) {
 		t.Fatalf("the check: %+v", c)
 	}
 	v.Close()
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		left, _ := os.ReadDir(dir)
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "repositories" {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

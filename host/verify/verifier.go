@@ -195,7 +195,7 @@ func (v *Verifier) run(ctx context.Context, job Job, r *Result) (err error) {
 	}
 	defer root.Close()
 	r.Commit = c.commit
-	s := &session{v: v, job: job, checkout: c, root: root, env: v.environment(), read: append(c.borrowed(), v.opt.Read...)}
+	s := &session{v: v, job: job, checkout: c, root: root, env: v.environment(), read: append([]string{c.objects}, v.opt.Read...)}
 	defer s.close()
 	for _, own := range job.Criteria.Checks {
 		began := v.opt.Now()

@@ -421,6 +421,61 @@ func TestPlantedInTheClone(t *testing.T) {
 	}
 }
 
+// What a clone borrows is the host's own copy: links in the judged repository, also those that
+// are put there while checks run, make nothing of the user readable.
+func TestClonesBorrowFromTheHostOnly(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.WriteFile(filepath.Join(home, "id"), []byte("PRIVATE KEY"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := repo(t, map[string]string{"a": "1"})
+	objects := filepath.Join(dir, ".git", "objects")
+	swap := func(verify.CheckResult) {
+		if err := os.Rename(objects, objects+"2"); err != nil {
+			return // with the first check
+		}
+		if err := os.Symlink(home, objects); err != nil {
+			t.Error(err)
+		}
+	}
+	read := `{"type":"test","verify":{"command":"cat ` + objects + `/id ` + home + `/id; git log -1; exit 1"}}`
+	r := run(t, verifier(t), verify.Job{Criteria: criteria(t, `[{"type":"test","verify":{"command":"git log -1"}},`+read+`]`), RepoURL: dir, Branch: "work", Approved: true, OnCheck: swap})
+	if len(r.Checks) != 2 || r.Checks[0].Status != "passed" || strings.Contains(r.Checks[1].Output, "PRIVATE") || !strings.Contains(r.Checks[1].Output, "commit ") {
+		t.Errorf("%+v", r)
+	}
+
+	// A line break in a path is a line of the file that says what is borrowed.
+	for _, url := range []string{"file://" + dir + "%0A" + home, "file://" + dir + "%0a" + home + "%0A/x"} {
+		r := run(t, verifier(t), verify.Job{Criteria: criteria(t, "["+read+"]"), RepoURL: url, Branch: "work", Approved: true})
+		if r.Status != "blocked" || r.Blocked.Reason != verify.Refused {
+			t.Errorf("%q: %+v", url, r)
+		}
+	}
+}
+
+// git shows lines of the files that it cannot read: those of a repository of this machine are
+// not shown, since a link may lead to any file. Pipes are refused before git waits for them.
+func TestRepositoryFilesAreNotShown(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "id")
+	if err := os.WriteFile(secret, []byte("PRIVATE KEY\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := criteria(t, `[{"type":"file","verify":{"path":"a"}}]`)
+	for _, name := range []string{"packed-refs", "shallow", "HEAD", "config"} {
+		dir := repo(t, map[string]string{"a": "1"})
+		path := filepath.Join(dir, ".git", name)
+		_ = os.Remove(path)
+		if err := os.Symlink(secret, path); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, verifier(t), verify.Job{Criteria: file, RepoURL: dir, Branch: "work"})
+		if text := fmt.Sprintf("%+v %+v", r, r.Blocked); strings.Contains(text, "PRIVATE") || name != "config" && r.Status != "blocked" {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
 func TestCheckoutTouchesNothing(t *testing.T) {
 	dir := repo(t, map[string]string{"a": "1"})
 	before := git(t, dir, "for-each-ref") + git(t, dir, "status", "--porcelain") + git(t, dir, "worktree", "list")

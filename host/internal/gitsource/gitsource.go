@@ -3,6 +3,7 @@
 package gitsource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,6 +51,8 @@ func Parse(field, text string) (Repository, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
+		return refuse("is no URL")
+	case strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }): // it was escaped in text
 		return refuse("is no URL")
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && filepath.IsAbs(u.Path):
 		return Repository{text, filepath.Clean(u.Path)}, nil
@@ -130,7 +133,9 @@ func (m *Mirrors) SSH() string {
 	return strings.Join(words, " ")
 }
 
-// Failed is the error of a git that did not do its work on a repository.
+// Failed is the error of a git that did not do its work on a repository. Of one on this
+// machine it does not have git's words: git shows lines of the files that it reads there, and
+// a link may lead to any file of the user.
 func Failed(operation string, r Repository, field, branch string, a gitexec.Answer) error {
 	lower := strings.ToLower(a.Err)
 	if r.Local != "" && strings.Contains(lower, "does not exist") {
@@ -139,7 +144,14 @@ func Failed(operation string, r Repository, field, branch string, a gitexec.Answ
 	if strings.Contains(lower, "remote branch") && strings.Contains(lower, "not found") || strings.Contains(lower, "couldn't find remote ref") {
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s is not in %s", branch, r.URL), Hint: "push it first"}
 	}
-	return gitexec.Fatal(operation, a)
+	err := gitexec.Fatal(operation, a)
+	if e := abi.As(err); r.Local != "" && e != nil {
+		return &abi.Error{
+			Code: e.Code, Permanent: e.Permanent, Field: "repo_url", Message: fmt.Sprintf("git %s: repository %s cannot be read", operation, r.Local),
+			Hint: cmp.Or(e.Hint, "git -C "+r.Local+" fsck shows why"),
+		}
+	}
+	return err
 }
 
 // Folder returns where the mirror of a URL is.
@@ -148,14 +160,45 @@ func (m *Mirrors) Folder(from string) string {
 	return filepath.Join(m.Dir, hex.EncodeToString(sum[:12])+".git")
 }
 
-// Fetch fetches one branch, the default branch if it is "", into the mirror of a URL, and
-// returns the folder of the mirror. field names the branch in errors.
+// Fetch fetches one branch, the default branch if it is "", into the mirror of a URL or of an
+// absolute path, and returns the folder of the mirror. field names the branch in errors.
 func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string, error) {
 	to := branch
 	if branch == "" {
 		to = DefaultBranch
 	}
 	return m.FetchTo(ctx, from, field, branch, "refs/heads/"+to)
+}
+
+// localTime limits reading a repository of this machine. The first time all of it is copied.
+const localTime = 10 * time.Minute
+
+// checkFiles returns an error for a repository of this machine with a file of git that is a
+// pipe or a device: git would wait for it.
+func checkFiles(dir string) error {
+	for _, name := range []string{"HEAD", "config", "packed-refs", "shallow"} {
+		for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".git", name)} {
+			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+				return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repository %s: %s is not a regular file", dir, path)}
+			}
+		}
+	}
+	return nil
+}
+
+// init makes a mirror, if it does not exist.
+func (m *Mirrors) init(ctx context.Context, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+		return err
+	}
+	a, err := m.Git.Exec(ctx, m.Dir, "", "", "init", "--quiet", "--bare", "--initial-branch="+DefaultBranch, "--", dir)
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal("init", a)
+	}
+	return err
 }
 
 // FetchTo is Fetch into another reference of the mirror.
@@ -165,17 +208,8 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	lock := l.(*sync.Mutex)
 	lock.Lock()
 	defer lock.Unlock()
-	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
-		if err := os.MkdirAll(m.Dir, 0o700); err != nil {
-			return "", err
-		}
-		a, err := m.Git.Exec(ctx, m.Dir, "", "", "init", "--quiet", "--bare", "--initial-branch="+DefaultBranch, "--", dir)
-		if err != nil {
-			return "", err
-		}
-		if a.Code != 0 {
-			return "", gitexec.Fatal("init", a)
-		}
+	if err := m.init(ctx, dir); err != nil {
+		return "", err
 	}
 	refspec := "+HEAD:" + to
 	if branch != "" {
@@ -186,13 +220,38 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	if git.Env, err = m.Credential(from); err != nil {
 		return "", err
 	}
-	a, err := git.Exec(ctx, m.Dir, m.SSH(), "", "--git-dir="+dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head",
-		"--", from, refspec)
+	r := Repository{URL: from}
+	args := []string{"--git-dir=" + dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head"}
+	if filepath.IsAbs(from) {
+		r.Local = from
+		if err := checkFiles(from); err != nil {
+			return "", err
+		}
+		args = append(args, "--update-shallow")
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, localTime, &abi.Error{
+			Code: abi.Timeout, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("git fetch: repository %s was not read within %s", from, localTime),
+			Hint: "a file of it may be a pipe: git -C " + from + " fsck shows it",
+		})
+		defer cancel()
+	}
+	args = append(args, "--", from, refspec)
+	a, err := git.Exec(ctx, m.Dir, m.SSH(), "", args...)
+	if err == nil && a.Code != 0 && strings.Contains(a.Err, "cannot lock ref") {
+		// A branch a is in the way of a/b although it is gone there.
+		if err := errors.Join(m.Removed.Remove(dir), m.init(ctx, dir)); err != nil {
+			return "", err
+		}
+		a, err = git.Exec(ctx, m.Dir, m.SSH(), "", args...)
+	}
 	if err != nil {
+		if late := abi.As(context.Cause(ctx)); late != nil {
+			return "", late
+		}
 		return "", err
 	}
 	if a.Code != 0 {
-		return "", Failed("fetch", Repository{URL: from}, field, branch, a)
+		return "", Failed("fetch", r, field, branch, a)
 	}
 	now := time.Now()
 	return dir, os.Chtimes(dir, now, now) // Sweep sees that it is used
