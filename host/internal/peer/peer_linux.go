@@ -113,28 +113,102 @@ func holder(from, to netip.AddrPort) Process {
 	if err != nil || inode == 0 { // it is closed, and may be answered nevertheless
 		return Process{Standing: Undecided}
 	}
-	name := fmt.Sprintf("socket:[%d]", inode)
-	for _, pid := range below() {
-		switch has, err := holds(pid, name); {
+	s := search{name: fmt.Sprintf("socket:[%d]", inode), left: maxFiles}
+	inside := below()
+	for _, pid := range inside {
+		switch has, err := s.holds(pid); {
 		case has:
 			return Process{PID: pid, Program: program(pid), Standing: Below}
+		case s.left <= 0:
+			// Another process that has it open is no longer found among so many files, but
+			// one that is apart is.
+			return s.apart(inside)
 		case errors.Is(err, os.ErrPermission) && !isLauncher(pid) && mayBe(pid, owner):
 			return Process{Standing: Undecided}
 		}
 	}
+	if s.inFlight {
+		return Process{Standing: Undecided}
+	}
 	return Process{}
 }
 
-// holds reports whether a process has a file of that name open.
-func holds(pid int, name string) (bool, error) {
-	dir := procFile(pid, "fd")
-	list, err := os.ReadDir(dir)
-	for _, e := range list {
-		if to, err := os.Readlink(dir + "/" + e.Name()); err == nil && to == name {
-			return true, nil
+// maxFiles limits how many files of processes below this one are looked at: a command may open
+// millions.
+const maxFiles = 20_000
+
+// A search looks for the process that has a socket open.
+type search struct {
+	name     string // of the socket, as links in /proc have it
+	left     int    // files that may still be looked at
+	inFlight bool   // a Unix socket was found with files that are sent over it: any of them could be the socket
+}
+
+// holds reports whether a process has the socket open. Threads may have files of their own, and
+// are all that is left of a process whose first one has ended.
+func (s *search) holds(pid int) (bool, error) {
+	found, err := s.in(procFile(pid, "fd"), procFile(pid, "fdinfo"))
+	if found {
+		return true, nil
+	}
+	tasks, _ := os.ReadDir(procFile(pid, "task")) // a process that has ended has none
+	for _, t := range tasks {
+		if dir := procFile(pid, "task/"+t.Name()); t.Name() != strconv.Itoa(pid) {
+			if found, _ := s.in(dir+"/fd", dir+"/fdinfo"); found {
+				return true, nil
+			}
 		}
 	}
 	return false, err
+}
+
+// in reports whether one of the files of a folder of /proc is the socket.
+func (s *search) in(dir, info string) (bool, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer d.Close()
+	for s.left > 0 {
+		list, err := d.Readdirnames(min(1000, s.left))
+		if err != nil {
+			return false, nil //nolint:nilerr // its end, or that of the process
+		}
+		s.left -= len(list)
+		for _, name := range list {
+			switch to, err := os.Readlink(dir + "/" + name); {
+			case err != nil || !strings.HasPrefix(to, "socket:"):
+			case to == s.name:
+				return true, nil
+			case !s.inFlight:
+				text, err := os.ReadFile(info + "/" + name)
+				_, count, has := bytes.Cut(text, []byte("\nscm_fds:"))
+				count, _, _ = bytes.Cut(count, []byte("\n"))
+				s.inFlight = err == nil && has && string(bytes.TrimSpace(count)) != "0"
+			}
+		}
+	}
+	return false, nil
+}
+
+// apart looks for the socket in the processes that are not among those given, and returns that
+// its process is apart if one has it.
+func (s *search) apart(inside []int) Process {
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return Process{Standing: Undecided}
+	}
+	s.left = 50 * maxFiles
+	for _, e := range names {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || slices.Contains(inside, pid) {
+			continue
+		}
+		if has, _ := s.holds(pid); has { // of one whose files cannot be read nothing is known
+			return Process{}
+		}
+	}
+	return Process{Standing: Undecided}
 }
 
 // isLauncher reports whether a process is the launcher of a confined command, of any sentinel

@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +36,23 @@ func TestMain(m *testing.M) {
 			check(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 			fmt.Println("protected")
 			time.Sleep(time.Hour)
+		case "many":
+			for range 30 {
+				child([]string{"more", strconv.Itoa(os.Getpid())}, nil, os.Stdout)
+			}
+			return // the server adopts them
+		case "more":
+			open()
+			for strconv.Itoa(os.Getppid()) == os.Args[2] {
+				time.Sleep(time.Millisecond)
+			}
+			fmt.Println("open")
+			for server := os.Getppid(); os.Getppid() == server; {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return
+		case "hide":
+			hide(os.Args[2], os.Args[3])
 		case "start": // and wait
 			run(os.Args[2:], nil, os.Stdout)
 			return
@@ -48,6 +67,14 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// open opens many files.
+func open() {
+	for range 900 {
+		_, err := unix.Dup(0)
+		check(err)
+	}
 }
 
 func check(err error) {
@@ -133,6 +160,81 @@ func ask(network, socket string, late bool) {
 	os.Exit(0)
 }
 
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == "hide" {
+		runtime.LockOSThread() // the first thread executes hide
+	}
+}
+
+// hide asks by a socket that is not among the files of this process in /proc.
+func hide(how, socket string) {
+	port, err := os.ReadFile(socket + ".port")
+	check(err)
+	at, err := netip.ParseAddrPort(string(port))
+	check(err)
+	connect := func() int {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		check(err)
+		check(unix.Connect(fd, &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}))
+		return fd
+	}
+	request := []byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	answer := func(fd int) {
+		text := make([]byte, 4096)
+		n, err := unix.Read(fd, text)
+		check(err)
+		_, body, _ := strings.Cut(string(text[:n]), "\r\n\r\n")
+		fmt.Print(body)
+		os.Exit(0)
+	}
+	ask := func() {
+		fd := connect()
+		_, err := unix.Write(fd, request)
+		check(err)
+		answer(fd)
+	}
+	switch how {
+	case "first thread ended":
+		go func() {
+			runtime.LockOSThread()
+			for { // until it has
+				text, err := os.ReadFile("/proc/self/status")
+				if check(err); strings.Contains(string(text), "\nState:\tZ") {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			ask()
+		}()
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+	case "files of a thread":
+		go func() {
+			runtime.LockOSThread()
+			check(unix.Unshare(unix.CLONE_FILES))
+			ask()
+		}()
+		select {}
+	case "in flight":
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		check(err)
+		fd := connect()
+		check(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_CORK, 1)) // it is sent 200 ms later
+		_, err = unix.Write(fd, request)
+		check(err)
+		check(unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0))
+		check(unix.Close(fd))
+		time.Sleep(600 * time.Millisecond) // the server has looked by then, or this process is found
+		rights := make([]byte, 64)
+		_, n, _, _, err := unix.Recvmsg(pair[1], make([]byte, 1), rights, 0)
+		check(err)
+		messages, err := unix.ParseSocketControlMessage(rights[:n])
+		check(err)
+		fds, err := unix.ParseUnixRights(&messages[0])
+		check(err)
+		answer(fds[0])
+	}
+}
+
 // begin starts a server, which has no descendants but those of below.
 func begin(t *testing.T, below ...string) (socket string, out *bufio.Reader) {
 	t.Helper()
@@ -186,6 +288,31 @@ func TestBelowServer(t *testing.T) {
 				t.Errorf("%s, %s: %+v, %v", network, name, p, err)
 			}
 		}
+	}
+}
+
+// A process below the server that hides its socket is none that is apart.
+func TestHiddenSocket(t *testing.T) {
+	for _, how := range []string{"first thread ended", "files of a thread", "in flight"} {
+		_, out := begin(t, "hide", how, "SOCKET")
+		line, err := out.ReadBytes('\n')
+		if p := decode(t, line); err != nil || p.Standing == peer.Apart {
+			t.Errorf("%s: %+v, %v", how, p, err)
+		}
+	}
+}
+
+// A client that is apart is that also while a process below has more files than are looked at.
+func TestManyFiles(t *testing.T) {
+	socket, out := begin(t, "many", "x")
+	for range 30 {
+		if line, err := out.ReadString('\n'); line != "open\n" {
+			t.Fatal(line, err)
+		}
+	}
+	text, err := exec.Command("/proc/self/exe", "ask", "tcp", socket).Output()
+	if p := decode(t, text); err != nil || p.Standing != peer.Apart {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
