@@ -130,6 +130,21 @@ func (t *Ticket) checkToken(token uint64) error {
 	return nil
 }
 
+// CheckHolder is the error denied for a caller without the token of a ticket that is claimed,
+// and conflict if the claim with the token has ended. A ticket without a claim needs none.
+func (s *Service) CheckHolder(ctx context.Context, tx Tx, id string, token uint64) error {
+	t, _, err := load(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if token == 0 && t.Lease != nil {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "token",
+			Message: fmt.Sprintf("token is missing: ticket %s is claimed by %s, claim %d", t.ID, t.Lease.Holder, t.Lease.Token),
+			Hint:    "the answer of ticket/claim has the token; without it only a person reports about the claim"}
+	}
+	return t.checkToken(token)
+}
+
 // Heartbeat extends a claim from now, and sets the phase unless it is empty.
 func (s *Service) Heartbeat(ctx context.Context, tx Tx, id string, token uint64, phase string) (View, error) {
 	t, revision, err := load(ctx, tx, id)

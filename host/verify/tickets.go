@@ -38,6 +38,9 @@ type Request struct {
 	// Key is the idempotency key: a verification that gave a result is not repeated, since
 	// each that fails is an attempt of the ticket.
 	Key string `json:"-"`
+	// Holder says that the caller verifies a claimed ticket only with the token of the claim,
+	// which failing verifications end.
+	Holder bool `json:"-"`
 }
 
 // Verify executes a verification and records it. person says that a person asks, and
@@ -64,6 +67,11 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	err := t.Update(ctx, func(tx ticket.Tx) (err error) {
 		if past, err = t.past(ctx, tx, in); past != nil || err != nil {
 			return err
+		}
+		if in.Holder {
+			if err = t.Service.CheckHolder(ctx, tx, in.TicketID, in.Token); err != nil {
+				return err
+			}
 		}
 		begun, err = t.Service.BeginVerification(ctx, tx, in.TicketID, in.Token, actor)
 		return err

@@ -266,7 +266,7 @@ type completeIn struct {
 func (f family) complete(ctx context.Context, call *command.Call, in completeIn) (ticketOut, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return ticketOut{}, err
@@ -275,11 +275,18 @@ func (f family) complete(ctx context.Context, call *command.Call, in completeIn)
 	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Completion))
 }
 
-// holder refuses a call of a model without the token of a claim: only the holder of a
-// claim reports about it.
-func holder(call *command.Call, token uint64) error {
-	if token == 0 && call.By == command.ByModel {
+// holder refuses a call of a model or agent without the token of a claim: only the holder of
+// a claim reports about it. An agent may report about a ticket that is not claimed.
+func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
+	switch {
+	case token != 0:
+		return nil
+	case call.By == command.ByModel:
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+	case call.By == command.ByAgent:
+		if err := f.s.CheckHolder(ctx, tx, id, token); abi.CodeOf(err) != abi.NotFound {
+			return err // the command itself says that there is no such ticket
+		}
 	}
 	return nil
 }
@@ -294,7 +301,7 @@ type reportIn struct {
 func (f family) release(ctx context.Context, call *command.Call, in reportIn) (ticketOut, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return ticketOut{}, err
@@ -318,7 +325,7 @@ func (in failIn) failure() tickets.Failure {
 func (f family) fail(ctx context.Context, call *command.Call, in failIn) (tickets.Outcome, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return tickets.Outcome{}, err
@@ -329,7 +336,7 @@ func (f family) fail(ctx context.Context, call *command.Call, in failIn) (ticket
 func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (ticketOut, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return ticketOut{}, err
@@ -346,7 +353,7 @@ type rejectIn struct {
 func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (tickets.Outcome, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return tickets.Outcome{}, err
@@ -369,7 +376,7 @@ type escalateIn struct {
 func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn) (ticketOut, error) {
 	tx, err := begin(call)
 	if err == nil {
-		err = holder(call, in.Token)
+		err = f.holder(ctx, tx, call, in.ID, in.Token)
 	}
 	if err != nil {
 		return ticketOut{}, err

@@ -31,7 +31,7 @@ func (f family) run(ctx context.Context, call *command.Call, in verify.Request) 
 	if call.Sentinel != "" {
 		actor = string(call.Sentinel)
 	}
-	in.Key = call.Key
+	in.Key, in.Holder = call.Key, call.Held()
 	return f.t.Verify(ctx, in, actor, call.By == command.ByUser, nil)
 }
 

@@ -45,9 +45,9 @@ type ticketIn struct {
 	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
 }
 
-// check refuses a call of a model without the token of its claim.
+// check refuses a call of a model or agent without the token of its claim.
 func (in ticketIn) check(call *command.Call) error {
-	if in.Token == 0 && call.By == command.ByModel {
+	if in.Token == 0 && call.Held() {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
 	}
 	return nil
