@@ -22,7 +22,7 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Executes: func(c *ticket.Criteria) bool { return len(verify.Commands(c)) > 0 }, Verifications: h.settings.Verify.Attempts,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,

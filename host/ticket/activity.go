@@ -47,6 +47,8 @@ const (
 	categoryRetry  = "ticket_retry_scheduled"
 	categoryOnHold = "ticket_on_hold"
 	categoryState  = "ticket_state_changed"
+
+	categoryUpdated = "ticket_updated"
 )
 
 // Categories are those that the service and agents use. Others are accepted.

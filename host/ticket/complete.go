@@ -233,7 +233,70 @@ type Decision struct {
 	Comment string // for the next attempt
 	By      string
 	Fields  Fields // changed before
+
+	// What the person was shown. Where one is given, the decision counts for nothing else.
+	CriteriaDigest string // of the criteria
+	VerifiedCommit string // that the verification passed for
 }
+
+// shown is the error conflict if the ticket is not what the person who decides was shown.
+func (s *Service) shown(ctx context.Context, tx Tx, t *Ticket, d Decision) error {
+	if d.VerifiedCommit != "" && d.VerifiedCommit != t.VerifiedCommit {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verified_commit",
+			Message: fmt.Sprintf("ticket %s: the decision is about commit %.7s, and %s", t.ID, d.VerifiedCommit, cmp.Or(short(t.VerifiedCommit), "no commit")+" is verified now"),
+			Hint:    "look at the ticket again: sentinel inbox"}
+	}
+	if d.CriteriaDigest == "" || t.AcceptanceCriteria != nil && d.CriteriaDigest == t.AcceptanceCriteria.Digest() {
+		return nil
+	}
+	before, err := s.replaced(ctx, tx, t, d.CriteriaDigest)
+	if err != nil {
+		return err
+	}
+	text, now := "", t.oldCriteria(s.opt.Lines)
+	for _, line := range before {
+		if !slices.Contains(now.Lines, line) {
+			text += "\n- " + line
+		}
+	}
+	for _, line := range now.Lines {
+		if !slices.Contains(before, line) {
+			text += "\n+ " + line
+		}
+	}
+	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "criteria_digest",
+		Message: fmt.Sprintf("ticket %s: the decision is about the criteria %.64s, and they are %s now; what they execute differs:%s", t.ID, d.CriteriaDigest, cmp.Or(now.Digest, "gone"), cmp.Or(text, " in nothing")),
+		Hint:    "look at the ticket again: sentinel inbox"}
+}
+
+// An oldCriteria is what the log of a ticket keeps of criteria that were replaced.
+type oldCriteria struct {
+	Digest string   `json:"criteria_digest"`
+	Lines  []string `json:"criteria_lines,omitempty"` // that they executed
+}
+
+// oldCriteria returns what is kept of the criteria of the ticket when they are replaced.
+func (t *Ticket) oldCriteria(lines func(*Criteria) []string) (out oldCriteria) {
+	if t.AcceptanceCriteria != nil {
+		out = oldCriteria{t.AcceptanceCriteria.Digest(), lines(t.AcceptanceCriteria)}
+	}
+	return out
+}
+
+// replaced returns the lines of earlier criteria of a ticket, as far as its log has them.
+func (s *Service) replaced(ctx context.Context, tx Tx, t *Ticket, digest string) ([]string, error) {
+	page, err := s.ListActivities(ctx, tx, t.ID, []string{categoryUpdated}, maxPage, 0)
+	for _, a := range page.Activities {
+		var old oldCriteria
+		if len(a.Metadata) > 0 && json.Unmarshal(a.Metadata, &old) == nil && old.Digest == digest {
+			return old.Lines, nil
+		}
+	}
+	return nil, err
+}
+
+// short returns the beginning of a commit's name, as git shows it.
+func short(commit string) string { return commit[:min(len(commit), 7)] }
 
 // Decide answers a ticket that is held, blocked or to be reviewed. release puts it into
 // the queue with new retries, reject cancels it, accept makes it done, and hold takes a
@@ -247,6 +310,9 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 		return View{}, err
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
+		if err := s.shown(ctx, tx, t, d); err != nil {
+			return err
+		}
 		d.Fields.apply(t)
 		if d.Fields.AcceptanceCriteria != nil {
 			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
@@ -270,7 +336,7 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	if from == to {
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s already", t.ID, t.State)}
 	}
-	code := t.HoldCode
+	code, approves := t.HoldCode, t.criteriaHeld() && to == Ready
 	if code == WorkApproval && to == Done {
 		to = s.afterApproval()
 	}
@@ -279,8 +345,9 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	}
 	t.free()
 	details := map[string]any{"decided_by": actor}
-	if code == NeedsApproval && to == Ready {
+	if approves {
 		t.CriteriaApproved, details["approved"] = true, true
+		details["criteria_digest"] = t.AcceptanceCriteria.Digest()
 	}
 	switch to {
 	case Ready:

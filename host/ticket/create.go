@@ -212,7 +212,7 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 		if err := t.guard(f); err != nil {
 			return err
 		}
-		before := verifiedInputs{t.RepoURL, t.BranchName}
+		before, old := verifiedInputs{t.RepoURL, t.BranchName}, t.oldCriteria(s.opt.Lines)
 		f.apply(t)
 		if f.AcceptanceCriteria != nil || before != (verifiedInputs{t.RepoURL, t.BranchName}) {
 			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
@@ -233,7 +233,11 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 				return s.decided(ctx, tx, t, actor, to, "")
 			}
 		}
-		_, err := s.note(ctx, tx, t, actor, "ticket_updated", "", nil)
+		var replaced any
+		if old.Digest != "" && old.Digest != t.AcceptanceCriteria.Digest() {
+			replaced = old
+		}
+		_, err := s.note(ctx, tx, t, actor, categoryUpdated, "", replaced)
 		return err
 	})
 	return s.view(t, err)
@@ -254,7 +258,7 @@ func (s *Service) checkCriteria(f Fields) error {
 
 // unapproved reports whether the commands of a ticket's criteria need an approval.
 func (s *Service) unapproved(t *Ticket) bool {
-	return t.AcceptanceCriteria != nil && !t.approved() && s.opt.Executes(t.AcceptanceCriteria)
+	return t.AcceptanceCriteria != nil && !t.approved() && len(s.opt.Lines(t.AcceptanceCriteria)) > 0
 }
 
 // guard refuses what would let an agent choose how its own work is judged.
@@ -264,6 +268,11 @@ func (t *Ticket) guard(f Fields) error {
 	}
 	refuse := func(field, what string) error {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("%s: an agent cannot change %s of ticket %s", field, what, t.ID), Hint: "a person can"}
+	}
+	if t.criteriaHeld() && f.AcceptanceCriteria != nil && f.AcceptanceCriteria.Digest() != t.AcceptanceCriteria.Digest() {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "acceptance_criteria",
+			Message: fmt.Sprintf("acceptance_criteria: those of ticket %s wait for the approval of a person, and stay as the person sees them", t.ID),
+			Hint:    "wait for the decision; ticket/comment says what should be different"}
 	}
 	judged := t.State == Approved || t.State == Blocked && t.HoldCode == WorkApproval
 	switch {
@@ -288,7 +297,7 @@ func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remo
 		if err := s.checkLinks(ctx, tx, t); err != nil {
 			return err
 		}
-		_, err := s.note(ctx, tx, t, actor, "ticket_updated", "dependencies: "+strings.Join(t.DependsOn, ", "), nil)
+		_, err := s.note(ctx, tx, t, actor, categoryUpdated, "dependencies: "+strings.Join(t.DependsOn, ", "), nil)
 		return err
 	})
 	return s.view(t, err)

@@ -87,10 +87,15 @@ func (s *Service) cancel(ctx context.Context, tx Tx, t *Ticket, actor string, a 
 	return s.changed(ctx, tx, t, actor, from, details)
 }
 
+// criteriaHeld reports whether a person is asked to approve the criteria of the ticket.
+func (t *Ticket) criteriaHeld() bool {
+	return t.State == Blocked && t.HoldCode == NeedsApproval && t.AcceptanceCriteria != nil
+}
+
 // approvalHeld is the error conflict if the ticket waits for the approval of a person,
-// which only a decision gives.
+// which only a decision gives. While the person looks, what is approved stays as it is.
 func (t *Ticket) approvalHeld() error {
-	if t.State != Blocked || t.HoldCode != WorkApproval {
+	if !t.criteriaHeld() && (t.State != Blocked || t.HoldCode != WorkApproval) {
 		return nil
 	}
 	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: "ticket " + t.ID + " waits for the approval of a person", Hint: "ticket/decide answers"}

@@ -19,6 +19,7 @@ type Failure struct {
 	Code       abi.Code       `json:"code,omitempty"`       // of the error, if it has one
 	Token      uint64         `json:"token,omitempty"`      // of the claim; 0 if the caller decides about tickets
 	RawReply   string         `json:"raw_reply,omitempty"`  // of a model, when it could not be read
+	Person     bool           `json:"-"`                    // a person reports
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"` // that a server asked for
 	Outcome    string         `json:"-"`                    // of the attempt; default retried or on_hold
 	Category   retry.Category `json:"-"`                    // known without the text
@@ -201,6 +202,9 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id string, f Failure) (View, error) {
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(f.Token); err != nil {
+			return err
+		}
+		if err := t.approvalHeld(); err != nil && !f.Person {
 			return err
 		}
 		t.Error = textcut.Cut(f.Error, maxError)

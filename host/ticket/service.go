@@ -52,9 +52,9 @@ type Options struct {
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
 	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
-	// Executes reports whether criteria execute commands, which need the approval of a
-	// person if an agent wrote them; default all criteria do.
-	Executes func(*Criteria) bool
+	// Lines returns the shell lines that criteria execute, which need the approval of a
+	// person if an agent wrote them; default the content of each check.
+	Lines func(*Criteria) []string
 	// Classify knows errors before the table of package retry; default none. It is called in
 	// the transaction that decides about a failure.
 	Classify retry.Classifier
@@ -93,8 +93,13 @@ func New(opt Options) *Service {
 	if opt.Verifications == 0 {
 		opt.Verifications = 3
 	}
-	if opt.Executes == nil {
-		opt.Executes = func(*Criteria) bool { return true }
+	if opt.Lines == nil {
+		opt.Lines = func(c *Criteria) (lines []string) {
+			for _, own := range c.Checks {
+				lines = append(lines, own.Type+" "+string(own.Verify))
+			}
+			return lines
+		}
 	}
 	if opt.Lease == 0 {
 		opt.Lease = 5 * time.Minute
@@ -107,6 +112,9 @@ func New(opt Options) *Service {
 
 // Now returns the time by which the service decides, in UTC and whole milliseconds.
 func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Millisecond) }
+
+// Lines returns the shell lines that criteria execute.
+func (s *Service) Lines(c *Criteria) []string { return s.opt.Lines(c) }
 
 // load returns a ticket and the revision of its document.
 func load(ctx context.Context, tx Tx, id string) (*Ticket, uint64, error) {

@@ -1,6 +1,8 @@
 package ticket
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -115,6 +117,16 @@ func (c *Criteria) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, &c.Checks)
 	}
 	return json.Unmarshal(b, (*plain)(c))
+}
+
+// Digest names the content of criteria, for a decision about them.
+func (c *Criteria) Digest() string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "" // no criteria that were read from JSON: it equals no digest that a decision names
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // A Strategy is the decision about the newest failure.
@@ -241,13 +253,17 @@ const (
 // A View is a ticket as lists and answers show it.
 type View struct {
 	Ticket
-	Status         State `json:"status"`                   // the same as state
-	RetryInSeconds *int  `json:"retryInSeconds,omitempty"` // until it may be claimed, rounded up
+	Status         State  `json:"status"`                    // the same as state
+	RetryInSeconds *int   `json:"retryInSeconds,omitempty"`  // until it may be claimed, rounded up
+	CriteriaDigest string `json:"criteria_digest,omitempty"` // while the criteria wait for an approval, to be named by the decision
 }
 
 // View returns the ticket as it is at a time.
 func (t Ticket) View(now time.Time) View {
 	v := View{Ticket: t, Status: t.State}
+	if t.criteriaHeld() {
+		v.CriteriaDigest = t.AcceptanceCriteria.Digest()
+	}
 	if t.RetryAfter != nil && inQueue(t.State) {
 		left := max(int((t.RetryAfter.Sub(now)+time.Second-1)/time.Second), 0)
 		v.RetryInSeconds = &left

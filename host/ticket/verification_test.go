@@ -147,7 +147,7 @@ func TestVerdictAboutOtherCriteriaDoesNotCount(t *testing.T) {
 // Commands in the criteria of an agent wait for the approval of a person.
 func TestCommandsOfAgentsNeedApproval(t *testing.T) {
 	d := open(t, func(o *ticket.Options) {
-		o.Executes = func(c *ticket.Criteria) bool { return c.Checks[0].Type == "test_pass" }
+		o.Lines = linesOf
 	})
 	create := func(id, kind string) ticket.View {
 		title := id

@@ -145,7 +145,7 @@ func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[strin
 // decideCommand checks the words before it looks for a process, so that a mistyped
 // decision is reported also when no process answers.
 func (a verbs) decideCommand() *cobra.Command {
-	var result, comment, by string
+	var result, comment, by, digest string
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
@@ -184,6 +184,12 @@ func (a verbs) decideCommand() *cobra.Command {
 				}
 				params["result"] = raw
 			}
+			if digest != "" {
+				if len(args) != 2 || !slices.Contains(ofTickets, verdict) {
+					return app.NewUsageError("--"+app.DigestFlag+" needs a decision about a ticket", "")
+				}
+				params["criteria_digest"] = digest
+			}
 			if len(args) == 2 && slices.Contains(ofTickets, verdict) {
 				return a.decideTicket(cmd.Context(), args[0], params)
 			}
@@ -193,6 +199,7 @@ func (a verbs) decideCommand() *cobra.Command {
 	c.Flags().StringVar(&result, "result", "", "with skip: the result of the call, JSON or @FILE")
 	c.Flags().StringVar(&comment, "comment", "", "why, for the record")
 	c.Flags().StringVar(&by, "by", "", "who decides (default: your user name)")
+	c.Flags().StringVar(&digest, app.DigestFlag, "", "of a ticket's criteria that you looked at, as the inbox prints it (default: those that are printed now)")
 	return c
 }
 
@@ -269,11 +276,13 @@ func (a verbs) decideTicket(ctx context.Context, word string, params map[string]
 	}
 	defer a.CloseSession(s, &err)
 	in := map[string]any{"id": word, "action": verdict}
-	if comment, ok := params["comment"]; ok {
-		in["comment"] = comment
+	for _, name := range []string{"comment", "criteria_digest"} {
+		if value, ok := params[name]; ok {
+			in[name] = value
+		}
 	}
-	var raw json.RawMessage
-	if err := s.Call(ctx, "ticket/decide", in, &raw); err != nil {
+	raw, err := a.DecideTicket(ctx, s, in)
+	if err != nil {
 		return err
 	}
 	if a.Flags.Output != output.FormatTable {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 )
 
@@ -49,6 +50,11 @@ func (a verbs) inbox() *cobra.Command {
 			if err := a.Table(rows); err != nil {
 				return err
 			}
+			for _, e := range out.Entries {
+				if err := a.showLines(e); err != nil {
+					return err
+				}
+			}
 			if out.Next != "" {
 				a.Info("there are more: --cursor %s", out.Next)
 			}
@@ -64,14 +70,30 @@ func (a verbs) inbox() *cobra.Command {
 
 // An entry is what the verb shows of one.
 type entry struct {
-	ID       string    `json:"id"`
-	Call     string    `json:"call"`
-	Question string    `json:"question"`
-	Kind     string    `json:"kind"`
-	Since    time.Time `json:"since"`
-	Subject  string    `json:"subject"`
-	Prompt   string    `json:"prompt"`
-	Choices  []string  `json:"choices"`
+	ID      string    `json:"id"`
+	Call    string    `json:"call"`
+	Kind    string    `json:"kind"`
+	Since   time.Time `json:"since"`
+	Subject string    `json:"subject"`
+	Prompt  string    `json:"prompt"`
+	Choices []string  `json:"choices"`
+
+	Lines []string          `json:"lines"` // that a release approves
+	Pin   map[string]string `json:"pin"`
+}
+
+// showLines prints the shell lines that a release of a ticket approves, each whole.
+func (a verbs) showLines(e entry) error {
+	if len(e.Lines) == 0 {
+		return nil
+	}
+	page := new(output.Page)
+	page.Printf("\na release of %s approves these lines, which checks execute:\n", e.ID)
+	for _, line := range e.Lines {
+		page.Printf("  %s\n", app.Block(line))
+	}
+	page.Printf("to approve these and no others: sentinel decide%s %s release --%s %s\n", a.SameStore(), output.Quote(e.ID), app.DigestFlag, e.Pin["criteria_digest"])
+	return a.Out.Write(page.Text())
 }
 
 // toType returns the command line that decides about an entry.
@@ -80,7 +102,7 @@ func (a verbs) toType(e entry) string {
 		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
 	}
 	line := "sentinel decide" + a.SameStore() + " " + output.Quote(e.ID)
-	if asked := cmp.Or(e.Question, e.Call); asked != "" {
+	if asked := cmp.Or(e.Pin["question"], e.Call); asked != "" {
 		line += " " + output.Quote(asked)
 	}
 	line += " " + strings.Join(e.Choices, "|")

@@ -74,11 +74,19 @@ func (a verbs) call(ctx context.Context, command string, params map[string]any, 
 
 // short shows the ticket that a command answers with, in one line.
 func (a verbs) short(ctx context.Context, command string, params map[string]any) error {
+	raw, err := a.call(ctx, command, params, nil)
+	if err != nil {
+		return err
+	}
+	return a.shortOf(raw)
+}
+
+// shortOf is short for an answer.
+func (a verbs) shortOf(raw json.RawMessage) error {
 	var out struct {
 		Ticket ticket `json:"ticket"`
 	}
-	raw, err := a.call(ctx, command, params, &out)
-	if err != nil {
+	if err := json.Unmarshal(raw, &out); err != nil {
 		return err
 	}
 	if a.Flags.Output != output.FormatTable {
@@ -276,20 +284,33 @@ func (a verbs) show() *cobra.Command {
 }
 
 func (a verbs) decide() *cobra.Command {
-	var comment string
+	var comment, digest string
 	c := &cobra.Command{
 		Use: "decide ID release|reject|accept|hold", Short: "Decide about a ticket that is held, blocked or to be reviewed",
 		Long:    "release puts it back into the queue with new retries, reject cancels it, accept makes it done, and hold\ntakes it out of its queue. The comment of a release is feedback for the next attempt.",
 		Example: "  sentinel ticket decide T-1 release --comment 'use the new API'", Args: app.ExactArgs("ID", "ACTION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"id": args[0], "action": args[1]}
 			if comment != "" {
 				params["comment"] = comment
 			}
-			return a.short(cmd.Context(), "ticket/decide", params)
+			if digest != "" {
+				params["criteria_digest"] = digest
+			}
+			s, err := a.Connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			raw, err := a.DecideTicket(cmd.Context(), s, params)
+			if err != nil {
+				return err
+			}
+			return a.shortOf(raw)
 		},
 	}
 	c.Flags().StringVar(&comment, "comment", "", "why")
+	c.Flags().StringVar(&digest, app.DigestFlag, "", "of the criteria that you looked at, as the inbox prints it (default: those that are printed now)")
 	return c
 }
 

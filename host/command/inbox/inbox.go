@@ -53,7 +53,6 @@ var kinds = []string{string(runtime.DecisionApproval), string(runtime.DecisionDo
 type Entry struct {
 	ID       string    `json:"id" jsonschema:"of the run or ticket"`
 	Call     string    `json:"call,omitempty" jsonschema:"of a run: which of its decisions"`
-	Question string    `json:"question,omitempty" jsonschema:"of a run: what sentinel/decide gets as question"`
 	Kind     string    `json:"kind" jsonschema:"approval, doubt, quarantine, limit or ticket"`
 	Since    time.Time `json:"since"`
 	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
@@ -62,6 +61,9 @@ type Entry struct {
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume or ticket/decide"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
+
+	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines that a release lets checks execute"`
+	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, or the question of the run, is no longer what is shown here"`
 }
 
 type listOut struct {
@@ -118,11 +120,15 @@ func (f family) runs() ([]Entry, error) {
 	for _, r := range runs {
 		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide"}
 		for _, d := range r.Decisions {
-			entry.Call, entry.Question, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, d.Question, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
+			entry.Pin = nil
+			if d.Question != "" {
+				entry.Pin = map[string]string{"question": d.Question}
+			}
+			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			list = append(list, entry)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Call, entry.Question, entry.Kind, entry.Since, entry.Prompt = "", "", kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
+			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)
 		}
@@ -139,6 +145,11 @@ func (f family) tickets(ctx context.Context, call *command.Call, id string, afte
 	var list []Entry
 	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
 		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: reason(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
+		if t.CriteriaDigest != "" {
+			e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]string{"criteria_digest": t.CriteriaDigest}
+		} else if t.VerifiedCommit != "" {
+			e.Pin = map[string]string{"verified_commit": t.VerifiedCommit}
+		}
 		if after.before(e) && (id == "" || id == t.ID) {
 			list = append(list, e)
 		}
@@ -149,6 +160,8 @@ func (f family) tickets(ctx context.Context, call *command.Call, id string, afte
 
 func reason(t ticket.View) string {
 	switch {
+	case t.HoldCode == ticket.WorkApproval && t.VerifiedCommit != "":
+		return fmt.Sprintf("%s: commit %.12s of branch %s", t.HoldReason, t.VerifiedCommit, t.VerifiedBranch)
 	case t.HoldReason != "":
 		return t.HoldReason
 	case len(t.ImpactFlags) > 0:

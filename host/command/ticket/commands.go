@@ -341,7 +341,9 @@ func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (tick
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.FailNoRetry(ctx, tx, in.ID, in.failure()))
+	failure := in.failure()
+	failure.Person = person(call)
+	return answer(f.s.FailNoRetry(ctx, tx, in.ID, failure))
 }
 
 type rejectIn struct {
@@ -388,6 +390,9 @@ type decideIn struct {
 	ID      string `json:"id" jsonschema:"id of the ticket"`
 	Action  string `json:"action" enum:"release,reject,accept,hold" jsonschema:"release: back into the queue with new retries; reject: cancel it; accept: it is done, or approved; hold: take it out of its queue"`
 	Comment string `json:"comment,omitempty" jsonschema:"why; with release it is feedback for the next attempt"`
+
+	CriteriaDigest string `json:"criteria_digest,omitempty" jsonschema:"of the criteria that the person looked at, as inbox/list and ticket/get have it: others are not released"`
+	VerifiedCommit string `json:"verified_commit,omitempty" jsonschema:"commit that the person looked at: work of which another one is verified is not accepted"`
 	tickets.Fields
 }
 
@@ -397,7 +402,9 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ti
 		return ticketOut{}, err
 	}
 	in.State, in.Person = nil, person(call) // the action gives the state
-	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields}))
+	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{
+		Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields, CriteriaDigest: in.CriteriaDigest, VerifiedCommit: in.VerifiedCommit,
+	}))
 }
 
 type commentIn struct {
