@@ -44,7 +44,10 @@ func (h *Host) ticketOfWorktree(ctx context.Context, id string, token uint64) (o
 	if err != nil {
 		return out, err
 	}
-	out = worktree.Ticket{ID: v.ID, RepoURL: cmp.Or(v.RepoURL, h.opt.Workspace), Branch: v.BranchName, Base: v.BaseBranch, Verified: v.VerifiedCommit}
+	out = worktree.Ticket{ID: v.ID, RepoURL: cmp.Or(v.RepoURL, h.opt.Workspace), Branch: v.BranchName, Base: v.BaseBranch}
+	if v.VerificationStatus == ticket.Passing {
+		out.Verified = v.VerifiedCommit
+	}
 	if v.Lease != nil {
 		out.Token = v.Lease.Token
 	}

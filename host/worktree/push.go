@@ -26,7 +26,8 @@ type Pushed struct {
 
 var validRemote = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// Push pushes the branch of a worktree, and no other, to the remote of its repository. The
+// Push pushes the branch of a worktree, and no other, to the remote of its repository. Once the
+// work is verified, it pushes the commit that was verified and no other. The
 // remote's branch is replaced only if it is what was pushed last. A remote that refuses,
 // and a repository without a remote, are results.
 func (s *Service) Push(ctx context.Context, id string, token uint64, remote string) (out Pushed, err error) {
@@ -37,6 +38,9 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 		out = Pushed{Commit: t.Commit, Branch: t.Branch, Base: t.Base}
 		if t.Branch == t.Base {
 			return fail(abi.Denied, "the base is never pushed")
+		}
+		if err := t.sameCommit(); err != nil {
+			return err
 		}
 		to, err := t.remote(ctx, cmp.Or(remote, "origin"))
 		if err != nil {
@@ -52,10 +56,13 @@ func (s *Service) Push(ctx context.Context, id string, token uint64, remote stri
 	return out, err
 }
 
-// Find returns the worktree of a ticket, for work on it, and the URL that Push pushes to, "" if there is
-// none.
+// Find returns the worktree of a ticket, for a proposal of its work, and the URL that Push pushes
+// to, "" if there is none. Like Push it refuses a commit that is not the verified one.
 func (s *Service) Find(ctx context.Context, id string, token uint64) (w Worktree, remote string, err error) {
 	err = s.change(ctx, id, token, func(t *tree) error {
+		if err := t.sameCommit(); err != nil {
+			return err
+		}
 		w = t.Worktree
 		r, err := t.remote(ctx, "origin")
 		remote = r.URL

@@ -21,7 +21,7 @@ type Removed struct {
 	Branch  string `json:"branch,omitempty"`
 	Commit  string `json:"commit,omitempty" jsonschema:"newest commit of the branch"`
 	Saved   bool   `json:"saved,omitempty" jsonschema:"changes that were not committed are in the newest commit"`
-	Ref     string `json:"ref,omitempty" jsonschema:"where the commit is, if the branch was changed by another program"`
+	Ref     string `json:"ref,omitempty" jsonschema:"where the commit is, if the branch was verified, or changed by another program"`
 	// LeftOut has a line for each file or folder whose changes are in no commit.
 	LeftOut []string `json:"left_out,omitempty" jsonschema:"what could not be committed, and why"`
 	Kept    string   `json:"kept,omitempty" jsonschema:"folder that has all files of the worktree, if something could not be committed"`
@@ -177,18 +177,32 @@ func (t *tree) keep(ctx context.Context, out *Removed, how resolve) (err error) 
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(head.Out) == branchRef(t.Branch) {
+	verified, err := t.isVerified(ctx)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(head.Out) == branchRef(t.Branch) && (!verified || out.Commit == t.Commit) {
 		if err = t.publishTip(ctx, out.Commit); err == nil || abi.CodeOf(err) != abi.Conflict {
 			return err
 		}
 	}
-	// The branch is the user's now, or the worktree is on another one.
+	// The branch is the user's now or stays at the commit that was verified, or the worktree is on
+	// another one.
 	out.Ref = t.attempt(t.Token)
 	was, err := t.source(ctx, "rev-parse", "--verify", "--quiet", out.Ref)
 	if err != nil {
 		return err
 	}
 	return t.publish(ctx, update{out.Ref, was, out.Commit})
+}
+
+// isVerified reports whether the branch is at a commit for which the verification has passed.
+func (t *tree) isVerified(ctx context.Context) (bool, error) {
+	ticket, err := t.s.opt.Ticket(ctx, t.Ticket, 0)
+	if abi.CodeOf(err) == abi.NotFound {
+		return false, nil
+	}
+	return err == nil && ticket.Verified == t.Commit, err
 }
 
 // Sweep removes the worktrees whose claims have ended, and what a crash left. The work of

@@ -33,7 +33,8 @@ type Ticket struct {
 	Branch  string
 	Base    string
 	Token   uint64 // of its claim; 0 if it is not claimed
-	// Verified is the commit that passed its verification last, "" if there is none.
+	// Verified is the commit that the verification passed for, "" if none has passed that still
+	// counts.
 	Verified string
 }
 
@@ -126,6 +127,8 @@ type tree struct {
 	name string
 	state
 	saved []byte // what the file of the record has; nil if that is not known
+
+	verified string // [Ticket.Verified] of its ticket
 }
 
 var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -190,14 +193,14 @@ func (t *tree) save() error {
 
 // with executes a step on the worktree of a ticket, for the holder of its claim.
 func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
-	ticket, err := s.ticket(ctx, id, token)
-	if err != nil {
-		return err
-	}
 	name := nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
+	ticket, err := s.ticket(ctx, id, token) // the claim lasts: Hold has the lock too
+	if err != nil {
+		return err
+	}
 	t, err := s.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "ticket", Message: fmt.Sprintf("ticket %s has no worktree", id), Hint: "worktree/add makes one"}
@@ -211,7 +214,46 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 	if err := t.repair(ctx); err != nil {
 		return err
 	}
+	t.verified = ticket.Verified
 	return fn(t)
+}
+
+// Hold calls fn while no step changes the worktree or branch of a ticket, with the commit that
+// the worktree of the present claim has pushed last, "" if there is none.
+func (s *Service) Hold(ctx context.Context, id string, fn func(pushed string) error) error {
+	name := nameOf(id)
+	l := s.lock(name)
+	l.Lock()
+	defer l.Unlock()
+	t, err := s.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fn("")
+	}
+	if err != nil {
+		return err
+	}
+	ticket, err := s.opt.Ticket(ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	if t.Ticket != id || t.Token != ticket.Token || t.ReadOnly {
+		return fn("") // of an earlier claim, or for a review
+	}
+	pushed, err := t.source(ctx, "rev-parse", "--verify", "--quiet", t.ref("pushed"))
+	if err != nil {
+		return err
+	}
+	return fn(pushed)
+}
+
+// sameCommit is the error conflict if the newest commit is not the one that was verified, while
+// the verdict counts: what is proposed would be taken for what was verified.
+func (t *tree) sameCommit() error {
+	if t.verified == "" || t.verified == t.Commit {
+		return nil
+	}
+	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("ticket %s: verified %.7s; the branch is at %.7s: verify again", t.Ticket, t.verified, t.Commit),
+		Hint: `verify/run {"ticket_id": "` + t.Ticket + `"}`}
 }
 
 // change is with for a step that changes the branch.
