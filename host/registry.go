@@ -55,7 +55,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),
-		ticket.Commands(h.tickets, h.learner),
+		ticket.Commands(h.tickets, h.learner, h.completeTicket),
 		verify.Commands(h.verify),
 		worktree.Commands(worktree.Options{Service: h.worktrees}),
 		forge.Commands(h.forge),

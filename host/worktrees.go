@@ -54,6 +54,17 @@ func (h *Host) ticketOfWorktree(ctx context.Context, id string, token uint64) (o
 	return out, nil
 }
 
+// completeTicket reports work as finished while its branch stays where it is: a commit that is
+// under way ends before, or is refused because its claim has ended.
+func (h *Host) completeTicket(ctx context.Context, id, actor string, r ticket.Result) (v ticket.View, err error) {
+	err = h.worktrees.Hold(ctx, id, func(pushed string) error {
+		r.Pushed = pushed
+		v, err = h.verify.Complete(ctx, id, actor, r)
+		return err
+	})
+	return v, err
+}
+
 // userDir is a folder of this host in the user's cache, where commands of runs may read
 // and write, unlike in the state folder. Without a cache it is in the state folder.
 func (h *Host) userDir(name string) string {

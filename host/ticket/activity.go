@@ -218,6 +218,7 @@ type Attempt struct {
 	RawReply  string          `json:"raw_reply,omitempty"` // of a model, when it could not be read
 	Result    json.RawMessage `json:"result,omitempty"`
 	Rules     []string        `json:"rules,omitempty"` // learned ones that its prompt had
+	Key       string          `json:"key,omitempty"`   // idempotency key of the report
 }
 
 // end appends an attempt of the ticket's lease, if it has one.

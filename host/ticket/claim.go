@@ -73,6 +73,9 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		}
 		t.Fence++
 		t.Lease = &Lease{Holder: c.Agent, Role: c.Role, Token: t.Fence, ClaimedAt: now, HeartbeatAt: now, ExpiresAt: now.Add(c.Lease), SpanMs: c.Lease.Milliseconds()}
+		if c.Role != Worker {
+			t.Lease.Commit = t.VerifiedCommit
+		}
 		t.VerifyAttempts = 0
 		t.AssigneeID, t.VMID, t.RetryAfter, t.Due, t.Phase = c.Agent, c.VM, nil, false, "claimed"
 		if t.StartedAt == nil {

@@ -21,10 +21,15 @@ type Result struct {
 	PullRequest *PullRequest    `json:"pull_request,omitempty"`
 	Files       []File          `json:"files,omitempty"`
 	Result      json.RawMessage `json:"result,omitempty"`
+
+	Key    string `json:"-"` // idempotency key
+	Holder bool   `json:"-"` // the caller needs the token of a claim
+	Tip    string `json:"-"` // newest commit of the branch that was verified, "" if there is none
+	Pushed string `json:"-"` // commit that the claim's worktree pushed last, "" if it pushed nothing
 }
 
 // Complete ends a claim with a result: the ticket goes to its next open gate. A ticket
-// whose criteria did not pass is the error conflict; one without criteria is blocked as
+// whose criteria did not pass, or not for the commit that is reported, is the error conflict; one without criteria is blocked as
 // unverified, unless unverified work is allowed.
 func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Result) (View, error) {
 	var wanted State
@@ -54,6 +59,9 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 				to = unverified
 			}
 		}
+		if err := t.sameCommit(r); err != nil {
+			return err
+		}
 		from := t.State
 		if r.BranchName != "" && t.VerifiedBranch != "" && r.BranchName != t.VerifiedBranch {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch_name", Message: fmt.Sprintf("ticket %s: branch %.100q was verified, not %.100q", t.ID, t.VerifiedBranch, r.BranchName)}
@@ -67,7 +75,7 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		if err := s.addFiles(t, r.Files); err != nil {
 			return err
 		}
-		if err := s.end(ctx, tx, t, Attempt{Outcome: "completed", Result: r.Result}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "completed", Result: r.Result, Key: r.Key}); err != nil {
 			return err
 		}
 		if err := s.enter(t, to.state); err != nil {
@@ -315,7 +323,7 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 		}
 		d.Fields.apply(t)
 		if d.Fields.AcceptanceCriteria != nil {
-			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
+			t.unverify(Pending)
 		}
 		if err := s.checkLinks(ctx, tx, t); err != nil {
 			return err

@@ -215,7 +215,7 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 		before, old := verifiedInputs{t.RepoURL, t.BranchName}, t.oldCriteria(s.opt.Lines)
 		f.apply(t)
 		if f.AcceptanceCriteria != nil || before != (verifiedInputs{t.RepoURL, t.BranchName}) {
-			t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Pending, "", ""
+			t.unverify(Pending)
 		}
 		if err := s.checkLinks(ctx, tx, t); err != nil {
 			return err

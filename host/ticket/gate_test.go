@@ -1,6 +1,7 @@
 package ticket_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -20,9 +21,10 @@ func gates(on ...string) func(*ticket.Options) {
 	}
 }
 
-// complete reports the work of the newest claim as finished.
+// complete reports the work of the newest claim as finished. The branch is where it was verified.
 func (d *desk) complete(id string, r ticket.Result) (ticket.View, error) {
 	var v ticket.View
+	r.Tip = cmp.Or(r.Tip, d.get(id).VerifiedCommit)
 	err := d.do(func(ctx context.Context, tx ticket.Tx) (err error) {
 		v, err = d.s.Complete(ctx, tx, id, "a1", r)
 		return err

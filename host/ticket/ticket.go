@@ -46,6 +46,7 @@ type Ticket struct {
 	VerificationLog    []json.RawMessage `json:"verification_log"`          // the newest 20 entries
 	VerifiedCommit     string            `json:"verified_commit,omitempty"` // that passed, and its branch
 	VerifiedBranch     string            `json:"verified_branch,omitempty"`
+	VerifiedRepo       string            `json:"verified_repo,omitempty"`   // if it is not repo_url
 	VerifyAttempts     int               `json:"verify_attempts,omitempty"` // verifications of this claim that failed
 	CriteriaBy         string            `json:"criteria_by,omitempty"`     // agent, if no person wrote the criteria
 	CriteriaApproved   bool              `json:"criteria_approved,omitempty"`
@@ -93,7 +94,8 @@ type Lease struct {
 	ClaimedAt   time.Time `json:"claimed_at"`
 	HeartbeatAt time.Time `json:"last_heartbeat"`
 	ExpiresAt   time.Time `json:"lease_expires"`
-	SpanMs      int64     `json:"lease_ms"` // what a heartbeat adds
+	SpanMs      int64     `json:"lease_ms"`         // what a heartbeat adds
+	Commit      string    `json:"commit,omitempty"` // of reviewers and deployers: that was verified when they claimed it
 }
 
 // Criteria are what the work of a ticket must fulfil. They are read from an object with

@@ -498,7 +498,7 @@ func TestUnverifiedIsBlocked(t *testing.T) {
 	})
 	_, token = d.claim(ticket.Claim{ID: "b"})
 	complete := func(ctx context.Context, tx ticket.Tx) error {
-		_, err := d.s.Complete(ctx, tx, "b", "a1", ticket.Result{Token: token, Next: "complete"})
+		_, err := d.s.Complete(ctx, tx, "b", "a1", ticket.Result{Token: token, Next: "complete", Tip: "c0ffee"})
 		return err
 	}
 	if err := d.do(complete); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "its verification is pending, not passing") {

@@ -38,6 +38,7 @@ type Verdict struct {
 	Status     string // Passing, Failing or VerifyBlocked
 	Reason     string // why it is blocked: infrastructure, manual, approval or another
 	Message    string // the same for people
+	RepoURL    string // that was cloned
 	BranchName string
 	Commit     string
 	Entry      json.RawMessage                         // what the ticket's log keeps
@@ -72,7 +73,7 @@ func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s: there is nothing to verify", t.ID, t.State)}
 		}
 		t.Verifications++
-		t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch = Running, "", ""
+		t.unverify(Running)
 		out = Verification{*t, t.Verifications, t.approved()}
 		if _, err := s.note(ctx, tx, t, actor, "verification_started", fmt.Sprintf("verification %d", t.Verifications), nil); err != nil {
 			return err
@@ -80,6 +81,42 @@ func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token
 		return s.announce(ctx, tx, t, nil)
 	})
 	return out, err
+}
+
+// unverify forgets what the verification passed for.
+func (t *Ticket) unverify(status string) {
+	t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch, t.VerifiedRepo = status, "", "", ""
+}
+
+// sameCommit is the error conflict if work is reported as finished that is not the commit
+// which the verification passed for: the verdict is about this commit and no other.
+func (t *Ticket) sameCommit(r Result) error {
+	verified := t.VerifiedCommit
+	if t.VerificationStatus != Passing || verified == "" {
+		return nil // not verified, or by an older tracker
+	}
+	refuse := func(what, next string) error {
+		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verified_commit",
+			Message: fmt.Sprintf("ticket %s: verified %s; %s", t.ID, short(verified), what), Hint: next + "; or a person accepts the ticket"}
+	}
+	again := `verify/run {"ticket_id": "` + t.ID + `"}`
+	proposed := ""
+	if r.PullRequest != nil {
+		proposed = r.PullRequest.Commit
+	}
+	switch {
+	case t.Lease != nil && t.Lease.Commit != "" && t.Lease.Commit != verified:
+		return refuse("the "+string(t.Lease.Role)+" claimed "+short(t.Lease.Commit)+": claim again", "ticket/release, since another commit was verified after the claim")
+	case r.Tip == "" && t.State != Approved: // a deployer may have merged and deleted it
+		return refuse("the branch is gone: verify again", again)
+	case r.Tip != "" && r.Tip != verified:
+		return refuse("the branch is at "+short(r.Tip)+": verify again", again)
+	case r.Pushed != "" && r.Pushed != verified:
+		return refuse("the remote has "+short(r.Pushed)+": push again", `worktree/push {"ticket": "`+t.ID+`"}`)
+	case proposed != "" && (len(proposed) < 7 || !strings.HasPrefix(verified, proposed)):
+		return refuse("the pull request is at "+short(proposed)+": verify again", "push what was verified, or "+again)
+	}
+	return nil
 }
 
 // approved reports whether a person has written or approved the criteria.
@@ -104,6 +141,9 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		case Passing:
 			category = "verification_passed"
 			t.VerifiedCommit, t.VerifiedBranch = v.Commit, v.BranchName
+			if v.RepoURL != t.RepoURL {
+				t.VerifiedRepo = v.RepoURL
+			}
 			s.verified(t)
 			if t.Lease != nil {
 				s.logAttempt(t, t.VerifyAttempts+1, "passed", v.Message)

@@ -207,7 +207,7 @@ func TestAgentsCannotChangeTheJudgement(t *testing.T) {
 	_, token := d.claim(ticket.Claim{ID: "a"})
 	complete := func(branch string) error {
 		return d.do(func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.Complete(ctx, tx, "a", "a1", ticket.Result{Token: token, BranchName: branch})
+			_, err := d.s.Complete(ctx, tx, "a", "a1", ticket.Result{Token: token, BranchName: branch, Tip: "c0ffee"})
 			return err
 		})
 	}

@@ -98,3 +98,42 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	out.commit = strings.TrimSpace(a.Out)
 	return out, err
 }
+
+// tip returns the newest commit of a branch where make clones it from, "" if the branch does not
+// exist. branch "" is the default branch.
+func (c *checkouts) tip(ctx context.Context, r gitsource.Repository, branch string) (string, error) {
+	git, ssh, source, ref := c.git, "", r.Local, "HEAD"
+	if source != "" {
+		if err := gitsource.CheckFiles(source); err != nil {
+			return "", err
+		}
+	} else if c.published != nil {
+		source = c.published(r.URL, branch)
+	}
+	if source == "" {
+		var err error
+		if git.Env, err = c.mirrors.Credential(r.URL); err != nil {
+			return "", err
+		}
+		ssh, source = c.mirrors.SSH(), r.URL
+	}
+	if branch != "" {
+		ref = "refs/heads/" + branch
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return "", err
+	}
+	a, err := git.Exec(ctx, c.dir, ssh, "", "ls-remote", "--", source, ref)
+	if err != nil {
+		return "", err
+	}
+	if a.Code != 0 {
+		return "", gitsource.Failed("ls-remote", r, "branch_name", branch, a)
+	}
+	for line := range strings.Lines(a.Out) { // git also lists references that end with these words
+		if commit, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && name == ref {
+			return commit, nil
+		}
+	}
+	return "", nil
+}

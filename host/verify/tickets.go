@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,6 +120,41 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	return r, failure(in.TicketID, err)
 }
 
+// maxCompleted is how many attempts by others a repetition of Complete may be behind.
+const maxCompleted = 10
+
+// Complete ends a claim with a result, as [ticket.Service.Complete] does. It looks where the
+// branch is that was verified, outside of the transaction, because a repository may be on another
+// machine. A call that is repeated with its key returns the ticket.
+func (t *Tickets) Complete(ctx context.Context, id, actor string, r ticket.Result) (v ticket.View, err error) {
+	repeated := false
+	if err := t.Update(ctx, func(tx ticket.Tx) error {
+		if v, err = t.Service.Get(ctx, tx, id); err != nil || r.Key == "" {
+			return err
+		}
+		past, err := ticket.LastAttempts(ctx, tx, id, maxCompleted)
+		repeated = slices.ContainsFunc(past, func(a ticket.Attempt) bool { return a.Key == r.Key && (r.Token == 0 || a.Token == r.Token) })
+		return err
+	}); err != nil || repeated {
+		return v, err
+	}
+	if v.VerificationStatus == ticket.Passing && v.VerifiedCommit != "" {
+		if r.Tip, err = t.Verifier.Tip(ctx, cmp.Or(v.VerifiedRepo, v.RepoURL), v.VerifiedBranch); err != nil {
+			return v, err
+		}
+	}
+	err = t.Update(ctx, func(tx ticket.Tx) error {
+		if r.Holder {
+			if err := t.Service.CheckHolder(ctx, tx, id, r.Token); err != nil {
+				return err
+			}
+		}
+		v, err = t.Service.Complete(ctx, tx, id, actor, r)
+		return err
+	})
+	return v, err
+}
+
 // A kept result is one in the history of a ticket.
 type kept struct {
 	*Result
@@ -161,7 +198,7 @@ func (t *Tickets) record(ctx context.Context, r *Result, key, actor string) erro
 		"timestamp": r.StartedAt.Format(time.RFC3339Nano), "action": "verified", "verification": r.Number, "verification_status": r.Status,
 		"summary": r.Summary, "branch_name": r.BranchName, "commit_sha": r.Commit,
 	}
-	verdict := ticket.Verdict{Number: r.Number, Status: r.Status, BranchName: r.BranchName, Commit: r.Commit, Message: fmt.Sprintf("%d of %d checks passed", r.Summary.Passed, r.Summary.Total)}
+	verdict := ticket.Verdict{Number: r.Number, Status: r.Status, RepoURL: r.RepoURL, BranchName: r.BranchName, Commit: r.Commit, Message: fmt.Sprintf("%d of %d checks passed", r.Summary.Passed, r.Summary.Total)}
 	var failed []map[string]string
 	for _, c := range r.Checks {
 		if c.Status == Failed {

@@ -98,6 +98,16 @@ func New(opt Options) *Verifier {
 // Sweep removes what an earlier process left behind. No verification may be in progress.
 func (v *Verifier) Sweep() error { return v.from.sweep() }
 
+// Tip returns the newest commit of a branch where [Verifier.Run] clones it from, "" if the branch
+// does not exist. branch "" is the default branch of the repository.
+func (v *Verifier) Tip(ctx context.Context, repoURL, branch string) (string, error) {
+	repo, err := gitsource.Parse("repo_url", repoURL)
+	if err != nil {
+		return "", err
+	}
+	return v.from.tip(ctx, repo, branch)
+}
+
 // Close waits until the files of verifications are deleted. Other calls must have returned.
 func (v *Verifier) Close() {
 	v.from.removed.Close()

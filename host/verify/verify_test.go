@@ -381,6 +381,9 @@ func TestHostileRepositoriesAndBranches(t *testing.T) {
 	if r := run(t, v, verify.Job{Criteria: file, RepoURL: dir, Branch: "work", Approved: true}); r.Status != "passing" {
 		t.Errorf("%+v", r)
 	}
+	if tip, err := v.Tip(t.Context(), dir, "work"); err != nil || tip != git(t, dir, "rev-parse", "work") {
+		t.Errorf("tip %q, %v", tip, err)
+	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("a program of the repository was executed")
 	}
@@ -472,6 +475,37 @@ func TestRepositoryFilesAreNotShown(t *testing.T) {
 		r := run(t, verifier(t), verify.Job{Criteria: file, RepoURL: dir, Branch: "work"})
 		if text := fmt.Sprintf("%+v %+v", r, r.Blocked); strings.Contains(text, "PRIVATE") || name != "config" && r.Status != "blocked" {
 			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// The tip of a branch is looked for where a verification clones it from.
+func TestTipIsWhereVerificationsLook(t *testing.T) {
+	dir, published := repo(t, map[string]string{"a": "1"}), repo(t, map[string]string{"a": "2"})
+	git(t, dir, "branch", "x/refs/heads/none", "main") // git lists it for refs/heads/none too
+	const remote = "https://127.0.0.1:1/o/r.git"
+	v := verifier(t, func(o *verify.Options) {
+		o.Published = func(repoURL, branch string) string {
+			if repoURL == remote && branch == "work" {
+				return published
+			}
+			return ""
+		}
+	})
+	for _, c := range []struct{ url, branch, want string }{
+		{dir, "work", git(t, dir, "rev-parse", "work")},
+		{"file://" + dir, "work", git(t, dir, "rev-parse", "work")},
+		{filepath.Join(dir, ".git"), "", git(t, dir, "rev-parse", "main")},
+		{dir, "none", ""},
+		{remote, "work", git(t, published, "rev-parse", "work")},
+	} {
+		if got, err := v.Tip(t.Context(), c.url, c.branch); err != nil || got != c.want {
+			t.Errorf("%s %q: %q, %v, want %q", c.url, c.branch, got, err, c.want)
+		}
+	}
+	for _, url := range []string{remote, filepath.Join(dir, "none")} {
+		if got, err := v.Tip(t.Context(), url, "main"); err == nil {
+			t.Errorf("%s: %q, want an error", url, got)
 		}
 	}
 }

@@ -22,15 +22,23 @@ func Collections() map[string]string {
 	return owned
 }
 
+// timeout limits a call without a deadline that looks at a repository on another machine.
+const timeout = 5 * time.Minute
+
 // family is what the commands share.
 type family struct {
-	s *tickets.Service
-	l *learning.Learner
+	s        *tickets.Service
+	l        *learning.Learner
+	complete Complete
 }
 
+// A Complete reports work as finished. It looks at repositories, and so it is in no transaction
+// of its caller.
+type Complete func(ctx context.Context, id, actor string, r tickets.Result) (tickets.View, error)
+
 // Commands returns the family ticket/*.
-func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
-	f := family{s, l}
+func Commands(s *tickets.Service, l *learning.Learner, complete Complete) []command.Command {
+	f := family{s, l, complete}
 	ids := map[string]string{"ticket_id": "id", "ticketId": "id"}
 	edit := map[string]string{"ticket_id": "id", "ticketId": "id", "status": "state"} // older trackers have status
 	read := command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Aliases: ids}
@@ -45,7 +53,7 @@ func Commands(s *tickets.Service, l *learning.Learner) []command.Command {
 		command.New("ticket/delete", "Remove a ticket with its history.", work, f.remove),
 		command.New("ticket/claim", "Take the next ticket of a queue, or a certain one, for a limited time.", work, f.claim),
 		command.New("ticket/heartbeat", "Extend a claim.", work, f.heartbeat),
-		command.New("ticket/complete", "Report that the work of a claimed ticket is finished.", work, f.complete),
+		command.New("ticket/complete", "Report that the work of a claimed ticket is finished.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}, f.finish),
 		command.New("ticket/release", "Give a claimed ticket back without a result.", work, f.release),
 		command.New("ticket/fail", "Report that work failed: the ticket is retried or held.", work, f.fail),
 		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),
@@ -263,32 +271,35 @@ type completeIn struct {
 	Completion
 }
 
-func (f family) complete(ctx context.Context, call *command.Call, in completeIn) (ticketOut, error) {
-	tx, err := begin(call)
-	if err == nil {
-		err = f.holder(ctx, tx, call, in.ID, in.Token)
-	}
-	if err != nil {
+func (f family) finish(ctx context.Context, call *command.Call, in completeIn) (ticketOut, error) {
+	if err := modelToken(call, in.Token); err != nil {
 		return ticketOut{}, err
 	}
-	in.Person = person(call)
-	return answer(f.s.Complete(ctx, tx, in.ID, actor(call), in.Completion))
+	in.Person, in.Holder, in.Key = person(call), call.Held(), call.Key
+	return answer(f.complete(ctx, in.ID, actor(call), in.Completion))
+}
+
+// modelToken refuses a call of a model without the token of a claim.
+func modelToken(call *command.Call, token uint64) error {
+	if token == 0 && call.By == command.ByModel {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+	}
+	return nil
 }
 
 // holder refuses a call of a model or agent without the token of a claim: only the holder of
 // a claim reports about it. An agent may report about a ticket that is not claimed.
 func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
-	switch {
-	case token != 0:
+	if token != 0 || !call.Held() {
 		return nil
-	case call.By == command.ByModel:
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
-	case call.By == command.ByAgent:
-		if err := f.s.CheckHolder(ctx, tx, id, token); abi.CodeOf(err) != abi.NotFound {
-			return err // the command itself says that there is no such ticket
-		}
 	}
-	return nil
+	if err := modelToken(call, token); err != nil {
+		return err
+	}
+	if err := f.s.CheckHolder(ctx, tx, id, token); abi.CodeOf(err) != abi.NotFound {
+		return err
+	}
+	return nil // the command itself reports an unknown ticket
 }
 
 type reportIn struct {

@@ -173,9 +173,9 @@ func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string
 // localTime limits reading a repository of this machine. The first time all of it is copied.
 const localTime = 10 * time.Minute
 
-// checkFiles returns an error for a repository of this machine with a file of git that is a
+// CheckFiles returns an error for a repository of this machine with a file of git that is a
 // pipe or a device: git would wait for it.
-func checkFiles(dir string) error {
+func CheckFiles(dir string) error {
 	for _, name := range []string{"HEAD", "config", "packed-refs", "shallow"} {
 		for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".git", name)} {
 			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
@@ -224,7 +224,7 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	args := []string{"--git-dir=" + dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head"}
 	if filepath.IsAbs(from) {
 		r.Local = from
-		if err := checkFiles(from); err != nil {
+		if err := CheckFiles(from); err != nil {
 			return "", err
 		}
 		args = append(args, "--update-shallow")
