@@ -34,11 +34,9 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 			h.opt.Logger.Warn("homes of confined commands are not removed", "path", dir, "error", err)
 		}
 	})
-	// A folder that is not there yet could be made, and obeyed by the next host.
-	if rel, err := filepath.Rel(root, h.dir); err == nil && filepath.IsLocal(rel) {
-		if err := os.MkdirAll(h.dir, 0o755); err != nil {
-			return nil, nil, err
-		}
+	hide, err := h.confinedWithout(call.Workspace, root)
+	if err != nil {
+		return nil, nil, err
 	}
 	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -46,7 +44,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	}
 	c := confine.Command{
 		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Scratch: scratch, Env: map[string]string{},
-		Hide: h.hostFiles().All(), Read: h.settings.Verify.Read,
+		Hide: hide, Read: h.settings.Verify.Read,
 	}
 	for _, entry := range cmd.Env {
 		if name, value, _ := strings.Cut(entry, "="); name != "HOME" && name != "TMPDIR" {
@@ -54,7 +52,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		}
 	}
 	// Settings and hooks there steer what the user's own git executes later.
-	c.Protect = []string{filepath.Join(root, ".git")}
+	c.Protect = gitFolders(root)
 	confined, launch, err := confine.Program(&c)
 	remove := func() {
 		if err := h.homes.Remove(scratch); err != nil {
@@ -66,4 +64,64 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		return nil, nil, err
 	}
 	return confined, func() { launch.Close(); remove() }, nil
+}
+
+// confinedWithout returns what a command that is confined to a workspace does not see: the
+// host's files. root is the workspace without links.
+func (h *Host) confinedWithout(workspace, root string) ([]string, error) {
+	below := func(path string) (string, bool) {
+		rel, err := filepath.Rel(workspace, path)
+		return filepath.Join(root, rel), err == nil && rel != "." && filepath.IsLocal(rel)
+	}
+	list := h.hostFiles().All()
+	// Besides definitions, a folder under another name than .sentinel has what the host obeys
+	// there later.
+	if _, inside := below(h.dir); inside {
+		list = append(list, h.dir)
+	}
+	for i, path := range list {
+		if at, inside := below(path); inside {
+			list[i] = at // a link in it is seen, which the command could replace
+		}
+	}
+	// A folder that is not there yet could be made, and obeyed by the next host.
+	folders := []string{h.dir, h.state}
+	if file := config.Path(h.opt.Getenv); file != "" {
+		folders = append(folders, filepath.Dir(file))
+	}
+	for _, path := range folders {
+		if at, inside := below(path); inside {
+			if err := os.MkdirAll(at, 0o700); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, nil
+}
+
+// gitFolders returns the files and folders of a work tree that steer git in it: .git, and where
+// that is a file, the folders that it names.
+func gitFolders(root string) []string {
+	at := filepath.Join(root, ".git")
+	list := []string{at}
+	// What a file names, relative to the folder that it is in or is about.
+	follow := func(file, prefix, dir string) string {
+		text, err := os.ReadFile(file)
+		line, _, _ := strings.Cut(string(text), "\n")
+		path, ok := strings.CutPrefix(line, prefix)
+		if err != nil || !ok || path == "" {
+			return ""
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) { // others are not writable
+			list = append(list, path)
+		}
+		return path
+	}
+	if dir := follow(at, "gitdir: ", root); dir != "" {
+		follow(filepath.Join(dir, "commondir"), "", dir)
+	}
+	return list
 }

@@ -76,3 +76,79 @@ func TestConfinedShell(t *testing.T) {
 		})
 	}
 }
+
+// confined executes a shell line as an agent with shell.confine.
+func confined(t *testing.T, h *host.Host, work, line string) (string, error) {
+	t.Helper()
+	params, err := json.Marshal(map[string]any{"command": line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := h.CallAs(context.WithoutCancel(t.Context()), &command.Call{Command: "code/shell/execute", Params: params, By: command.ByAgent, Workspace: work})
+	return string(raw), err
+}
+
+// TestConfinedShellKeepsPlaces: what is kept from a confined command stays where the host looks
+// for it. Folders above it cannot be renamed, and links are refused.
+func TestConfinedShellKeepsPlaces(t *testing.T) {
+	for _, g := range confine.Gaps() {
+		if g.Wall == confine.WallNamespaces {
+			t.Skip(g)
+		}
+	}
+	begin := func(t *testing.T, work string) *host.Host {
+		t.Helper()
+		environment := map[string]string{"HOME": work, "XDG_CONFIG_HOME": filepath.Join(work, ".config"), "PATH": os.Getenv("PATH")}
+		h, err := host.Open(t.Context(), host.Options{
+			Dir: filepath.Join(work, "projects", "one", ".sentinel"), Workspace: work, Set: map[string]string{"shell.confine": config.Agents},
+			Getenv: func(name string) string { return environment[name] },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Close() })
+		return h
+	}
+	t.Run("folders", func(t *testing.T) {
+		work := t.TempDir()
+		filesOf(t, work, map[string]string{"projects/one/a.txt": "a", "projects/two/b.txt": "b", ".git/config": "[core]\n"})
+		h := begin(t, work)
+		out, err := confined(t, h, work, `for dir in projects projects/one .config .cache projects/one/.sentinel .git; do mv $dir away 2>/dev/null && echo "moved $dir"; done
+			mkdir -p .config/sentinel && echo '{}' > .config/sentinel/config.json; echo new > projects/two/c.txt; mv projects/two projects/three; echo done`)
+		if err != nil || strings.Contains(out, "moved") || !strings.Contains(out, "done") {
+			t.Errorf("%s %v", out, err)
+		}
+		for path, want := range map[string]bool{"projects/one/.sentinel/state/store.db": true, ".config/sentinel/config.json": false, "projects/three/c.txt": true, ".git/config": true} {
+			if _, err := os.Stat(filepath.Join(work, path)); (err == nil) != want {
+				t.Errorf("%s: %v, want %v", path, err, want)
+			}
+		}
+		if out, err := confined(t, h, work, "find . -name store.db; echo done"); err != nil || strings.Contains(out, "store.db") || !strings.Contains(out, "done") {
+			t.Errorf("the next command: %s %v", out, err)
+		}
+	})
+	t.Run("gitfile", func(t *testing.T) {
+		work := t.TempDir()
+		filesOf(t, work, map[string]string{".git": "gitdir: ./.bare/worktrees/w\n", ".bare/worktrees/w/commondir": "../..\n", ".bare/hooks/a": "x"})
+		out, err := confined(t, begin(t, work), work, `for path in .git .bare/hooks/new .bare/worktrees/w/config; do echo evil > $path && echo "wrote $path"; done; mv .bare away && echo moved; echo done`)
+		if err != nil || strings.Contains(out, "wrote") || strings.Contains(out, "moved") || !strings.Contains(out, "done") {
+			t.Errorf("%s %v", out, err)
+		}
+	})
+	for name, to := range map[string]string{".git": "real/.git", ".config": "real/config", "projects": "real/projects"} {
+		t.Run("link "+name, func(t *testing.T) {
+			work := t.TempDir()
+			filesOf(t, work, map[string]string{to + "/x": "x"})
+			if err := os.Symlink(filepath.Join(work, to), filepath.Join(work, name)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := confined(t, begin(t, work), work, "rm "+name+"; echo executed")
+			if err == nil || strings.Contains(out, "executed") || !strings.Contains(err.Error(), name+" is a symbolic link") {
+				t.Errorf("%s %v", out, err)
+			}
+			if _, err := os.Lstat(filepath.Join(work, name)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -45,8 +45,8 @@ type Command struct {
 	Scratch   string            // absolute folder for HOME, TMPDIR and what the launcher needs
 	Env       map[string]string // variables besides PATH, HOME, TMPDIR, LANG and CI=true
 	Read      []string          // further files and folders that it may read
-	Hide      []string          // files and folders that do not exist for it, also below what it may read
-	Protect   []string          // files and folders below Root that it may read and not write
+	Hide      []string          // files and folders that do not exist for it, also below what it may read; no link below Root
+	Protect   []string          // files and folders below Root that it may read and not write; no links
 	Offline   bool              // it has a network of its own with a loopback interface only
 	Require   []string          // walls without which it is not executed; see Walls
 	Timeout   time.Duration     // 0 is none but that of the context

@@ -98,6 +98,11 @@ func (l *Launch) prepare(c *Command) (*exec.Cmd, error) {
 			return nil, fmt.Errorf("confine: required, and not on this machine: %s", Gaps()[i])
 		}
 	}
+	for _, path := range slices.Concat(c.Hide, c.Protect) {
+		if link := linkBelow(c.Root, path); link != "" {
+			return nil, fmt.Errorf("confine: %s is a symbolic link, which the command could replace, and %s is kept from it: put the file or folder itself there", link, path)
+		}
+	}
 	home, tmp := filepath.Join(c.Scratch, scratchHome), filepath.Join(c.Scratch, scratchTmp)
 	layers := filepath.Join(c.Scratch, scratchLayers)
 	for _, dir := range []string{home, tmp, layers} {
@@ -159,6 +164,24 @@ func rustup() string {
 // within reports whether path is dir or below it. Both are clean.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// linkBelow returns the first symbolic link on the way from a folder to a path below it, ""
+// for none.
+func linkBelow(dir, path string) string {
+	if path == dir || !within(path, dir) {
+		return ""
+	}
+	at := dir
+	for part := range strings.SplitSeq(strings.TrimPrefix(path[len(dir):], "/"), "/") {
+		at = filepath.Join(at, part)
+		if info, err := os.Lstat(at); err != nil {
+			return ""
+		} else if info.Mode()&os.ModeSymlink != 0 {
+			return at
+		}
+	}
+	return ""
 }
 
 // existing returns the paths that exist, without symbolic links, each once.

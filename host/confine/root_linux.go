@@ -79,15 +79,24 @@ func (r *root) fill(p *plan) error {
 	if err := r.mask(below); err != nil {
 		return err
 	}
+	protected := existing(p.Protect)
 	var writable []string
 	for _, path := range p.Write {
 		real, err := r.link(path)
 		if err != nil {
 			return err
 		}
-		writable = append(writable, real)
 		if err := r.bind(real, real); err != nil {
 			return err
+		}
+		// A mount point cannot be renamed, so that what is hidden or protected below it stays
+		// where the host looks for it.
+		pinned := between(real, slices.Concat(r.hide, protected))
+		writable = append(append(writable, real), pinned...)
+		for _, dir := range pinned {
+			if err := r.bind(dir, dir); err != nil {
+				return err
+			}
 		}
 		for _, h := range r.hide {
 			if h != real && within(h, real) {
@@ -97,7 +106,7 @@ func (r *root) fill(p *plan) error {
 			}
 		}
 	}
-	for _, path := range existing(p.Protect) {
+	for _, path := range protected {
 		if err := r.bind(path, path); err != nil {
 			return err
 		}
@@ -127,6 +136,22 @@ func (r *root) fill(p *plan) error {
 		r.layer(c, filepath.Join(p.Scratch, scratchHome), filepath.Join(p.Layers, strconv.Itoa(i)))
 	}
 	return r.devices()
+}
+
+// between returns the folders between dir and the paths below it, each once, from the top.
+func between(dir string, paths []string) (list []string) {
+	for _, path := range paths {
+		if path == dir || !within(path, dir) {
+			continue
+		}
+		for at := filepath.Dir(path); at != dir; at = filepath.Dir(at) {
+			if !slices.Contains(list, at) && !slices.ContainsFunc(paths, func(other string) bool { return within(at, other) }) {
+				list = append(list, at)
+			}
+		}
+	}
+	slices.Sort(list) // a folder before those in it
+	return list
 }
 
 // temporary mounts /tmp, which is /var/tmp as well.
