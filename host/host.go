@@ -190,7 +190,7 @@ func (h *Host) open(ctx context.Context) error {
 		Redact:          h.redact,
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
-		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes()),
+		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse}),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
 		KeepSnapshots: h.settings.Snapshots.Keep,

@@ -80,6 +80,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		errs = append(errs, r.Add(family...))
 	}
 	r.Follow((*pluginCommands)(h))
+	r.Remember((*keyring)(h))
 	return r, errors.Join(errs...)
 }
 

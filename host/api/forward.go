@@ -206,8 +206,6 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	case !c.Idempotent:
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: keyHeader,
 			Message: fmt.Sprintf("command %q cannot promise to act once for a key", name), Hint: "leave out the header " + keyHeader}
-	default:
-		key = "http/" + name + "/" + key // a key counts per command
 	}
 	text, err := json.Marshal(params)
 	if err != nil {

@@ -273,8 +273,8 @@ func TestIdempotencyKey(t *testing.T) {
 		status    int
 		want      string
 	}{
-		{"/v1/sentinels/a/runs", "k-1", 201, "http/sentinel/start/k-1"},
-		{"/v1/commands/sentinel/start", `"k-1"`, 200, "http/sentinel/start/k-1"},
+		{"/v1/sentinels/a/runs", "k-1", 201, "k-1"},
+		{"/v1/commands/sentinel/start", `"k-1"`, 200, "k-1"},
 		{"/v1/commands/code/read", "k-1", 200, ""},
 		{"/v1/commands/sentinel/stop", "k-1", 400, ""},
 		{"/v1/sentinels/a/runs", "two words", 400, ""},

@@ -20,7 +20,7 @@ import (
 // error is or wraps an *abi.Error. The call itself is not changed; the command sees a
 // copy with its final parameters. ctx cancels it, and so does call.Deadline.
 func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error) {
-	e, own, err := r.admit(call)
+	e, own, key, err := r.admit(call)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,16 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 	if err := ctx.Err(); err != nil {
 		return nil, crossing(e.Name, err)
 	}
+	done, err := r.takeKey(ctx, e, own, key)
+	if err != nil {
+		return nil, crossing(e.Name, err)
+	}
 	out, err := e.guarded(ctx, own)
 	if err != nil {
-		return nil, e.failed(err)
+		err = e.failed(err)
+	}
+	if done(err); err != nil {
+		return nil, err
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -48,42 +55,43 @@ func (r *Registry) Call(ctx context.Context, call *Call) (json.RawMessage, error
 	return text, nil
 }
 
-// admit returns the command that a call names and the call as the command sees it, or the
-// error of a call that its caller may not make or whose parameters are invalid.
-func (r *Registry) admit(call *Call) (*entry, *Call, error) {
+// admit returns the command that a call names, the call as the command sees it and the
+// idempotency key that the caller chose, or the error of a call that its caller may not make
+// or whose parameters are invalid.
+func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	e := r.find(call.Command)
 	if e == nil {
-		return nil, nil, r.unknown(call)
+		return nil, nil, "", r.unknown(call)
 	}
 	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
-		return nil, nil, &abi.Error{
+		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
 			Hint:    r.offered(call.Tools, e.Command),
 		}
 	}
 	if call.Within != nil && !Allowed(call.Within, e.Command) {
-		return nil, nil, &abi.Error{
+		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: the definition of this run was the value of a variable, and the definition that started it does not name this command", e.Name),
 			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
 	if e.Effect == Decides && call.By != ByUser {
-		return nil, nil, &abi.Error{
+		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.caller()),
 			Hint:    "sentinel inbox lists what waits for a person",
 		}
 	}
-	params, err := e.prepare(call)
+	params, key, err := e.prepare(call)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	own := *call
 	own.Params, own.registry = params, r
 	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
-	return e, &own, nil
+	return e, &own, key, nil
 }
 
 // Bound returns the names of the commands that the caller may call, where it is a model or a
@@ -114,8 +122,8 @@ func (e *entry) guarded(ctx context.Context, call *Call) (out any, err error) {
 }
 
 // prepare renames aliases, coerces what a model gave, validates, and returns
-// the parameters the command decodes.
-func (e *entry) prepare(call *Call) (json.RawMessage, error) {
+// the parameters the command decodes, and the idempotency key that the caller chose.
+func (e *entry) prepare(call *Call) (text json.RawMessage, key string, err error) {
 	model := call.By == ByModel
 	params, err := decodeObject(call.Params, model)
 	if err != nil {
@@ -123,7 +131,7 @@ func (e *entry) prepare(call *Call) (json.RawMessage, error) {
 		if place := (*strictjson.Error)(nil); errors.As(err, &place) {
 			bad.Field = place.Path
 		}
-		return nil, bad
+		return nil, "", bad
 	}
 	for alias, name := range e.Aliases {
 		v, given := params[alias]
@@ -131,7 +139,7 @@ func (e *entry) prepare(call *Call) (json.RawMessage, error) {
 			continue
 		}
 		if _, both := params[name]; both {
-			return nil, &abi.Error{
+			return nil, "", &abi.Error{
 				Code: abi.BadFields, Permanent: true, Field: alias,
 				Message: fmt.Sprintf("call %q: field %q: is another name for %q, which is there too", e.Name, alias, name),
 			}
@@ -141,14 +149,24 @@ func (e *entry) prepare(call *Call) (json.RawMessage, error) {
 	}
 	c := coercer{root: e.shape, lenient: model}
 	final := c.coerce(e.shape, params, 0)
+	if call.By == ByUser || call.By == ByAgent {
+		key = call.Key
+	}
+	if e.KeyParam != "" {
+		if given, _ := params[e.KeyParam].(string); given != "" {
+			key = given
+		} else if key != "" {
+			params[e.KeyParam] = key
+		}
+	}
 	if err := e.validate(final); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	text, err := json.Marshal(final)
+	text, err = json.Marshal(final)
 	if err != nil {
-		return nil, abi.New(abi.Internal, fmt.Sprintf("call %q: parameters: %v", e.Name, err))
+		return nil, "", abi.New(abi.Internal, fmt.Sprintf("call %q: parameters: %v", e.Name, err))
 	}
-	return text, nil
+	return text, key, nil
 }
 
 // decodeObject reads parameters. A model may write its arguments as a string that

@@ -37,6 +37,9 @@ type Command struct {
 	// They are renamed before validation. A shell line cannot have one: the
 	// engine treats it by its name.
 	Aliases map[string]string
+	// KeyParam is the parameter in which callers may give their idempotency key, empty for
+	// none. A caller that gives the key with the request gives it in the parameter, too.
+	KeyParam string
 	// Timeout holds when the call brings no deadline of its own; 0 is none.
 	Timeout time.Duration
 	// Version distinguishes commands of a [Source] with the same name. Empty for others.
@@ -84,7 +87,7 @@ type Call struct {
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step
 	Attempt   int               // attempt of the calling step, from 1
-	Key       string            // idempotency key: equal for every repetition of this call
+	Key       string            // idempotency key: equal for every repetition of this call; commands see one that no other caller can choose
 	Workspace string            // absolute folder the files and processes of the call live in
 	Env       map[string]string // variables for the shell lines of this call
 	Deadline  time.Time         // zero is none; ctx has it too

@@ -25,6 +25,7 @@ type Options struct {
 	Shell      []string            // default none
 	Raw        []string            // default none
 	Aliases    map[string]string   // default none
+	KeyParam   string              // default none
 	Timeout    time.Duration       // default none
 	Version    string              // default empty
 	// Recursive are the struct types of the result that contain lists of
@@ -79,6 +80,6 @@ func (o Options) command(name, summary string) Command {
 		Name: name, Summary: summary,
 		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
 		Private: o.Private || byName, ByName: byName,
-		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, Timeout: o.Timeout, Version: o.Version,
+		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
 	}
 }

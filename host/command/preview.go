@@ -45,7 +45,7 @@ func WithPreview[In any](c Command, fn func(ctx context.Context, call *Call, in 
 // caller, its parameters or its files has the same error here. A command without a preview
 // of its own is described by its parameters.
 func (r *Registry) Preview(ctx context.Context, call *Call) (Preview, error) {
-	e, own, err := r.admit(call)
+	e, own, _, err := r.admit(call)
 	if err != nil {
 		return Preview{}, err
 	}

@@ -24,6 +24,7 @@ type Registry struct {
 	commands map[string]*entry
 	source   Source            // nil for none
 	compiled map[string]*entry // by name, of commands that source has offered
+	keyring  Keyring           // nil for none
 }
 
 // A Source offers commands that come and go while the registry is in use, such as those of
@@ -209,7 +210,11 @@ func compile(c Command) (*entry, error) {
 	}
 	e.schema, e.shape = schema, shape
 	e.properties = propertyNames(shape)
-	for _, list := range [][]string{c.Shell, c.Raw} {
+	marked := [][]string{c.Shell, c.Raw}
+	if c.KeyParam != "" {
+		marked = append(marked, []string{c.KeyParam})
+	}
+	for _, list := range marked {
 		for _, name := range list {
 			if !slices.Contains(e.properties, name) {
 				return nil, fmt.Errorf("marked parameter %q: not in the input schema", name)

@@ -131,7 +131,8 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	return t.View(s.Now()), true, s.write(ctx, tx, t, 0)
 }
 
-// existing returns the ticket with the id or key of t, nil if there is none.
+// existing returns the ticket with the id of t, or with its key and creator, nil if there is
+// none.
 func existing(ctx context.Context, tx Tx, t *Ticket) (*Ticket, error) {
 	if t.ID != "" {
 		old, _, err := load(ctx, tx, t.ID)
@@ -145,9 +146,11 @@ func existing(ctx context.Context, tx Tx, t *Ticket) (*Ticket, error) {
 	}
 	var old *Ticket
 	var bad error
-	err := tx.ScanIndex(ctx, byKey, runtime.DocumentRange{Equal: []any{t.Key}, Limit: 1}, func(_ string, d sentinels.Document) bool {
-		old, bad = read(d)
-		return false
+	err := tx.ScanIndex(ctx, byKey, runtime.DocumentRange{Equal: []any{t.Key}}, func(_ string, d sentinels.Document) bool {
+		if old, bad = read(d); bad == nil && old.CreatedBy != t.CreatedBy {
+			old = nil
+		}
+		return old == nil && bad == nil
 	})
 	if err == nil {
 		err = bad

@@ -44,7 +44,7 @@ func Commands(opt Options) []command.Command {
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
 	write := command.Options{Effect: command.Configures, Idempotent: true}
 	edit := command.Options{Effect: command.Configures}
-	start := command.Options{Effect: command.Executes, Idempotent: true}
+	start := command.Options{Effect: command.Executes, Idempotent: true, KeyParam: "key"}
 	hold := command.Options{Effect: command.Changes, Idempotent: true, Private: true}
 	end := command.Options{Effect: command.Changes, Private: true}
 	decide := command.Options{Effect: command.Decides}

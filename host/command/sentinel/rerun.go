@@ -19,7 +19,7 @@ type retryIn struct {
 	Iteration    int                        `json:"iteration,omitempty" jsonschema:"iteration to begin with; with from the one where the run ended, else the first" minimum:"1"`
 	WithRevision any                        `json:"withRevision,omitempty" jsonschema:"latest, or the number of a revision; the run's own definition if not given"`
 	Inputs       map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
-	Key          string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Key          string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 }
 
 // rerunOut is a run that was made from another one.
@@ -36,7 +36,7 @@ type rerunOut struct {
 
 // retry begins a run's work again, or goes on with it at a step.
 func (f family) retry(ctx context.Context, call *command.Call, in retryIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Key: in.Key}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -93,13 +93,13 @@ type forkIn struct {
 	Step       json.RawMessage            `json:"step,omitempty" jsonschema:"takes the step's place as a whole"`
 	Params     json.RawMessage            `json:"params,omitempty" jsonschema:"merged into the params of a command step, into the fields of any other; null takes a field away"`
 	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
-	Key        string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Key        string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 }
 
 // fork begins an iteration of a run again in a new one, with a step changed if
 // that is wanted. The sentinel and the other run stay as they are.
 func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Key: in.Key}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -153,9 +153,7 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 		return rerunOut{}, err
 	}
 	opt.By = string(call.By)
-	if opt.Key == "" {
-		opt.Key = call.Key // as for sentinel/start
-	}
+	opt.Key = call.Key
 	id, err := f.rt.Fork(ctx, old.ID, opt)
 	if err != nil {
 		return rerunOut{}, err

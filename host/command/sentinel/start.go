@@ -22,7 +22,7 @@ type startIn struct {
 	Variables map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
 	Event     json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
 	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
-	Key       string                     `json:"key,omitempty" jsonschema:"start key: a second start with it returns the first run"`
+	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
@@ -44,7 +44,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		return runOut{}, err
 	}
 	opt := runtime.StartOptions{
-		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: in.Key,
+		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
 		Revision: revision, Named: named, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if in.SentinelID == "" {
@@ -62,9 +62,6 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	if opt.As = call.As; call.By == command.ByAgent {
 		opt.As = call.Who()
-	}
-	if opt.Key == "" {
-		opt.Key = call.Key // who repeats the call, a run after a crash or a program with its key, gets the same run
 	}
 	if in.Event != nil {
 		if opt.Event, err = eventOf(in.Event, time.Now()); err != nil {

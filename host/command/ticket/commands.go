@@ -46,7 +46,7 @@ func Commands(s *tickets.Service, l *learning.Learner, complete Complete) []comm
 	write := command.Options{Effect: command.Changes, InStore: true, Aliases: ids}
 	work := command.Options{Effect: command.Changes, InStore: true, Private: true, Aliases: ids}
 	return []command.Command{
-		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Effect: command.Changes, Idempotent: true, InStore: true, Aliases: edit}, f.create),
+		command.New("ticket/create", "File a ticket: a piece of work for an agent or a person.", command.Options{Effect: command.Changes, Idempotent: true, InStore: true, Aliases: edit, KeyParam: "key"}, f.create),
 		command.New("ticket/get", "Read a ticket.", read, f.get),
 		command.New("ticket/list", "List or search tickets, the newest change first.", list, f.list),
 		command.New("ticket/update", "Change fields of a ticket, or its state.", command.Options{Effect: command.Changes, InStore: true, Aliases: edit}, f.update),
