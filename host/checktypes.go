@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // checkTypes are the step types of plugins that acceptance criteria may use: those whose
@@ -72,7 +73,7 @@ func (h *checkTypes) ExecuteCheck(ctx context.Context, kind string, fields json.
 	if err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(output, &out); err != nil {
+	if err := strictjson.DecodeForeign(output, &out); err != nil {
 		return out, abi.New(abi.Output, fmt.Sprintf("output of the check: %v", err))
 	}
 	return out, nil

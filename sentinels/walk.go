@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // EachStep calls f for every step with its path, such as "steps[3].then[0]", a step
@@ -51,14 +53,17 @@ func (d *Definition) walk(types *TypeSet, prefix string, f func(prefix string, d
 
 // RefOf returns the id in {"$ref": id}, "" for any other value of a field that holds a
 // definition.
-func RefOf(raw json.RawMessage) ID {
-	var ref struct {
-		ID ID `json:"$ref"`
-	}
-	if json.Unmarshal(raw, &ref) != nil {
-		return ""
-	}
-	return ref.ID
+func RefOf(raw json.RawMessage) (id ID) {
+	strictjson.EachMember(raw, func(name, value []byte) bool {
+		if !strictjson.IsString(name, "$ref") {
+			return true
+		}
+		if value[0] == '"' {
+			id = ID(strictjson.Unquote(value))
+		}
+		return false
+	})
+	return id
 }
 
 // References returns the stored sentinels that steps refer to, also those of inline

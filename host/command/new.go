@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Options are the properties of a command that its Go types cannot say. The
@@ -48,7 +49,7 @@ func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Con
 	c.Output = mustSchema[Out](name, output, opt.Recursive...)
 	c.run = func(ctx context.Context, call *Call) (any, error) {
 		var in In
-		if err := json.Unmarshal(call.Params, &in); err != nil {
+		if err := strictjson.DecodeOpen(call.Params, &in, strictjson.Unlimited()); err != nil {
 			// Valid under the schema, yet not for Go: a number out of range.
 			return nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("call %q: %v", name, err)}
 		}

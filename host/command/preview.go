@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Bounds of the text of a [Preview]: of all of it in lines and bytes, and of one line in
@@ -33,7 +34,7 @@ type Preview struct {
 func WithPreview[In any](c Command, fn func(ctx context.Context, call *Call, in In) (Preview, error)) Command {
 	c.preview = func(ctx context.Context, call *Call) (Preview, error) {
 		var in In
-		if err := json.Unmarshal(call.Params, &in); err != nil {
+		if err := strictjson.DecodeOpen(call.Params, &in, strictjson.Unlimited()); err != nil {
 			return Preview{}, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("preview %q: %v", c.Name, err)}
 		}
 		return fn(ctx, call, in)

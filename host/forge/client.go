@@ -17,6 +17,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Kinds of forges.
@@ -259,7 +260,7 @@ func (c *Client) ask(ctx context.Context, method string, path []string, query ur
 	case len(raw) > maxAnswer:
 		return &abi.Error{Code: abi.Output, Permanent: true, Message: fmt.Sprintf("%s: the answer has more than %d MiB", what, maxAnswer>>20)}
 	}
-	if err := json.Unmarshal(raw, out); err != nil {
+	if err := strictjson.DecodeForeign(raw, out); err != nil {
 		return &abi.Error{Code: abi.Output, Message: fmt.Sprintf("%s: the answer is not JSON of the expected form", what), Hint: "check forge.url and forge.kind"}
 	}
 	return nil
@@ -290,7 +291,7 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 			Code    string `json:"code"`
 		} `json:"errors"`
 	}
-	_ = json.Unmarshal(raw, &said) // a proxy answers in HTML
+	_ = strictjson.DecodeForeign(raw, &said) // a proxy answers in HTML
 	text := said.Message
 	for _, e := range said.Errors[:min(len(said.Errors), 5)] {
 		if more := strings.TrimSpace(e.Message + " " + e.Field + " " + e.Code); more != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Rooms are topics with the events about tickets: those of one ticket, of the tickets of
@@ -55,7 +56,7 @@ func roomsOf(e sentinels.Event) []string {
 		Project string `json:"project"`
 		Session string `json:"session"`
 	}
-	if json.Unmarshal(e.Data, &about) != nil {
+	if strictjson.DecodeOpen(e.Data, &about, strictjson.Unlimited()) != nil {
 		return nil // emitted by a sentinel, and not about a ticket
 	}
 	rooms := []string{RoomTenant}

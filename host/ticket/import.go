@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // What an import did with a row.
@@ -76,7 +77,7 @@ func (r row) value(name string, into any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	if err := strictjson.DecodeOpen(raw, into, strictjson.Unlimited()); err != nil {
 		return bad(name, "%v", err)
 	}
 	return nil
@@ -215,7 +216,7 @@ func (s *Service) fromRow(r row, person bool) (t *Ticket, notes []string, err er
 	} {
 		if name == "sentinel_feedback" { // a text is feedback, whether it is JSON or not
 			if raw := bytes.TrimSpace(r[name]); len(raw) > 0 && string(raw) != "null" && string(raw) != `""` {
-				if err := json.Unmarshal(raw, into); err != nil {
+				if err := strictjson.DecodeOpen(raw, into, strictjson.Unlimited()); err != nil {
 					return t, notes, bad(name, "%v", err)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Ticket is one piece of work. Its JSON names are those of the trackers that it
@@ -116,9 +117,9 @@ type Check struct {
 func (c *Criteria) UnmarshalJSON(b []byte) error {
 	type plain Criteria
 	if strings.HasPrefix(strings.TrimSpace(string(b)), "[") {
-		return json.Unmarshal(b, &c.Checks)
+		return strictjson.DecodeOpen(b, &c.Checks, strictjson.Unlimited())
 	}
-	return json.Unmarshal(b, (*plain)(c))
+	return strictjson.DecodeOpen(b, (*plain)(c), strictjson.Unlimited())
 }
 
 // Digest names the content of criteria, for a decision about them.
@@ -157,7 +158,7 @@ func (f *Feedback) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
 		if inner := strings.TrimSpace(text); strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[") {
-			if own := (*Feedback)(nil); json.Unmarshal([]byte(inner), &own) == nil && own != nil {
+			if own := (*Feedback)(nil); strictjson.DecodeOpen([]byte(inner), &own, strictjson.Unlimited()) == nil && own != nil {
 				*f = *own
 				return nil
 			}
@@ -173,7 +174,7 @@ func (f *Feedback) UnmarshalJSON(b []byte) error {
 		plain
 		Items json.RawMessage `json:"feedback_for_agent"`
 	}
-	if err := json.Unmarshal(b, &raw); err != nil {
+	if err := strictjson.DecodeOpen(b, &raw, strictjson.Unlimited()); err != nil {
 		return err
 	}
 	*f = Feedback(raw.plain)

@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // watchStep is the step type with rules of its own; commands of this family take rules too.
@@ -35,7 +36,7 @@ func (v *check) classifiers(path string, raw json.RawMessage) {
 	var rules []struct {
 		Classifier string `json:"classifier"`
 	}
-	if json.Unmarshal(raw, &rules) != nil {
+	if strictjson.DecodeOpen(raw, &rules, strictjson.Unlimited()) != nil {
 		return // the schema reports it
 	}
 	for i, r := range rules {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // The types of checks.
@@ -220,7 +220,7 @@ func parse(c ticket.Check) (check, error) {
 	if len(bytes.TrimSpace(fields)) == 0 || string(bytes.TrimSpace(fields)) == "null" {
 		fields = json.RawMessage("{}")
 	}
-	if err := json.Unmarshal(fields, &common); err != nil {
+	if err := strictjson.DecodeOpen(fields, &common, strictjson.Unlimited()); err != nil {
 		return out, wrong("verify", "want an object")
 	}
 	if out.timeout = time.Duration(common.TimeoutMs) * time.Millisecond; out.timeout < 0 || out.timeout > maxTimeout {
@@ -256,17 +256,11 @@ func decode(text json.RawMessage, into any) error {
 	if err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	err = d.Decode(into)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind):
-		return wrong("verify."+kind.Field, "is a JSON %s: want %s", kind.Value, kind.Type)
-	case err != nil && !errors.Is(err, io.EOF):
-		return wrong("verify", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	bad := (*strictjson.Error)(nil)
+	if err = strictjson.Decode(text, into, strictjson.Unlimited()); errors.As(err, &bad) {
+		return wrong(strings.TrimSuffix("verify."+bad.Path, "."), "%s", bad.Reason)
 	}
-	return nil
+	return err
 }
 
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}

@@ -24,6 +24,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A Ticket is what a worktree needs to know of one.
@@ -168,7 +169,7 @@ func (s *Service) read(name string) (*tree, error) {
 		return nil, err
 	}
 	t := &tree{s: s, name: name}
-	if err := json.Unmarshal(raw, &t.state); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
+	if err := strictjson.DecodeOpen(raw, &t.state, strictjson.Unlimited()); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
 		return nil, fmt.Errorf("worktree %s: its record cannot be read (a person removes it with force)", name)
 	}
 	t.saved = raw

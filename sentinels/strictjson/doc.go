@@ -11,11 +11,13 @@
 // the value, duplicate keys (compared as decoded, so "\u0061" is "a"), bytes that
 // are not UTF-8, half of a surrogate pair, numbers that a float64 cannot hold,
 // and a text above the [Limits]. [Decode] also refuses keys that the Go type does
-// not have, in the case that they are written; [DecodeOpen] ignores them.
+// not have, in the case that they are written; [DecodeOpen] ignores them, and so does
+// [DecodeForeign], which replaces what is not UTF-8 in answers of other programs.
 //
 // There are three ways to read a text:
 //
-//   - [Check], [Decode], [Members], [Any]: a Go value, or the first problem;
+//   - [Check], [Decode], [DecodeOpen], [DecodeForeign], [Members], [Any]: a Go value, or the first
+//     problem;
 //   - [Parse] and [ParseWithComments]: a syntax tree with the place of every key and
 //     value and with every problem, for texts that people edit;
 //   - [Cursor], [EachMember] and [EachItem]: parts of a value that has been checked before, without

@@ -162,10 +162,14 @@ func isNumberByte(c byte) bool {
 
 // Decode checks text as [Check] does and stores its value in v, a pointer. Keys
 // match the fields of structs exactly; a key without a field is an error. A null
-// sets a field to its zero value.
+// sets a field to its zero value. A part of a text that was checked needs no limits; with
+// [Unlimited] it is read once and not twice, and the range of numbers in raw values counts as
+// checked.
 func Decode(text []byte, v any, limits Limits) error {
-	if err := Check(text, limits); err != nil {
-		return err
+	if limits != Unlimited() {
+		if err := Check(text, limits); err != nil {
+			return err
+		}
 	}
 	return decode(text, v, json.RejectUnknownMembers(true))
 }
@@ -173,19 +177,31 @@ func Decode(text []byte, v any, limits Limits) error {
 // DecodeOpen is [Decode] for formats that others extend: keys that the type does
 // not have are ignored.
 func DecodeOpen(text []byte, v any, limits Limits) error {
-	if err := Check(text, limits); err != nil {
-		return err
+	if limits != Unlimited() {
+		if err := Check(text, limits); err != nil {
+			return err
+		}
 	}
 	return decode(text, v)
 }
 
-// decode stores the value of a checked text in v.
+// DecodeForeign is [DecodeOpen] for what programs of others answer: model servers, forges,
+// plugins. They cut text within a character and repeat what they were given, so bytes that
+// are not UTF-8 and halves of surrogate pairs are read as U+FFFD. The caller bounds the text.
+func DecodeForeign(text []byte, v any) error {
+	return decode(text, v, jsontext.AllowInvalidUTF8(true))
+}
+
+// decode stores the value of a text in v.
 func decode(text []byte, v any, options ...json.Options) error {
 	err := json.Unmarshal(text, v, options...)
 	var semantic *json.SemanticError
+	var syntactic *jsontext.SyntacticError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &syntactic): // of a text that was not checked
+		return syntaxError(text, jsontext.NewDecoder(bytes.NewReader(text)), err)
 	case !errors.As(err, &semantic):
 		return newError(text, 0, "", Value, strings.TrimPrefix(err.Error(), "json: "))
 	case errors.Is(err, json.ErrUnknownName):

@@ -150,3 +150,28 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	})
 }
+
+// TestDecodeForeign: names are exact and not given twice, as in [strictjson.Decode]; unknown
+// ones are ignored, and text that is not UTF-8 is replaced.
+func TestDecodeForeign(t *testing.T) {
+	type reply struct {
+		Status string          `json:"status"`
+		Data   json.RawMessage `json:"data"`
+	}
+	for _, c := range []struct{ text, want, err string }{
+		{`{"status":"a","ſtatus":"b","Status":"c","more":1}`, "a", ""},
+		{`{"Status":"c"}`, "", ""},
+		{`{"status":"a\ud83d"}`, "a\ufffd", ""},
+		{"{\"status\":\"a\xf0\x9f\"}", "a\ufffd\ufffd", ""},
+		{`{"status":"a","status":"b"}`, "", `duplicate key "status"`},
+		{`{"data":{"a":1,"a":2}}`, "", `duplicate key "a"`},
+		{`{"status":1}`, "", "status: want a string, got a number"},
+		{`{"status":"a"} {}`, "", "line 1, column 16: invalid character"},
+	} {
+		var r reply
+		err := strictjson.DecodeForeign([]byte(c.text), &r)
+		if c.err == "" && (err != nil || r.Status != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %q, %v; want %q, %q", c.text, r.Status, err, c.want, c.err)
+		}
+	}
+}

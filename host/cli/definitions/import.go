@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxImport is the maximum size in bytes of what is read. The limit of sentinel/import is
@@ -106,7 +107,7 @@ func (a verbs) take(ctx context.Context, name string, params map[string]any) (er
 		Sentinels json.RawMessage `json:"sentinels"`
 	}
 	// A remote server cannot read our file, so the bundle itself is sent.
-	if s.ByURL && json.Unmarshal(src.Text, &probe) == nil && probe.Sentinels != nil {
+	if s.ByURL && strictjson.DecodeOpen(src.Text, &probe, strictjson.Unlimited()) == nil && probe.Sentinels != nil {
 		params["bundle"] = json.RawMessage(src.Text)
 	} else {
 		undo, err := a.give(s, src, params)

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxSaid limits what is shown of what a model says before it calls a tool, in bytes.
@@ -30,10 +31,10 @@ func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	case p.Event == runtime.OnCallEnd && p.Label == "code/preview" && p.Error != nil:
 		// A call that needs an approval and would fail is not made, and is shown all the same.
 		var call struct {
-			Command string
-			Params  json.RawMessage
+			Command string          `json:"command"`
+			Params  json.RawMessage `json:"params"`
 		}
-		if json.Unmarshal(p.Params, &call) == nil && call.Command != "" {
+		if strictjson.DecodeOpen(p.Params, &call, strictjson.Unlimited()) == nil && call.Command != "" {
 			p.Label, p.Params = call.Command, call.Params
 		}
 		return l.toolLines(p), true
@@ -85,12 +86,16 @@ func (l *lines) toolLines(p runtime.Progress) []termtext.Text {
 // it is not 0.
 func (l *lines) toolName(p runtime.Progress, line int) termtext.Text {
 	var in struct {
-		Path, Pattern, Query, Command string
-		Argv, Args                    []string
-		Offset                        int
-		Base                          string
+		Path    string   `json:"path"`
+		Pattern string   `json:"pattern"`
+		Query   string   `json:"query"`
+		Command string   `json:"command"`
+		Argv    []string `json:"argv"`
+		Args    []string `json:"args"`
+		Offset  int      `json:"offset"`
+		Base    string   `json:"base"`
 	}
-	_ = json.Unmarshal(p.Params, &in) // a model may write other types; then nothing of them is shown
+	_ = strictjson.DecodeOpen(p.Params, &in, strictjson.Unlimited()) // a model may write other types; then nothing of them is shown
 	name := p.Label[strings.LastIndexByte(p.Label, '/')+1:]
 	what := in.Path
 	switch {

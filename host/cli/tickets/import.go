@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 const (
@@ -165,6 +166,9 @@ func parseRows(file string, text []byte) ([]row, error) {
 	for d.More() {
 		r := row{line: line()}
 		if err := d.Decode(&r.text); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, r.line, err)
+		}
+		if err := strictjson.Check(r.text, app.JSONLimits); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, r.line, err)
 		}
 		rows = append(rows, r)

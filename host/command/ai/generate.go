@@ -7,6 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 type generateIn struct {
@@ -95,7 +96,7 @@ func readable(value json.RawMessage) string {
 	var object struct {
 		Text *string `json:"text"`
 	}
-	if json.Unmarshal(value, &object) == nil && object.Text != nil {
+	if strictjson.DecodeOpen(value, &object, strictjson.Unlimited()) == nil && object.Text != nil {
 		return *object.Text
 	}
 	return string(value)

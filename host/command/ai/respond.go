@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 type respondIn struct {
@@ -126,7 +127,7 @@ func parseVerdict(r sentinels.Reply) (verdict, error) {
 		Confidence    *float64 `json:"confidence"`
 		Reason        string   `json:"reason"`
 	}
-	if err := json.Unmarshal(text, &v); err != nil || v.ShouldRespond == nil || v.Confidence == nil || r.Finish == "length" {
+	if err := strictjson.DecodeForeign(text, &v); err != nil || v.ShouldRespond == nil || v.Confidence == nil || r.Finish == "length" {
 		return verdict{}, notJSON("should-respond", r)
 	}
 	if *v.Confidence < 0 || *v.Confidence > 1 {

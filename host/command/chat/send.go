@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxText is the longest message, in bytes.
@@ -116,7 +117,7 @@ func say(message json.RawMessage) (text string, data json.RawMessage, err error)
 	}
 	switch {
 	case json.Unmarshal(message, &text) == nil && string(message) != "null":
-	case json.Unmarshal(message, &reply) == nil && reply.Text != nil:
+	case strictjson.DecodeOpen(message, &reply, strictjson.Unlimited()) == nil && reply.Text != nil:
 		text = *reply.Text
 	case string(message) == "null":
 	default:

@@ -165,10 +165,14 @@ func nodeStages(_ context.Context, p project) ([]stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var manifest struct {
-		Scripts map[string]string `json:"scripts"`
+	// As npm reads it: names are exact, and the last of two equal ones counts.
+	var manifest map[string]json.RawMessage
+	scripts := map[string]string{}
+	err = json.Unmarshal(data, &manifest)
+	if raw, ok := manifest["scripts"]; ok && err == nil {
+		err = json.Unmarshal(raw, &scripts)
 	}
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	if err != nil {
 		return nil, abi.New(abi.BadFields, fmt.Sprintf("verify: read %q: %v", path.Join(p.dir, "package.json"), err))
 	}
 	manager := "npm"
@@ -182,7 +186,7 @@ func nodeStages(_ context.Context, p project) ([]stage, error) {
 	}
 	var stages []stage
 	for _, script := range []string{"build", "typecheck", "lint", "test"} {
-		line, ok := manifest.Scripts[script]
+		line, ok := scripts[script]
 		// npm init writes a test script that always fails; it is not a test.
 		if !ok || script == "test" && strings.Contains(line, "no test specified") {
 			continue

@@ -49,10 +49,10 @@ func decodeBundle(src []byte, file string) (bundle, error) {
 		Sentinels json.RawMessage `json:"sentinels"`
 		Bundle    json.RawMessage `json:"bundle"`
 	}
-	if json.Unmarshal(src, &probe) == nil && probe.Bundle != nil && probe.Sentinels == nil { // the answer of sentinel/export
+	if strictjson.DecodeOpen(src, &probe, strictjson.Unlimited()) == nil && probe.Bundle != nil && probe.Sentinels == nil { // the answer of sentinel/export
 		return decodeBundle(probe.Bundle, file)
 	}
-	if json.Unmarshal(src, &probe) != nil || probe.Sentinels == nil {
+	if strictjson.DecodeOpen(src, &probe, strictjson.Unlimited()) != nil || probe.Sentinels == nil {
 		return bundle{Format: bundleFormat, Sentinels: []bundledSentinel{{Definition: src}}}, nil
 	}
 	bad := func(hint, format string, args ...any) (bundle, error) {

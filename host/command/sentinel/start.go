@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 type startIn struct {
@@ -83,7 +84,7 @@ func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	_ = json.Unmarshal(raw, &members) // data may be of any type
 	e := &sentinels.Event{}
 	if members["type"] != nil && members["source"] != nil {
-		if err := json.Unmarshal(raw, e); err != nil {
+		if err := strictjson.DecodeOpen(raw, e, strictjson.Unlimited()); err != nil {
 			return nil, &abi.Error{Code: abi.BadFields, Field: "event", Message: fmt.Sprintf("start: event: %v", err), Hint: "a CloudEvents record has id, type, source, time and data"}
 		}
 	} else {

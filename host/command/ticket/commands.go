@@ -10,6 +10,7 @@ import (
 	tickets "github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/ticket/learning"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Collections are those that the commands keep, for the family data/*, with the words
@@ -372,7 +373,7 @@ func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (ti
 		return tickets.Outcome{}, err
 	}
 	var feedback tickets.Feedback
-	if err := json.Unmarshal(in.Feedback, &feedback); err != nil {
+	if err := strictjson.DecodeOpen(in.Feedback, &feedback, strictjson.Unlimited()); err != nil {
 		return tickets.Outcome{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "sentinel_feedback", Message: fmt.Sprintf("%s: sentinel_feedback: %v", call.Command, err)}
 	}
 	return f.s.Reject(ctx, tx, in.ID, in.Token, actor(call), feedback)

@@ -108,7 +108,7 @@ func Write(w http.ResponseWriter, err error) {
 func Read(who string, status int, contentType string, body []byte) *abi.Error {
 	var p Problem
 	media, _, _ := mime.ParseMediaType(contentType)
-	if media != Type || json.Unmarshal(body, &p) != nil || p.Detail == "" || p.Code == "" {
+	if media != Type || strictjson.DecodeForeign(body, &p) != nil || p.Detail == "" || p.Code == "" {
 		return abi.New(codeOf(status), fmt.Sprintf("%s responded with status %d and no problem details", who, status))
 	}
 	return &abi.Error{Code: p.Code, Message: p.Detail, Hint: p.Hint, Field: p.Field, RetryAfterMs: p.RetryAfterMs, Permanent: p.Permanent}

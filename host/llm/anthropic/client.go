@@ -2,11 +2,11 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // version is that of the protocol, a header of every request.
@@ -63,7 +63,7 @@ func readFault(f *wire.Failure, body []byte) {
 			Message wire.Text `json:"message"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(body, &fields)
+	_ = strictjson.DecodeForeign(body, &fields)
 	f.Type, f.Message = string(fields.Error.Type), wire.Clip(string(fields.Error.Message))
 	if f.Message == "" {
 		f.Message = wire.Clip(string(body))

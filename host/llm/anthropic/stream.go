@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Stream makes one turn. delta, if not nil, receives the text as it arrives;
@@ -108,7 +109,7 @@ type block struct {
 // read adds the data of one event.
 func (a *answer) read(data []byte, delta func(string)) error {
 	var e event
-	if err := json.Unmarshal(data, &e); err != nil {
+	if err := strictjson.DecodeForeign(data, &e); err != nil {
 		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
 	}
 	if e.Type == "error" {

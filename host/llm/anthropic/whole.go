@@ -1,10 +1,10 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // readWhole reads an answer that came in one piece.
@@ -13,7 +13,7 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 		return wire.Answer{}, f
 	}
 	var m reply
-	if json.Unmarshal(body, &m) != nil || m.Type != "message" || m.StopReason == "" {
+	if strictjson.DecodeForeign(body, &m) != nil || m.Type != "message" || m.StopReason == "" {
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 	}
 	a := answer{finish: string(m.StopReason), model: string(m.Model), usage: m.Usage.counted()}
@@ -46,7 +46,7 @@ func errorOf(body []byte) *wire.Failure {
 	var fault struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(body, &fault) != nil || fault.Type != "error" {
+	if strictjson.DecodeForeign(body, &fault) != nil || fault.Type != "error" {
 		return nil
 	}
 	f := &wire.Failure{Kind: wire.Event}

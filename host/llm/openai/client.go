@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Options configure a Client.
@@ -55,13 +56,13 @@ func readFault(f *wire.Failure, body []byte) {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(body, &fields)
+	_ = strictjson.DecodeForeign(body, &fields)
 	var detail struct {
 		Type    wire.Text `json:"type"`
 		Code    wire.Text `json:"code"`
 		Message wire.Text `json:"message"`
 	}
-	_ = json.Unmarshal(fields.Error, &detail)
+	_ = strictjson.DecodeForeign(fields.Error, &detail)
 	f.Type, f.Code, f.Message = string(detail.Type), string(detail.Code), string(detail.Message)
 	if f.Message == "" {
 		f.Message = plainMessage(body)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Stream makes one turn. delta, if not nil, receives the text as it arrives. The
@@ -100,7 +101,7 @@ func (a *answer) read(data []byte, delta func(string)) error {
 		return f
 	}
 	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := strictjson.DecodeForeign(data, &c); err != nil {
 		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
 	}
 	return a.add(c, delta)
@@ -200,7 +201,7 @@ func errorOf(data []byte) *wire.Failure {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(data, &fields) != nil || len(fields.Error) == 0 || string(fields.Error) == "null" {
+	if strictjson.DecodeForeign(data, &fields) != nil || len(fields.Error) == 0 || string(fields.Error) == "null" {
 		return nil
 	}
 	f := &wire.Failure{Kind: wire.Event}

@@ -1,10 +1,10 @@
 package openai
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // readWhole reads an answer that came in one piece.
@@ -30,7 +30,7 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 
 // chunkOf returns a whole answer as the only chunk of a stream.
 func chunkOf(body []byte) (c chunk, ok bool) {
-	if json.Unmarshal(body, &c) != nil || len(c.Choices) == 0 {
+	if strictjson.DecodeForeign(body, &c) != nil || len(c.Choices) == 0 {
 		return c, false
 	}
 	for i := range c.Choices {

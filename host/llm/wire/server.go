@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxList bounds a list of models, maxFault the body of an error, in bytes.
@@ -68,7 +69,7 @@ func (s *Server) Get(ctx context.Context, path string, v any) error {
 	case len(body) > maxList:
 		return &Failure{Kind: TooLarge}
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := strictjson.DecodeForeign(body, v); err != nil {
 		return Foreign(response.Header.Get("Content-Type"))
 	}
 	return nil

@@ -2,12 +2,12 @@ package learning
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // How many are offered to one attempt.
@@ -106,8 +106,11 @@ func subjectOf(t *ticket.Ticket) subject {
 	}
 	if t.AcceptanceCriteria != nil {
 		for _, c := range t.AcceptanceCriteria.Checks {
-			var names struct{ Path, File string }
-			if json.Unmarshal(c.Verify, &names) == nil {
+			var names struct {
+				Path string `json:"path"`
+				File string `json:"file"`
+			}
+			if strictjson.DecodeOpen(c.Verify, &names, strictjson.Unlimited()) == nil {
 				about.files = append(about.files, names.Path, names.File)
 			}
 		}

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	stdruntime "runtime"
@@ -12,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // failure returns the error of Run for an error of wazero. The reason of the host, if
@@ -62,7 +62,7 @@ const maxGuestError = 16 << 10
 // guestError decodes the argument of error_set: an error object, or text.
 func guestError(text string) error {
 	var e abi.Error
-	if len(text) <= maxGuestError && json.Unmarshal([]byte(text), &e) == nil && e.Message != "" {
+	if len(text) <= maxGuestError && strictjson.DecodeForeign([]byte(text), &e) == nil && e.Message != "" {
 		if !slices.Contains(abi.Codes(), e.Code) {
 			e.Code = abi.Plugin
 		}

@@ -3,11 +3,13 @@ package wasm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // CallFunc answers one host call. It blocks until it has the reply, and must return
@@ -109,18 +111,22 @@ func (inv Invocation) maxSleep() time.Duration {
 // Invocation.Call. With an error, Result has Stderr and MemoryBytes.
 func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
 	return m.invoke(ctx, abi.ExportRun, inv, func(output []byte, result *Result) error {
-		var shape map[string]json.RawMessage
-		switch {
-		case !utf8.Valid(output):
-			return abi.New(abi.Output, "the plugin's output is not UTF-8")
-		case json.Unmarshal(output, &shape) != nil:
-			return abi.New(abi.Output, fmt.Sprintf("the plugin's output is not a JSON object: %q", clip(string(output), 80)))
+		var shape struct {
+			Output json.RawMessage `json:"output"`
 		}
-		value, ok := shape["output"]
-		if !ok {
+		if !utf8.Valid(output) {
+			return abi.New(abi.Output, "the plugin's output is not UTF-8")
+		}
+		bad := (*strictjson.Error)(nil)
+		switch err := strictjson.DecodeForeign(output, &shape); {
+		case errors.As(err, &bad) && bad.Kind == strictjson.Duplicate:
+			return abi.New(abi.Output, fmt.Sprintf("the plugin's output: %v", err))
+		case err != nil:
+			return abi.New(abi.Output, fmt.Sprintf("the plugin's output is not a JSON object: %q", clip(string(output), 80)))
+		case shape.Output == nil:
 			return abi.New(abi.Output, `the plugin's output has no key "output"`)
 		}
-		result.Output = value
+		result.Output = shape.Output
 		return nil
 	})
 }
@@ -139,7 +145,7 @@ func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawM
 		Problems []Problem `json:"problems"`
 	}
 	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: auxTimeout}, func(output []byte, _ *Result) error {
-		if err := json.Unmarshal(output, &answer); err != nil {
+		if err := strictjson.DecodeForeign(output, &answer); err != nil {
 			return abi.New(abi.Output, fmt.Sprintf("validate %q: the plugin's answer is not a list of problems: %v", stepType, err))
 		}
 		return nil

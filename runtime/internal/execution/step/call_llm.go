@@ -280,7 +280,7 @@ func contextValue(v json.RawMessage) string {
 		Output   *string `json:"output"`
 		Stderr   *string `json:"stderr"`
 	}
-	if json.Unmarshal(v, &shell) == nil && shell.ExitCode != nil && shell.Output != nil && shell.Stderr != nil {
+	if strictjson.DecodeForeign(v, &shell) == nil && shell.ExitCode != nil && shell.Output != nil && shell.Stderr != nil {
 		return fmt.Sprintf("exit code %d\n%s", *shell.ExitCode, *shell.Output)
 	}
 	return reference.Text(v)

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 type spawnRequest struct {
@@ -149,7 +150,7 @@ func forParent(res run.Result) childResult {
 	var output struct {
 		Success *bool `json:"success"`
 	}
-	reportsFailure := json.Unmarshal(res.Output, &output) == nil && output.Success != nil && !*output.Success
+	reportsFailure := strictjson.DecodeForeign(res.Output, &output) == nil && output.Success != nil && !*output.Success
 	return childResult{
 		Success: res.Status == sentinels.StatusCompleted && !reportsFailure, Status: res.Status, Run: res.Run,
 		Iterations: res.Iterations, Output: res.Output, Variables: res.Variables, Error: res.Error,

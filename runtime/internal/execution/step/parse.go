@@ -52,8 +52,11 @@ func outputText(out json.RawMessage) (string, bool) {
 	if len(out) > 0 && out[0] == '"' && json.Unmarshal(out, &text) == nil {
 		return text, true
 	}
-	var fields struct{ Text, Content *string }
-	if json.Unmarshal(out, &fields) != nil {
+	var fields struct {
+		Text    *string `json:"text"`
+		Content *string `json:"content"`
+	}
+	if strictjson.DecodeForeign(out, &fields) != nil {
 		return "", false
 	}
 	switch {

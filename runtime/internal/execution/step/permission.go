@@ -5,6 +5,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // denied returns an error if the plugin's grant does not allow a host call. Calls that
@@ -73,16 +74,10 @@ func (a *attempt) deniedSpawn(c *call) *abi.Error {
 // storedID returns the id in a field that refers to a stored definition, "" if the
 // field contains a definition.
 func storedID(raw json.RawMessage) (id string) {
-	var ref struct {
-		Ref string `json:"$ref"`
-	}
-	switch {
-	case json.Unmarshal(raw, &id) == nil:
+	if json.Unmarshal(raw, &id) == nil {
 		return id
-	case json.Unmarshal(raw, &ref) == nil:
-		return ref.Ref
 	}
-	return ""
+	return string(sentinels.RefOf(raw))
 }
 
 // deniedModel returns an error if the plugin may not use a model. Its grant must name

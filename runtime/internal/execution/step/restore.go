@@ -7,6 +7,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // restoreCalls restores the checkpoint and the host calls of an interrupted attempt.
@@ -71,7 +72,7 @@ func (a *attempt) restoreCall(h *history.Call) (*call, json.RawMessage, error) {
 // blockCount returns the number of nested lists of a block call.
 func blockCount(c *call) int {
 	var req blockRequest
-	if json.Unmarshal(c.request, &req) != nil {
+	if strictjson.DecodeOpen(c.request, &req, requestLimits) != nil {
 		return 1
 	}
 	return len(req.Blocks)

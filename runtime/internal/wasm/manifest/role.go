@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Provides is the role of a step type, ABI clause A2.6.
@@ -109,7 +110,7 @@ func checkRole(spec *sentinels.TypeSpec, as abi.Role) error {
 		Properties           map[string]json.RawMessage `json:"properties"`
 		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
 	}
-	if err := json.Unmarshal(spec.Fields, &schema); err != nil {
+	if err := strictjson.DecodeOpen(spec.Fields, &schema, strictjson.Unlimited()); err != nil {
 		return fmt.Errorf("fields: %w", err)
 	}
 	for _, name := range hostFields {
