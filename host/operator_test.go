@@ -534,3 +534,37 @@ func TestSpecOperatorBadPlanners(t *testing.T) {
 		})
 	}
 }
+
+// TestOutputsAreNotShellCode: the content of a file that a plan refers to in a shell line is
+// not executed. The planner learns how to pass it, and the value arrives as data.
+func TestOutputsAreNotShellCode(t *testing.T) {
+	const title = "x'; touch PWNED; echo '"
+	c := &cast{plan: func(n int, _ string) string {
+		if n == 1 {
+			return steps(`fs_read {"path":"title.txt"}`, `code_shell_execute {"command":"echo 'title: {{steps.1.outputs.content}}' > seen.txt"}`)
+		}
+		return steps(`fs_read {"path":"title.txt"}`, `code_shell_execute {"command":"echo \"title: $TITLE\" > seen.txt","env":{"TITLE":"{{steps.1.outputs.content}}"}}`)
+	}}
+	h, id, ws := startOperator(t, c, map[string]any{"goal": "g", "focus": "web", "mode": "yolo"}, map[string]string{"title.txt": title})
+	o := operatorEnd(t, h, id)
+	if _, err := os.Stat(filepath.Join(ws, "PWNED")); err == nil {
+		t.Error("the content of the file was executed")
+	}
+	if text, err := os.ReadFile(filepath.Join(ws, "seen.txt")); err != nil || string(text) != "title: "+title+"\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	asked := c.asked[planner]
+	if o.value("status") != "completed" || len(asked) != 2 || !strings.Contains(asked[1], "steps[1].inputs.command: a reference is not replaced here, because the output would be executed as code") {
+		t.Errorf("%s: the planner was asked %q", o.value("status"), asked)
+	}
+}
+
+// TestPlanKnowsAllShellLines: the step plan refuses references in the parameters that the
+// host executes as shell lines; there is no other.
+func TestPlanKnowsAllShellLines(t *testing.T) {
+	for _, c := range open(t, host.Options{}).Commands().List() {
+		if len(c.Shell) > 0 && (c.Name != "code/shell/execute" || !slices.Equal(c.Shell, []string{"command"})) {
+			t.Errorf("%s has shell lines in %v, which plugins/plan does not know", c.Name, c.Shell)
+		}
+	}
+}

@@ -178,6 +178,10 @@ func (k *checker) inputs(at string, s *skill, inputs sdk.Value) {
 			}
 			continue
 		}
+		if bad := codeProblem(s.name, name, v); bad != "" {
+			k.add(at + "." + bad)
+			continue
+		}
 		if text, ok := v.AsString(); ok && len(references(text)) > 0 {
 			continue
 		}

@@ -19,13 +19,22 @@ func prepare(c *sdk.Context) sdk.Value {
 	}
 	inputs := step.Get("inputs")
 	if blocked == "" {
+		written, command := inputs, step.Get("command").StringOr("")
 		inputs = rewrite(inputs, func(text string) sdk.Value {
 			v, missing := resolve(text, results)
 			if missing != "" {
-				blocked, code = missing, sdk.CodeBadFields
+				blocked = missing
 			}
 			return v
 		})
+		for _, f := range members(written) {
+			if bad := codeProblem(command, f.Name, f.Value) + optionProblem(command, f.Name, f.Value, inputs.Get(f.Name)); bad != "" {
+				blocked = bad
+			}
+		}
+		if blocked != "" {
+			code = sdk.CodeBadFields
+		}
 	}
 	out := sdk.Object(sdk.F("command", step.Get("command")), sdk.F("risk", step.Get("risk")), sdk.F("inputs", inputs))
 	if blocked != "" {

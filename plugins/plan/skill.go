@@ -114,6 +114,9 @@ func (all skills) catalogue() sdk.Value {
 {"steps": [{"id": 1, "description": "...", "skillId": "...", "inputs": {}, "expectedOutput": "..."}], "reasoning": "..."}
 An input may refer to the output of an earlier step: "{{steps.1.outputs.FIELD}}", with .0 for the first item of a list.
 "dependsOn": [1] makes a step wait for others without using their outputs. Steps that do not depend on a failed one are executed all the same.`
+	if all.find(shell) != nil {
+		text += "\nNo reference in a shell line" + advised
+	}
 	return sdk.Object(sdk.F("skills", sdk.List(list...)), sdk.F("text", sdk.String(text)))
 }
 

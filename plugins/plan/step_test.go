@@ -184,6 +184,45 @@ func TestAutofix(t *testing.T) {
 	}
 }
 
+// The content of a file never becomes code of a shell line, a program, or an option: a step
+// that would do that is refused when its plan is checked, and blocked when it is prepared.
+func TestOutputsAreNotCode(t *testing.T) {
+	const tools = `{"total":2,"tools":[
+		{"name":"code/shell/execute","summary":"Execute.","risk":"high","returns":["stdout"],"schema":{"type":"object","additionalProperties":false,"properties":{"command":{"type":"string"},"args":{"type":"array"},"argv":{"type":"array"},"env":{"type":"object"},"stdin":{"type":"string"}}}},
+		{"name":"sentinel/start","summary":"Start.","risk":"medium","returns":[],"schema":{"type":"object","properties":{"definition":{"type":"object"},"inputs":{"type":"object"}}}}]}`
+	const results = `[{"stepId":1,"success":true,"output":{"content":"x'; touch LAB; echo '","option":"--upload-pack=touch LAB","list":["--exec=x"],"path":"a.md"}}]`
+	for _, c := range []struct{ command, inputs, want, at string }{
+		{"code/shell/execute", `{"command":"echo 'title: {{steps.1.outputs.content}}'"}`, "executed as code", "command"},
+		{"code/shell/execute", `{"command":"{{steps.1.outputs.content}}"}`, "executed as code", "command"},
+		{"code/shell/execute", `{"argv":["sh","-c","echo {{steps.1.outputs.content}}"]}`, "executed as code", "argv"},
+		{"code/shell/execute", `{"command":"node","args":["-e","{{steps.1.outputs.content}}"]}`, "executed as code", "args"},
+		{"code/shell/execute", `{"argv":["{{steps.1.outputs.content}}"]}`, "executed as code", "argv"},
+		{"code/shell/execute", `{"argv":"{{steps.1.outputs.list}}"}`, "executed as code", "argv"},
+		{"sentinel/start", `{"definition":{"steps":[{"type":"shell","command":"echo {{steps.1.outputs.content}}"}]}}`, "executed as code", "definition"},
+	} {
+		h := sdktest.New(t)
+		h.OK("sentinel_command", tools)
+		checked, fault := sdktest.Run(t, sdktest.Only(plan.Step()), "plan", `{"skills":["*"],"plan":{"steps":[{"id":1,"skillId":"sentinel_start"},{"id":2,"skillId":"`+c.command+`","inputs":`+c.inputs+`}]}}`, h)
+		if got := checked.Get("problems").String(); fault != nil || checked.Get("valid").BoolOr(true) || !strings.Contains(got, "steps[1].inputs."+c.at+": ") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %v %s, want %q", c.inputs, fault, got, c.want)
+		}
+	}
+	for inputs, want := range map[string]string{
+		`{"command":"echo {{steps.1.outputs.content}}"}`:                             "command: a reference is not replaced here",
+		`{"argv":["git","fetch","{{steps.1.outputs.option}}"]}`:                      `argv[2]: the output begins with a dash`,
+		`{"command":"git","args":"{{steps.1.outputs.list}}"}`:                        `args[0]: the output begins with a dash`,
+		`{"argv":["cat","{{steps.1.outputs.path}}","--x={{steps.1.outputs.path}}"]}`: "",
+		`{"command":"echo \"$T\"","env":{"T":"{{steps.1.outputs.content}}"}}`:        "",
+		`{"command":"cat","stdin":"{{steps.1.outputs.content}}"}`:                    "",
+	} {
+		out := execute(t, `{"step":{"id":2,"command":"code/shell/execute","inputs":`+inputs+`,"dependsOn":["1"]},"results":`+results+`}`)
+		e := out.Get("blocked").Get("error")
+		if got := e.Get("message").StringOr(""); want == "" && out.Get("blocked").Exists() || !strings.Contains(got, want) || want != "" && e.Get("code").StringOr("") != "bad_fields" {
+			t.Errorf("%s: %s, want %q", inputs, out, want)
+		}
+	}
+}
+
 func TestPrepare(t *testing.T) {
 	const results = `[{"stepId":1,"success":true,"output":{"files":["a.md",{"n":2}],"n":3}},{"stepId":"x","success":false,"error":{}},{"stepId":7,"success":true,"output":{"content":"x","truncated":true}}]`
 	for inputs, want := range map[string]string{
