@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,41 @@ func TestAnswersNameTheirQuestion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestApprovalIsOfOneRun: a fork or retry by an agent begins behind no step that a person
+// approved for the other run; one that begins with the step asks again.
+func TestApprovalIsOfOneRun(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	def, problems := h.Runtime().Decode([]byte(`{"name": "deploy", "steps": [{"type": "set", "values": {"built": 1}}, {"id": "gate", "type": "approve", "prompt": "Deploy?"}, {"id": "deploy", "type": "shell", "command": "echo deployed"}]}`), "test.json")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "sentinel/decide", map[string]any{"run": id, "question": asked(t, h, id, "").Question, "verdict": "approve", "by": "ada"}, nil)
+	if r, err := h.Runtime().Wait(t.Context(), id); err != nil || r.Status != "completed" {
+		t.Fatalf("%+v %v", r, err)
+	}
+	for name, params := range map[string]map[string]any{
+		"sentinel/retry": {"run": id, "from": "deploy"},
+		"sentinel/fork":  {"run": id, "iteration": 1, "from": "deploy", "address": "2", "params": map[string]any{"command": "echo changed"}},
+	} {
+		if _, err := held(t, h, ws, name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "step 1 before step 2 was approved by ada") {
+			t.Errorf("%s behind the gate: %v", name, err)
+		}
+	}
+	out, err := held(t, h, ws, "sentinel/retry", map[string]any{"run": id, "from": "gate"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again struct{ Run sentinels.RunID }
+	if err := json.Unmarshal([]byte(out), &again); err != nil {
+		t.Fatal(err)
+	}
+	asked(t, h, again.Run, "")
+	must(t, h, "sentinel/retry", map[string]any{"run": id, "from": "deploy"}, nil) // by a person
 }

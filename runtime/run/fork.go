@@ -31,6 +31,9 @@ type ForkOptions struct {
 	Inputs map[string]json.RawMessage
 	// Key is as in [StartOptions].
 	Key string
+	// AskAgain says that approvals of the other run do not count: the fork does not begin behind
+	// one, because what was approved was the other run. Default false.
+	AskAgain bool
 	// Within is as in [StartOptions], beside the bound that the other run has. Default nil.
 	Within []string
 	// By is the user who forks the run.

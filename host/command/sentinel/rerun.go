@@ -152,7 +152,7 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	if err != nil {
 		return rerunOut{}, err
 	}
-	opt.By = string(call.By)
+	opt.By, opt.AskAgain = string(call.By), call.By != command.ByUser
 	opt.Key = call.Key
 	id, err := f.rt.Fork(ctx, old.ID, opt)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
@@ -169,6 +171,11 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 			break
 		}
 	}
+	if opt.AskAgain {
+		if err := ex.notApproved(p, stop); err != nil {
+			return nil, err
+		}
+	}
 	done, err := ex.doneSteps(p, next.def, steps[:from], opt.From)
 	if err != nil {
 		return nil, err
@@ -205,6 +212,32 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	}
 	f.Done, f.Cursors, f.EventCursor, f.RunEventCursor = done, st.Cursors, p.begin.EventCursor, p.begin.RunEventCursor
 	return f, nil
+}
+
+// notApproved returns an error if a step before top-level step stop was approved in the
+// iteration.
+func (ex *Executor) notApproved(p *origin, stop int) error {
+	gate, by := -1, ""
+	_, err := history.Fold(ex.opt.Store, p.info.ID, max(p.From, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
+		switch sig := rec.Signal; {
+		case seq <= p.First:
+		case rec.Kind == journal.IterationEnd || rec.Kind == journal.RunEnd:
+			return history.ErrStop
+		case sig != nil && sig.Type == "decision" && sig.Verdict == "approve" && gate < 0:
+			top, _, _ := strings.Cut(strings.NewReplacer("#", "!", ".", "!").Replace(sig.Call), "!")
+			if n, err := strconv.Atoi(top); err == nil && n < stop {
+				gate, by = n, sig.By
+			}
+		}
+		return nil
+	})
+	if err != nil || gate < 0 {
+		return err
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "from", Message: fmt.Sprintf("fork run %s: step %d before step %d was approved by %s for that run only", p.info.ID, gate, stop, by),
+		Hint: fmt.Sprintf("begin with step %d at the latest, which asks again; a person may begin behind it", gate),
+	}
 }
 
 // doneSteps returns the end records of the steps before the first one to execute. Steps
