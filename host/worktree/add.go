@@ -22,6 +22,7 @@ type Add struct {
 	Ticket   string
 	Token    uint64 // of the claim; 0 is the present one
 	Repo     string // default that of the ticket
+	Bound    bool   // Repo and Branch are refused if they are not those of the ticket, or for it
 	Base     string // branch; default that of the ticket, else the current one of the repository
 	Branch   string // default that of the ticket, else sentinel/ID
 	Continue bool   // begin with the branch of an earlier claim, if there is one
@@ -66,13 +67,38 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return out, err
 	}
+	if err := in.check(ticket.RepoURL, ticket.Branch); err != nil {
+		return out, err
+	}
 	t.Ticket, t.Token = in.Ticket, ticket.Token
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, "sentinel/"+t.name)
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+t.name)
 	if err := t.create(ctx, "add", func() error { return t.clone(ctx, in.Continue) }); err != nil {
 		return out, err
 	}
 	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
 }
+
+// check returns an error if the worktree is to be of another repository or branch than the ticket
+// has, and has to be of those.
+func (in *Add) check(repo, branch string) error {
+	refuse := func(field, have, want string) error {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("worktree of ticket %s: %s is %s, and %s was given", in.Ticket, field, want, have), Hint: "leave " + field + " out"}
+	}
+	switch {
+	case !in.Bound:
+		return nil
+	case in.Repo != "" && repo != "" && in.Repo != repo:
+		return refuse("repo", in.Repo, repo)
+	case in.Branch != "" && branch != "" && in.Branch != branch:
+		return refuse("branch", in.Branch, branch)
+	case in.Branch == branchFolder: // no other ticket could have a branch then
+		return refuse("branch", in.Branch, branchFolder+"/"+nameOf(in.Ticket))
+	}
+	return nil
+}
+
+// branchFolder is the first part of the branches of tickets.
+const branchFolder = "sentinel"
 
 // create makes a worktree whose ticket, claim and branch are set: fill makes its files. When
 // it fails, nothing is left.

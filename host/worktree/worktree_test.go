@@ -719,3 +719,28 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 }
+
+// A caller that is bound to the ticket takes neither another repository or branch than the ticket
+// has, nor the branch that would keep all other tickets from having one.
+func TestWorktreeIsOfItsTicket(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	ticket := b.tickets["T-1"]
+	ticket.Branch = "feature/x"
+	b.tickets["T-1"] = ticket
+	b.claim("T-2", 1)
+	other := filepath.Join(t.TempDir(), "other")
+	for name, in := range map[string]worktree.Add{
+		"another repository":     {Ticket: "T-1", Repo: other},
+		"another branch":         {Ticket: "T-1", Branch: "main2"},
+		"the folder of branches": {Ticket: "T-2", Branch: "sentinel"},
+	} {
+		in.Bound = true
+		if _, err := b.s.Add(t.Context(), in); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Repo: b.repo, Branch: "feature/x", Bound: true}); err != nil || got.Branch != "feature/x" {
+		t.Errorf("those of the ticket: %+v %v", got, err)
+	}
+}

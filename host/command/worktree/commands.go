@@ -65,7 +65,7 @@ func (f family) add(ctx context.Context, call *command.Call, in addIn) (worktree
 	if err := in.check(call); err != nil {
 		return worktree.Added{}, err
 	}
-	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Base: in.Base, Branch: in.Branch, Continue: in.Continue})
+	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Bound: call.Held(), Base: in.Base, Branch: in.Branch, Continue: in.Continue})
 }
 
 func (f family) review(ctx context.Context, call *command.Call, in ticketIn) (worktree.Reviewed, error) {
