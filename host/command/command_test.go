@@ -451,6 +451,7 @@ func TestRegistryHammer(t *testing.T) {
 
 func TestSteering(t *testing.T) {
 	for _, name := range []string{
+		".hg/hgrc", ".jj/repo/config.toml", ".gdbinit", "sub/.dir-locals.el", "a.code-workspace", ".mvn/extensions.xml", ".gradle/init.gradle", ".bundle/config", ".tekton/pr.yaml", ".local/share/systemd/user/x.service",
 		".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", "git~1/config", ".git::$DATA", `a\.git\config`, ".sentinel/plugins/x.wasm",
 		".continuum/sentinels/a.json", ".github/workflows/ci.yml", ".gitattributes", "deep/.NPMRC", ".envrc", ".bashrc", ".vscode/tasks.json",
 		".idea/x", ".claude/settings.json", ".mcp.json", "CLAUDE.md", "./a/../.git/config", ".husky/_/x", ".g\u200cit/config",

@@ -7,43 +7,127 @@ import (
 	"unicode"
 )
 
-// steeringFolders hold what git, CI services, editors, agents and this program obey. A CI
-// service executes the files of a branch as soon as the branch is pushed, often with secrets.
-var steeringFolders = []string{
-	".git", ".sentinel", ".continuum", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".devcontainer",
-	".github", ".gitlab", ".circleci", ".gitea", ".forgejo", ".buildkite", ".woodpecker", ".semaphore", ".teamcity", ".azure-pipelines", ".builds", ".drone",
-	".claude", ".cursor", ".codex", ".gemini", ".aider", ".windsurf", ".roo", ".continue", ".kiro", ".junie", ".augment", ".amazonq", ".opencode", ".trae",
-	".ssh", ".aws", ".kube", ".docker", ".gnupg", ".cargo", ".config",
-}
-
-// steeringFiles are the same as single files.
-var steeringFiles = []string{
-	".git", ".gitconfig", ".gitattributes", ".gitmodules", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".envrc", ".env",
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-	".inputrc", ".vimrc", ".exrc", ".nvimrc", ".mcp.json", "mcp.json", ".netrc", ".pypirc", ".pip.conf", ".curlrc", ".wgetrc",
-	".tool-versions", ".mise.toml", ".pre-commit-config.yaml", ".lefthook.yml", "lefthook.yml", ".goreleaser.yml",
-	"codeowners", // whose approval a forge asks for
-	".gitlab-ci.yml", "jenkinsfile", ".travis.yml", "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", ".drone.yml", ".drone.yaml",
-	".woodpecker.yml", ".woodpecker.yaml", "appveyor.yml", ".appveyor.yml", ".cirrus.yml", ".cirrus.star", "buildspec.yml", "buildspec.yaml", "cloudbuild.yaml",
-	"cloudbuild.json", ".build.yml", "wercker.yml", "bitrise.yml", "codemagic.yaml", "screwdriver.yaml", ".zuul.yaml", "zuul.yaml",
-	".cursorrules", ".windsurfrules", ".aider.conf.yml", ".clinerules", ".roorules", ".roomodes", ".goosehints", ".rules", "opencode.json", "opencode.jsonc",
-	"claude.md", "claude.local.md", "agents.md", "agents.override.md", "agent.md", "gemini.md", "qwen.md", "crush.md", "warp.md",
-}
-
-// A buildTool is a program that a command of this host starts in a project, with
-// the files of the project that say what the program runs.
-type buildTool struct {
+// A tool is a program or service that obeys files of a project, with those files. Names are in
+// lower case.
+type tool struct {
 	name     string
+	source   string   // page that says so
 	folders  []string // all that is below
 	files    []string // in any folder
-	suffixes []string
+	suffixes []string // of files
+}
+
+// obeys reports whether the tool obeys a file, by the parts of its path.
+func (t tool) obeys(parts []string) bool {
+	last := parts[len(parts)-1]
+	return slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(t.folders, p) }) || slices.Contains(t.files, last) ||
+		slices.ContainsFunc(t.suffixes, func(suffix string) bool { return strings.HasSuffix(last, suffix) })
+}
+
+// steered are tools that execute or obey files without being started for them: when a folder
+// is opened or entered, with a commit or push, or at the start of any of their commands. A CI
+// service executes the files of a branch as soon as the branch is pushed, often with secrets.
+var steered = []tool{
+	{name: "this program", source: "sentinels/FORMAT.md", folders: []string{".sentinel", ".continuum"}},
+	// Version control.
+	{name: "git", source: "https://git-scm.com/docs/git-config", folders: []string{".git", "git~1"}, files: []string{".gitconfig", ".gitattributes", ".gitmodules"}},
+	{name: "husky", source: "https://typicode.github.io/husky/how-to.html", folders: []string{".husky", ".githooks"}},
+	{name: "pre-commit", source: "https://pre-commit.com/#adding-pre-commit-plugins-to-your-project", files: []string{".pre-commit-config.yaml", ".pre-commit-config.yml"}},
+	{name: "lefthook", source: "https://lefthook.dev/configuration/", files: []string{".lefthook.yml", "lefthook.yml", ".lefthook.yaml", "lefthook.yaml", "lefthook.toml", "lefthook.json", "lefthook-local.yml"}},
+	{name: "overcommit", source: "https://github.com/sds/overcommit#configuration", folders: []string{".git-hooks"}, files: []string{".overcommit.yml", ".local-overcommit.yml"}},
+	{name: "mercurial", source: "https://www.mercurial-scm.org/help/topics/config", folders: []string{".hg"}, files: []string{".hgrc"}},
+	{name: "jujutsu", source: "https://docs.jj-vcs.dev/latest/config/", folders: []string{".jj"}},
+	{name: "subversion", source: "https://svnbook.red-bean.com/en/1.8/svn.advanced.confarea.html", folders: []string{".svn", ".subversion"}},
+	// Editors, and what opens a folder in one.
+	{name: "visual studio code", source: "https://code.visualstudio.com/docs/editor/workspace-trust", folders: []string{".vscode"}, suffixes: []string{".code-workspace"}},
+	{name: "jetbrains", source: "https://www.jetbrains.com/help/idea/project-security.html", folders: []string{".idea", ".run", ".fleet"}},
+	{name: "zed", source: "https://zed.dev/docs/configuring-zed", folders: []string{".zed"}},
+	{name: "vim", source: "https://vimhelp.org/options.txt.html#%27exrc%27", folders: []string{".vim"}, files: []string{".vimrc", ".exrc", "_vimrc", "_exrc", ".gvimrc"}},
+	{name: "neovim", source: "https://neovim.io/doc/user/options.html#'exrc'", folders: []string{".nvim"}, files: []string{".nvimrc", ".nvim.lua", ".lazy.lua"}},
+	{name: "emacs", source: "https://www.gnu.org/software/emacs/manual/html_node/emacs/Directory-Variables.html", folders: []string{".emacs.d"}, files: []string{".emacs", ".dir-locals.el", ".dir-locals-2.el"}},
+	{name: "dev containers", source: "https://containers.dev/implementors/spec/", folders: []string{".devcontainer"}, files: []string{".devcontainer.json"}},
+	{name: "gitpod", source: "https://www.gitpod.io/docs/references/gitpod-yml", files: []string{".gitpod.yml", ".gitpod.dockerfile"}},
+	{name: "replit", source: "https://docs.replit.com/replit-app/configuration", files: []string{".replit", "replit.nix"}},
+	{name: "idx", source: "https://firebase.google.com/docs/studio/customize-workspace", folders: []string{".idx"}},
+	// Shells, debuggers and what they load by themselves.
+	{name: "bash", source: "https://www.gnu.org/software/bash/manual/html_node/Bash-Startup-Files.html", files: []string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".inputrc"}},
+	{name: "zsh", source: "https://zsh.sourceforge.io/Doc/Release/Files.html", files: []string{".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"}},
+	{name: "csh and ksh", source: "https://man7.org/linux/man-pages/man1/ksh.1.html", files: []string{".cshrc", ".tcshrc", ".login", ".kshrc"}},
+	{name: "x11", source: "https://www.x.org/releases/current/doc/man/man1/xinit.1.xhtml", files: []string{".xprofile", ".xinitrc", ".xsession", ".xsessionrc"}},
+	{name: "systemd and dbus", source: "https://www.freedesktop.org/software/systemd/man/latest/systemd.unit.html", folders: []string{".local", ".config"}},
+	{name: "direnv", source: "https://direnv.net/man/direnv.1.html", files: []string{".envrc", ".env"}},
+	{name: "asdf and mise", source: "https://mise.jdx.dev/configuration.html", folders: []string{".mise"}, files: []string{".tool-versions", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".rtx.toml"}},
+	{name: "gdb", source: "https://sourceware.org/gdb/current/onlinedocs/gdb.html/Init-File-in-the-Current-Directory.html", files: []string{".gdbinit", ".gdbearlyinit"}},
+	{name: "lldb", source: "https://lldb.llvm.org/man/lldb.html#configuration-files", files: []string{".lldbinit"}},
+	{name: "curl and wget", source: "https://curl.se/docs/manpage.html#-K", files: []string{".curlrc", ".wgetrc", ".netrc"}},
+	// Package managers and build tools, besides what a build executes: see buildTools.
+	{name: "npm", source: "https://docs.npmjs.com/cli/configuring-npm/npmrc", files: []string{".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs"}},
+	{name: "pip", source: "https://packaging.python.org/en/latest/specifications/pypirc/", files: []string{".pypirc", ".pip.conf", "pip.conf"}},
+	{name: "cargo", source: "https://doc.rust-lang.org/cargo/reference/config.html", folders: []string{".cargo"}},
+	{name: "bundler", source: "https://bundler.io/man/bundle-config.1.html", folders: []string{".bundle"}},
+	{name: "maven", source: "https://maven.apache.org/configure.html", folders: []string{".mvn"}},
+	{name: "gradle", source: "https://docs.gradle.org/current/userguide/init_scripts.html", folders: []string{".gradle"}, files: []string{"init.gradle", "init.gradle.kts"}},
+	{name: "goreleaser", source: "https://goreleaser.com/customization/", files: []string{".goreleaser.yml", ".goreleaser.yaml", "goreleaser.yml", "goreleaser.yaml"}},
+	// Credentials of tools, which name programs too.
+	{name: "ssh", source: "https://man.openbsd.org/ssh_config", folders: []string{".ssh"}},
+	{name: "gnupg", source: "https://www.gnupg.org/documentation/manuals/gnupg/GPG-Configuration.html", folders: []string{".gnupg"}},
+	{name: "aws", source: "https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-sourcing-external.html", folders: []string{".aws"}},
+	{name: "kubectl", source: "https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins", folders: []string{".kube"}},
+	{name: "docker", source: "https://docs.docker.com/reference/cli/docker/login/#credential-helpers", folders: []string{".docker"}},
+	// Forges and CI services.
+	{name: "github", source: "https://docs.github.com/en/actions/writing-workflows/about-workflows", folders: []string{".github"}, files: []string{"codeowners"}},
+	{name: "gitlab", source: "https://docs.gitlab.com/ci/yaml/", folders: []string{".gitlab"}, files: []string{".gitlab-ci.yml"}},
+	{name: "gitea and forgejo", source: "https://docs.gitea.com/usage/actions/overview", folders: []string{".gitea", ".forgejo"}},
+	{name: "circleci", source: "https://circleci.com/docs/configuration-reference/", folders: []string{".circleci"}},
+	{name: "buildkite", source: "https://buildkite.com/docs/pipelines/configure/defining-steps", folders: []string{".buildkite"}},
+	{name: "woodpecker", source: "https://woodpecker-ci.org/docs/usage/workflow-syntax", folders: []string{".woodpecker"}, files: []string{".woodpecker.yml", ".woodpecker.yaml"}},
+	{name: "drone", source: "https://docs.drone.io/pipeline/overview/", folders: []string{".drone"}, files: []string{".drone.yml", ".drone.yaml", ".drone.star", ".drone.jsonnet"}},
+	{name: "semaphore", source: "https://docs.semaphoreci.com/reference/pipeline-yaml", folders: []string{".semaphore"}},
+	{name: "teamcity", source: "https://www.jetbrains.com/help/teamcity/kotlin-dsl.html", folders: []string{".teamcity"}},
+	{name: "azure pipelines", source: "https://learn.microsoft.com/en-us/azure/devops/pipelines/yaml-schema/", folders: []string{".azure-pipelines"}, files: []string{"azure-pipelines.yml", "azure-pipelines.yaml"}},
+	{name: "tekton", source: "https://pipelinesascode.com/docs/guide/authoringprs/", folders: []string{".tekton"}},
+	{name: "sourcehut", source: "https://man.sr.ht/builds.sr.ht/manifest.md", folders: []string{".builds"}, files: []string{".build.yml"}},
+	{name: "jenkins", source: "https://www.jenkins.io/doc/book/pipeline/jenkinsfile/", files: []string{"jenkinsfile"}},
+	{name: "travis", source: "https://docs.travis-ci.com/user/customizing-the-build/", files: []string{".travis.yml"}},
+	{name: "bitbucket", source: "https://support.atlassian.com/bitbucket-cloud/docs/bitbucket-pipelines-configuration-reference/", files: []string{"bitbucket-pipelines.yml"}},
+	{name: "appveyor", source: "https://www.appveyor.com/docs/appveyor-yml/", files: []string{"appveyor.yml", ".appveyor.yml"}},
+	{name: "cirrus", source: "https://cirrus-ci.org/guide/writing-tasks/", files: []string{".cirrus.yml", ".cirrus.star"}},
+	{name: "codebuild", source: "https://docs.aws.amazon.com/codebuild/latest/userguide/build-spec-ref.html", files: []string{"buildspec.yml", "buildspec.yaml"}},
+	{name: "cloud build", source: "https://cloud.google.com/build/docs/build-config-file-schema", files: []string{"cloudbuild.yaml", "cloudbuild.yml", "cloudbuild.json"}},
+	{name: "wercker", source: "https://docs.oracle.com/en-us/iaas/wercker/", files: []string{"wercker.yml"}},
+	{name: "bitrise", source: "https://docs.bitrise.io/en/bitrise-ci/references/configuration-yaml-reference.html", files: []string{"bitrise.yml"}},
+	{name: "codemagic", source: "https://docs.codemagic.io/yaml-basic-configuration/yaml-getting-started/", files: []string{"codemagic.yaml"}},
+	{name: "screwdriver", source: "https://docs.screwdriver.cd/user-guide/configuration/", files: []string{"screwdriver.yaml"}},
+	{name: "zuul", source: "https://zuul-ci.org/docs/zuul/latest/project-config.html", folders: []string{".zuul.d", "zuul.d"}, files: []string{".zuul.yaml", "zuul.yaml"}},
+	// Coding agents: what they are told, and what they start.
+	{name: "mcp", source: "https://modelcontextprotocol.io/docs/develop/connect-local-servers", files: []string{".mcp.json", "mcp.json"}},
+	{name: "claude code", source: "https://code.claude.com/docs/en/settings", folders: []string{".claude"}, files: []string{"claude.md", "claude.local.md"}},
+	{name: "cursor", source: "https://cursor.com/docs/context/rules", folders: []string{".cursor"}, files: []string{".cursorrules"}},
+	{name: "codex and others", source: "https://agents.md", folders: []string{".codex", ".agents"}, files: []string{"agents.md", "agents.override.md", "agent.md"}},
+	{name: "gemini cli", source: "https://geminicli.com/docs/cli/gemini-md/", folders: []string{".gemini"}, files: []string{"gemini.md"}},
+	{name: "qwen code", source: "https://qwenlm.github.io/qwen-code-docs/", folders: []string{".qwen"}, files: []string{"qwen.md"}},
+	{name: "aider", source: "https://aider.chat/docs/config/aider_conf.html", folders: []string{".aider"}, files: []string{".aider.conf.yml"}},
+	{name: "windsurf", source: "https://docs.windsurf.com/windsurf/cascade/memories", folders: []string{".windsurf"}, files: []string{".windsurfrules"}},
+	{name: "cline", source: "https://docs.cline.bot/features/cline-rules", folders: []string{".clinerules"}, files: []string{".clinerules"}},
+	{name: "roo code", source: "https://docs.roocode.com/features/custom-instructions", folders: []string{".roo"}, files: []string{".roorules", ".roomodes"}},
+	{name: "continue", source: "https://docs.continue.dev/customize/rules", folders: []string{".continue"}},
+	{name: "kiro", source: "https://kiro.dev/docs/steering/", folders: []string{".kiro"}},
+	{name: "junie", source: "https://www.jetbrains.com/help/junie/customize-guidelines.html", folders: []string{".junie"}},
+	{name: "augment", source: "https://docs.augmentcode.com/setup-augment/guidelines", folders: []string{".augment"}},
+	{name: "amazon q", source: "https://docs.aws.amazon.com/amazonq/latest/qdeveloper-ug/context-project-rules.html", folders: []string{".amazonq"}},
+	{name: "opencode", source: "https://opencode.ai/docs/config/", folders: []string{".opencode"}, files: []string{"opencode.json", "opencode.jsonc"}},
+	{name: "trae", source: "https://docs.trae.ai/ide/rules", folders: []string{".trae"}},
+	{name: "goose", source: "https://block.github.io/goose/docs/guides/context-engineering/using-goosehints", files: []string{".goosehints"}},
+	{name: "zed agent", source: "https://zed.dev/docs/ai/rules", files: []string{".rules"}},
+	{name: "crush", source: "https://github.com/charmbracelet/crush#configuration", files: []string{"crush.md", ".crush.json", "crush.json"}},
+	{name: "warp", source: "https://docs.warp.dev/knowledge-and-collaboration/rules", files: []string{"warp.md"}},
 }
 
 // buildTools are the programs that code/verify starts. Source code is not listed:
 // tests, build scripts and macros of a project run whatever they are written to do.
 // go is there without files: neither "go build" nor "go vet" runs code of the
 // project, and code/verify keeps go.mod and go.work from choosing the toolchain.
-var buildTools = []buildTool{
+var buildTools = []tool{
 	{name: "go"},
 	{name: "make", files: []string{"makefile", "gnumakefile"}, suffixes: []string{".mk"}},
 	{name: "npm", folders: []string{"node_modules"}, files: []string{"package.json"}}, // and .npmrc, above
@@ -73,15 +157,7 @@ var buildTools = []buildTool{
 // It looks at the name alone: resolve links first.
 func Steering(name string) bool {
 	parts := plainParts(name)
-	for i, p := range parts {
-		if slices.Contains(steeringFolders, p) || p == "git~1" {
-			return true
-		}
-		if i == len(parts)-1 && slices.Contains(steeringFiles, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(steered, func(t tool) bool { return t.obeys(parts) })
 }
 
 // SteersBuild reports whether a path, relative to a workspace, names a file that
@@ -91,12 +167,7 @@ func Steering(name string) bool {
 // build, without a grant for it. Names are compared as by [Steering].
 func SteersBuild(name string) bool {
 	parts := plainParts(name)
-	last := parts[len(parts)-1]
-	return slices.ContainsFunc(buildTools, func(t buildTool) bool {
-		return slices.Contains(t.files, last) ||
-			slices.ContainsFunc(t.suffixes, func(suffix string) bool { return strings.HasSuffix(last, suffix) }) ||
-			slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(t.folders, p) })
-	})
+	return slices.ContainsFunc(buildTools, func(t tool) bool { return t.obeys(parts) })
 }
 
 // plainParts splits a path into its parts as the most careless file system
