@@ -99,7 +99,7 @@ var steered = []tool{
 	{name: "codemagic", source: "https://docs.codemagic.io/yaml-basic-configuration/yaml-getting-started/", files: []string{"codemagic.yaml"}},
 	{name: "screwdriver", source: "https://docs.screwdriver.cd/user-guide/configuration/", files: []string{"screwdriver.yaml"}},
 	{name: "zuul", source: "https://zuul-ci.org/docs/zuul/latest/project-config.html", folders: []string{".zuul.d", "zuul.d"}, files: []string{".zuul.yaml", "zuul.yaml"}},
-	// Coding agents: what they are told, and what they start.
+	// Coding agents: their instructions, and what they start.
 	{name: "mcp", source: "https://modelcontextprotocol.io/docs/develop/connect-local-servers", files: []string{".mcp.json", "mcp.json"}},
 	{name: "claude code", source: "https://code.claude.com/docs/en/settings", folders: []string{".claude"}, files: []string{"claude.md", "claude.local.md"}},
 	{name: "cursor", source: "https://cursor.com/docs/context/rules", folders: []string{".cursor"}, files: []string{".cursorrules"}},
