@@ -37,9 +37,10 @@ var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 var layers = []layer{
 	{lazyRegexp, nil, nil},
 	{textCut, nil, nil},
+	{"internal/boundedregexp", nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"internal/linediff", nil, nil},
-	{"sentinels/internal/schemacost", []string{"sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	{"sentinels/internal/schemacost", []string{"internal/boundedregexp", "sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
 	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*", "internal/linediff"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
@@ -119,13 +120,13 @@ var layers = []layer{
 	{"runtime/internal/**", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
-	{"host/command", []string{"host/internal/rootfs", "host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
+	{"host/command", []string{"internal/boundedregexp", "host/internal/rootfs", "host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	{"host/command/sentinel", []string{"host/command", "host/command/code", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else, and reads files as code does
-	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil},                                                                                                                 // its tickets are documents of the engine
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
-	{"host/verify", []string{"host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
+	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
@@ -186,11 +187,11 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/confine", "host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "host/internal/gitexec", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},

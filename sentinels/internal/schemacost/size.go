@@ -6,11 +6,11 @@ import (
 	"iter"
 	"maps"
 	"regexp"
-	"regexp/syntax"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -137,13 +137,12 @@ func patternSize(text string) (int, error) {
 	if len(text) > maxPattern {
 		return 0, fmt.Errorf("the pattern %.40q... has %d bytes, the limit is %d", text, len(text), maxPattern)
 	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
+	n, err := boundedregexp.Instructions(text)
 	if err != nil {
 		return 0, nil //nolint:nilerr // see above
 	}
-	n := programSize(parsed)
 	if n > maxProgram {
-		return 0, fmt.Errorf("the pattern %.40q compiles to more than %d instructions; use smaller repetitions, or maxLength", text, maxProgram)
+		return 0, fmt.Errorf("the pattern %.40q compiles to %d instructions, the limit is %d; use smaller repetitions, or maxLength", text, n, maxProgram)
 	}
 	return n, nil
 }
@@ -155,29 +154,6 @@ func CompilePattern(text string) (jsonschema.Regexp, error) {
 		return nil, err
 	}
 	return regexp.Compile(text)
-}
-
-// programSize estimates the instructions that a pattern compiles to. It stops
-// counting beyond maxProgram.
-func programSize(re *syntax.Regexp) int {
-	n := 0
-	for _, sub := range re.Sub {
-		n += programSize(sub)
-	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		n = len(re.Rune)
-	case syntax.OpCharClass:
-		n = 1 + len(re.Rune)/8 // for its ranges
-	case syntax.OpConcat:
-	case syntax.OpAlternate:
-		n += len(re.Sub)
-	case syntax.OpRepeat: // its content is copied that many times
-		n = n*max(re.Min, re.Max, 1) + max(re.Max-re.Min, 0)
-	default:
-		n += 2
-	}
-	return min(n, maxProgram+1)
 }
 
 // references checks the references of a schema, and refuses keywords that change the
