@@ -11,6 +11,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
@@ -22,7 +23,7 @@ const (
 )
 
 type searchIn struct {
-	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match, at most 1 KiB and 10,000 instructions when compiled"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
@@ -78,9 +79,9 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 				s.out.Skipped++
 				return nil
 			}
-			return s.file(w, name, info)
+			return s.file(ctx, w, name, info)
 		})
-	} else if err = s.file(w, start, info); errors.Is(err, fs.SkipAll) {
+	} else if err = s.file(ctx, w, start, info); errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
 	s.out.Text = s.text.String()
@@ -93,7 +94,7 @@ var anchors = lazyregexp.New(`[\^$]|\\[AzZ]`)
 
 // A searcher collects the matches of one search.
 type searcher struct {
-	re      *regexp.Regexp
+	re      *boundedregexp.Regexp
 	glob    *glob.Pattern // nil: every file
 	plain   bool          // no anchors: a line only matches if the whole file does
 	max     int
@@ -120,7 +121,7 @@ func newSearcher(in searchIn) (*searcher, error) {
 		pattern = "(?i)" + pattern
 	}
 	var err error
-	if s.re, err = regexp.Compile(pattern); err != nil {
+	if s.re, err = boundedregexp.Compile(pattern, boundedregexp.MaxInstructions); err != nil {
 		return nil, badPattern("pattern", err, "set literal to search for it as plain text")
 	}
 	s.plain = !anchors.MatchString(pattern)
@@ -144,7 +145,7 @@ func parseGlob(text string) (*glob.Pattern, error) {
 }
 
 // file searches one file. It returns [fs.SkipAll] once the result is full.
-func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
+func (s *searcher) file(ctx context.Context, w *workspace, name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return nil
 	}
@@ -158,12 +159,17 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 		return nil
 	}
 	s.out.Files++
-	if s.plain && !s.re.Match(data) {
-		return nil
+	if s.plain {
+		if found, err := s.somewhere(ctx, data); err != nil || !found {
+			return err
+		}
 	}
 	lines := splitLines(data)
 	for i, line := range lines {
-		at := s.re.FindIndex(trimEOL(line))
+		at, err := s.re.FindIndex(ctx, trimEOL(line))
+		if err != nil {
+			return err
+		}
 		if at == nil {
 			continue
 		}
@@ -180,6 +186,26 @@ func (s *searcher) file(w *workspace, name string, info fs.FileInfo) error {
 		}
 	}
 	return nil
+}
+
+// somewhere reports whether a pattern without anchors may match a line of a file. It looks at
+// as many lines at once as the matcher takes at full speed.
+func (s *searcher) somewhere(ctx context.Context, data []byte) (bool, error) {
+	for len(data) > 0 {
+		size := min(len(data), s.re.Uninterrupted())
+		if end := bytes.LastIndexByte(data[:size], '\n'); end >= 0 {
+			size = end + 1
+		} else if end = bytes.IndexByte(data[size:], '\n'); end >= 0 { // a longer line
+			size += end + 1
+		} else {
+			size = len(data)
+		}
+		if found, err := s.re.Match(ctx, data[:size]); found || err != nil {
+			return found, err
+		}
+		data = data[size:]
+	}
+	return false, nil
 }
 
 // add adds a match and reports false if the result is full. Path and lines count

@@ -43,8 +43,8 @@ func classifierFault(field string, err error) error {
 
 // verdicts judges lines. Without rules every line is info; a line that no rule matches is
 // verbose. Only a rule with the action suppress, or a classifier that says so, leaves a line
-// out. Messages of the host are info and match nothing.
-func (m *Manager) verdicts(ctx context.Context, set ruleset, lines []role.Line) []verdict {
+// out. Messages of the host are info and match nothing. The error is that of ctx.
+func (m *Manager) verdicts(ctx context.Context, set ruleset, lines []role.Line) ([]verdict, error) {
 	out := make([]verdict, len(lines))
 	var open []int // the lines that no rule has decided about
 	for i, l := range lines {
@@ -65,7 +65,11 @@ func (m *Manager) verdicts(ctx context.Context, set ruleset, lines []role.Line) 
 		}
 		left := open[:0]
 		for _, i := range open {
-			if r.pattern.MatchString(lines[i].Text) {
+			matches, err := r.pattern.MatchString(ctx, lines[i].Text)
+			if err != nil {
+				return nil, err
+			}
+			if matches {
 				out[i] = verdict{r.class, true, r.emit}
 			} else {
 				left = append(left, i)
@@ -73,7 +77,7 @@ func (m *Manager) verdicts(ctx context.Context, set ruleset, lines []role.Line) 
 		}
 		open = left
 	}
-	return out
+	return out, nil
 }
 
 // ask lets a classifier judge the open lines and returns those that it does not know.

@@ -55,8 +55,11 @@ func (l stored) Text() string { return l.text }
 
 // Classify judges one line.
 func Classify(s ruleset, text string) (class string, matched, emit bool) {
-	v := (&Manager{}).verdicts(context.Background(), s, []role.Line{{Text: text, Stream: "stdout"}})[0]
-	return v.class, v.matched, v.emit
+	list, err := (&Manager{}).verdicts(context.Background(), s, []role.Line{{Text: text, Stream: "stdout"}})
+	if err != nil {
+		panic(err)
+	}
+	return list[0].class, list[0].matched, list[0].emit
 }
 
 // Summary is the text of a watch.

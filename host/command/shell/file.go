@@ -57,6 +57,11 @@ type FileAnswer struct {
 // with notifications: they miss files on network file systems.
 const filePoll = 200 * time.Millisecond
 
+// overtime is how long rules may match what is in the file at the time limit.
+const overtime = time.Second
+
+var errOvertime = errors.New("the time limit is over")
+
 // position is a place in a file: the offset behind a complete line, and the identity of
 // the file, "" if there was none.
 type position struct {
@@ -107,8 +112,8 @@ type tail struct {
 	at      position // behind the last complete line that was taken
 	pending []byte   // the bytes behind it that were read
 	number  int
-	ahead   func(lines []role.Line) // is called with the lines that are emitted next
-	gone    bool                    // another file had the name at the last look, and this one was at its end
+	ahead   func(lines []role.Line) error // is called with the lines that are emitted next
+	gone    bool                          // another file had the name at the last look, and this one was at its end
 }
 
 // openTail opens the workspace; the file need not exist.
@@ -231,7 +236,27 @@ func (m *Manager) WatchFile(ctx context.Context, w FileWatch) (json.RawMessage, 
 	}
 	defer t.close()
 	c := fileCollector{collector: collector{size: answerSize}}
-	t.ahead = func(lines []role.Line) { c.verdicts = m.verdicts(ctx, rules, lines) }
+	judging, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-w.Due:
+		case <-judging.Done():
+			return
+		}
+		select {
+		case <-time.After(overtime):
+			end(errOvertime)
+		case <-judging.Done():
+		}
+	}()
+	t.ahead = func(lines []role.Line) (err error) {
+		c.verdicts, err = m.verdicts(judging, rules, lines)
+		if err != nil {
+			err = fmt.Errorf("watch file %q: %w", q.File, context.Cause(judging))
+		}
+		return err
+	}
 	if err := t.resume(at, func(text string) { c.addFile(t, 'h', text) }); err != nil {
 		return nil, err
 	}
@@ -247,6 +272,12 @@ func (m *Manager) WatchFile(ctx context.Context, w FileWatch) (json.RawMessage, 
 			a.Finished = stream == 'f' && (q.Until == "error" && v.class == classError || q.Until == "match" && v.matched && v.emit)
 			return a.Finished
 		})
+		if errors.Is(err, errOvertime) && t.at != at {
+			break // the next watch reads on
+		}
+		if errors.Is(err, errOvertime) {
+			return nil, &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("watch file %q: the rules did not match the first lines within the time limit", q.File), Hint: "use simpler patterns, or a longer timeoutMs"}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -387,7 +418,9 @@ func (t *tail) read(emit func(stream byte, text string) (stop bool)) (more bool,
 		return false, fmt.Errorf("watch file %q: %w", t.name, err)
 	}
 	t.pending = append(t.pending, buffer[:n]...)
-	t.ahead(completeLines(t.pending))
+	if err := t.ahead(completeLines(t.pending)); err != nil {
+		return false, err
+	}
 	for {
 		line, size, ok := firstLine(t.pending)
 		if !ok {
@@ -461,7 +494,9 @@ func (t *tail) atEnd(emit func(stream byte, text string) bool) (more bool, err e
 			return false, err
 		}
 		text := clean(t.pending)
-		t.ahead([]role.Line{{Text: text, Stream: streamName('f')}})
+		if err := t.ahead([]role.Line{{Text: text, Stream: streamName('f')}}); err != nil {
+			return false, err
+		}
 		t.at.offset, t.pending = t.at.offset+int64(len(t.pending)), nil
 		if emit('f', text) {
 			return false, nil

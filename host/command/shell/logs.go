@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -196,7 +197,7 @@ func (m *Manager) logsTail(ctx context.Context, call *command.Call, in logsTailI
 
 type logsSearchIn struct {
 	logTarget
-	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match, at most 1 KiB and 10,000 instructions when compiled"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
 	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"ignore the case of letters"`
 	MaxResults int    `json:"maxResults,omitempty" jsonschema:"number of matches to return, 100 if not given" minimum:"1" maximum:"1000"`
@@ -222,7 +223,7 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 	if in.IgnoreCase {
 		source = "(?i)" + source
 	}
-	pattern, err := regexp.Compile(source)
+	pattern, err := boundedregexp.Compile(source, boundedregexp.MaxInstructions)
 	if err != nil || in.Pattern == "" || len(in.Pattern) > maxSearch {
 		if err == nil {
 			err = fmt.Errorf("want 1 to %d bytes", maxSearch)
@@ -267,18 +268,19 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 const maxSearch = 1 << 10
 
 // match passes the lines that match to found, until it returns false.
-func (e *execution) match(ctx context.Context, pattern *regexp.Regexp, found func(logLine) bool) error {
+func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool) error {
 	for at := 0; ; {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("search output %q: %w", e.id, err)
-		}
 		lines, _, _, _, err := e.look(at)
 		if err != nil {
 			return err
 		}
 		for _, l := range lines {
 			at = l.number + 1
-			if pattern.MatchString(l.text) && !found(newLogLine(l)) {
+			matches, err := pattern.MatchString(ctx, l.text)
+			if err != nil {
+				return fmt.Errorf("search output %q: %w", e.id, err)
+			}
+			if matches && !found(newLogLine(l)) {
 				return nil
 			}
 		}

@@ -2,16 +2,16 @@ package shell
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // A Rule classifies lines of output. The first rule that matches decides.
 type Rule struct {
-	Pattern        string `json:"pattern,omitempty" jsonschema:"regular expression (RE2 syntax), at most 1 KiB"`
+	Pattern        string `json:"pattern,omitempty" jsonschema:"regular expression (RE2 syntax), at most 1 KiB and 10,000 instructions when compiled; 20,000 of all rules"`
 	Classification string `json:"classification,omitempty" jsonschema:"error, warning, info, success or verbose; case does not count; info if not given"`
 	Action         string `json:"action,omitempty" jsonschema:"emit or suppress; case does not count; emit if not given"`
 	Classifier     string `json:"classifier,omitempty" jsonschema:"in place of the others: an output classifier of a plugin, by its step type"`
@@ -31,6 +31,7 @@ var classes = []string{classError, classWarning, classInfo, classSuccess, classV
 const (
 	maxRules   = 100
 	maxPattern = 1 << 10
+	maxProgram = 20_000 // instructions of all patterns of a ruleset, which stays compiled
 )
 
 // ruleset is rules ready to use. The zero value has none: every line is info.
@@ -38,7 +39,7 @@ type ruleset []compiledRule
 
 // compiledRule is a rule that was checked.
 type compiledRule struct {
-	pattern    *regexp.Regexp // nil with a classifier
+	pattern    *boundedregexp.Regexp // nil with a classifier
 	class      string
 	emit       bool
 	classifier string
@@ -60,6 +61,7 @@ func compileRules(rules []Rule, known func(classifier string) error) (ruleset, [
 	}
 	var set ruleset
 	var stored []Rule
+	program := 0
 	for i, r := range rules {
 		field := func(name string) string { return fmt.Sprintf("rules[%d].%s", i, name) }
 		if r.Classifier != "" {
@@ -78,9 +80,12 @@ func compileRules(rules []Rule, known func(classifier string) error) (ruleset, [
 		if r.Pattern == "" || len(r.Pattern) > maxPattern {
 			return nil, nil, badRule(field("pattern"), "must have 1 to 1024 bytes, or classifier in its place")
 		}
-		re, err := regexp.Compile(r.Pattern)
+		re, err := boundedregexp.Compile(r.Pattern, boundedregexp.MaxInstructions)
 		if err != nil {
 			return nil, nil, badRule(field("pattern"), err.Error())
+		}
+		if program += re.Size(); program > maxProgram {
+			return nil, nil, badRule("rules", fmt.Sprintf("the patterns up to rules[%d] compile to %d instructions, the limit is %d: repeat less, such as x* in place of x{0,900}", i, program, maxProgram))
 		}
 		r.Classification, r.Action = strings.ToLower(r.Classification), strings.ToLower(r.Action)
 		if r.Classification == "" {

@@ -119,7 +119,10 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 		var verdicts []verdict
 		for i, l := range lines {
 			if len(verdicts) == 0 { // a watch that stops early does not judge the rest
-				verdicts = e.m.verdicts(ctx, set, given(lines[i:min(len(lines), i+role.MaxLines)]))
+				verdicts, err = e.m.verdicts(ctx, set, given(lines[i:min(len(lines), i+role.MaxLines)]))
+				if err != nil {
+					return WatchAnswer{}, e.interrupted(err)
+				}
 			}
 			v := verdicts[0]
 			verdicts = verdicts[1:]
@@ -152,9 +155,14 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return WatchAnswer{}, fmt.Errorf("watch execution %q: %w", e.id, ctx.Err())
+			return WatchAnswer{}, e.interrupted(ctx.Err())
 		}
 	}
+}
+
+// interrupted is the error of a watch whose context has ended.
+func (e *execution) interrupted(err error) error {
+	return fmt.Errorf("watch execution %q: %w", e.id, err)
 }
 
 // given returns lines as rules judge them.
