@@ -147,8 +147,8 @@ func (e *entry) prepare(call *Call) (text json.RawMessage, key string, err error
 		delete(params, alias)
 		params[name] = v
 	}
-	c := coercer{root: e.shape, lenient: model}
-	final := c.coerce(e.shape, params, 0)
+	c := coercer{root: e.schema.shape, lenient: model}
+	final := c.coerce(e.schema.shape, params, 0)
 	if call.By == ByUser || call.By == ByAgent {
 		key = call.Key
 	}
@@ -159,7 +159,7 @@ func (e *entry) prepare(call *Call) (text json.RawMessage, key string, err error
 			params[e.KeyParam] = key
 		}
 	}
-	if err := e.validate(final); err != nil {
+	if err := e.validate(final, len(call.Params)); err != nil {
 		return nil, "", err
 	}
 	text, err = json.Marshal(final)

@@ -43,10 +43,12 @@ func (r *Registry) CheckParams(name string, params json.RawMessage, deferred fun
 		object[stored] = v
 		c.written[stored] = alias
 	}
-	c.params = coercer{root: e.shape}.coerce(e.shape, object, 0)
-	if err := e.schema.Validate(c.params); err != nil {
+	c.params = coercer{root: e.schema.shape}.coerce(e.schema.shape, object, 0)
+	if err := e.schema.validate(c.params, len(params)); err != nil {
 		if invalid := new(jsonschema.ValidationError); errors.As(err, &invalid) {
 			c.found = append(c.found, c.collect(invalid)...)
+		} else {
+			c.add("", sentinels.KindLimit, "", "%v", err)
 		}
 	}
 	slices.SortStableFunc(c.found, func(a, b sentinels.Problem) int { return strings.Compare(a.Path, b.Path) })
@@ -162,8 +164,8 @@ func (c *paramCheck) near(unknown string, location []string) string {
 
 // namesAt returns the names of the object at a location.
 func (c *paramCheck) namesAt(location []string) []string {
-	with := coercer{root: c.e.shape}
-	schema := with.resolve(c.e.shape)
+	with := coercer{root: c.e.schema.shape}
+	schema := with.resolve(c.e.schema.shape)
 	for _, part := range location {
 		properties, _ := schema["properties"].(map[string]any)
 		next, ok := properties[part].(map[string]any)

@@ -17,7 +17,7 @@ var valueLimits = strictjson.Limits{Bytes: 16 << 20, Depth: maxParamDepth, Keys:
 // ValidateJSON reports how a value violates a JSON Schema, in one line; nil if
 // it does not. A schema that cannot be used is an error too.
 func ValidateJSON(schema, value json.RawMessage) error {
-	s, _, err := compileSchema(schema)
+	s, err := compileSchema(schema)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func ValidateJSON(schema, value json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	err = s.Validate(v)
+	err = s.validate(v, len(value))
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err

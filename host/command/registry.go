@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -45,9 +43,8 @@ type Source interface {
 // entry is a command with what is computed once when it is added.
 type entry struct {
 	Command
-	schema     *jsonschema.Schema
-	shape      map[string]any // the input schema as JSON, for coercion
-	properties []string       // sorted
+	schema     *schema  // of the parameters
+	properties []string // sorted
 }
 
 // validName allows what MCP servers call their tools, beside our own names.
@@ -204,12 +201,12 @@ func compile(c Command) (*entry, error) {
 		return nil, errors.New("no function: make it with New")
 	}
 	e := &entry{Command: c}
-	schema, shape, err := compileSchema(c.Input)
+	var err error
+	e.schema, err = compileSchema(c.Input)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
-	e.schema, e.shape = schema, shape
-	e.properties = propertyNames(shape)
+	e.properties = propertyNames(e.schema.shape)
 	marked := [][]string{c.Shell, c.Raw}
 	if c.KeyParam != "" {
 		marked = append(marked, []string{c.KeyParam})

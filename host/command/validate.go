@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,33 +14,65 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // maxProblems bounds how many violations one error message names.
 const maxProblems = 8
 
+// maxMatching bounds the patterns of a schema for one value, as instructions times bytes of
+// its JSON. Nothing ends a validation before it is done.
+const maxMatching = 1_000_000_000
+
+// A schema is a compiled JSON Schema.
+type schema struct {
+	compiled *jsonschema.Schema
+	shape    map[string]any
+	program  int // instructions of its patterns, each counted twice: the metaschema has them too
+}
+
+// validate validates a value whose JSON has that many bytes. Violations are a
+// [jsonschema.ValidationError].
+func (s *schema) validate(value any, length int) error {
+	if int64(length)*int64(s.program) > maxMatching {
+		return fmt.Errorf("%d bytes are too many for the patterns of the schema, the limit is %d", length, maxMatching/s.program)
+	}
+	return s.compiled.Validate(value)
+}
+
 // compileSchema compiles the JSON text of a schema. References to other
 // documents are refused: a schema of a foreign tool must not read files.
-func compileSchema(text json.RawMessage) (*jsonschema.Schema, map[string]any, error) {
+func compileSchema(text json.RawMessage) (*schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	shape, ok := doc.(map[string]any)
 	if !ok {
-		return nil, nil, errors.New("not an object")
+		return nil, errors.New("not an object")
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
+	s := &schema{shape: shape}
+	c.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
+		n, err := boundedregexp.Instructions(pattern)
+		if err != nil {
+			return nil, err
+		}
+		if n > boundedregexp.MaxInstructions {
+			return nil, fmt.Errorf("the pattern %.40q compiles to %d instructions, the limit is %d; use smaller repetitions, or maxLength", pattern, n, boundedregexp.MaxInstructions)
+		}
+		if s.compiled == nil { // else it is a value with the format "regex"
+			s.program += n
+		}
+		return regexp.Compile(pattern)
+	})
 	if err := c.AddResource("command:input", doc); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	schema, err := c.Compile("command:input")
-	if err != nil {
-		return nil, nil, err
-	}
-	return schema, shape, nil
+	s.compiled, err = c.Compile("command:input")
+	return s, err
 }
 
 // noLoader refuses every URL.
@@ -58,8 +91,8 @@ func propertyNames(shape map[string]any) []string {
 
 // validate checks params and returns a bad_fields error that names every
 // offending field, the first one in Field too.
-func (e *entry) validate(params any) error {
-	err := e.schema.Validate(params)
+func (e *entry) validate(params any, length int) error {
+	err := e.schema.validate(params, length)
 	if err == nil {
 		return nil
 	}
