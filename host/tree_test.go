@@ -2,8 +2,12 @@ package host_test
 
 import (
 	"encoding/json"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -304,6 +308,46 @@ var shared = map[string]string{
 	"github.com/coder/websocket":               "the two ends of the live feed: host/livefeed serves it, host/client follows it",
 	"github.com/spf13/cobra":                   "the packages of verbs, below host/cli",
 	"github.com/spf13/pflag":                   "part of cobra's API",
+}
+
+// mayCompile are the files that may compile a pattern which is no constant.
+var mayCompile = map[string]string{
+	"internal/boundedregexp/boundedregexp.go": "its purpose",
+	"internal/lazyregexp/lazyregexp.go":       "its patterns are constants",
+	"host/command/validate.go":                "within the limit of boundedregexp, as a schema library wants it",
+	"sentinels/internal/schemacost/size.go":   "likewise",
+	"host/cli/plugins/cases.go":               "a flag of the command line, in its own process",
+}
+
+// TestPatternsAreBounded keeps patterns of others, for which the matcher of package regexp
+// can need hours, within the limits of boundedregexp.
+func TestPatternsAreBounded(t *testing.T) {
+	compile := regexp.MustCompile("\\bregexp\\.(Must)?Compile(POSIX)?\\([^`\"]|\\bregexp\\.Match(String|Reader)?\\(|syntax\\.Parse\\(")
+	seen := map[string]bool{}
+	for _, dir := range []string{"host", "internal", "runtime", "sentinels", "triggers"} {
+		err := filepath.WalkDir(filepath.Join("..", dir), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			if err != nil || !compile.Match(text) {
+				return err
+			}
+			if name = strings.TrimPrefix(filepath.ToSlash(name), "../"); mayCompile[name] == "" {
+				t.Errorf("%s compiles a pattern that is no constant: use internal/boundedregexp", name)
+			}
+			seen[name] = true
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range mayCompile {
+		if !seen[name] {
+			t.Errorf("%s compiles no pattern: remove it from mayCompile", name)
+		}
+	}
 }
 
 // TestEmbeddersDoNotLinkTheHost keeps what an embedder of the engine links free

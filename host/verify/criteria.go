@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -96,7 +96,7 @@ type patternCheck struct {
 	File        string `json:"file"`
 	Pattern     string `json:"pattern"`
 	ShouldMatch *bool  `json:"should_match"`
-	expr        *regexp.Regexp
+	expr        *boundedregexp.Regexp
 }
 
 type testCheck struct {
@@ -356,10 +356,12 @@ func parsePattern(text json.RawMessage) (*patternCheck, error) {
 		return nil, wrong("verify.pattern", "want 1 to %d bytes", maxPattern)
 	}
 	var err error
-	// (?m): authors mean the lines of a file by ^ and $. The matcher needs time
-	// proportional to the file, whatever the pattern is.
-	if c.expr, err = regexp.Compile("(?m)" + c.Pattern); err != nil {
-		return nil, wrong("verify.pattern", "%s (the syntax is RE2, which has no lookahead and no back references)", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	// (?m): authors mean the lines of a file by ^ and $.
+	if c.expr, err = boundedregexp.Compile("(?m)"+c.Pattern, boundedregexp.MaxInstructions); err != nil {
+		if text, isSyntax := strings.CutPrefix(err.Error(), "error parsing regexp: "); isSyntax {
+			return nil, wrong("verify.pattern", "%s (the syntax is RE2, which has no lookahead and no back references)", text)
+		}
+		return nil, wrong("verify.pattern", "%v", err)
 	}
 	return c, inside("verify.file", c.File)
 }

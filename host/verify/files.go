@@ -2,7 +2,7 @@ package verify
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +32,6 @@ func readInside(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// A service of the check may have put a pipe there meanwhile, which is never at its end.
-	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, errors.New("is not a regular file"))
-	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
@@ -71,14 +67,24 @@ func (c *fileCheck) run(root *os.Root) (status, message string) {
 	return Passed, "File exists: " + c.Path
 }
 
-func (c *patternCheck) run(root *os.Root) (status, message string) {
+// maxMatching bounds the work of one pattern, as instructions times bytes of the file: more
+// than a minute for the slowest patterns. A usual one has less than 100 instructions.
+const maxMatching = 4_000_000_000
+
+func (c *patternCheck) run(ctx context.Context, root *os.Root) (status, message string) {
 	text, err := readInside(root, c.File)
 	if err != nil {
 		// A file that is not there has no match either, and a typing error in its
 		// name would pass then.
 		return Failed, unreadable(c.File, err)
 	}
-	place := c.expr.FindIndex(text)
+	if size := c.expr.Size(); int64(size)*int64(len(text)) > maxMatching {
+		return Failed, fmt.Sprintf("%s: has %d bytes, and a pattern that compiles to %d instructions reads at most %d: %s", c.File, len(text), size, maxMatching/size, quote(c.Pattern))
+	}
+	place, err := c.expr.FindIndex(ctx, text)
+	if err != nil { // of the check's time limit: the verification's own end is noticed by its caller
+		return Failed, fmt.Sprintf("Pattern: no end in %s within the time limit: %s", c.File, quote(c.Pattern))
+	}
 	want := c.ShouldMatch == nil || *c.ShouldMatch
 	switch {
 	case place == nil && want:

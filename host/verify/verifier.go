@@ -291,7 +291,9 @@ func (s *session) execute(ctx context.Context, c check) CheckResult {
 		status, message := do.run(s.root)
 		return CheckResult{Status: status, Message: message}
 	case *patternCheck:
-		status, message := do.run(s.root)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		status, message := do.run(ctx, s.root)
 		return CheckResult{Status: status, Message: message}
 	case *testCheck:
 		return s.test(ctx, do, timeout)
