@@ -156,7 +156,7 @@ type Tickets struct {
 // Verify settles how acceptance criteria are checked.
 type Verify struct {
 	Listen     string   `json:"listen" doc:"host:port of a server with the verifier alone, such as 127.0.0.1:8090; empty is none. serve.listen has it too"`
-	URL        string   `json:"url" doc:"where checks of type http_request go that have no service"`
+	URL        string   `json:"url" doc:"where checks of type http_request go that have no service; if empty, those that a person wrote go to http://localhost:3000, and those of agents are refused"`
 	Env        []string `json:"env" doc:"names of variables that checks get, and {{NAME}} reads"`
 	Read       []string `json:"read" doc:"folders outside of the checkout that commands of checks may read"`
 	Timeout    Duration `json:"timeout" doc:"of a check that names none"`
@@ -222,7 +222,7 @@ func Default() Config {
 		Logs:        Logs{Level: "info", Format: "text", Size: 16 << 20, Keep: 5, Age: Duration(30 * day), RunSize: 16 << 20},
 		Snapshots:   Snapshots{Every: Duration(time.Hour), Keep: 3},
 		Tickets:     Tickets{Profile: "fine", Reviews: 2, ReviewDelay: Duration(5 * time.Second), Lease: Duration(5 * time.Minute), Review: Auto, Approval: Off, Deploy: Off},
-		Verify:      Verify{URL: "http://localhost:3000", Timeout: Duration(5 * time.Minute), Attempts: 3, Network: Open},
+		Verify:      Verify{Timeout: Duration(5 * time.Minute), Attempts: 3, Network: Open},
 		Shell:       Shell{Confine: None},
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
 		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20},

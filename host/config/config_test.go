@@ -82,7 +82,8 @@ func TestEveryProblemIsPlaced(t *testing.T) {
   "serve": {"lisen": "x", "drain": "soon", "noAuth": "yes"},
   "logs": {"level": "loud", "keep": -1},
   "retention": {"keepFailed": 0}, "snapshots": {"keep": 0},
-  "worktrees": {"most": 0, "size": "1KB"}, "forge": {"url": "https://u:hunter2@x", "kind": "svn", "token": "ghp_hunter2"}
+  "worktrees": {"most": 0, "size": "1KB"}, "forge": {"url": "https://u:hunter2@x", "kind": "svn", "token": "ghp_hunter2"},
+  "verify": {"url": "localhost:3000"}
 }`)
 	_, err := config.Load(config.Options{File: path, Getenv: env(map[string]string{"SENTINEL_RETENTION_SIZE": "much", "SENTINEL_MODELS_SECRET_FILES": ".env.test,[a"})})
 	if err == nil {
@@ -95,6 +96,7 @@ func TestEveryProblemIsPlaced(t *testing.T) {
 		`:5: retention.keepFailed: invalid number 0: want at least 1`, `:5: snapshots.keep: invalid number 0: want at least 1`,
 		`:6: worktrees.most: invalid number 0: want at least 1`, `:6: worktrees.size: invalid size`,
 		`:6: forge.url: invalid URL: want https://HOST without credentials`, `:6: forge.kind: "svn" is none of`, `:6: forge.token: invalid name of a secret`,
+		`:7: verify.url: invalid URL: want http://HOST:PORT`,
 		`SENTINEL_MODELS_SECRET_FILES: models.secretFiles: invalid pattern "[a"`,
 	} {
 		if !strings.Contains(err.Error(), want) {

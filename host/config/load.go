@@ -243,7 +243,7 @@ func (l *Loaded) check(origins map[string]string) []string {
 			say("verify.env", "invalid name %q", name)
 		}
 	}
-	if u, err := url.Parse(l.Verify.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+	if u, err := url.Parse(l.Verify.URL); l.Verify.URL != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
 		say("verify.url", "invalid URL: want http://HOST:PORT")
 	}
 	if l.Checkpoints.Keep < 4 {

@@ -249,7 +249,7 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 // verifiedInputs are the fields that a verification belongs to, besides the criteria.
 type verifiedInputs struct{ repo, branch string }
 
-const approvalReason = "approval: an agent wrote acceptance criteria that execute commands"
+const approvalReason = "approval: an agent wrote acceptance criteria that execute commands or send requests that may change something"
 
 // checkCriteria refuses criteria that cannot be verified.
 func (s *Service) checkCriteria(f Fields) error {

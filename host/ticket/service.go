@@ -52,7 +52,7 @@ type Options struct {
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
 	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
-	// Lines returns the shell lines that criteria execute, which need the approval of a
+	// Lines returns the shell lines and requests of criteria that need the approval of a
 	// person if an agent wrote them; default the content of each check.
 	Lines func(*Criteria) []string
 	// Classify knows errors before the table of package retry; default none. It is called in
@@ -113,7 +113,7 @@ func New(opt Options) *Service {
 // Now returns the time by which the service decides, in UTC and whole milliseconds.
 func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Millisecond) }
 
-// Lines returns the shell lines that criteria execute.
+// Lines returns the shell lines and requests of criteria that need an approval.
 func (s *Service) Lines(c *Criteria) []string { return s.opt.Lines(c) }
 
 // load returns a ticket and the revision of its document.

@@ -120,7 +120,10 @@ func (t *Ticket) sameCommit(r Result) error {
 }
 
 // approved reports whether a person has written or approved the criteria.
-func (t *Ticket) approved() bool { return t.CriteriaBy != agentActor || t.CriteriaApproved }
+func (t *Ticket) approved() bool { return !t.CriteriaByAgent() || t.CriteriaApproved }
+
+// CriteriaByAgent reports whether an agent wrote the criteria.
+func (t *Ticket) CriteriaByAgent() bool { return t.CriteriaBy == agentActor }
 
 // agentActor is the kind of author whose commands need the approval of a person.
 const agentActor = "agent"

@@ -52,7 +52,8 @@ type check struct {
 
 // An executor executes one check.
 type executor interface {
-	// commands returns the shell lines that the check executes.
+	// commands returns what of an agent's check needs the approval of a person: the shell lines
+	// that it executes, and the request that may change something.
 	commands() []string
 }
 
@@ -111,10 +112,44 @@ type manualCheck struct{}
 type unknownCheck struct{}
 
 func (c *httpCheck) commands() []string {
-	if c.Service == nil {
+	switch {
+	case c.Service != nil: // the request goes there and nowhere else
+		return []string{c.Service.Command}
+	case c.onlyReads():
 		return nil
 	}
-	return []string{c.Service.Command}
+	line := fmt.Sprintf("%s %s at verify.url", c.Method, c.Path)
+	if len(c.Headers) > 0 {
+		text, _ := json.Marshal(c.Headers) // a map of texts has one
+		line += " with the headers " + string(text)
+	}
+	if c.hasBody() {
+		line += " with the body " + string(c.Body)
+	}
+	return []string{line}
+}
+
+// readingHeaders are the headers that neither prove who asks nor change what a request does.
+var readingHeaders = []string{"accept", "accept-encoding", "accept-language", "cache-control", "content-type", "if-modified-since", "if-none-match", "range", "user-agent"}
+
+// onlyReads reports whether the request can change nothing, as far as its service follows the
+// standard, and carries no credentials.
+func (c *httpCheck) onlyReads() bool {
+	if !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, c.Method) || c.hasBody() || placeholder.MatchString(c.Path) {
+		return false
+	}
+	for name, value := range c.Headers {
+		if !slices.Contains(readingHeaders, strings.ToLower(name)) || placeholder.MatchString(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasBody reports whether the request has a body.
+func (c *httpCheck) hasBody() bool {
+	text := strings.TrimSpace(string(c.Body))
+	return text != "" && text != "null"
 }
 func (*fileCheck) commands() []string    { return nil }
 func (*patternCheck) commands() []string { return nil }
@@ -380,7 +415,8 @@ func parseTest(text json.RawMessage) (*testCheck, error) {
 	return c, checkNetwork("verify.network", c.Network)
 }
 
-// Commands returns the shell lines that criteria execute.
+// Commands returns what of an agent's criteria needs the approval of a person: the shell lines
+// that they execute, and the requests that may change something.
 func Commands(c *ticket.Criteria) []string {
 	var lines []string
 	if c == nil {

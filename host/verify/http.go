@@ -52,8 +52,8 @@ func (c *httpCheck) request(ctx context.Context, base string, env environment, d
 		return CheckResult{Status: Failed, Message: fmt.Sprintf("path %s: is not a path of a request", quote(c.Path))}
 	}
 	var reader io.Reader
-	if text := strings.TrimSpace(string(body)); text != "" && text != "null" {
-		reader = strings.NewReader(text)
+	if c.hasBody() {
+		reader = strings.NewReader(strings.TrimSpace(string(body)))
 	}
 	request, err := http.NewRequestWithContext(ctx, c.Method, full.String(), reader)
 	if err != nil {

@@ -85,7 +85,7 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 		return *past, nil
 	}
 	own := &begun.Ticket
-	job := Job{Criteria: own.AcceptanceCriteria, RepoURL: own.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: begun.Approved, OnCheck: onCheck}
+	job := Job{Criteria: own.AcceptanceCriteria, RepoURL: own.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), OnCheck: onCheck}
 	if job.Branch == "" && own.State == ticket.NeedsReview {
 		job.Branch = own.BaseBranch // the work is there, with what was changed since
 	} else if job.Branch == "" {
@@ -249,7 +249,7 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {
 		return Result{}, err
 	}
-	return t.Verifier.Run(ctx, Job{Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: person, OnCheck: onCheck})
+	return t.Verifier.Run(ctx, Job{Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: person, ByPerson: person, OnCheck: onCheck})
 }
 
 // Recheck verifies the tickets again that were done and that a later change affects,

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,7 @@ type Options struct {
 	// Published returns the folder of a copy of a repository on another machine that has a
 	// branch which is not pushed yet, "" if there is none; default there is none.
 	Published func(repoURL, branch string) string
-	URL       string        // where http_request goes without a service; default http://localhost:3000
+	URL       string        // where http_request goes without a service; default [DefaultURL] for criteria of persons, nowhere for those of agents
 	Env       []string      // variables of the host that checks get and {{NAME}} reads; default none
 	Read      []string      // folders outside of the checkout that commands may read
 	Hide      []string      // files and folders of the host, which do not exist for commands
@@ -46,6 +47,10 @@ type Options struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
+
+// DefaultURL is where requests of a person's criteria go that have no service. An agent's do
+// not: a program that happens to listen there was chosen by no one.
+const DefaultURL = "http://localhost:3000"
 
 // maxMessage bounds the message of a check of a plugin, in bytes.
 const maxMessage = 2 << 10
@@ -64,9 +69,6 @@ type Verifier struct {
 func New(opt Options) *Verifier {
 	if opt.Git == "" {
 		opt.Git = gitexec.LookPath()
-	}
-	if opt.URL == "" {
-		opt.URL = "http://localhost:3000"
 	}
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
@@ -122,7 +124,8 @@ type Job struct {
 	RepoURL    string
 	Branch     string // "" is the default branch of the repository
 	ServiceURL string // where http_request goes without a service; default that of the verifier
-	Approved   bool   // the commands may be executed
+	Approved   bool   // what needs the approval of a person may be executed
+	ByPerson   bool   // a person wrote the criteria
 	// OnCheck is called after each check. Default none.
 	OnCheck func(CheckResult)
 }
@@ -279,8 +282,15 @@ func (s *session) check(ctx context.Context, own ticket.Check) CheckResult {
 }
 
 func (s *session) execute(ctx context.Context, c check) CheckResult {
+	what := "command"
+	if do, ok := c.do.(*httpCheck); ok && do.Service == nil {
+		what = "request"
+		if s.base() == "" {
+			return skip(Refused, "requests of an agent's criteria have no default URL: give the check a service, or have a person set verify.url")
+		}
+	}
 	if lines := c.do.commands(); len(lines) > 0 && !s.job.Approved {
-		return skip(NeedsApproval, "a person has to approve the command: %s", quote(lines[0]))
+		return skip(NeedsApproval, "a person has to approve the %s: %s", what, quote(lines[0]))
 	}
 	timeout := c.timeout
 	if timeout == 0 {
@@ -389,11 +399,17 @@ func (s *session) shellLine(line string) (out, missing string) {
 	return out, missing
 }
 
-func (s *session) http(ctx context.Context, c *httpCheck, timeout time.Duration) CheckResult {
-	base := s.job.ServiceURL
-	if base == "" {
-		base = s.v.opt.URL
+// base returns where requests go that have no service, "" for nowhere.
+func (s *session) base() string {
+	base := cmp.Or(s.job.ServiceURL, s.v.opt.URL)
+	if base == "" && s.job.ByPerson {
+		return DefaultURL
 	}
+	return base
+}
+
+func (s *session) http(ctx context.Context, c *httpCheck, timeout time.Duration) CheckResult {
+	base := s.base()
 	var own *service
 	if c.Service != nil {
 		key, err := json.Marshal(c.Service)

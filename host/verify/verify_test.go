@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +250,83 @@ func TestCommandsNeedApproval(t *testing.T) {
 	}
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("a command was executed")
+	}
+}
+
+// requests is a server that counts what it gets.
+type requests struct {
+	*httptest.Server
+	got atomic.Int32
+}
+
+func newRequests(t *testing.T) *requests {
+	r := new(requests)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.got.Add(1) }))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// V8: a request that may change something needs an approval as a command does, one that only
+// reads does not.
+func TestRequestsNeedApproval(t *testing.T) {
+	t.Setenv("KEY", "secret")
+	dir, server := repo(t, nil), newRequests(t)
+	v := verifier(t, func(o *verify.Options) { o.URL, o.Env = server.URL, []string{"KEY"} })
+	for _, c := range []struct {
+		fields string
+		line   string // that a person approves; "" for a request that needs no approval
+	}{
+		{`{"path":"/a"}`, ""},
+		{`{"path":"/a","method":"head","headers":{"Accept":"text/plain","If-None-Match":"x"},"body":null}`, ""},
+		{`{"path":"/a","method":"OPTIONS"}`, ""},
+		{`{"path":"/a","method":"DELETE"}`, "DELETE /a at verify.url"},
+		{`{"path":"/a","method":"post","body":{"n":1},"headers":{"Authorization":"Basic YWRtaW46YWRtaW4="}}`, `POST /a at verify.url with the headers {"Authorization":"Basic YWRtaW46YWRtaW4="} with the body {"n":1}`},
+		{`{"path":"/a","headers":{"cookie":"s=1"}}`, `GET /a at verify.url with the headers {"cookie":"s=1"}`},
+		{`{"path":"/a","headers":{"X-HTTP-Method-Override":"DELETE"}}`, `GET /a at verify.url with the headers {"X-HTTP-Method-Override":"DELETE"}`},
+		{`{"path":"/a","headers":{"Accept":"{{KEY}}"}}`, `GET /a at verify.url with the headers {"Accept":"{{KEY}}"}`},
+		{`{"path":"/a?key={{KEY}}"}`, "GET /a?key={{KEY}} at verify.url"},
+		{`{"path":"/a","body":"x"}`, `GET /a at verify.url with the body "x"`},
+	} {
+		own := criteria(t, `[{"type":"http_request","verify":`+c.fields+`}]`)
+		if lines := strings.Join(verify.Commands(own), "\n"); lines != c.line {
+			t.Errorf("%s: a person approves %q, want %q", c.fields, lines, c.line)
+		}
+		before := server.got.Load()
+		r := run(t, v, verify.Job{Criteria: own, RepoURL: dir, Branch: "work"})
+		if c.line == "" {
+			if r.Status != verify.Passing || server.got.Load() != before+1 {
+				t.Errorf("%s: %+v", c.fields, r)
+			}
+			continue
+		}
+		if r.Blocked == nil || r.Blocked.Reason != verify.NeedsApproval || !strings.Contains(r.Blocked.Message, "check ac-1: a person has to approve the request: "+c.line) || server.got.Load() != before {
+			t.Errorf("%s: %+v, %d requests", c.fields, r, server.got.Load()-before)
+		}
+		if r = run(t, v, verify.Job{Criteria: own, RepoURL: dir, Branch: "work", Approved: true}); r.Status != verify.Passing || server.got.Load() != before+1 {
+			t.Errorf("%s, approved: %+v", c.fields, r)
+		}
+	}
+}
+
+// Requests of an agent's criteria go to a service of their own or where the user wants them,
+// and not to what happens to listen on this machine.
+func TestRequestsOfAgentsHaveNoDefault(t *testing.T) {
+	dir, server := repo(t, nil), newRequests(t)
+	v := verifier(t)
+	own := criteria(t, `[{"id":"up","type":"http_request","verify":{"path":"/"}}]`)
+	for _, job := range []verify.Job{{Criteria: own}, {Criteria: own, Approved: true}, {Criteria: criteria(t, `[{"id":"up","type":"http_request","verify":{"method":"PUT","path":"/"}}]`)}} {
+		job.RepoURL, job.Branch = dir, "work"
+		r := run(t, v, job)
+		if r.Blocked == nil || r.Blocked.Reason != verify.Refused || r.Blocked.Message != "check up: requests of an agent's criteria have no default URL: give the check a service, or have a person set verify.url" {
+			t.Errorf("approved %v: %+v", job.Approved, r)
+		}
+	}
+	if r := run(t, v, verify.Job{Criteria: own, RepoURL: dir, Branch: "work", ServiceURL: server.URL}); r.Status != verify.Passing {
+		t.Errorf("with the URL of a person: %+v", r)
+	}
+	// Nothing may listen there, but the request of a person's check is made.
+	if r := run(t, v, verify.Job{Criteria: own, RepoURL: dir, Branch: "work", Approved: true, ByPerson: true}); r.Blocked != nil && r.Blocked.Reason == verify.Refused {
+		t.Errorf("criteria of a person: %+v", r)
 	}
 }
 

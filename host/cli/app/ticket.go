@@ -28,7 +28,7 @@ func (a *App) DecideTicket(ctx context.Context, s *Session, params map[string]an
 			}
 		}
 		if len(e.Lines) > 0 && params["action"] == "release" {
-			a.PrintErr("a release approves these lines, which checks execute:\n")
+			a.PrintErr("a release approves these lines, which checks execute or send:\n")
 			for _, line := range e.Lines {
 				a.PrintErr("  %s\n", Block(line))
 			}

@@ -88,7 +88,7 @@ func (a verbs) showLines(e entry) error {
 		return nil
 	}
 	page := new(output.Page)
-	page.Printf("\na release of %s approves these lines, which checks execute:\n", e.ID)
+	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)
 	for _, line := range e.Lines {
 		page.Printf("  %s\n", app.Block(line))
 	}

@@ -62,7 +62,7 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines that a release lets checks execute"`
+	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute"`
 	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, or the question of the run, is no longer what is shown here"`
 }
 
