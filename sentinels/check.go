@@ -122,6 +122,9 @@ func (c *checker) step(s *Step, path string) {
 			break // the fields mean nothing
 		}
 		raw := s.Fields[name]
+		if name == "argv" {
+			c.argv(path+".argv", raw)
+		}
 		switch at := path + "." + name; spec.Mark(name) {
 		case markExpression:
 			c.expression(at, reference.Text(raw))
@@ -436,6 +439,7 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
 			c.foreignInShell(path, m, belongs)
 		}
+		c.code(path, text, func(name string) bool { return !belongs(name) || name == "event" || name == "item" })
 	}
 }
 

@@ -285,3 +285,46 @@ func TestTextAsConditionOfSeveralSteps(t *testing.T) {
 		t.Errorf("warnings: %v", got)
 	}
 }
+
+// A reference in text that another interpreter takes as code is a warning, with the way that
+// keeps its value data. A stored line, which is one reference, is meant to be executed.
+func TestCheckCode(t *testing.T) {
+	for step, want := range map[string]string{
+		`{"type":"shell","command":"sh -c \"echo $text\""}`:                  "sh executes",
+		`{"type":"shell","command":"cd a && bash -lc \"x=$text; y\""}`:       "bash executes",
+		`{"type":"shell","command":"python3 -c \"print('$text')\""}`:         "python3 executes",
+		`{"type":"shell","command":"node -e \"f('$event.data.p')\""}`:        "node executes",
+		`{"type":"shell","command":"ssh host \"rm $text\""}`:                 "ssh executes",
+		`{"type":"shell","command":"eval \"echo $text\""}`:                   "eval executes",
+		`{"type":"shell","command":"psql -c \"select '$text'\""}`:            "psql executes",
+		`{"type":"shell","command":"sqlite3 db \"select '$text'\""}`:         "sqlite3 executes",
+		`{"type":"shell","command":"jq \".[\\\"$text\\\"]\" f"}`:             "jq executes",
+		`{"argv":["sh","-c","echo $text"]}`:                                  "sh executes",
+		`{"argv":["/usr/bin/python3","-c","print('$event.data.p')"]}`:        "python3 executes",
+		`{"type":"shell","command":"sh -c 'echo \"$1\"' sh \"$text\""}`:      "",
+		`{"type":"shell","command":"eval \"$text\""}`:                        "",
+		`{"type":"shell","command":"sh -c \"$text\""}`:                       "",
+		`{"type":"shell","command":"ssh \"$text\" uptime"}`:                  "",
+		`{"type":"shell","command":"ssh host cat <<<\"$text\""}`:             "",
+		`{"type":"shell","command":"psql \"$text\" -c 'select 1'"}`:          "",
+		`{"type":"shell","command":"python3 script.py \"$text\""}`:           "",
+		`{"type":"shell","command":"awk \"{print $1}\" \"$text\""}`:          "",
+		`{"type":"shell","command":"git commit -m \"$text\""}`:               "",
+		`{"argv":["python3","-c","import sys; print(sys.argv[1])","$text"]}`: "",
+		`{"argv":["git","-c","user.name=$text","commit"]}`:                   "",
+	} {
+		src := `{"name":"x","inputs":{"text":{"default":"a"}},"steps":[` + step + `]}`
+		got := ""
+		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+			if strings.Contains(p.Message, "pasted into code") {
+				got = p.Message
+				if p.Hint == "" {
+					t.Errorf("%s: no hint", step)
+				}
+			}
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+	}
+}

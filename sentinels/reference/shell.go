@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // maxShellValue is the largest value in bytes of one environment variable on Linux
@@ -27,7 +28,7 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		}
 	}
 	assigned := AssignedInShellLine(line)
-	rewritten = scanShell(line, func(ref Reference, quoted bool) string {
+	rewritten = scanShell(line, func(ref Reference, at place) string {
 		written := ref.String()
 		if slices.Contains(assigned, ref.Name) {
 			return written
@@ -40,7 +41,7 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 			note(&notes.Unset, ref)
 			value = null
 		}
-		if quoted {
+		if at == literal {
 			report("%s is in single quotes, where the shell does not expand it", written)
 			return written
 		}
@@ -57,6 +58,9 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		}
 		text := Text(part)
 		switch {
+		case at == arithmetic && !isNumber(text) && !slices.Contains(notes.Unset, written):
+			report("%s is in an arithmetic expression, and its value %s is not a number: some shells would execute what is in it", written, excerpt(text))
+			return written
 		case strings.IndexByte(text, 0) >= 0:
 			report("%s has a zero byte, which a shell variable cannot contain", written)
 			return written
@@ -80,8 +84,8 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 // EachInShellLine calls f for every reference in a shell line outside comments; quoted
 // is true if the shell does not expand it.
 func EachInShellLine(line string, f func(ref Reference, quoted bool)) {
-	scanShell(line, func(ref Reference, quoted bool) string {
-		f(ref, quoted)
+	scanShell(line, func(ref Reference, at place) string {
+		f(ref, at == literal)
 		return ""
 	})
 }
@@ -113,6 +117,23 @@ var (
 		`|\b(?:for|select)\s+([A-Za-z_]\w*)\b|\b(?:read|local|export|declare|typeset|readonly)((?:[ \t]+[-\w=']+)+))`)
 )
 
+// A place is where a reference is in a shell line.
+type place int
+
+const (
+	expanded   place = iota // the shell expands it
+	literal                 // in quotes where it does not
+	arithmetic              // in $((...)), where a shell evaluates what is in a value
+)
+
+// isNumber reports whether arithmetic takes a text as one number.
+func isNumber(text string) bool { return numberPattern.MatchString(text) }
+
+var numberPattern = lazyregexp.New(`^[+-]?(?:[0-9]+|0[xX][0-9a-fA-F]+)$`)
+
+// excerpt returns the beginning of a value in quotes.
+func excerpt(text string) string { return strconv.Quote(textcut.Mark(text, 40)) }
+
 // shellScan follows the quoting of a POSIX shell closely enough to decide whether the
 // shell expands a "$". If it is wrong, a value is missing or a problem is reported; a
 // value never becomes code, because only the names of variables are inserted.
@@ -120,7 +141,7 @@ type shellScan struct {
 	line    string
 	at      int
 	out     strings.Builder
-	replace func(ref Reference, quoted bool) string
+	replace func(ref Reference, at place) string
 	within  []byte // open: '"', '(' a group or $(, 'a' $((, '{' ${, 'q' ${ inside quotes, '`'
 	heredoc []heredoc
 }
@@ -133,8 +154,8 @@ type heredoc struct {
 }
 
 // scanShell returns line with each reference outside comments replaced by what
-// replace returns; quoted is true if the shell does not expand it.
-func scanShell(line string, replace func(ref Reference, quoted bool) string) string {
+// replace returns.
+func scanShell(line string, replace func(ref Reference, at place) string) string {
 	s := &shellScan{line: line, replace: replace}
 	for s.at < len(s.line) {
 		s.step()
@@ -239,18 +260,22 @@ func (s *shellScan) dollar(quoted bool) {
 		s.copy(1)
 		s.literal(s.quotedEnd(s.at+1, true))
 	default:
-		s.reference(false)
+		at := expanded
+		if slices.Contains(s.within, 'a') {
+			at = arithmetic
+		}
+		s.reference(at)
 	}
 }
 
 // reference copies a "$", or replaces the reference that starts with it.
-func (s *shellScan) reference(quoted bool) {
+func (s *shellScan) reference(at place) {
 	ref, ok := referenceAt(s.line, s.at, false)
 	if !ok {
 		s.copy(1)
 		return
 	}
-	s.out.WriteString(s.replace(ref, quoted))
+	s.out.WriteString(s.replace(ref, at))
 	s.at = ref.end
 }
 
@@ -273,7 +298,7 @@ func (s *shellScan) literal(end int) {
 		if s.has("$$") {
 			s.copy(2)
 		} else if s.line[s.at] == '$' {
-			s.reference(true)
+			s.reference(literal)
 		} else {
 			s.copy(1)
 		}
@@ -356,7 +381,7 @@ func (s *shellScan) body(end int, quoted bool) {
 		case s.line[s.at] == '\\' || s.has("$$"):
 			s.copy(2)
 		case s.line[s.at] == '$':
-			s.reference(false)
+			s.reference(expanded)
 		default:
 			s.copy(1)
 		}

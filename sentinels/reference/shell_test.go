@@ -42,6 +42,10 @@ func TestShellLine(t *testing.T) {
 		{`echo '$s`, `echo '$s`, nil, 1},
 		{`plain`, `plain`, nil, 0},
 		{`ls $s?.log "$obj["a"].b_1[0]"`, `ls ${SENTINEL_1}?.log "${SENTINEL_2}"`, map[string]string{"SENTINEL_1": "text", "SENTINEL_2": "10"}, 0},
+		// Arithmetic evaluates what is in a value, such as an index of an array with a command.
+		{`echo $((1 + $n))`, `echo $((1 + ${SENTINEL_1}))`, map[string]string{"SENTINEL_1": "5"}, 0},
+		{`echo "$(( $evil ))"`, `echo "$(( $evil ))"`, nil, 1},
+		{`echo $(( ($s) * 2 ))`, `echo $(( ($s) * 2 ))`, nil, 1},
 		// "In a shell line, a name that the line itself assigns (`x=`, `for x in`, `read x`) belongs to the shell."
 		{`s=1; echo $s`, `s=1; echo $s`, nil, 0},
 		{`for n in 1 2; do echo $n $s; done`, `for n in 1 2; do echo $n ${SENTINEL_1}; done`, map[string]string{"SENTINEL_1": "text"}, 0},
