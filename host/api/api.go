@@ -26,8 +26,8 @@ type API struct {
 	mux        *http.ServeMux
 	hosts      map[string]bool // exact values of Host
 	names      []string        // hosts that are allowed with the listener's port
-	bodies     budget
-	hookBodies budget // separate: requests without a token must not use up the memory of others
+	bodies     *bodyBudget
+	hookBodies *bodyBudget // separate: requests without a token must not use up the memory of others
 	readTime   time.Duration
 	draining   atomic.Bool
 
@@ -51,8 +51,8 @@ func New(opt Options) (*API, error) {
 	// The table is copied for each API, since mounts are added to it.
 	a := &API{
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
-		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: budget{max: maxBodies},
-		hookBodies: budget{max: maxHookBodies}, readTime: readTime,
+		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies),
+		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime,
 	}
 	var errs []error
 	for _, h := range opt.Hosts {

@@ -15,10 +15,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// bodyTimeout bounds how long a body may take to arrive.
+// readTime bounds how long a body may take to arrive.
 const readTime = time.Minute
 
-// deadlineBody is a body with a deadline, which also counts when the handler
+// timedBody is a body with a deadline, which also counts when the handler
 // does not read it: the server reads the rest of the body of a refused request,
 // and without a deadline a client that sends nothing would keep the connection
 // open for ever.
@@ -27,7 +27,7 @@ type timedBody struct {
 	control *http.ResponseController
 }
 
-// setBodyDeadline sets the deadline of a request's body, if it has a body.
+// timed sets the deadline of a request's body, if it has a body.
 func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return
@@ -37,6 +37,10 @@ func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 		r.Body = &timedBody{r.Body, control}
 	}
 }
+
+// stop ends a read under way, and with it the connection of HTTP/1 or the
+// stream of HTTP/2: the rest of the body would be read as the next request.
+func (b *timedBody) stop() { _ = b.control.SetReadDeadline(time.Unix(1, 0)) }
 
 // Read removes the deadline when the body has arrived. The server keeps reading
 // to notice when the client disconnects, and would take a later timeout for
@@ -51,30 +55,33 @@ func (b *timedBody) Read(p []byte) (int, error) {
 
 // readBody reads a body within the limit of its route. The caller calls release
 // when it no longer refers to the bytes.
-func (a *API) readBody(r *http.Request, route *Route) (body []byte, release func(), err error) {
-	limit, bodies := route.limit(), &a.bodies
+func (a *API) readBody(r *http.Request, route *Route) (text []byte, release func(), err error) {
+	if r.ContentLength == 0 {
+		return nil, func() {}, nil
+	}
+	budget, stop := a.bodies, func() {}
 	if route.Access == AccessHook {
-		bodies = &a.hookBodies
+		budget = a.hookBodies
 	}
-	room := r.ContentLength
-	if room < 0 {
-		room = limit // chunked: at most this large
+	if timed, ok := r.Body.(*timedBody); ok {
+		stop = timed.stop
 	}
-	release, err = bodies.take(room)
-	if err != nil {
+	b := budget.open(ownerOf(r, route), stop)
+	arrived := connOf(r.Context()).waitForBody()
+	text, err = b.read(r.Body, r.ContentLength)
+	arrived()
+	if err == nil {
+		return text, b.release, nil
+	}
+	b.release()
+	large := (*http.MaxBytesError)(nil)
+	switch {
+	case errors.As(err, &large):
+		return nil, nil, tooLarge(route.limit())
+	case abi.As(err) != nil:
 		return nil, nil, err
 	}
-	arrived := connOf(r.Context()).waitForBody()
-	body, err = io.ReadAll(r.Body)
-	arrived()
-	if err != nil {
-		release()
-		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-			return nil, nil, tooLarge(limit)
-		}
-		return nil, nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read body: %v", err)}
-	}
-	return body, release, nil
+	return nil, nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read body: %v", err)}
 }
 
 // readJSON is readBody for a JSON value; it returns nil for an empty body.

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,57 +48,6 @@ func TestBodyLimits(t *testing.T) {
 				t.Errorf("%s with %d bytes, told %v: %d %.200s", tt.path, tt.size, told, got.status, got.body)
 			}
 		}
-	}
-}
-
-// Large bodies share a budget; a request beyond it gets an error and retries.
-func TestBodiesShareMemory(t *testing.T) {
-	hold := make(chan struct{})
-	var inside sync.WaitGroup
-	inside.Add(16)
-	reg := commands(t, map[string]any{"code/write": reply(func(context.Context, *command.Call) (json.RawMessage, error) {
-		inside.Done()
-		<-hold
-		return json.RawMessage(`{}`), nil
-	})})
-	s := open(t, api.Options{Commands: reg})
-	send := func() int {
-		// Chunked, so that each might become as large as can be.
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/commands/code/write", io.MultiReader(strings.NewReader("{}")))
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		req.Header.Set("Authorization", s.auth)
-		req.Header.Set("Content-Type", "application/json")
-		res, err := s.Client().Do(req)
-		if err != nil {
-			t.Error(err)
-			return 0
-		}
-		defer res.Body.Close()
-		if res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") != "1" {
-			t.Errorf("Retry-After %q", res.Header.Get("Retry-After"))
-		}
-		return res.StatusCode
-	}
-	var sent sync.WaitGroup
-	for range 16 {
-		sent.Go(func() {
-			if got := send(); got != 200 {
-				t.Errorf("within the budget: %d", got)
-			}
-		})
-	}
-	inside.Wait()
-	if got := send(); got != http.StatusServiceUnavailable {
-		t.Errorf("beyond the budget: %d", got)
-	}
-	inside.Add(1)
-	close(hold)
-	sent.Wait()
-	if got := send(); got != 200 {
-		t.Errorf("when it is free again: %d", got)
 	}
 }
 

@@ -20,7 +20,11 @@ func (g *guard) checkContent(r *http.Request, route *Route) error {
 	if r.ContentLength > limit {
 		return tooLarge(limit)
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, limit)
+	if timed, ok := r.Body.(*timedBody); ok {
+		timed.ReadCloser = http.MaxBytesReader(nil, timed.ReadCloser, limit)
+	} else {
+		r.Body = http.MaxBytesReader(nil, r.Body, limit)
+	}
 	if route.raw || route.anyType || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}

@@ -10,6 +10,19 @@ import (
 // SetReadTime changes how long a body may take.
 func (a *API) SetReadTime(d time.Duration) { a.readTime = d }
 
+// BodyBytes returns how many bytes of bodies are in memory.
+func (a *API) BodyBytes() (n int64) {
+	for _, b := range []*bodyBudget{a.bodies, a.hookBodies} {
+		b.mu.Lock()
+		n += b.small.used + b.large.used
+		b.mu.Unlock()
+	}
+	return n
+}
+
+// SourceOf is what the sender of a webhook is counted by.
+var SourceOf = sourceOf
+
 // Pattern returns the pattern that the mux has for a request.
 func (a *API) Pattern(r *http.Request) string {
 	_, pattern := a.mux.Handler(r)

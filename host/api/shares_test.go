@@ -1,0 +1,244 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
+)
+
+// kindTokens has tokens of the form KIND-NAME.
+type kindTokens struct{}
+
+func (kindTokens) Who(token string) (principal.Principal, bool) {
+	kind, name, ok := strings.Cut(token, "-")
+	return principal.Principal{Kind: principal.Kind(kind), Name: name}, ok
+}
+
+// takeHooks takes every webhook.
+func takeHooks(sentinels.ID, string, triggers.Request) ([]triggers.Admission, error) { return nil, nil }
+
+// dialAs opens a connection from an address of this machine; "" is any.
+func dialAs(t testing.TB, addr, from string) net.Conn {
+	t.Helper()
+	d := net.Dialer{Timeout: patience}
+	if from != "" {
+		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	c, err := d.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// announce sends the headers of a request with a body of this length, and
+// returns when the server reads the body.
+func announce(t testing.TB, addr, path, token string, length int) net.Conn {
+	t.Helper()
+	c := dialAs(t, addr, "")
+	auth := ""
+	if token != "" {
+		auth = "Authorization: Bearer " + token + "\r\nContent-Type: application/json\r\n"
+	}
+	if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, addr, auth, length); err != nil {
+		t.Fatal(err)
+	}
+	want := "HTTP/1.1 100 Continue\r\n\r\n"
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("%q, %v", got, err)
+	}
+	return c
+}
+
+// answered returns the answer on a connection.
+func answered(t testing.TB, c net.Conn) (status int, text string) {
+	t.Helper()
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// as sends a request with a token.
+func (s *site) as(token, method, path, body string) answer {
+	s.t.Helper()
+	return s.do(method, path, body, "Authorization: Bearer "+token)
+}
+
+// openShared opens an API with a webhook and two commands.
+func openShared(t testing.TB) (s *site, addr string) {
+	s = open(t, api.Options{Hooks: hooksFunc(takeHooks), Tokens: kindTokens{}, Commands: commands(t, map[string]any{"code/read?": `{}`, "code/write": `{}`})})
+	return s, s.Listener.Addr().String()
+}
+
+// until waits for a condition of the server that no answer shows.
+func until(t testing.TB, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not come")
+		}
+	}
+}
+
+// TestAnnouncedBodiesTakeNothing: headers that announce large bodies keep no
+// webhook and no request of a person out (G6).
+func TestAnnouncedBodiesTakeNothing(t *testing.T) {
+	s, addr := openShared(t)
+	for range 30 {
+		announce(t, addr, "/v1/hooks/nope", "", 1<<20)
+	}
+	for range 20 {
+		announce(t, addr, "/v1/commands/code/read", "viewer-wall", 4<<20)
+	}
+	if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusAccepted {
+		t.Errorf("a webhook of 9 bytes: %d %s", got.status, got.body)
+	}
+	if got := s.as("person-ann", "POST", "/v1/commands/code/write", `{"a":1}`); got.status != http.StatusOK {
+		t.Errorf("a person: %d %s", got.status, got.body)
+	}
+	if n := s.api.BodyBytes(); n != 0 {
+		t.Errorf("%d bytes are counted", n)
+	}
+}
+
+// TestSlowestBodyIsDisplaced: bodies that fill a pool and do not go on end with
+// an error for those that arrive, small ones for small ones and large ones for
+// large ones; a small body is taken beside any number of large ones.
+func TestSlowestBodyIsDisplaced(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path, token string
+		send, whole int // bytes that are sent, and announced
+		share       int // of one owner
+	}{
+		"large webhooks": {"/v1/hooks/nope", "", 900 << 10, 1 << 20, 8 << 20},
+		"small webhooks": {"/v1/hooks/nope", "", 60 << 10, 64 << 10, 8 << 20},
+		"a viewer":       {"/v1/commands/code/read", "viewer-wall", 3 << 20, 4 << 20, 16 << 20},
+		"an agent":       {"/v1/commands/code/write", "agent-ci", 60 << 10, 64 << 10, 4 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, addr := openShared(t)
+			var open []net.Conn
+			text := `{"a":"` + strings.Repeat("x", tt.send-8) + `"}`
+			count := tt.share/tt.send + 1
+			for i := range count {
+				c := announce(t, addr, tt.path, tt.token, tt.whole)
+				if _, err := io.WriteString(c, text); err != nil {
+					t.Fatal(err)
+				}
+				if open = append(open, c); i < count-1 {
+					until(t, func() bool { return s.api.BodyBytes() == int64((i+1)*tt.send) })
+				}
+			}
+			if status, text := answered(t, open[0]); status != http.StatusServiceUnavailable || !strings.Contains(text, "the body arrived too slowly") {
+				t.Errorf("the slowest: %d %s", status, text)
+			}
+			until(t, func() bool { return s.api.BodyBytes() == int64((count-1)*tt.send) })
+			header := "Authorization:"
+			if tt.token != "" {
+				header += " Bearer " + tt.token
+			}
+			if got := s.do("POST", tt.path, text, header); got.status/100 != 2 {
+				t.Errorf("one that arrives: %d %.200s", got.status, got.body)
+			}
+			if status, text := answered(t, open[1]); status != http.StatusServiceUnavailable {
+				t.Errorf("the slowest then: %d %s", status, text)
+			}
+			if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusAccepted {
+				t.Errorf("a webhook of 9 bytes: %d %s", got.status, got.body)
+			}
+			if got := s.as("person-ann", "POST", "/v1/commands/code/write", text); got.status != http.StatusOK {
+				t.Errorf("a person: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+// TestBodiesShareMemory: bodies of requests that execute stay. One agent has a
+// share, agents have a part together, and a person's requests are taken.
+func TestBodiesShareMemory(t *testing.T) {
+	hold, began := make(chan struct{}), make(chan struct{}, 100)
+	var sent sync.WaitGroup
+	s := open(t, api.Options{Tokens: kindTokens{}, Commands: commands(t, map[string]any{
+		"code/write": reply(func(context.Context, *command.Call) (json.RawMessage, error) {
+			began <- struct{}{}
+			<-hold
+			return json.RawMessage(`{}`), nil
+		}), "code/edit": `{}`})})
+	large := `{"a":[` + strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, 3<<20/1003), ",") + `]}`
+	execute := func(token string, n int) {
+		t.Helper()
+		for range n {
+			sent.Go(func() {
+				if got := s.as(token, "POST", "/v1/commands/code/write", large); got.status != http.StatusOK {
+					t.Errorf("%s: %d %s", token, got.status, got.body)
+				}
+			})
+			<-began
+		}
+	}
+	refused := func(token, why string) {
+		t.Helper()
+		got := s.as(token, "POST", "/v1/commands/code/edit", large)
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || got.problem.Code != abi.Unavailable || !strings.Contains(got.body, why) {
+			t.Errorf("%s: %d %s", token, got.status, got.body)
+		}
+		if got := s.as(token, "POST", "/v1/commands/code/edit", "{}"); got.status != http.StatusOK {
+			t.Errorf("%s, a small one: %d %s", token, got.status, got.body)
+		}
+	}
+	execute("agent-a", 5) // of 16 MB
+	refused("agent-a", "those of agent a may have 16 MB")
+	execute("agent-b", 5)
+	execute("agent-c", 5)
+	execute("agent-d", 1) // 48 MB
+	refused("agent-d", "those of agents and viewers may have 48 MB")
+	execute("person-ann", 5)
+	refused("person-ann", "they may have 64 MB")
+	close(hold)
+	sent.Wait()
+	for _, token := range []string{"agent-a", "agent-d", "person-ann"} {
+		if got := s.as(token, "POST", "/v1/commands/code/edit", large); got.status != http.StatusOK {
+			t.Errorf("%s, when it is free again: %d %s", token, got.status, got.body)
+		}
+	}
+	until(t, func() bool { return s.api.BodyBytes() == 0 }) // an answer is there a moment before its request ends
+}
+
+// TestSourceOf: a sender is counted by its address, of IPv6 by its network.
+func TestSourceOf(t *testing.T) {
+	for remote, want := range map[string]string{
+		"192.0.2.7:1234": "192.0.2.7", "[::ffff:192.0.2.7]:1": "192.0.2.7", "[2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:5": "fe80::/64", "@": "@", "": "",
+	} {
+		if got := api.SourceOf(remote); got != want {
+			t.Errorf("%q: %q, want %q", remote, got, want)
+		}
+	}
+}
