@@ -1,11 +1,18 @@
 package host_test
 
 import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -113,5 +120,44 @@ func TestSpecAwait(t *testing.T) {
 	must(t, h, "sentinel/await", map[string]any{"run": last}, &res)
 	if res.Status != sentinels.StatusStopped {
 		t.Errorf("%+v", res)
+	}
+}
+
+// thirdAwait is a registry that calls then when sentinel/await is called for the third time.
+type thirdAwait struct {
+	registryOf
+	calls atomic.Int32
+	then  func()
+}
+
+// Call counts, and calls the command.
+func (r *thirdAwait) Call(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	if call.Command == "sentinel/await" && r.calls.Add(1) == 3 {
+		r.then()
+	}
+	return r.registryOf.Call(ctx, call)
+}
+
+// TestAwaitOverHTTPGoesOn: a client waits for the end of a run, however short one request
+// of the server waits.
+func TestAwaitOverHTTPGoesOn(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", map[string]any{"definition": json.RawMessage(`{"name":"late","steps":[{"type":"wait","event":"go"}]}`)}, nil)
+	run := started(t, h, "late", "")
+	reg := &thirdAwait{registryOf: registryOf{h}, then: func() { tell(t, h, "go", run) }}
+	a, err := api.New(api.Options{Commands: reg, Tokens: anyToken{}, AwaitTime: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(a.Handler())
+	defer srv.Close()
+	c, err := client.New(client.Options{URL: srv.URL, Token: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var out runtime.Result
+	if err := c.Call(t.Context(), "sentinel/await", map[string]any{"run": run}, &out); err != nil || out.Status != sentinels.StatusCompleted || reg.calls.Load() < 3 {
+		t.Errorf("%+v, %v after %d requests", out, err, reg.calls.Load())
 	}
 }

@@ -45,6 +45,9 @@ func New(opt Options) (*API, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opt.AwaitTime <= 0 {
+		opt.AwaitTime = awaitTime
+	}
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}

@@ -2,12 +2,15 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/peer"
+	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // connLimit limits the number of connections. At the limit a new connection
@@ -17,11 +20,18 @@ import (
 //  1. the oldest connection that has not presented a token and waits for a
 //     request, or for the rest of one;
 //  2. the oldest one without a token whose body is still arriving;
-//  3. the oldest one with a token that waits for a request.
+//  3. the oldest one with the token of an agent or viewer that waits for a
+//     request;
+//  4. the oldest one with that of a person that waits for a request.
 //
 // A connection with any other active request is never closed. If there is no
 // other kind, the new connection waits, and the next ones wait in the kernel's
 // queue, where they use no file descriptor of this process.
+//
+// Requests with a token may take for ever, so their number has a limit below
+// that of connections, and agents and viewers have shares of it
+// (API.md, G15). What is left is for requests without a token: /health,
+// /ready and webhooks, which end by themselves.
 //
 // # Concurrency
 //
@@ -31,18 +41,21 @@ type connLimit struct {
 	max int
 	log *slog.Logger
 
-	mu     sync.Mutex
-	open   map[*limitedConn]struct{}
-	warned time.Time
-	change chan struct{} // has one element after a connection closed or became idle
-	closed chan struct{} // closed with the listener
-	once   sync.Once
+	mu      sync.Mutex
+	open    map[*limitedConn]struct{}
+	active  map[string]int // requests with a token, by the key of their owner
+	tokens  int            // all of them
+	limited int            // those of agents and viewers
+	warned  time.Time
+	change  chan struct{} // has one element after a connection closed or became idle
+	closed  chan struct{} // closed with the listener
+	once    sync.Once
 }
 
 // limitConns returns l limited to n open connections.
 func limitConns(l net.Listener, n int, log *slog.Logger) *connLimit {
 	return &connLimit{
-		Listener: l, max: n, log: log, open: map[*limitedConn]struct{}{}, change: make(chan struct{}, 1), closed: make(chan struct{}),
+		Listener: l, max: n, log: log, open: map[*limitedConn]struct{}{}, active: map[string]int{}, change: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
@@ -128,14 +141,17 @@ type limitedConn struct {
 	requests  int       // active handlers; HTTP/2 has several
 	arriving  int       // the active handlers that wait for their body
 	token     bool      // a request has had a valid token
+	person    bool      // one of a person
 }
 
 // neverEvicted is the rank of a connection that must not be closed.
-const neverEvicted = 3
+const neverEvicted = 4
 
 // rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
 	switch {
+	case c.person && c.requests == 0:
+		return 3
 	case c.token && c.requests == 0:
 		return 2
 	case c.token:
@@ -180,8 +196,65 @@ func (c *limitedConn) waitForBody() (arrived func()) {
 	return func() { c.note(func() { c.arriving-- }) }
 }
 
-// markTrusted records that a request had a valid token.
-func (c *limitedConn) trusted() { c.note(func() { c.token = true }) }
+// trusted records that a request had a valid token.
+func (c *limitedConn) trusted(p principal.Principal) {
+	c.note(func() {
+		c.token = true
+		c.person = c.person || p.Kind == principal.Person
+	})
+}
+
+// enter counts a request with a token until leave is called, or returns why it
+// cannot be executed.
+func (c *limitedConn) enter(o owner) (leave func(), err error) {
+	if c == nil {
+		return func() {}, nil
+	}
+	l := c.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.busy(o); err != nil {
+		return nil, err
+	}
+	l.count(o, 1)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.count(o, -1)
+	}, nil
+}
+
+// count adds n requests; l.mu is held.
+func (l *connLimit) count(o owner, n int) {
+	l.tokens += n
+	if !o.limited() {
+		return
+	}
+	l.limited += n
+	if l.active[o.key] += n; l.active[o.key] == 0 {
+		delete(l.active, o.key)
+	}
+}
+
+// busy returns the error of the limit that another request exceeds, nil if
+// there is none; l.mu is held. A person has no share: persons can stop the
+// server anyway.
+func (l *connLimit) busy(o owner) error {
+	share, together, all := max(int(o.share(int64(l.max))), 1), max(int(reserved(int64(l.max))), 1), l.max-l.max/8
+	switch {
+	case o.limited() && l.active[o.key] >= share:
+		return tooBusy(fmt.Sprintf("%s has %d on this port, the most that one agent or viewer may have", o.key, share))
+	case o.limited() && l.limited >= together:
+		return tooBusy(fmt.Sprintf("agents and viewers have %d on this port, the most that they may have together", together))
+	case l.tokens >= all:
+		return tooBusy(fmt.Sprintf("this port has %d, and the rest of its connections is for /health, /ready and webhooks", all))
+	}
+	return nil
+}
+
+func tooBusy(limit string) error {
+	return &abi.Error{Code: abi.Unavailable, Message: "too many requests at once: " + limit, RetryAfterMs: 1000, Hint: "end requests that wait, such as those of sentinel/await and /ws, or send it again later"}
+}
 
 type connKey struct{}
 

@@ -39,7 +39,7 @@ func flood(t *testing.T, addr string, n int, begin string) {
 }
 
 // probe asks for /health on a new connection.
-func probe(t *testing.T, url string, config *tls.Config) {
+func probe(t testing.TB, url string, config *tls.Config) {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}, Timeout: patience}
 	res, err := c.Get(url + "/health")

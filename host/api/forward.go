@@ -213,7 +213,10 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	}
 	// By whom the token or the socket proved. The request's context ends when the caller
 	// goes away.
-	return a.opt.Commands.Call(r.Context(), callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
+	ctx, end := a.limitWait(r.Context(), name)
+	defer end()
+	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
+	return result, stillActive(ctx, err)
 }
 
 // keyHeader is the header by which a caller repeats a request safely.

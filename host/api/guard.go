@@ -57,6 +57,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.fail(answer, r, a.nothing(r))
 		return
 	}
+	if route.Access == AccessToken {
+		leave, err := connOf(r.Context()).enter(ownerOf(r, route))
+		if err != nil {
+			a.fail(answer, r, err)
+			return
+		}
+		defer leave()
+	}
 	a.mux.ServeHTTP(answer, r)
 }
 
@@ -171,7 +179,7 @@ func (g *guard) checkAccess(r *http.Request, route *Route) error {
 	if a.opt.Tokens != nil {
 		// An empty token is never valid. To ask has a token created that could not be yet.
 		if p, valid := a.opt.Tokens.Who(token); valid && ok {
-			connOf(r.Context()).trusted()
+			connOf(r.Context()).trusted(p)
 			if route != nil && route.Pattern == "/ws" {
 				*r = *r.WithContext(a.whileValid(r.Context(), token))
 			}

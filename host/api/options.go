@@ -86,6 +86,8 @@ type Options struct {
 	// Observe is called after every request, in the request's goroutine. It
 	// must not block. Default: not called.
 	Observe func(Observation)
+	// AwaitTime is how long one request waits for the end of a run. Default 5 min.
+	AwaitTime time.Duration
 	// Version is the version of the program. Default "dev".
 	Version string
 	// Logger logs faults, with details that responses leave out. Default

@@ -242,3 +242,128 @@ func TestSourceOf(t *testing.T) {
 		}
 	}
 }
+
+// ask sends a request on a new connection that stays open, without a body.
+func ask(t testing.TB, addr, method, path, token string) net.Conn {
+	t.Helper()
+	c := dialAs(t, addr, "")
+	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\nContent-Type: application/json\r\n\r\n", method, path, addr, token); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// awaits are a server's commands that wait until the caller has gone.
+func awaits(t testing.TB) (reg *registry, began, ended chan string) {
+	began, ended = make(chan string, 2000), make(chan string, 2000)
+	return commands(t, map[string]any{"sentinel/list?": `{}`, "sentinel/await?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+		began <- call.As
+		<-ctx.Done()
+		ended <- call.As
+		return nil, ctx.Err()
+	})}), began, ended
+}
+
+// othersAreServed requires answers to a probe, a person and a webhook, each on a
+// new connection.
+func othersAreServed(t testing.TB, url string) {
+	t.Helper()
+	probe(t, url, nil)
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	for method, path := range map[string]string{http.MethodGet: "/v1/commands", http.MethodPost: "/v1/hooks/push"} {
+		req, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer person-ann")
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		res.Body.Close()
+		if res.StatusCode/100 != 2 {
+			t.Errorf("%s %s: %s", method, path, res.Status)
+		}
+	}
+}
+
+// TestWaitsOfOneViewer: requests that never end, 1,400 of a viewer, leave a port
+// of 1,024 connections to others (G15).
+func TestWaitsOfOneViewer(t *testing.T) {
+	reg, began, ended := awaits(t)
+	s := listen(t, api.Options{Commands: reg, Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks)}, api.ListenOptions{MaxConns: 1024})
+	addr := s.Addr().String()
+	var waiting, refused []net.Conn
+	for i := range 1400 {
+		c := ask(t, addr, "POST", "/v1/commands/sentinel/await", "viewer-wall")
+		if i < 256 {
+			<-began
+			waiting = append(waiting, c)
+			continue
+		}
+		refused = append(refused, c)
+		if status, text := answered(t, c); status != http.StatusServiceUnavailable || !strings.Contains(text, "viewer wall has 256 on this port") {
+			t.Fatalf("request %d: %d %s", i, status, text)
+		}
+	}
+	othersAreServed(t, s.URL())
+	// Another one takes the place of one that ended.
+	waiting[0].Close()
+	<-ended
+	until(t, func() bool {
+		c := ask(t, addr, "GET", "/v1/commands", "viewer-wall")
+		defer c.Close()
+		status, _ := answered(t, c)
+		return status == http.StatusOK
+	})
+	for _, c := range append(waiting, refused...) {
+		c.Close()
+	}
+}
+
+// TestWaitsOfMany: agents and viewers together leave a part of the port to
+// persons, and those a part to requests without a token (G15).
+func TestWaitsOfMany(t *testing.T) {
+	reg, began, _ := awaits(t)
+	s := listen(t, api.Options{Commands: reg, Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks)}, api.ListenOptions{MaxConns: 32})
+	addr := s.Addr().String()
+	wait := func(token string, n int, then string) {
+		t.Helper()
+		for range n {
+			ask(t, addr, "POST", "/v1/commands/sentinel/await", token)
+			<-began
+		}
+		if status, text := answered(t, ask(t, addr, "POST", "/v1/commands/sentinel/await", token)); status != http.StatusServiceUnavailable || !strings.Contains(text, then) {
+			t.Errorf("%s: %d %s", token, status, text)
+		}
+	}
+	wait("viewer-a", 8, "viewer a has 8")
+	wait("agent-a", 8, "agent a has 8")
+	wait("agent-b", 8, "agent b has 8")
+	wait("agent-c", 0, "agents and viewers have 24")
+	othersAreServed(t, s.URL())
+	wait("person-ann", 4, "this port has 28")
+	probe(t, s.URL(), nil)
+	hook := ask(t, addr, "POST", "/v1/hooks/push", "")
+	if status, text := answered(t, hook); status != http.StatusAccepted {
+		t.Errorf("a webhook: %d %s", status, text)
+	}
+}
+
+// TestFeedsOfOneAgent: a WebSocket counts as a request as long as it is open.
+func TestFeedsOfOneAgent(t *testing.T) {
+	began := make(chan struct{}, 10)
+	s := listen(t, api.Options{Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks), Feed: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		<-r.Context().Done()
+	})}, api.ListenOptions{MaxConns: 16})
+	for range 4 {
+		ask(t, s.Addr().String(), "GET", "/ws", "agent-ci")
+		<-began
+	}
+	status, text := answered(t, ask(t, s.Addr().String(), "GET", "/ws", "agent-ci"))
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "agent ci has 4 on this port") {
+		t.Errorf("%d %s", status, text)
+	}
+	othersAreServed(t, s.URL())
+}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,8 +15,39 @@ import (
 const typeDuration = "duration"
 
 // waitParam is how long a request waits for the end of a run. No command gets
-// it: the API waits by sentinel/await.
-var waitParam = Param{Name: "wait", Type: typeDuration, As: "-", Summary: "how long to wait for the end of the run, such as 30s or 5m; not at all if not given"}
+// it: the API waits by [awaitCommand].
+var waitParam = Param{Name: "wait", Type: typeDuration, As: "-", Summary: "how long to wait for the end of the run, such as 30s, at most 5m; not at all if not given"}
+
+// awaitCommand is the command that waits for the end of a run. A request of it
+// has a limit of time, so that none is there for ever: a connection may be dead
+// without the server knowing. Clients repeat it.
+const (
+	awaitCommand = "sentinel/await"
+	awaitTime    = 5 * time.Minute
+)
+
+// limitWait returns the context of a command: that of the wait for a run ends,
+// with the error of the limit as its cause.
+func (a *API) limitWait(ctx context.Context, name string) (context.Context, context.CancelFunc) {
+	if name != awaitCommand {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, a.opt.AwaitTime, &abi.Error{
+		Code: abi.Timeout, Message: fmt.Sprintf("%s: the run is still active after %s, the longest that one request waits", awaitCommand, a.opt.AwaitTime),
+		RetryAfterMs: 1, Hint: "the run continues; send the request again to wait further",
+	})
+}
+
+// stillActive returns the error of the limit if that is why a command has ended,
+// err otherwise.
+func stillActive(ctx context.Context, err error) error {
+	if code := abi.CodeOf(err); code == abi.Timeout || code == abi.Cancelled { // any other one is of something else, at the same moment
+		if limit := abi.As(context.Cause(ctx)); limit != nil {
+			return limit
+		}
+	}
+	return err
+}
 
 // milliseconds reads a duration of at least a millisecond.
 func milliseconds(text string) (int64, error) {
@@ -37,7 +69,7 @@ func (a *API) await(r *http.Request, run json.RawMessage) (json.RawMessage, erro
 	if err != nil {
 		return nil, err // the parameters were checked, so this is a fault of the host
 	}
-	result, err := a.call(r, "sentinel/await", map[string]json.RawMessage{"run": run, "timeoutMs": strconv.AppendInt(nil, ms, 10)})
+	result, err := a.call(r, awaitCommand, map[string]json.RawMessage{"run": run, "timeoutMs": strconv.AppendInt(nil, ms, 10)})
 	if abi.CodeOf(err) == abi.Timeout && r.Context().Err() == nil {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -58,5 +59,33 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 		if tt.status == 201 && got.header.Get("Location") != "/v1/runs/r1" {
 			t.Errorf("%s: Location %q", tt.path, got.header.Get("Location"))
 		}
+	}
+}
+
+// TestAwaitHasALimit: one request waits no longer than the server allows, says
+// that the run is still active, and hides no other error (C7).
+func TestAwaitHasALimit(t *testing.T) {
+	s := open(t, api.Options{AwaitTime: time.Millisecond, Commands: commands(t, map[string]any{
+		"sentinel/start!": `{"run":"r1","status":"running"}`, "sentinel/result?": abi.New(abi.Conflict, "it is running"),
+		"sentinel/await?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+			<-ctx.Done()
+			if string(call.Params) == `{"run":"r2"}` {
+				return nil, abi.New(abi.NotFound, "no run r2")
+			}
+			return nil, context.Cause(ctx)
+		}),
+	})})
+	got := s.do("POST", "/v1/commands/sentinel/await", `{"run":"r1"}`)
+	if got.status != 504 || got.problem.Code != abi.Timeout || got.problem.RetryAfterMs == 0 || !strings.Contains(got.body, "the run is still active after 1ms") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := s.do("POST", "/v1/commands/sentinel/await", `{"run":"r2"}`); got.status != 404 {
+		t.Errorf("another error: %d %s", got.status, got.body)
+	}
+	if got := s.do("GET", "/v1/runs/r1/result?wait=1h", ""); got.status != 409 {
+		t.Errorf("result: %d %s", got.status, got.body)
+	}
+	if got := s.do("POST", "/v1/sentinels/a/runs?wait=1h", "{}"); got.status != 201 {
+		t.Errorf("start: %d %s", got.status, got.body)
 	}
 }

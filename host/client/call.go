@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/host/principal"
@@ -22,7 +23,8 @@ const maxAnswer = 256 << 20
 
 // Call calls a command with params, any value that is a JSON object or nil, and
 // decodes its result into the value that into points at, unless that is nil.
-// Ending ctx cancels the command.
+// Ending ctx cancels the command. A wait for the end of a run, sentinel/await,
+// is repeated when it reaches the limit of one request.
 func (c *Client) Call(ctx context.Context, name string, params, into any) error {
 	return c.CallOnce(ctx, "", name, params, into)
 }
@@ -33,7 +35,50 @@ func (c *Client) CallOnce(ctx context.Context, key, name string, params, into an
 	if params == nil {
 		params = struct{}{}
 	}
-	return c.do(ctx, request{method: http.MethodPost, path: append([]string{"v1", "commands"}, strings.Split(name, "/")...), body: params, key: key}, into)
+	call := func(params any) error {
+		return c.do(ctx, request{method: http.MethodPost, path: append([]string{"v1", "commands"}, strings.Split(name, "/")...), body: params, key: key}, into)
+	}
+	if name == "sentinel/await" {
+		return await(call, params)
+	}
+	return call(params)
+}
+
+// await repeats a call until the run has ended or the time of its parameters is
+// over.
+func await(call func(params any) error, params any) error {
+	began := time.Now()
+	err := call(params)
+	if !again(err) {
+		return err
+	}
+	text, bad := json.Marshal(params)
+	if bad != nil {
+		return bad
+	}
+	var wait struct{ TimeoutMs int64 }
+	members := map[string]json.RawMessage{}
+	if bad := errors.Join(json.Unmarshal(text, &wait), json.Unmarshal(text, &members)); bad != nil {
+		return bad // the server has read them
+	}
+	for again(err) {
+		if wait.TimeoutMs > 0 {
+			left := wait.TimeoutMs - time.Since(began).Milliseconds()
+			members["timeoutMs"] = strconv.AppendInt(nil, max(left, 1), 10)
+		}
+		err = call(members)
+	}
+	if abi.CodeOf(err) == abi.Timeout { // it names the time of the last request
+		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("await: the run has not ended after %d ms", wait.TimeoutMs)}
+	}
+	return err
+}
+
+// again reports whether a wait has reached the limit of one request: the
+// timeout of its parameters is not to be repeated.
+func again(err error) bool {
+	e := abi.As(err)
+	return e != nil && e.Code == abi.Timeout && e.RetryAfterMs > 0
 }
 
 // A Command is what a server can be asked.

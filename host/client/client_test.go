@@ -426,3 +426,44 @@ func TestWaitAsksAgain(t *testing.T) {
 		t.Errorf("no such run: %v", err)
 	}
 }
+
+// TestAwaitIsRepeated: a wait goes on over requests that reach the server's
+// limit, with what is left of its own time, and ends with its own error.
+func TestAwaitIsRepeated(t *testing.T) {
+	w, c := newWorld(t)
+	active := &abi.Error{Code: abi.Timeout, Message: "still active", RetryAfterMs: 1}
+	waits := func(errs ...error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.seen = nil
+		w.commands["sentinel/await"] = func(*command.Call) (any, error) {
+			if len(errs) == 0 {
+				return map[string]any{"run": "r1", "status": "completed"}, nil
+			}
+			err := errs[0]
+			errs = errs[1:]
+			return nil, err
+		}
+	}
+	var out struct{ Status string }
+	waits(active, active)
+	if err := c.Call(t.Context(), "sentinel/await", map[string]any{"run": "r1"}, &out); err != nil || out.Status != "completed" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if want := strings.Repeat(`sentinel/await {"run":"r1"},`, 3); strings.Join(w.seen, ",")+"," != want {
+		t.Errorf("calls: %q", w.seen)
+	}
+	waits(active, active, abi.New(abi.Timeout, "it has not ended after 1 ms"))
+	err := c.Call(t.Context(), "sentinel/await", json.RawMessage(`{"run":"r1","timeoutMs":1}`), nil)
+	if abi.CodeOf(err) != abi.Timeout || !strings.Contains(err.Error(), "has not ended after 1 ms") || len(w.seen) != 3 {
+		t.Errorf("%v; calls: %q", err, w.seen)
+	}
+	waits(abi.New(abi.Timeout, "at once"))
+	if err := c.Call(t.Context(), "sentinel/await", map[string]any{"timeoutMs": 1}, nil); err == nil || err.Error() != "at once" || len(w.seen) != 1 {
+		t.Errorf("%v; calls: %q", err, w.seen)
+	}
+	waits(active, abi.New(abi.NotFound, "no run r1"))
+	if err := c.Call(t.Context(), "sentinel/await", nil, nil); abi.CodeOf(err) != abi.NotFound {
+		t.Errorf("%v", err)
+	}
+}
