@@ -142,6 +142,7 @@ var layers = []layer{
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},
 	{"host/audit", []string{"host/logfile"}, nil},
+	{"host/logfile", []string{"host/internal/atomicfile"}, nil},
 	{"host/command/audit", []string{"host/command", "host/audit", "sdk/abi"}, nil},
 	{"host/command/inbox", []string{"host/command", "host/ticket", "runtime", "sentinels", "sdk/abi"}, nil}, // it joins what waits
 	{"host/command/verify", []string{"host/command", "host/ticket", "host/verify", "sdk/abi"}, nil},

@@ -27,7 +27,9 @@ import (
 // Name is the file in the state folder; older ones beside it have a time at the end.
 const Name = "audit/audit.jsonl"
 
-// What is kept: half a million entries of usual size, a quarter of a year.
+// What is kept: a quarter of a year, or half a million entries of usual size. Beyond that
+// the actor with the most loses its oldest entries, so that no actor can have those of
+// others removed.
 const (
 	maxFile    = 16 << 20
 	keepFiles  = 8
@@ -37,11 +39,11 @@ const (
 )
 
 // What is kept of failures that a client can cause as often as it likes, so that it
-// cannot have older entries removed: by one that goes through all kinds of failures, a
-// week passes before those of today are.
+// cannot have older entries of its own removed: by one that goes through all kinds of
+// failures, a week passes before those of today are.
 const (
 	failureTime  = 10 * time.Minute
-	failureKinds = 100 // in that time
+	failureKinds = 100 // of one actor in that time
 )
 
 // The categories of entries.
@@ -58,7 +60,7 @@ type Entry struct {
 	Level     string          `json:"level" jsonschema:"info, or warn if it failed"`
 	Category  string          `json:"category" jsonschema:"action, agent, decision or security"`
 	Event     string          `json:"event" jsonschema:"command, or what happened"`
-	Actor     string          `json:"actor" jsonschema:"user, a persona, agent:NAME, or the step or model of a sentinel"`
+	Actor     string          `json:"actor" jsonschema:"user, a persona, agent:NAME, the step or model of a sentinel, or runs for several of them"`
 	Outcome   string          `json:"outcome" jsonschema:"ok, or the code of the error"`
 	Error     string          `json:"error,omitempty"`
 	Details   json.RawMessage `json:"details,omitempty" jsonschema:"parameters; a text if they were cut"`
@@ -95,10 +97,31 @@ type Log struct {
 	broken bool
 
 	failures map[failure]*Entry // of the current period, Count is what was not written; nil outside of one
+	kinds    map[string]int     // of failures, by share
 }
 
 // A failure is what equal failures have in common.
 type failure struct{ actor, program, event, outcome string }
+
+// runs is the share of all steps and models: an agent can make sentinels of any name, and
+// so actors.
+const runs = "runs"
+
+// shareOf returns whose share of the log an actor's entries count for.
+func shareOf(actor string) string {
+	if strings.Contains(actor, " of ") { // no name of a principal has a space
+		return runs
+	}
+	return actor
+}
+
+// shareOfLine is shareOf for a line of the log. Within a text of JSON the quotes of the
+// field would be escaped, and what a client chose of an entry comes after its actor.
+func shareOfLine(line []byte) string {
+	_, rest, _ := bytes.Cut(line, []byte(`"actor":"`))
+	actor, _, _ := bytes.Cut(rest, []byte(`"`))
+	return shareOf(string(actor))
+}
 
 // New returns the log of a state folder. The file is created by the first entry.
 func New(state string, opt Options) *Log {
@@ -128,7 +151,7 @@ func (l *Log) Write(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && l.w == nil {
-		l.w, err = logfile.Open(l.path, logfile.Options{Size: maxFile, Keep: keepFiles, Age: maxAge, Now: l.opt.Now})
+		l.w, err = logfile.Open(l.path, logfile.Options{Size: maxFile, Keep: keepFiles, Age: maxAge, Now: l.opt.Now, Owner: shareOfLine})
 	}
 	if err == nil {
 		_, err = l.w.Write(append(line, '\n'))
@@ -145,13 +168,14 @@ func (l *Log) Write(e Entry) {
 // WriteFailure is Write for the failures of clients that are no persons: who may do little
 // must not be able to fill the log. The first of an actor, program, event and outcome in a period
 // is written, cut to its beginning, and at the end of the period one entry has the number of
-// the others. The failures beyond [failureKinds] are counted together.
+// the others. Those of an actor beyond [failureKinds] are counted together.
 func (l *Log) WriteFailure(e Entry) {
 	l.mu.Lock()
 	kind := failure{e.Actor, e.Program, e.Event, e.Outcome}
-	if l.failures[kind] == nil && len(l.failures) >= failureKinds {
-		kind = failure{}
-		e = Entry{Level: e.Level, Category: e.Category, Event: "other", Actor: "several", Outcome: "several"}
+	share := shareOf(e.Actor)
+	if l.failures[kind] == nil && l.kinds[share] >= failureKinds {
+		kind = failure{actor: share}
+		e = Entry{Level: e.Level, Category: e.Category, Event: "other", Actor: share, Outcome: "several"}
 	}
 	before := l.failures[kind]
 	if before != nil {
@@ -159,9 +183,10 @@ func (l *Log) WriteFailure(e Entry) {
 		before.Count++
 	} else {
 		if l.failures == nil {
-			l.failures = map[failure]*Entry{}
+			l.failures, l.kinds = map[failure]*Entry{}, map[string]int{}
 			time.AfterFunc(failureTime, l.endPeriod)
 		}
+		l.kinds[share]++
 		l.failures[kind] = &Entry{Level: e.Level, Category: e.Category, Event: e.Event, Actor: e.Actor, Outcome: e.Outcome, Program: e.Program}
 	}
 	l.mu.Unlock()
@@ -177,7 +202,7 @@ func (l *Log) WriteFailure(e Entry) {
 func (l *Log) endPeriod() {
 	l.mu.Lock()
 	ended := l.failures
-	l.failures = nil
+	l.failures, l.kinds = nil, nil
 	l.mu.Unlock()
 	for _, e := range ended {
 		if e.Count > 0 {

@@ -1,8 +1,9 @@
 // Package logfile writes the log of a process without a terminal: a
-// file that is rotated by size and whose past is bounded by number and age.
+// file that is rotated by size and whose past is bounded by number or owners, and by age.
 package logfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
 // Options bound a log. The zero value keeps 5 files of 16 MiB.
@@ -21,6 +24,12 @@ type Options struct {
 	Keep int           // rotated files that stay. Default 5
 	Age  time.Duration // older rotated files go. Default 0, none do
 	Now  func() time.Time
+
+	// Owner returns who a line is counted for. When the rotated files have more than
+	// Size × Keep bytes, the owner with the most loses its oldest lines, a file's worth at a
+	// time, so that one that writes much removes only its own. Default nil: the oldest file
+	// goes.
+	Owner func(line []byte) string
 }
 
 // A Writer appends to a log file.
@@ -36,6 +45,8 @@ type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
+
+	owned map[string]map[string]int64 // bytes of each owner in the rotated files that were read
 }
 
 var _ io.WriteCloser = (*Writer)(nil)
@@ -109,29 +120,170 @@ func (w *Writer) rotate() error {
 	return errors.Join(old.Close(), w.prune())
 }
 
-// prune removes rotated files that are too many or too old.
-func (w *Writer) prune() error {
+// part is a rotated file.
+type part struct {
+	name string
+	at   time.Time
+	size int64
+}
+
+// past returns the rotated files, the oldest first.
+func (w *Writer) past() ([]part, error) {
 	entries, err := os.ReadDir(filepath.Dir(w.path))
+	if err != nil {
+		return nil, err
+	}
+	var list []part
+	for _, e := range entries { // in the order of their names
+		tail, ok := strings.CutPrefix(e.Name(), filepath.Base(w.path)+".")
+		if !ok {
+			continue
+		}
+		at, err := time.Parse(stamp, tail)
+		if err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) { // another process was faster
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part{filepath.Join(filepath.Dir(w.path), e.Name()), at, info.Size()})
+	}
+	return list, nil
+}
+
+// prune removes rotated files that are too old, and those that are too many or the lines
+// of who has most.
+func (w *Writer) prune() error {
+	list, err := w.past()
 	if err != nil {
 		return err
 	}
-	var past []string
-	for _, e := range entries {
-		if tail, ok := strings.CutPrefix(e.Name(), filepath.Base(w.path)+"."); ok {
-			if _, err := time.Parse(stamp, tail); err == nil {
-				past = append(past, e.Name())
-			}
-		}
-	}
-	slices.Sort(past)
 	var errs []error
-	for i, name := range past {
-		at, _ := time.Parse(stamp, strings.TrimPrefix(name, filepath.Base(w.path)+"."))
-		if len(past)-i > w.opt.Keep || w.opt.Age > 0 && w.opt.Now().Sub(at) > w.opt.Age {
-			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(w.path), name)))
+	list = slices.DeleteFunc(list, func(p part) bool {
+		old := w.opt.Age > 0 && w.opt.Now().Sub(p.at) > w.opt.Age
+		if old {
+			errs = append(errs, w.remove(p.name))
 		}
+		return old
+	})
+	if w.opt.Owner != nil {
+		return errors.Join(append(errs, w.thin(list))...)
+	}
+	for _, p := range list[:max(0, len(list)-w.opt.Keep)] {
+		errs = append(errs, w.remove(p.name))
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes a rotated file.
+func (w *Writer) remove(name string) error {
+	delete(w.owned, name)
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// thin removes lines of the owners with the most until the rotated files are small enough. The
+// newest of them stays as it is: another process may still have it open.
+func (w *Writer) thin(list []part) error {
+	total, limit := int64(0), w.opt.Size*int64(w.opt.Keep)
+	for _, p := range list {
+		total += p.size
+	}
+	if total <= limit {
+		return nil
+	}
+	list = list[:len(list)-1]
+	for _, p := range list {
+		if err := w.count(p.name); err != nil {
+			return err
+		}
+	}
+	for total > limit {
+		sums, most := map[string]int64{}, ""
+		for _, p := range list {
+			for owner, n := range w.owned[p.name] {
+				if sums[owner] += n; sums[owner] > sums[most] || sums[owner] == sums[most] && owner < most {
+					most = owner
+				}
+			}
+		}
+		i := slices.IndexFunc(list, func(p part) bool { return w.owned[p.name][most] > 0 })
+		if i < 0 {
+			return nil // all is in the newest one
+		}
+		total -= w.owned[list[i].name][most]
+		var err error
+		if list, err = w.drop(list, i, most); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count reads a rotated file for the bytes of its owners.
+func (w *Writer) count(name string) error {
+	if w.owned[name] != nil {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if w.owned == nil {
+		w.owned = map[string]map[string]int64{}
+	}
+	w.owned[name] = map[string]int64{}
+	for line := range bytes.Lines(text) {
+		w.owned[name][w.opt.Owner(line)] += int64(len(line))
+	}
+	return nil
+}
+
+// drop removes the lines of an owner from list[i] and returns the list after that. What is
+// left becomes one file with the one before it where it fits, so that their number is
+// bounded. A crash between the two leaves lines twice, and loses none.
+func (w *Writer) drop(list []part, i int, owner string) ([]part, error) {
+	text, err := os.ReadFile(list[i].name)
+	if err != nil {
+		return nil, err
+	}
+	var left []byte
+	for line := range bytes.Lines(text) {
+		if w.opt.Owner(line) != owner {
+			left = append(left, line...)
+		}
+	}
+	if len(left) == 0 {
+		err := w.remove(list[i].name)
+		return slices.Delete(list, i, i+1), err
+	}
+	before := -1
+	if i > 0 && list[i-1].size+int64(len(left)) <= w.opt.Size {
+		earlier, err := os.ReadFile(list[i-1].name)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(earlier); n > 0 && earlier[n-1] != '\n' { // a crash left half a line
+			earlier = append(earlier, '\n')
+		}
+		before, left = i-1, append(earlier, left...)
+	}
+	if err := atomicfile.Replace(list[i].name, left, 0o600); err != nil {
+		return nil, err
+	}
+	list[i].size = int64(len(left))
+	delete(w.owned, list[i].name)
+	if err := w.count(list[i].name); err != nil || before < 0 {
+		return list, err
+	}
+	err = w.remove(list[before].name)
+	return slices.Delete(list, before, i), err
 }
 
 // Close ends the log; later writes are refused. It is idempotent.

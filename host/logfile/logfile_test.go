@@ -86,3 +86,94 @@ func TestAge(t *testing.T) {
 		t.Error("a closed log took a line")
 	}
 }
+
+// TestOwners: who writes most loses its own oldest lines, and no other does. The files are
+// as few as they may be, in order and without torn lines.
+func TestOwners(t *testing.T) {
+	dir, now := t.TempDir(), time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	opt := logfile.Options{
+		Size: 1000, Keep: 4, Now: func() time.Time { now = now.Add(time.Second); return now },
+		Owner: func(line []byte) string { return string(line[:bytes.IndexByte(line, ' ')]) },
+	}
+	open := func() *logfile.Writer {
+		t.Helper()
+		w, err := logfile.Open(filepath.Join(dir, "serve.log"), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	w, n := open(), 0
+	write := func(owner string) {
+		t.Helper()
+		n++
+		if _, err := fmt.Fprintf(w, "%s %06d and some more text behind it\n", owner, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// read returns how many lines each owner has, and the number of the first.
+	read := func() (count, first map[string]int) {
+		t.Helper()
+		names, last := logs(t, dir), 0
+		count, first = map[string]int{}, map[string]int{}
+		if len(names) > 2*opt.Keep+2 {
+			t.Errorf("%d files: %q", len(names), names)
+		}
+		total := 0
+		for _, name := range append(names[1:], names[0]) { // the one without a time is the newest
+			text, err := os.ReadFile(name)
+			if err != nil || len(text) == 0 || len(text) > int(opt.Size) {
+				t.Fatalf("%s: %d bytes, %v", name, len(text), err)
+			}
+			total += len(text)
+			for line := range bytes.Lines(text) {
+				var owner string
+				var at int
+				if _, err := fmt.Sscanf(string(line), "%s %d and some more text behind it\n", &owner, &at); err != nil || at <= last {
+					t.Fatalf("%s: %q after %d: %v", name, line, last, err)
+				}
+				if count[owner]++; first[owner] == 0 {
+					first[owner] = at
+				}
+				last = at
+			}
+		}
+		if total > int(opt.Size)*(opt.Keep+1) {
+			t.Errorf("%d bytes", total)
+		}
+		return count, first
+	}
+	write("ann")
+	for range 5000 {
+		write("ci")
+		if n%500 == 0 {
+			write("ann")
+			write("bob")
+		}
+	}
+	count, first := read()
+	if count["ann"] != 11 || first["ann"] != 1 || count["bob"] != 10 || count["ci"] < 20 || first["ci"] < 4000 {
+		t.Errorf("one writes much: %v, first %v", count, first)
+	}
+	// After a restart, and with two that write much: they have equal parts.
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = open()
+	defer w.Close()
+	for range 500 {
+		write("ci")
+		write("bot")
+	}
+	count, _ = read()
+	if count["ann"] != 11 || count["bob"] != 10 || count["ci"] < 20 || count["bot"] < 20 {
+		t.Errorf("two write much: %v", count)
+	}
+	// By age all go.
+	opt.Age, now = time.Hour, now.Add(2*time.Hour)
+	w2 := open()
+	defer w2.Close()
+	if names := logs(t, dir); len(names) != 1 {
+		t.Errorf("after their time: %q", names)
+	}
+}
