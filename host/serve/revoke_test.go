@@ -2,7 +2,9 @@ package serve_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +59,16 @@ func TestNamedTokens(t *testing.T) {
 	}
 	if l.token = own; l.ask("GET", "/tickets", nil, nil) != http.StatusOK {
 		t.Error("the person's token is not valid any more")
+	}
+	// What was refused before it came to a command is in the audit log (G14).
+	var log struct {
+		Entries []struct{ Actor, Event, Outcome string }
+	}
+	l.ask("POST", "/v1/commands/audit/list", map[string]any{}, &log)
+	for _, want := range []string{"viewer:wall ticket/create denied", "unknown ticket/list denied"} {
+		if !strings.Contains(fmt.Sprint(log.Entries), "{"+want+"}") {
+			t.Errorf("no entry %q: %v", want, log.Entries)
+		}
 	}
 	if err := store.Revoke("wall"); err == nil {
 		t.Error("revoked twice")
