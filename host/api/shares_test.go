@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -366,4 +367,59 @@ func TestFeedsOfOneAgent(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	othersAreServed(t, s.URL())
+}
+
+// TestSlowestStreamIsDisplaced: with HTTP/2 only the stream ends, and the
+// connection serves on.
+func TestSlowestStreamIsDisplaced(t *testing.T) {
+	a, err := api.New(api.Options{Tokens: kindTokens{}, Commands: commands(t, map[string]any{"code/write": `{}`})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(a.Handler())
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close) // after the streams
+	const size = 60 << 10
+	text := `{"a":"` + strings.Repeat("x", size-8) + `"}`
+	type result struct {
+		status, proto int
+		text          string
+		err           error
+	}
+	send := func(body io.Reader) result {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/commands/code/write", body)
+		if err != nil {
+			return result{err: err}
+		}
+		req.Header.Set("Authorization", "Bearer agent-ci")
+		req.Header.Set("Content-Type", "application/json")
+		res, err := srv.Client().Do(req)
+		if err != nil {
+			return result{err: err}
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		return result{res.StatusCode, res.ProtoMajor, string(answer), err}
+	}
+	first := make(chan result, 1)
+	for i := range 4<<20/size + 1 {
+		in, out := io.Pipe()
+		t.Cleanup(func() { out.Close() })
+		go func() {
+			if r := send(in); i == 0 {
+				first <- r
+			}
+		}()
+		if _, err := io.WriteString(out, text); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool { return a.BodyBytes() == int64(min(i+1, 4<<20/size)*size) })
+	}
+	if got := <-first; got.status != http.StatusServiceUnavailable || got.proto != 2 || !strings.Contains(got.text, "the body arrived too slowly") {
+		t.Errorf("the slowest: %+v", got)
+	}
+	if got := send(strings.NewReader(text)); got.status != http.StatusOK || got.err != nil {
+		t.Errorf("another stream: %+v", got)
+	}
 }
