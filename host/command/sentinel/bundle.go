@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -44,22 +45,22 @@ type bundledPlugin struct {
 func decodeBundle(src []byte, file string) (bundle, error) {
 	// The probe is not strict: a bundle with an error in it is not a definition. Text that
 	// is not JSON may be a definition with comments.
-	var probe struct {
-		Format    json.RawMessage `json:"format"`
-		Sentinels json.RawMessage `json:"sentinels"`
-		Bundle    json.RawMessage `json:"bundle"`
+	probe := map[string]json.RawMessage{}
+	if text := bytes.TrimSpace(src); len(text) > 0 && text[0] == '{' && json.Valid(text) {
+		strictjson.EachMember(text, func(name, value []byte) bool { probe[strictjson.Unquote(name)] = value; return true })
 	}
-	if strictjson.DecodeOpen(src, &probe, strictjson.Unlimited()) == nil && probe.Bundle != nil && probe.Sentinels == nil { // the answer of sentinel/export
-		return decodeBundle(probe.Bundle, file)
-	}
-	if strictjson.DecodeOpen(src, &probe, strictjson.Unlimited()) != nil || probe.Sentinels == nil {
+	switch {
+	case probe["sentinels"] != nil:
+	case probe["bundle"] != nil: // the answer of sentinel/export
+		return decodeBundle(probe["bundle"], file)
+	default:
 		return bundle{Format: bundleFormat, Sentinels: []bundledSentinel{{Definition: src}}}, nil
 	}
 	bad := func(hint, format string, args ...any) (bundle, error) {
 		return bundle{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("read bundle %q: ", file) + fmt.Sprintf(format, args...), Hint: hint}
 	}
 	var format int
-	if json.Unmarshal(probe.Format, &format) != nil || format < 1 {
+	if json.Unmarshal(probe["format"], &format) != nil || format < 1 {
 		return bad("sentinel/export writes bundles", "missing or invalid format")
 	}
 	if format > bundleFormat {
