@@ -86,7 +86,7 @@ type Result struct {
 	Output   []byte // standard output and error: the beginning and the end
 	Cut      int64  // bytes between them that are missing
 	TimedOut bool
-	Limit    string // the limit of the whole command that ended it, in words; empty for none
+	Limit    string // why the command was ended: a limit of the whole command, in words; empty for none
 	Duration time.Duration
 	Gaps     []Gap // see [Gaps]
 }
@@ -202,6 +202,9 @@ type status struct {
 	Limit  string `json:"limit,omitempty"`  // that ended the command
 }
 
+// commandBegins is the status while a command runs. The report of its end replaces it.
+var commandBegins = []byte{'\n'}
+
 // takeStatus completes the result by what the launcher has reported.
 func (p *Process) takeStatus() error {
 	text, err := os.ReadFile(filepath.Join(p.launch.dir, statusFile))
@@ -210,11 +213,15 @@ func (p *Process) takeStatus() error {
 	}
 	var s status
 	switch {
-	case len(text) > 0:
-	case !p.launch.stays || p.ordered: // it became the command, or was ended from here
+	case len(text) > len(commandBegins):
+	case !p.launch.stays || p.ordered || p.err != nil: // it became the command, was ended from here, or lost
 		return nil
+	case len(text) == 0:
+		return errors.New("the launcher of the command was ended before it executed the command")
 	default:
-		return errors.New("the launcher of the command was ended, so its result is not known")
+		// Nothing else can reach it: were it a fault of the machine, a command could choose to have one.
+		p.result.Limit = "its launcher, which watches its limits, was ended while it ran: by the command, or because memory was used up"
+		return nil
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("status of the launcher: %w", err)

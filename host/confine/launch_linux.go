@@ -92,15 +92,15 @@ func become(dir string) {
 	if err != nil {
 		os.Exit(exitRefused)
 	}
-	code, s := p.execute()
-	text, _ = json.Marshal(s) // texts only
-	_, _ = report.Write(text) // without it the launcher was ended
+	code, s := p.execute(report)
+	text, _ = json.Marshal(s)      // texts only
+	_, _ = report.WriteAt(text, 0) // without it the launcher was ended
 	os.Exit(code)
 }
 
 // execute returns how the command ended. Without a PID namespace it returns only when the
 // command could not be executed.
-func (p *plan) execute() (int, status) {
+func (p *plan) execute(report *os.File) (int, status) {
 	refused := func(err error) (int, status) { return exitRefused, status{Error: err.Error()} }
 	// Nothing that this process inherited reaches the command.
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS {
@@ -142,9 +142,13 @@ func (p *plan) execute() (int, status) {
 	case p.Probe:
 		return 0, status{}
 	case !p.Alone:
+		// Not before: the launcher starts threads.
+		if err := lower(unix.RLIMIT_NPROC, p.Limits.Processes); err != nil {
+			return refused(fmt.Errorf("limit of processes: %w", err))
+		}
 		return refused(syscall.Exec(p.Path, p.Args, p.Env))
 	}
-	return p.supervise()
+	return p.supervise(report)
 }
 
 // reopenInput replaces a device on standard input, which is on a mount of the host, by the empty
@@ -165,11 +169,13 @@ func reopenInput() error {
 // launcherMemory is what the launcher itself may need, which has the limit of its command.
 const launcherMemory = 1 << 30
 
-// limit lowers the limits of this process, which the command inherits.
+// limit lowers the limits of this process, which the command inherits. The limit of processes is
+// that of the command alone.
 func (p *plan) limit() error {
 	for name, limit := range map[int]uint64{
-		unix.RLIMIT_CORE: 0, unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize,
-		unix.RLIMIT_NOFILE: p.Limits.Files, unix.RLIMIT_NPROC: p.Limits.Processes,
+		unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize, unix.RLIMIT_NOFILE: p.Limits.Files,
+		// At 0 the kernel still starts a program of the host that takes core dumps.
+		unix.RLIMIT_CORE: 1,
 	} {
 		if err := lower(name, limit); err != nil {
 			return fmt.Errorf("limit %d: %w", name, err)
@@ -180,30 +186,42 @@ func (p *plan) limit() error {
 
 // lower lowers a limit, and leaves one that is lower.
 func lower(name int, limit uint64) error {
-	var have syscall.Rlimit
-	if err := syscall.Getrlimit(name, &have); err != nil {
+	to, err := lowered(name, limit)
+	if err != nil {
 		return err
 	}
-	limit = min(limit, have.Max)
 	// That of package syscall: it keeps the program from restoring the limit of open files in
 	// processes that it starts.
-	return syscall.Setrlimit(name, &syscall.Rlimit{Cur: limit, Max: limit})
+	return syscall.Setrlimit(name, &to)
+}
+
+func lowered(name int, limit uint64) (syscall.Rlimit, error) {
+	var have syscall.Rlimit
+	err := syscall.Getrlimit(name, &have)
+	limit = min(limit, have.Max)
+	return syscall.Rlimit{Cur: limit, Max: limit}, err
 }
 
 // supervise executes the command as a child of this process, which is the first of its PID
 // namespace, and returns when the command has ended or has exceeded a limit. The end of this
 // process ends all others of the namespace.
-func (p *plan) supervise() (int, status) {
-	// Handled signals do not end this process. Those from within the namespace never do.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGALRM,
-		syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGILL, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGVTALRM, syscall.SIGPROF, syscall.SIGPWR, syscall.SIGIO)
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, syscall.SIGCHLD)
-	begun := p.measure()
-	pid, err := syscall.ForkExec(p.Path, p.Args, &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}})
-	if err != nil {
+func (p *plan) supervise(report *os.File) (int, status) {
+	refused := func(err error) (int, status) {
 		return exitRefused, status{Error: fmt.Sprintf("execute %q: %v", p.Path, err)}
+	}
+	ended, terminate := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	signal.Notify(terminate, syscall.SIGTERM)
+	if err := ignoreSignals(); err != nil {
+		return refused(err)
+	}
+	begun := p.measure()
+	if _, err := report.WriteAt(commandBegins, 0); err != nil {
+		return refused(err)
+	}
+	pid, err := p.fork()
+	if err != nil {
+		return refused(err)
 	}
 	over := make(chan string, 2)
 	go p.watch(over, begun) // ends with the process
@@ -212,7 +230,9 @@ func (p *plan) supervise() (int, status) {
 		select {
 		case limit := <-over:
 			return exitRefused, status{Limit: limit}
-		case <-signals: // sent to the group of the command, which therefore has it
+		case <-terminate: // the group that it was sent to does not have the command
+			_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
+			_ = syscall.Kill(-pid, syscall.SIGCONT) // a stopped process must run to end
 		case <-ended:
 			code, s, done, more := reapUntil(pid)
 			if done {

@@ -83,7 +83,11 @@ func (s *session) start(ctx context.Context, c *Service) *service {
 			if err != nil {
 				return fail(own, skip(Infrastructure, "service: could not be started: %v", err))
 			}
-			return fail(own, CheckResult{Status: Failed, Message: fmt.Sprintf("service: it ended with exit code %d before it was ready", result.ExitCode), Output: own.output()})
+			message := fmt.Sprintf("service: it ended with exit code %d before it was ready", result.ExitCode)
+			if result.Limit != "" {
+				message = "service: ended before it was ready, because " + result.Limit
+			}
+			return fail(own, CheckResult{Status: Failed, Message: message, Output: own.output()})
 		case <-until.C:
 			return fail(own, CheckResult{Status: Failed, Message: fmt.Sprintf("service: it did not answer %s on port %d within %s", quote(or(c.ReadyPath, "a connection")), port, ready), Output: own.output()})
 		case <-time.After(readyEvery):
