@@ -72,7 +72,7 @@ func (p *plan) fork() (pid int, err error) {
 	child, errno := forkExec(c)
 	runtime.KeepAlive(argv)
 	runtime.KeepAlive(envv)
-	unix.Close(report[1])
+	_ = unix.Close(report[1]) // else the end of the file does not come
 	if errno != 0 {
 		return 0, errno
 	}
@@ -100,21 +100,21 @@ func (p *plan) fork() (pid int, err error) {
 func forkExec(c *child) (pid uintptr, errno syscall.Errno) {
 	const size = unsafe.Sizeof(c.mask)
 	all := ^uint64(0)
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&c.mask)), size, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&c.mask)), size, 0, 0)
 	flags, stack := uintptr(unix.SIGCHLD), uintptr(0)
 	if runtime.GOARCH == "s390x" { // which has them in the other order
 		flags, stack = stack, flags
 	}
 	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, flags, stack, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
-		syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.mask)), 0, size, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.mask)), 0, size, 0, 0)
 		return pid, errno
 	}
 	var action sigaction
 	for s := uintptr(1); s <= lastSignal; s++ { // of SIGKILL and SIGSTOP it cannot be changed
-		syscall.RawSyscall6(unix.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(&action)), 0, size, 0, 0)
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(&action)), 0, size, 0, 0)
 	}
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.mask)), 0, size, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.mask)), 0, size, 0, 0)
 	_, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 	if errno == 0 {
 		_, _, errno = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&c.processes)), 0, 0, 0)
@@ -122,8 +122,8 @@ func forkExec(c *child) (pid uintptr, errno syscall.Errno) {
 	if errno == 0 {
 		_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(c.argv)), uintptr(unsafe.Pointer(c.envv)))
 	}
-	syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.report), uintptr(unsafe.Pointer(&errno)), 4)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.report), uintptr(unsafe.Pointer(&errno)), 4)
 	for {
-		syscall.RawSyscall(unix.SYS_EXIT, 1, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT, 1, 0, 0)
 	}
 }

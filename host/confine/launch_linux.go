@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -215,7 +214,7 @@ func (p *plan) supervise(report *os.File) (int, status) {
 	if err := ignoreSignals(); err != nil {
 		return refused(err)
 	}
-	begun := p.measure()
+	w := p.watcher()
 	if _, err := report.WriteAt(commandBegins, 0); err != nil {
 		return refused(err)
 	}
@@ -223,12 +222,13 @@ func (p *plan) supervise(report *os.File) (int, status) {
 	if err != nil {
 		return refused(err)
 	}
-	over := make(chan string, 2)
-	go p.watch(over, begun) // ends with the process
-	go p.watchDisk(over, begun)
+	go w.watch() // they end with the process
+	go w.watchDisk()
 	for {
 		select {
-		case limit := <-over:
+		case f := <-w.main:
+			f()
+		case limit := <-w.exceeded:
 			return exitRefused, status{Limit: limit}
 		case <-terminate: // the group that it was sent to does not have the command
 			_ = syscall.Kill(-pid, syscall.SIGTERM) // it may have ended
@@ -236,6 +236,11 @@ func (p *plan) supervise(report *os.File) (int, status) {
 		case <-ended:
 			code, s, done, more := reapUntil(pid)
 			if done {
+				select {
+				case limit := <-w.exceeded: // which ended the command
+					return exitRefused, status{Limit: limit}
+				default:
+				}
 				s.Ended = true
 				return code, s
 			}
@@ -270,6 +275,3 @@ func reapUntil(command int) (code int, s status, done, more bool) {
 	}
 	return 0, s, false, true
 }
-
-// pause is how often limits of the whole command are looked at.
-const pause = 100 * time.Millisecond

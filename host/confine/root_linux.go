@@ -189,6 +189,9 @@ func (r *root) bindAll(paths []string) error {
 // layersPath is where the command sees what it has added to caches, read-only.
 const layersPath = "/run/layers"
 
+// layerUpper is the folder of a layer that has what was added.
+const layerUpper = "upper"
+
 // maxLinks bounds the symbolic links of one path.
 const maxLinks = 40
 
@@ -343,7 +346,7 @@ func (r *root) cover(path string) error {
 // changes goes to dir. Where the kernel has no such mount the cache of the command is empty,
 // and where an earlier command has put a link that leads out of the home.
 func (r *root) layer(c cache, home, dir string) {
-	upper, work := filepath.Join(dir, "upper"), filepath.Join(dir, "work")
+	upper, work := filepath.Join(dir, layerUpper), filepath.Join(dir, "work")
 	for _, d := range []string{upper, work} {
 		if os.MkdirAll(d, 0o700) != nil {
 			return

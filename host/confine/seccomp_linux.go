@@ -66,6 +66,10 @@ type condition struct {
 var refusedArguments = []condition{
 	{unix.SYS_CLONE, argument{index: 0, mask: namespaceFlags, any: true}},
 	{unix.SYS_UNSHARE, argument{index: 0, mask: namespaceFlags | unix.CLONE_NEWTIME, any: true}},
+	// Threads with files of their own, which the launcher would have to look for.
+	{unix.SYS_CLONE, argument{index: 0, mask: unix.CLONE_THREAD | unix.CLONE_FILES, equal: unix.CLONE_THREAD}},
+	{unix.SYS_UNSHARE, argument{index: 0, mask: unix.CLONE_FILES, any: true}},
+	{unix.SYS_CLOSE_RANGE, argument{index: 2, mask: unix.CLOSE_RANGE_UNSHARE, any: true}},
 	{unix.SYS_MKNODAT, argument{index: 2, mask: unix.S_IFMT, equal: unix.S_IFCHR}},
 	{unix.SYS_MKNODAT, argument{index: 2, mask: unix.S_IFMT, equal: unix.S_IFBLK}},
 	{unix.SYS_PRLIMIT64, argument{index: 0, mask: math.MaxUint32, other: true}},

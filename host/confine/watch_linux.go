@@ -1,81 +1,173 @@
 package confine
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Limits that have no field.
-const (
-	minFree  = 256 << 20 // free bytes on the disk of a command's folders: it is that of the host
-	maxFiles = 1_000_000 // files that a command makes
-)
+// pause is how often limits of the whole command are looked at.
+const pause = 100 * time.Millisecond
 
-// A beginning is what there was before the command began.
-type beginning struct {
-	now    time.Time // on the clock of the file system
-	shared uint64    // bytes of shared memory of the machine
-	free   uint64    // bytes of the disk
+// longestLook is how long the exact memory of processes may take to find out. A process that is
+// not executed while it allocates memory keeps others from reading how much it has.
+const longestLook = 300 * time.Millisecond
+
+// maxSessions bounds the sessions of a command. The kernel divides the processors by session, and
+// the launcher, which looks at limits, has one.
+const maxSessions = 200
+
+// A machineMemory is what the kernel counts for all processes of this machine, in bytes.
+type machineMemory struct{ anonymous, shared, pageTables, available uint64 }
+
+func memoryOfMachine() (m machineMemory) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return m
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		switch name {
+		case "AnonPages":
+			m.anonymous = kibibytes(value)
+		case "Shmem":
+			m.shared = kibibytes(value)
+		case "PageTables":
+			m.pageTables = kibibytes(value)
+		case "MemAvailable":
+			m.available = kibibytes(value)
+		}
+	}
+	return m
 }
 
-func (p *plan) measure() beginning {
-	return beginning{now: time.Now().Add(-10 * time.Millisecond), shared: sharedMemory(), free: freeSpace(p.Write[0])}
+// kibibytes returns a number of the kernel as "12 kB" in bytes.
+func kibibytes(value string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64) // the kernel wrote it
+	return n << 10
 }
 
-// watch sends the limit of processes or memory that the command exceeds. It is in the PID
-// namespace of the command, so /proc has its processes alone.
-func (p *plan) watch(over chan<- string, begun beginning) {
-	for {
-		time.Sleep(pause)
-		processes := pids()
-		shared := sharedMemory()
-		shared -= min(begun.shared, shared)
-		switch memory, threads := memoryOf(processes, p.Limits.Memory); {
-		case threads > p.Limits.Processes:
-			over <- fmt.Sprintf("it has more than %d processes and threads", p.Limits.Processes)
-			return
-		case memory+shared > p.Limits.Memory:
-			over <- fmt.Sprintf("its processes have more than %s of memory", size(p.Limits.Memory))
+// grown returns how much more there is, or 0.
+func grown(from, to uint64) uint64 { return to - min(from, to) }
+
+// A watcher looks whether a command exceeds limits of the whole.
+type watcher struct {
+	limits   Limits
+	folders  []string // that the command writes
+	begun    beginning
+	exceeded chan string // the limit
+	next     time.Time   // of a closer look at memory without a ground
+	// Functions for the main thread, which has started the command: others are in a domain of
+	// Landlock that does not allow to read what its processes have.
+	main chan func()
+}
+
+// onMain executes f on the main thread.
+func (w *watcher) onMain(f func()) {
+	done := make(chan struct{})
+	w.main <- func() { f(); close(done) }
+	<-done
+}
+
+// end reports a limit and ends all processes of the command at once. This process needs time to
+// end, during which they would go on.
+func (w *watcher) end(limit string) {
+	w.exceeded <- limit
+	_ = syscall.Kill(-1, syscall.SIGKILL) // they may have ended
+}
+
+// watch ends a command that exceeds the limit of processes or memory.
+func (w *watcher) watch() {
+	runtime.LockOSThread() // to wait for no other thread
+	for due := time.Now(); ; {
+		if limit := w.exceeds(due); limit != "" {
+			w.end(limit)
 			return
 		}
+		rest := max(pause, time.Since(due))
+		due = time.Now().Add(rest)
+		time.Sleep(rest)
 	}
 }
 
-// watchDisk sends the limit of disk that the command exceeds. To walk its folders takes long, so
-// that is done when the free space of the disk has changed, and at most a twentieth of the time.
-func (p *plan) watchDisk(over chan<- string, begun beginning) {
-	last := begun.free
-	for next := time.Now(); ; time.Sleep(pause) {
-		free := freeSpace(p.Write[0])
-		fallen := begun.free - min(free, begun.free)
-		if free < minFree && free < begun.free {
-			over <- fmt.Sprintf("less than %s of disk are free", size(minFree))
-			return
+// exceeds returns the limit of processes or memory that the command exceeds, in a look that was
+// due at a time.
+//
+// What the kernel counts for the whole machine may be of other programs, which take and free
+// memory meanwhile. It is a ground to look closer at once, and not at most a twentieth of the time.
+// Only where a command keeps memory from being seen is it taken for the command's.
+func (w *watcher) exceeds(due time.Time) string {
+	list := processes()
+	private, threads, sessions := uint64(0), uint64(0), map[int]bool{}
+	for _, process := range list {
+		private += process.private
+		threads += process.threads
+		sessions[process.session] = true
+	}
+	switch {
+	case threads > w.limits.Processes:
+		return fmt.Sprintf("it has more than %d processes and threads", w.limits.Processes)
+	case len(sessions) > maxSessions:
+		return fmt.Sprintf("it has more than %d sessions", maxSessions)
+	}
+	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
+	shared := grown(before.shared, now.shared)
+	atOnce := private+shared+grown(before.pageTables, now.pageTables) > limit || grown(now.available, before.available) > limit
+	if !atOnce && time.Now().Before(w.next) {
+		return ""
+	}
+	// A command that keeps its memory from being read, or the launcher from the processors, is taken
+	// by what its processes and the machine say.
+	memory := min(private, grown(before.anonymous, now.anonymous))
+	if memory <= limit || time.Since(due) < longestLook {
+		var tooLong <-chan time.Time
+		if memory > limit {
+			tooLong = time.After(longestLook - time.Since(due))
 		}
-		// A disk that has lost as much as the command may take is looked at in any case.
-		if free == last || time.Now().Before(next) && fallen < p.Limits.Disk {
-			continue
+		began, result := time.Now(), make(chan uint64, 1)
+		go w.onMain(func() { result <- exactMemory(list, limit, shared) })
+		select {
+		case memory = <-result:
+		case <-tooLong:
 		}
-		began := time.Now()
-		u := p.used(begun.now)
-		last, next = free, time.Now().Add(20*time.Since(began))
-		u.bytes += deletedFiles(pids(), p.Write[0])
-		switch {
-		case u.bytes > p.Limits.Disk, u.hidden && fallen > p.Limits.Disk:
-			over <- fmt.Sprintf("its files have more than %s", size(p.Limits.Disk))
-			return
-		case u.files > maxFiles:
-			over <- fmt.Sprintf("it has made more than %d files", maxFiles)
-			return
+		w.next = time.Now().Add(20 * time.Since(began))
+	}
+	if memory > limit {
+		return fmt.Sprintf("its processes have more than %s of memory", size(limit))
+	}
+	return ""
+}
+
+// exactMemory returns the memory of processes and what they have made, where the shared memory of
+// the machine has grown so much. It may stop when that is more than limit.
+func exactMemory(list []process, limit, grownShared uint64) uint64 {
+	sum, mapped, unseen := uint64(0), uint64(0), false
+	for _, process := range list {
+		m, ok := process.memory()
+		if !ok { // it is a program that cannot be read
+			m.anonymous, unseen = process.private, true
+		}
+		sum, mapped = sum+m.anonymous+m.pageTables, mapped+m.shared
+		if sum+mapped > limit {
+			return sum + mapped
 		}
 	}
+	files := openFilesOf(list)
+	sum += buffersOf(files.sockets)
+	// A file of memory may be mapped as well.
+	held := files.deleted[memoryDevice()] + temporaryFiles() + sharedSegments()
+	if unseen || files.unseen {
+		return sum + max(mapped, held, grownShared)
+	}
+	return sum + max(mapped, held, min(grownShared, mapped+held))
 }
 
 func size(n uint64) string {
@@ -85,16 +177,78 @@ func size(n uint64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// pids returns the processes of /proc besides this one.
-func pids() (list []string) {
+// A process is one of the command.
+type process struct {
+	dir     string // in /proc: of the process, or of a thread of it that has not ended
+	private uint64 // bytes of memory that no file has
+	threads uint64
+	session int
+}
+
+// processes returns those of /proc, which is that of the PID namespace, without this one.
+func processes() (list []process) {
 	for _, name := range names("/proc") {
-		if name[0] >= '0' && name[0] <= '9' && name != "1" {
-			list = append(list, name)
+		if name[0] < '0' || name[0] > '9' || name == "1" {
+			continue
 		}
+		process := process{dir: "/proc/" + name}
+		var s unix.Stat_t
+		if unix.Stat(process.dir+"/task", &s) != nil {
+			continue // it has ended
+		}
+		process.threads = uint64(s.Nlink) - min(2, uint64(s.Nlink))
+		pid, _ := strconv.Atoi(name)
+		process.session, _ = unix.Getsid(pid) // 0 if it has ended
+		var has bool
+		if process.private, has = privateMemory(process.dir); !has && process.threads > 1 {
+			// Its first thread has ended, and shows nothing of the process.
+			for _, thread := range names(process.dir + "/task") {
+				dir := process.dir + "/task/" + thread
+				if process.private, has = privateMemory(dir); has {
+					process.dir = dir
+					break
+				}
+			}
+		}
+		list = append(list, process)
 	}
 	return list
 }
 
+// privateMemory returns the memory of a process or thread that no file has. It has none at all
+// when it has ended.
+func privateMemory(dir string) (n uint64, has bool) {
+	var buffer [128]byte
+	f := bytes.Fields(readInto(buffer[:], dir+"/statm"))
+	if len(f) < 3 || len(f[0]) == 1 && f[0][0] == '0' {
+		return 0, false
+	}
+	return grown(number(f[2]), number(f[1])) * uint64(os.Getpagesize()), true
+}
+
+// number returns a number that the kernel wrote.
+func number(text []byte) (n uint64) {
+	for _, c := range text {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+// readInto reads a file of /proc with as few system calls as possible: there may be thousands.
+func readInto(buffer []byte, path string) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buffer)
+	if err != nil {
+		return nil
+	}
+	return buffer[:n]
+}
+
+// names returns what is in a folder of /proc.
 func names(path string) []string {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -105,135 +259,31 @@ func names(path string) []string {
 	return list
 }
 
-// memoryOf returns the private memory of processes in bytes, and the number of their threads.
-// Memory that processes share since a fork counts once if the sum of all would be more than
-// limit.
-func memoryOf(processes []string, limit uint64) (sum, threads uint64) {
-	const fieldThreads, fieldAfterName = 20, 3 // of proc_pid_stat(5)
-	page := uint64(os.Getpagesize())
-	for _, pid := range processes {
-		text, err := os.ReadFile("/proc/" + pid + "/statm")
+// A processMemory is what a process has, in bytes, and of what it shares its part.
+type processMemory struct{ anonymous, shared, pageTables uint64 }
+
+// memory returns the exact memory of a process. That fails for a process that keeps others from
+// reading it.
+func (p process) memory() (m processMemory, ok bool) {
+	for _, name := range []string{"/status", "/smaps_rollup"} {
+		text, err := os.ReadFile(p.dir + name)
 		if err != nil {
-			continue // it has ended
+			return m, hasEnded(err)
 		}
-		if f := strings.Fields(string(text)); len(f) > 2 {
-			resident, _ := strconv.ParseUint(f[1], 10, 64) // the kernel wrote numbers
-			shared, _ := strconv.ParseUint(f[2], 10, 64)
-			sum += (resident - min(shared, resident)) * page
-		}
-		text, err = os.ReadFile("/proc/" + pid + "/stat")
-		if err != nil {
-			continue
-		}
-		if f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])); len(f) > fieldThreads-fieldAfterName {
-			n, _ := strconv.ParseUint(f[fieldThreads-fieldAfterName], 10, 64)
-			threads += n
-		}
-	}
-	if sum <= limit {
-		return sum, threads
-	}
-	exact := uint64(0)
-	for _, pid := range processes {
-		n, ok := proportional(pid)
-		if !ok {
-			return sum, threads
-		}
-		exact += n
-	}
-	return exact, threads
-}
-
-// proportional returns the memory of a process in bytes, of what it shares its part.
-func proportional(pid string) (n uint64, ok bool) {
-	text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
-	if err != nil {
-		return 0, os.IsNotExist(err) || err == unix.ESRCH //nolint:errorlint // ended meanwhile
-	}
-	return kibibytes(string(text), "Pss_Anon:")
-}
-
-// sharedMemory returns the bytes of shared memory on this machine. Only this number includes
-// memory that no process has mapped, such as memfd_create and temporary file systems. Shared
-// memory that other programs allocate while a command runs is counted as the command's.
-func sharedMemory() uint64 {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	n, _ := kibibytes(string(text), "Shmem:")
-	return n
-}
-
-// kibibytes returns the number of a line that begins with a name, in bytes.
-func kibibytes(text, name string) (n uint64, ok bool) {
-	for line := range strings.Lines(text) {
-		if rest, found := strings.CutPrefix(line, name); found {
-			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10, err == nil
-		}
-	}
-	return 0, false
-}
-
-// A usage is what a command has in its folders.
-type usage struct {
-	bytes, files uint64
-	hidden       bool // a folder cannot be read
-}
-
-// used returns what was made or changed since a time. That is the time of an inode, which a
-// process cannot choose.
-func (p *plan) used(since time.Time) (u usage) {
-	for _, dir := range append([]string{layersPath}, p.Write...) {
-		var top unix.Stat_t
-		_ = unix.Lstat(dir, &top) // else it is not walked either
-		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if err != nil {
-				u.hidden = u.hidden || os.IsPermission(err)
-				return nil
-			}
-			var s unix.Stat_t
-			if unix.Lstat(path, &s) != nil {
-				return nil
-			}
-			if s.Dev != top.Dev && e.IsDir() { // a cache of the user
-				return fs.SkipDir
-			}
-			if !time.Unix(s.Ctim.Unix()).Before(since) {
-				u.files++
-				u.bytes += uint64(s.Blocks) * 512 / max(uint64(s.Nlink), 1)
-			}
-			return nil
-		})
-	}
-	return u
-}
-
-// deletedFiles returns the bytes of files without a name that processes have open, on the file
-// system of a folder.
-func deletedFiles(processes []string, folder string) (sum uint64) {
-	var place, s unix.Stat_t
-	if unix.Stat(folder, &place) != nil {
-		return 0
-	}
-	seen := map[uint64]bool{}
-	for _, pid := range processes {
-		dir := "/proc/" + pid + "/fd/"
-		for _, name := range names(dir) {
-			if unix.Stat(dir+name, &s) == nil && s.Nlink == 0 && s.Dev == place.Dev && !seen[s.Ino] {
-				seen[s.Ino] = true
-				sum += uint64(s.Blocks) * 512
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(line, ":")
+			switch name {
+			case "Pss_Anon":
+				m.anonymous = kibibytes(value)
+			case "Pss_Shmem":
+				m.shared = kibibytes(value)
+			case "VmPTE":
+				m.pageTables = kibibytes(value)
 			}
 		}
 	}
-	return sum
+	return m, true
 }
 
-func freeSpace(dir string) uint64 {
-	var s unix.Statfs_t
-	if unix.Statfs(dir, &s) != nil {
-		return 0
-	}
-	return s.Bavail * uint64(s.Bsize)
-}
+// hasEnded reports whether a file of a process is missing because the process is.
+func hasEnded(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
