@@ -24,6 +24,9 @@ func Lower(t testing.TB, namespaces bool, landlock int) {
 	kernel = sync.OnceValue(func() machine { return have })
 }
 
+// Sockets returns the Unix sockets below a folder.
+func Sockets(folder string) []string { return sockets([]string{folder}) }
+
 // Page returns the lists of this package for the page of operators.
 func Page() string {
 	var b strings.Builder
@@ -40,10 +43,11 @@ func Page() string {
 		shown = append(shown, "~/"+c.to)
 	}
 	list("caches, in its own home; what it changes there is its own", shown...)
+	list("files of `/proc` that are covered, and all that only the superuser reads", ofMachine...)
 	l := Limits{}.withDefaults()
 	b.WriteString("\n| limit | |\n|---|---|\n")
-	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of the disk | not less than %s |\n",
-		size(l.Memory), size(l.Disk), l.Processes, size(l.FileSize), l.Files, size(minFree))
+	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes | %d |\n| sessions (setsid) | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of each disk | not less than %s |\n",
+		size(l.Memory), size(l.Disk), l.Processes, maxSessions, size(l.FileSize), l.Files, size(minFree))
 	b.WriteString("\n| where the kernel has | what does not hold |\n|---|---|\n")
 	for _, m := range []struct {
 		name string

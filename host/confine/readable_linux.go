@@ -40,7 +40,9 @@ var secretsOfToolchains = []string{
 }
 
 // readable are the folders of the system, those of PATH, what programs need of /etc, and
-// toolchains. A folder of PATH that holds something hidden is not among them.
+// toolchains. A folder of PATH that holds something hidden is not among them, and neither is one
+// whose path leads by links below the home or what is hidden: who can write the folder above it
+// would choose what is read.
 func readable(hide []string, layered bool) []string {
 	list := slices.Clone(systemFolders)
 	for _, pattern := range settings {
@@ -51,10 +53,21 @@ func readable(hide []string, layered bool) []string {
 	if err != nil {
 		home = ""
 	}
+	realHome, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		realHome = home
+	}
 	hidden := existing(append(slices.Clone(hide), home))
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		real, err := filepath.EvalSymlinks(dir)
-		if err != nil || !filepath.IsAbs(dir) || real == "/" || slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) }) {
+		if err != nil || !filepath.IsAbs(dir) || real == "/" {
+			continue
+		}
+		straight := filepath.Clean(dir)
+		if home != "" && within(straight, home) { // the home itself may be a link
+			straight = filepath.Join(realHome, strings.TrimPrefix(straight, home))
+		}
+		if slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) || real != straight && within(real, h) }) {
 			continue
 		}
 		list = append(list, dir)
@@ -84,19 +97,50 @@ func credentials() []string {
 	return list
 }
 
-// sockets are the Unix sockets of this machine that have a path. A read-only mount does not
-// keep a process from connecting to them.
-func sockets() (list []string) {
+// sockets are the Unix sockets of this machine that have a path below some folders. A read-only
+// mount does not keep a process from connecting to them.
+func sockets(folders []string) (list []string) {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
 	}
+	below := existing(folders)
+	// There may be tens of thousands, of which another command has made most.
+	known := map[string]string{"/": "/"}
 	for line := range strings.Lines(string(text)) {
-		if at := strings.IndexByte(line, '/'); at > 0 {
-			list = append(list, strings.TrimSuffix(line[at:], "\n"))
+		at := strings.IndexByte(line, '/')
+		if at <= 0 {
+			continue
+		}
+		dir, name := filepath.Split(strings.TrimSuffix(line[at:], "\n"))
+		dir = realFolder(filepath.Clean(dir), known)
+		if dir != "" && slices.ContainsFunc(below, func(path string) bool { return within(dir, path) }) {
+			list = append(list, filepath.Join(dir, name))
 		}
 	}
 	return list
+}
+
+// realFolder returns the path of a folder without symbolic links, or nothing if there is none.
+// Those that are known are not looked at again.
+func realFolder(path string, known map[string]string) string {
+	if real, ok := known[path]; ok {
+		return real
+	}
+	real := realFolder(filepath.Dir(path), known)
+	if real != "" {
+		real = filepath.Join(real, filepath.Base(path))
+		switch info, err := os.Lstat(real); {
+		case err != nil:
+			real = ""
+		case info.Mode()&os.ModeSymlink != 0:
+			if real, err = filepath.EvalSymlinks(real); err != nil {
+				real = ""
+			}
+		}
+	}
+	known[path] = real
+	return real
 }
 
 // caches are the caches of downloads and builds of this user that a command sees in its own

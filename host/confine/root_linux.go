@@ -431,5 +431,26 @@ func (r *root) processes() error {
 	if err := unix.Mount("proc", proc, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+	return r.maskMachine(proc)
+}
+
+// ofMachine are files of /proc that show keys and addresses of the whole machine to every user.
+var ofMachine = []string{"keys", "key-users", "iomem"}
+
+// maskMachine covers those of /proc, and all that only the superuser reads: it reads them by owning
+// them, without a capability.
+func (r *root) maskMachine(proc string) error {
+	for _, name := range names(proc) {
+		var s unix.Stat_t
+		if name[0] >= '0' && name[0] <= '9' || unix.Lstat(proc+"/"+name, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if s.Mode&0o044 != 0 && !slices.Contains(ofMachine, name) {
+			continue
+		}
+		if err := unix.Mount("/dev/null", proc+"/"+name, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hide /proc/%s: %w", name, err)
+		}
+	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -516,6 +517,64 @@ func TestReadableIsListed(t *testing.T) {
 	}
 	if !strings.Contains(out, "passwd\n") {
 		t.Errorf("/etc/passwd is missing:\n%s", out)
+	}
+}
+
+// A folder of PATH that leads by a link below the home or to what is hidden is not readable: a
+// command that may write the folder above it would choose what the next one reads. One in the home
+// is, also where the home is a link.
+func TestPathByLinks(t *testing.T) {
+	needNamespaces(t)
+	real, dir := t.TempDir(), t.TempDir()
+	home := filepath.Join(dir, "home")
+	state := filepath.Join(dir, "state")
+	for _, path := range []string{filepath.Join(real, ".ssh"), filepath.Join(real, "bin"), state, filepath.Join(dir, "tool")} {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path, "file"), []byte(filepath.Base(path)+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{"home": real, "to-home": home + "/.ssh", "to-state": state, "to-tool": filepath.Join(dir, "tool")}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", strings.Join([]string{os.Getenv("PATH"), dir + "/to-home", dir + "/to-state", dir + "/to-tool", home + "/bin"}, ":"))
+	c := command(t, fmt.Sprintf("cd %s; cat to-home/file home/.ssh/file to-state/file state/file to-tool/file home/bin/file 2>/dev/null", dir))
+	c.Hide = []string{state}
+	if r := execute(t, c); string(r.Output) != "tool\nbin\n" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// The superuser owns files of /proc about the whole machine, and reads them without a capability.
+func TestMachineIsNotShown(t *testing.T) {
+	needNamespaces(t)
+	r := execute(t, command(t, `cd /proc; for f in keys key-users iomem kpageflags kpagecount kpagecgroup slabinfo vmallocinfo timer_list pagetypeinfo kmsg kcore; do head -c 1 $f 2>/dev/null | grep -q . && echo "$f is read"; done; cat uptime >/dev/null && echo on`))
+	if string(r.Output) != "on\n" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// Sockets of a command are not looked for one by one at the start of another.
+func TestManySockets(t *testing.T) {
+	needNamespaces(t)
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(dir, "a"), filepath.Join(link, "b"), filepath.Join(t.TempDir(), "c")} {
+		listenAt(t, path)
+	}
+	found := confine.Sockets(dir)
+	slices.Sort(found)
+	if want := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }
 
