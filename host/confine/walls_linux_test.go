@@ -560,8 +560,9 @@ func TestMachineIsNotShown(t *testing.T) {
 	}
 }
 
-// Sockets of a command are not looked for one by one at the start of another.
-func TestManySockets(t *testing.T) {
+// Of the sockets of the machine, which another command may have made by the thousand, a launcher
+// hides those below what its command sees, by their real paths.
+func TestSocketsBelow(t *testing.T) {
 	needNamespaces(t)
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -815,7 +816,8 @@ func TestLauncherIsApart(t *testing.T) {
 // A launcher that ends while the command runs is no fault of the machine.
 func TestLauncherIsEnded(t *testing.T) {
 	needNamespaces(t)
-	c := command(t, "touch begun; sleep 600")
+	c := command(t, "")
+	c.Shell = "touch " + c.Root + "/begun; sleep 600" // no other has this line
 	p, err := runner(t).Begin(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -836,22 +838,27 @@ func TestLauncherIsEnded(t *testing.T) {
 	}
 }
 
-// launcherOf returns the process whose plan is in the scratch folder of a command.
+// launcherOf returns the parent of the shell that executes a command.
 func launcherOf(t *testing.T, c confine.Command) int {
 	t.Helper()
-	marks, err := filepath.Glob("/proc/[0-9]*/environ")
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range marks {
-		text, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(text), confine.Marker+"="+c.Scratch) {
+	for _, path := range lines {
+		if text, err := os.ReadFile(path); err != nil || string(text) != "sh\x00-c\x00"+c.Shell+"\x00" {
 			continue
 		}
-		pid, err := strconv.Atoi(strings.Split(path, "/")[2])
-		if err == nil {
-			return pid
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if err != nil {
+			t.Fatal(err)
 		}
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parent
 	}
 	t.Fatal("there is no launcher")
 	return 0
