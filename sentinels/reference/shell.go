@@ -53,14 +53,13 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 			report("%v", missing(value, ref))
 			return written
 		}
-		if name, ok := names[written]; ok {
-			return "${" + name + "}"
-		}
 		text := Text(part)
-		switch {
+		switch name, again := names[written]; {
 		case at == arithmetic && !isNumber(text) && !slices.Contains(notes.Unset, written):
 			report("%s is in an arithmetic expression, and its value %s is not a number: some shells would execute what is in it", written, excerpt(text))
 			return written
+		case again:
+			return "${" + name + "}"
 		case strings.IndexByte(text, 0) >= 0:
 			report("%s has a zero byte, which a shell variable cannot contain", written)
 			return written

@@ -45,6 +45,7 @@ func TestShellLine(t *testing.T) {
 		// Arithmetic evaluates what is in a value, such as an index of an array with a command.
 		{`echo $((1 + $n))`, `echo $((1 + ${SENTINEL_1}))`, map[string]string{"SENTINEL_1": "5"}, 0},
 		{`echo "$(( $evil ))"`, `echo "$(( $evil ))"`, nil, 1},
+		{`echo $s $((s + $s))`, `echo ${SENTINEL_1} $((s + $s))`, map[string]string{"SENTINEL_1": "text"}, 1},
 		{`echo $(( ($s) * 2 ))`, `echo $(( ($s) * 2 ))`, nil, 1},
 		// "In a shell line, a name that the line itself assigns (`x=`, `for x in`, `read x`) belongs to the shell."
 		{`s=1; echo $s`, `s=1; echo $s`, nil, 0},
