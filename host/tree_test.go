@@ -99,7 +99,7 @@ var layers = []layer{
 	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/internal/store"}, nil},
 	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
-	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/redact", "runtime/internal/store"}, nil},
 	{"runtime/internal/failure", []string{"sdk/abi"}, nil},
 	{"runtime/internal/journal", []string{"sentinels", "sdk/abi", "runtime/run"}, nil},
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/run"}, nil}, // limit extensions
@@ -192,7 +192,7 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
 	{"host/config", []string{"host/confine", "host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools

@@ -1,5 +1,5 @@
 // Package redact takes registered secrets out of what the process writes:
-// errors, logs, the journal, the trace and cassettes.
+// errors, logs, the journal, the trace, events, the output of programs and cassettes.
 //
 // A [Redactor] knows secrets by value and looks for each in the forms in which
 // they turn up: as it is, escaped for JSON (once and twice) and HTML,

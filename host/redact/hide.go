@@ -31,6 +31,27 @@ func (r *Redactor) Hide(data []byte, mark string, more bool) []byte {
 	return without(data, spans, mark)
 }
 
+// Begin takes the secrets out of the beginning of a text that goes on elsewhere. rest is an
+// end that may belong to a secret which goes on there: it is not in clean, and stands before
+// what follows. It is empty if it would be the whole text.
+func (r *Redactor) Begin(text string) (clean, rest string) {
+	if !r.Active() {
+		return text, ""
+	}
+	t, data := r.table.Load(), []byte(text)
+	spans := t.find(data)
+	cut := t.begun(data)
+	// The whole secret before it may be the beginning of another.
+	for n := len(spans); n > 0 && spans[n-1].to > cut; n-- {
+		cut = min(cut, spans[n-1].from)
+		spans = spans[:n-1]
+	}
+	if cut == 0 {
+		return r.String(text), ""
+	}
+	return string(without(data[:cut], spans, Mark)), text[cut:]
+}
+
 // begunExactly is begun for forms as they are.
 func (t *table) begunExactly(data []byte) int {
 	for i := max(0, len(data)-t.longest+1); i < len(data); i++ {

@@ -124,3 +124,24 @@ func FuzzHide(f *testing.F) {
 		}
 	})
 }
+
+// TestBegin gives a text with a secret in two parts, cut at every place. What is made of the
+// first part and of its rest with the second has no secret, and nothing else is lost.
+func TestBegin(t *testing.T) {
+	const secret = "abcabcabd/efgh"
+	for _, form := range []string{secret, "YWJjYWJjYWJkL2VmZ2g=", "abcabcabd%2Fefgh", secret + secret} {
+		r := register(t, secret)
+		text := "before " + form + " behind"
+		want := r.String(text)
+		for cut := range text {
+			clean, rest := r.Begin(text[:cut])
+			if got := clean + r.String(rest+text[cut:]); got != want {
+				t.Errorf("%q: %q and %q make %q, want %q", text[:cut], clean, rest, got, want)
+			}
+		}
+	}
+	var none redact.Redactor
+	if clean, rest := none.Begin("all of it"); clean != "all of it" || rest != "" {
+		t.Errorf("without secrets: %q, %q", clean, rest)
+	}
+}

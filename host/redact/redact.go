@@ -38,7 +38,8 @@ type Redactor struct {
 // table finds forms by their first bytes, longest first.
 type table struct {
 	first   [256]bool
-	longest int // length of the longest form
+	pairs   [1 << 16 / 64]uint64 // a bit for each first two bytes; nearly all text stops here
+	longest int                  // length of the longest form
 	forms   map[[indexLength]byte][]string
 }
 
@@ -127,6 +128,8 @@ func newTable(set map[string]struct{}) *table {
 	t := &table{forms: map[[indexLength]byte][]string{}}
 	for form := range set {
 		t.first[form[0]], t.longest = true, max(t.longest, len(form))
+		pair := uint16(form[0])<<8 | uint16(form[1])
+		t.pairs[pair/64] |= 1 << (pair % 64)
 		key := [indexLength]byte([]byte(form[:indexLength]))
 		t.forms[key] = append(t.forms[key], form)
 	}
@@ -141,8 +144,13 @@ type span struct{ from, to int }
 // exact returns where forms occur as they are, merged.
 func (t *table) exact(data []byte) []span {
 	var spans []span
+	if len(data) < indexLength {
+		return nil
+	}
+	pair := uint16(data[0])
 	for i := 0; i+indexLength <= len(data); i++ {
-		if !t.first[data[i]] {
+		pair = pair<<8 | uint16(data[i+1])
+		if t.pairs[pair/64]&(1<<(pair%64)) == 0 {
 			continue
 		}
 		for _, form := range t.forms[[indexLength]byte(data[i:i+indexLength])] {

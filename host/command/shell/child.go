@@ -75,7 +75,7 @@ func (c *child) begin(timeout time.Duration) {
 
 // drain reads one stream to its end, even if its lines cannot be kept.
 func (c *child) drain(f *os.File, stream byte) {
-	var s splitter
+	s := splitter{redact: c.e.m.opt.Redact}
 	var lines []stored
 	emit := func(text string, open bool) { lines = append(lines, stored{stream: stream, text: text, open: open}) }
 	buffer := make([]byte, 64<<10)

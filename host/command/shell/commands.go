@@ -178,10 +178,11 @@ func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, erro
 	if why == reasonNone {
 		return e, c.result, nil
 	}
-	fail := &abi.Error{Code: abi.Cancelled, Message: fmt.Sprintf("execute %q: ended before its end", commandLine(j.argv))}
+	line := commandLine(m.keptWords(j.argv)) // it is cut, and a part of a secret is not found any more
+	fail := &abi.Error{Code: abi.Cancelled, Message: fmt.Sprintf("execute %q: ended before its end", line)}
 	if why == reasonTimeout || why == reasonCancelled && ctx.Err() == context.DeadlineExceeded {
 		fail.Code = abi.Timeout
-		fail.Message = fmt.Sprintf("execute %q: did not end in time", commandLine(j.argv))
+		fail.Message = fmt.Sprintf("execute %q: did not end in time", line)
 	}
 	fail.Hint = "its output: code/shell/watch with executionId " + e.id
 	last := excerpt{size: 1 << 10}

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
 )
 
@@ -21,6 +22,9 @@ var (
 	ParseLine  = parseLine
 	AppendLine = appendLine
 )
+
+// NewSplitter is a splitter that removes secrets.
+func NewSplitter(r *redact.Redactor) *splitter { return &splitter{redact: r} }
 
 // CompileRules is compileRules with rules that no host has to know.
 func CompileRules(rules []Rule) (ruleset, []Rule, error) { return compileRules(rules, nil) }

@@ -38,7 +38,7 @@ func (m *Manager) setRules(ctx context.Context, call *command.Call, in rulesIn) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rules, e.rec.Rules = set, stored
+	e.rules, e.rec.Rules = set, m.keptRules(stored)
 	e.announce()
 	return rulesOut{ExecutionID: e.id, Rules: len(set)}, e.save(ctx)
 }

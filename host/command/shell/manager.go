@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -56,6 +57,9 @@ type Options struct {
 	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func(), err error)
 	// Classifiers are the output classifiers that rules may name. Default none.
 	Classifiers Classifiers
+	// Redact takes secrets out of the output of programs and of their command lines, before
+	// they are kept. Default none.
+	Redact *redact.Redactor
 	// Logger receives faults that are part of no result. Default none.
 	Logger *slog.Logger
 }

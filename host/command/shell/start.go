@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -189,16 +190,35 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := &e.rec
-	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, j.argv, j.dir
+	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, e.m.keptWords(j.argv), e.m.opt.Redact.String(j.dir)
 	r.State, r.BootID, r.Cookie, r.PID, r.StartTime = Running, bootID(), cookie, 0, 0
 	r.StartedAt, r.EndedAt = time.Now(), time.Time{}
 	r.ExitCode, r.Signal, r.TimedOut, r.ZeroBytes = nil, "", false, 0
 	r.First = e.out.next
 	r.Starts++
 	if rules != nil || r.Starts == 1 {
-		r.Rules, e.rules = rules, set
+		r.Rules, e.rules = e.m.keptRules(rules), set
 	}
 	return e.save(ctx)
+}
+
+// keptWords returns the words of a command line without secrets.
+func (m *Manager) keptWords(argv []string) []string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = m.opt.Redact.String(word)
+	}
+	return words
+}
+
+// keptRules returns rules without secrets. A pattern that names one matches no line that is
+// kept, so nothing is lost.
+func (m *Manager) keptRules(rules []Rule) []Rule {
+	kept := slices.Clone(rules)
+	for i := range kept {
+		kept[i].Pattern = m.opt.Redact.String(kept[i].Pattern)
+	}
+	return kept
 }
 
 // spawn starts the process and what watches over it.

@@ -4,15 +4,22 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/host/redact"
 )
 
 // maxLine bounds one line, in bytes; the rest of a longer one is the next line.
 const maxLine = 32 << 10
 
+// maxEscape is the longest usual escape sequence that sets colors or moves the cursor, in
+// bytes, and more.
+const maxEscape = 64
+
 // splitter cuts the bytes of one stream into lines.
 type splitter struct {
-	rest  []byte
-	zeros int64 // zero bytes that came; they are taken out of the lines
+	redact *redact.Redactor
+	rest   []byte
+	zeros  int64 // zero bytes that came; they are taken out of the lines
 }
 
 // emitLine takes a line; open says that no line end follows it in the stream: it is
@@ -30,7 +37,7 @@ func (s *splitter) push(data []byte, emit emitLine) {
 		}
 		s.rest = append(s.rest, data[:i]...)
 		s.long(emit)
-		emit(clean(s.rest), false)
+		emit(s.text(s.rest), false)
 		s.rest = s.rest[:0]
 		data = data[i+1:]
 	}
@@ -44,18 +51,27 @@ func (s *splitter) long(emit emitLine) {
 		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(s.rest[end]) {
 			end--
 		}
-		emit(clean(s.rest[:end]), true)
-		s.rest = append(s.rest[:0], s.rest[end:]...)
+		// The two parts of an escape sequence would become text.
+		if i := bytes.LastIndexByte(s.rest[end-maxEscape:end], 0x1b); i >= 0 {
+			end -= maxEscape - i
+		}
+		text, begun := s.redact.Begin(clean(s.rest[:end]))
+		emit(text, true)
+		s.rest = append([]byte(begun), s.rest[end:]...)
 	}
 }
 
 // flush gives out a last line that has no line feed.
 func (s *splitter) flush(emit emitLine) {
 	if len(s.rest) > 0 {
-		emit(clean(s.rest), true)
+		emit(s.text(s.rest), true)
 		s.rest = nil
 	}
 }
+
+// text is a line as it is kept. Secrets are looked for behind [clean], because control
+// characters in the middle of one hide it.
+func (s *splitter) text(line []byte) string { return s.redact.String(clean(line)) }
 
 // clean makes a line fit to read and to store: without terminal escapes and
 // control characters, valid UTF-8, and of text that a carriage return

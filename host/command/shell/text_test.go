@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -53,6 +54,31 @@ func TestSplitter(t *testing.T) {
 	s.Flush(emit)
 	if len(got) != 3 || strings.Join(got, "") != strings.Repeat("é", 40_000) {
 		t.Errorf("a long line became %d pieces", len(got))
+	}
+}
+
+// TestSplitterWithoutSecrets has a secret at every place around the cut of a long line, also
+// with control characters within, and in reads of every length.
+func TestSplitterWithoutSecrets(t *testing.T) {
+	const secret = "S3cr3t/Value+0123456789abcd"
+	r := new(redact.Redactor)
+	if err := r.Register(secret); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{secret, "S3cr3t/\x1b[1mVal\x00ue+0123456789abcd", "UzNjcjN0L1ZhbHVlKzAxMjM0NTY3ODlhYmNk", "S3cr3t%2FValue%2B0123456789abcd"} {
+		for before := 32<<10 - len(form) - 2; before <= 32<<10+2; before++ {
+			s := shell.NewSplitter(r)
+			var got strings.Builder
+			emit := func(text string) { got.WriteString(text) }
+			line := strings.Repeat("-", before) + form + strings.Repeat("-", 100)
+			half := before + len(form)/2
+			s.Push([]byte(line[:half]), emit)
+			s.Push([]byte(line[half:]), emit)
+			s.Flush(emit)
+			if want := strings.Repeat("-", before) + redact.Mark + strings.Repeat("-", 100); got.String() != want {
+				t.Fatalf("%q behind %d bytes: ...%s", form, before, got.String()[before-20:])
+			}
+		}
 	}
 }
 
