@@ -5,6 +5,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -19,7 +20,7 @@ const (
 func (rt *Runtime) openEvents() (err error) {
 	opt := eventlog.Options{
 		Store: rt.db, Bucket: eventlog.Bucket, Keep: rt.opt.Limits.KeepEvents, MaxBytes: rt.opt.Limits.KeepEventBytes, MaxHops: rt.opt.Limits.Hops,
-		Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
+		Redact: redact.Redactor(rt.opt.Redact), Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
 	}
 	if rt.events, err = eventlog.Open(opt); err != nil {
 		return err

@@ -22,7 +22,7 @@ func (l *Log) Append(e sentinels.Event, commit Commit) error {
 // append is Append. An event that the log has already gets no new offset: existing
 // says where the event is.
 func (l *Log) append(e sentinels.Event, commit Commit) (existing *spot, err error) {
-	value, err := json.Marshal(e)
+	value, err := l.encode(e)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +39,13 @@ func (l *Log) append(e sentinels.Event, commit Commit) (existing *spot, err erro
 	return nil, nil
 }
 
+// encode returns an event as it is stored. Readers, triggers and the live feed get what is
+// stored, so a secret in the data reaches none of them.
+func (l *Log) encode(e sentinels.Event) ([]byte, error) {
+	e.Data = l.opt.Redact.JSON(e.Data)
+	return json.Marshal(e)
+}
+
 // AppendAll adds any number of events to one commit of the caller's, without those
 // that the log has already. commit is called exactly once if AppendAll returns no
 // error, and not at all otherwise.
@@ -50,7 +57,7 @@ func (l *Log) AppendAll(events []sentinels.Event, commit Commit) error {
 	values := make([][]byte, len(events))
 	for i, e := range events {
 		var err error
-		if values[i], err = json.Marshal(e); err != nil {
+		if values[i], err = l.encode(e); err != nil {
 			return err
 		}
 	}

@@ -62,11 +62,11 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	return e, nil // the existing one has just left the log
 }
 
-// Accept returns why an event may not be emitted: its name is one of events of runs, or,
-// as the error limit, its chain has become too long or the [Emission] of ctx cannot hold
+// Accept returns why an event may not be emitted: its name may not be, or, as the error
+// limit, its chain has become too long or the [Emission] of ctx cannot hold
 // it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
-	if err := CheckName(e.Name); err != nil {
+	if err := l.CheckName(e.Name); err != nil {
 		return err
 	}
 	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
@@ -75,8 +75,14 @@ func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
 	return emissionOf(ctx).Add(e)
 }
 
-// CheckName refuses names of events of runs, which only the engine emits.
-func CheckName(name string) error {
+// CheckName refuses names of events of runs, which only the engine emits, and names that
+// hold a secret: a changed name would reach other readers than the one that was meant.
+func (l *Log) CheckName(name string) error {
+	if clean := l.opt.Redact.Text(name); clean != name {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
+			Message: fmt.Sprintf("emit %q: the name of an event must not hold a secret", clean),
+			Hint:    "names are kept and shown to every reader; give the event another name"}
+	}
 	if !sentinels.IsRunEvent(name) {
 		return nil
 	}

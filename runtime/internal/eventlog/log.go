@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unique"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,13 +23,15 @@ const (
 // Key is the key of the event with an offset. The keys have the order of the offsets.
 func Key(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
 
-// Options are what a log needs. All are required.
+// Options are what a log needs. All are required but Redact.
 type Options struct {
 	Store    Store
 	Bucket   string
 	Keep     int   // how many events the log keeps; older ones are deleted
 	MaxBytes int64 // and their size in the store; the newest is kept whatever its size
 	MaxHops  int   // how many runs an event may pass through
+	// Redact removes secrets from the data of events before it is stored.
+	Redact redact.Redactor
 	// Writable returns why the engine accepts nothing new, nil if it does.
 	Writable func() error
 	// Await waits until a commit is done on behalf of a client, or returns the error

@@ -1,6 +1,7 @@
 package eventlog_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,6 +176,38 @@ func TestEmitNamesTheCircle(t *testing.T) {
 	want := `event "go" would pass through 3 runs, the limit is 2: a chain of events runs in a circle: a -> b -> a`
 	if got := abi.As(err); got == nil || got.Code != abi.Limit || got.Message != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// What the log keeps and readers get has no secrets, however the event came in, and no name
+// has one.
+func TestEventsWithoutSecrets(t *testing.T) {
+	stars := func(v []byte) []byte { return bytes.ReplaceAll(v, []byte("hunter2"), []byte("***")) }
+	log := open(t, store.NewMemory(), eventlog.Options{Redact: stars})
+	data := json.RawMessage(`{"hunter2":"is hunter2"}`)
+	if _, err := log.Emit(within(t), sentinels.Event{Name: "emitted", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	db := store.NewMemory()
+	commit := func(puts ...store.Put) *store.Ticket { return db.Enqueue(store.Batch{Puts: puts}) }
+	log2 := open(t, db, eventlog.Options{Redact: stars})
+	if err := log2.Append(sentinels.Event{ID: "1", Name: "appended", Data: data}, commit); err != nil {
+		t.Fatal(err)
+	}
+	if err := log2.AppendAll([]sentinels.Event{{ID: "2", Name: "of a transaction", Data: data}}, commit); err != nil {
+		t.Fatal(err)
+	}
+	for l, want := range map[*eventlog.Log]int{log: 1, log2: 2} {
+		for n := range want {
+			m, err := l.Wait(within(t), "**", uint64(n))
+			if err != nil || string(m.Event.Data) != `{"***":"is ***"}` {
+				t.Errorf("event %d: %s, %v", n, m.Event.Data, err)
+			}
+		}
+	}
+	_, err := log.Emit(within(t), sentinels.Event{Name: "of:hunter2"})
+	if e := abi.As(err); e == nil || e.Code != abi.BadFields || strings.Contains(e.Message, "hunter2") {
+		t.Errorf("a secret as a name: %v", err)
 	}
 }
 

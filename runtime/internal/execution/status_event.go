@@ -103,7 +103,7 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain) *
 	}
 	return &sentinels.Event{
 		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: "sentinel/" + string(info.Sentinel),
-		Time: time.Now().UTC(), Data: ex.svc.Redact.JSON(data), Hops: c.Hops, Path: c.Path,
+		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path,
 	}
 }
 

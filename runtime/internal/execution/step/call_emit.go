@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -26,7 +25,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
-	if err := eventlog.CheckName(req.Event); err != nil {
+	if err := a.svc.Events.CheckName(req.Event); err != nil {
 		a.complete(c, callEnd{err: failure.From(err, abi.BadFields)})
 		return nil
 	}
