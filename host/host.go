@@ -161,7 +161,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.homes = trash.Bin{Dir: h.userDir("confined-removed"), Logger: h.opt.Logger}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Redact: h.redactor, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
@@ -287,7 +287,9 @@ func (h *Host) Call(ctx context.Context, name string, params json.RawMessage) (j
 }
 
 // CallAs is Call for a caller who says more about the call; what it leaves out
-// is filled in as for a person. The call itself is not changed.
+// is filled in as for a person. The call itself is not changed. Results for agents and
+// viewers, and errors for all, are without secrets; steps and models get theirs from the
+// engine, which removes them.
 func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 	own := *call
 	if len(own.Params) == 0 {
@@ -300,19 +302,40 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		own.Workspace = h.opt.Workspace
 	}
 	own.Attempt = max(own.Attempt, 1)
-	c, ok := h.registry.Lookup(own.Command)
-	if !ok || !c.InStore {
-		return h.call(ctx, &own)
-	}
 	var out json.RawMessage
-	err := h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
-		own.Records = records{tx}
-		var err error
-		out, err = h.registry.Call(ctx, &own)
+	var err error
+	if c, ok := h.registry.Lookup(own.Command); !ok || !c.InStore {
+		out, err = h.call(ctx, &own)
+	} else {
+		err = h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
+			own.Records = records{tx}
+			var err error
+			out, err = h.registry.Call(ctx, &own)
+			return err
+		})
+		h.record(ctx, &own, err)
+	}
+	if own.By != command.ByUser {
+		out = h.redact(out)
+	}
+	return out, h.redactError(err)
+}
+
+// redactError returns an error without secrets, err itself if it has none.
+func (h *Host) redactError(err error) error {
+	if err == nil {
+		return nil
+	}
+	told := abi.Error{Code: abi.Internal, Message: err.Error()}
+	if known := abi.As(err); known != nil {
+		told = *known
+	}
+	clean := told
+	clean.Field, clean.Message, clean.Hint = h.redactor.String(told.Field), h.redactor.String(told.Message), h.redactor.String(told.Hint)
+	if clean == told {
 		return err
-	})
-	h.record(ctx, &own, err)
-	return out, err
+	}
+	return &clean
 }
 
 // secret returns what a trigger compares a request with: a secret of that name,

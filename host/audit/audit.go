@@ -137,12 +137,22 @@ func New(state string, opt Options) *Log {
 	return &Log{path: filepath.Join(state, Name), opt: opt}
 }
 
+// text removes secrets from text.
+func (l *Log) text(s string) string {
+	quoted, _ := json.Marshal(s) // a text is valid JSON
+	var clean string
+	if json.Unmarshal(l.opt.Redact(quoted), &clean) != nil {
+		return "" // what it holds is not known
+	}
+	return clean
+}
+
 // Write appends an entry. Timestamp is set, long details become a text that is cut.
 func (l *Log) Write(e Entry) {
 	if e.Timestamp.IsZero() {
 		e.Timestamp = l.opt.Now().UTC()
 	}
-	e.Error = textcut.Mark(e.Error, maxText)
+	e.Error = textcut.Mark(l.text(e.Error), maxText)
 	e.Details = l.opt.Redact(bytes.Clone(e.Details))
 	if len(e.Details) > maxDetails || len(e.Details) > 0 && !json.Valid(e.Details) {
 		e.Details, _ = json.Marshal(textcut.Mark(string(e.Details), maxDetails))

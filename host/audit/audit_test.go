@@ -30,7 +30,9 @@ func TestLog(t *testing.T) {
 		Redact: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("secret"), []byte("***")) },
 		Now:    func() time.Time { return now },
 	})
-	log.Write(entry("old/one"))
+	old := entry("old/one")
+	old.Error = "no secret here"
+	log.Write(old)
 	path := filepath.Join(state, audit.Name)
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
@@ -55,7 +57,7 @@ func TestLog(t *testing.T) {
 	}
 	wg.Wait()
 	all, damaged, err := audit.Read(state, audit.Query{})
-	if err != nil || len(all) != 21 || damaged != 2 || all[20].Event != "old/one" || string(all[20].Details) != `{"a":"***"}` {
+	if err != nil || len(all) != 21 || damaged != 2 || all[20].Event != "old/one" || string(all[20].Details) != `{"a":"***"}` || all[20].Error != "no *** here" {
 		t.Errorf("%d entries, %d damaged, %v: %+v", len(all), damaged, err, all)
 	}
 	for name, c := range map[string]struct {

@@ -23,22 +23,30 @@ import (
 // A life is one server from Open until it has ended.
 type life struct {
 	*testing.T
-	server *serve.Server
-	http   *httptest.Server
-	token  string
-	start  serve.Start
-	stop   context.CancelFunc
-	ended  chan error
+	server  *serve.Server
+	http    *httptest.Server
+	token   string
+	viewing bool // token is a viewer's
+	start   serve.Start
+	stop    context.CancelFunc
+	ended   chan error
 }
 
 // begin serves a project's folder without a port of its own.
 func begin(t *testing.T, project string) *life {
 	t.Helper()
+	return beginWith(t, host.Options{Workspace: project})
+}
+
+// beginWith is begin for other options of the host.
+func beginWith(t *testing.T, opt host.Options) *life {
+	t.Helper()
+	opt.Config, opt.Set = filepath.Join(t.TempDir(), "none.json"), map[string]string{"serve.listen": ""}
 	l := &life{T: t, ended: make(chan error, 1)}
 	ready := make(chan serve.Start, 1)
 	var err error
 	l.server, err = serve.Open(t.Context(), serve.Options{
-		Host:  host.Options{Workspace: project, Config: filepath.Join(t.TempDir(), "none.json"), Set: map[string]string{"serve.listen": ""}},
+		Host:  opt,
 		Ready: func(s serve.Start) { ready <- s },
 	})
 	if err != nil {
