@@ -65,21 +65,22 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 // TestAwaitHasALimit: one request waits no longer than the server allows, says
 // that the run is still active, and hides no other error (C7).
 func TestAwaitHasALimit(t *testing.T) {
-	s := open(t, api.Options{AwaitTime: time.Millisecond, Commands: commands(t, map[string]any{
+	fakes := commands(t, map[string]any{
 		"sentinel/start!": `{"run":"r1","status":"running"}`, "sentinel/result?": abi.New(abi.Conflict, "it is running"),
 		"sentinel/await?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
-			<-ctx.Done()
 			if string(call.Params) == `{"run":"r2"}` {
 				return nil, abi.New(abi.NotFound, "no run r2")
 			}
+			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		}),
-	})})
+	})
+	s, patient := open(t, api.Options{AwaitTime: time.Millisecond, Commands: fakes}), open(t, api.Options{AwaitTime: time.Hour, Commands: fakes})
 	got := s.do("POST", "/v1/commands/sentinel/await", `{"run":"r1"}`)
 	if got.status != 504 || got.problem.Code != abi.Timeout || got.problem.RetryAfterMs == 0 || !strings.Contains(got.body, "the run is still active after 1ms") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if got := s.do("POST", "/v1/commands/sentinel/await", `{"run":"r2"}`); got.status != 404 {
+	if got := patient.do("POST", "/v1/commands/sentinel/await", `{"run":"r2"}`); got.status != 404 {
 		t.Errorf("another error: %d %s", got.status, got.body)
 	}
 	if got := s.do("GET", "/v1/runs/r1/result?wait=1h", ""); got.status != 409 {

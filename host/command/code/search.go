@@ -23,7 +23,7 @@ const (
 )
 
 type searchIn struct {
-	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match, at most 1 KiB and 10,000 instructions when compiled"`
+	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`

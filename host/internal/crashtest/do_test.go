@@ -246,7 +246,7 @@ func continueKilled(t *testing.T, o order, server string) {
 		case code != 8:
 			t.Fatalf("exit code %d\n%s", code, out)
 		}
-		run := regexp.MustCompile(`sentinel decide.* ([0-9a-f-]{8,}) (retry|!)`).FindStringSubmatch(out)
+		run := regexp.MustCompile(`sentinel decide.* ([0-9a-f-]{36}) \S+ retry`).FindStringSubmatch(out)
 		if run == nil {
 			t.Fatalf("no decision to make:\n%s", out)
 		}
