@@ -715,6 +715,9 @@ func TestLimitsOfTheWhole(t *testing.T) {
 		})
 	}
 	t.Run("shared since a fork", func(t *testing.T) {
+		if raceEnabled {
+			t.Skip("a process of the race detector cannot fork within the limit of memory")
+		}
 		if r := execute(t, taking(t, "take", "fork")); string(r.Output) != "fine\n" {
 			t.Errorf("%s", describe(r))
 		}

@@ -1,0 +1,6 @@
+//go:build race
+
+package shell_test
+
+// raceEnabled says that patterns match under the race detector, about ten times slower.
+const raceEnabled = true
