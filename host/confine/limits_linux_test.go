@@ -1,0 +1,337 @@
+package confine_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sentinel-runtime/sentinel/host/confine"
+)
+
+// chains starts processes that each start another and end, without end.
+const chains = `h() { (h) & }; i=0; while [ $i -lt 50 ]; do (h) & i=$((i+1)); done; `
+
+// Processes that start others without end cannot outlive their command, by a time limit or by its
+// end.
+func TestForksWithoutEnd(t *testing.T) {
+	needNamespaces(t)
+	c := command(t, chains+"sleep 600")
+	c.Timeout = time.Second
+	if r := execute(t, c); !r.TimedOut || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+	if r := execute(t, command(t, chains+"exit 3")); r.ExitCode != 3 || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// taking returns a command that takes more than its limits of memory and disk allow, with the user
+// having no caches.
+func taking(t *testing.T, how, what string) confine.Command {
+	t.Helper()
+	for _, name := range []string{"HOME", "GOCACHE", "GOMODCACHE", "GOPATH", "CARGO_HOME"} {
+		t.Setenv(name, filepath.Join(t.TempDir(), "none"))
+	}
+	c := helper(t, "", "")
+	c.Shell = fmt.Sprintf("%s='%s' ./helper '%s'", helperVariable, how, what)
+	c.Limits.Memory, c.Limits.Disk = 300<<20, 300<<20
+	if strings.HasPrefix(what, "deleted") || what == "deep" {
+		c.Limits.Memory = 0
+	}
+	return c
+}
+
+// What others have and write is not counted as the command's.
+func TestLimitsAreItsOwn(t *testing.T) {
+	needNamespaces(t)
+	t.Setenv("GOCACHE", t.TempDir())
+	c := command(t, "touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 1; echo fine")
+	c.Limits.Memory, c.Limits.Disk = 200<<20, 200<<20
+	p, err := runner(t).Begin(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	for {
+		if _, err := os.Stat(filepath.Join(c.Root, "begun")); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	memory, err := unix.MemfdCreate("of another", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(memory)
+	file, err := os.Create(filepath.Join(filepath.Dir(c.Root), "of another")) // on the same disk
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for b, i := make([]byte, 1<<20), 0; i < 400; i++ {
+		if _, err := unix.Write(memory, b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(c.Root, "taken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.Wait(); err != nil || string(r.Output) != "fine\n" {
+		t.Errorf("%v %s", err, describe(r))
+	}
+}
+
+// Limits hold for all processes of a command together.
+func TestLimitsOfTheWhole(t *testing.T) {
+	needNamespaces(t)
+	t.Run("processes", func(t *testing.T) {
+		c := command(t, `i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; sleep 600`)
+		c.Limits.Processes = 50
+		r := execute(t, c)
+		// The kernel's limit of a user namespace comes first, but not for the superuser.
+		if r.Limit == "" && !strings.Contains(string(r.Output), "fork") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("memory", func(t *testing.T) {
+		c := helper(t, "memory", "& for i in 1 2 3 4; do "+helperVariable+"=memory ./helper & done; wait")
+		c.Limits.Memory = 350 << 20 // more than one of them has
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("shared memory", func(t *testing.T) {
+		c := helper(t, "shared", "")
+		c.Limits.Memory = 300 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	for _, what := range []string{"private", "shared", "memfd on its way", "page tables", "sockets"} {
+		t.Run(what, func(t *testing.T) {
+			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
+				t.Errorf("%s", describe(r))
+			}
+		})
+	}
+	t.Run("shared since a fork", func(t *testing.T) {
+		if raceEnabled {
+			t.Skip("a process of the race detector cannot fork within the limit of memory")
+		}
+		if r := execute(t, taking(t, "take", "fork")); string(r.Output) != "fine\n" {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("memory without a first thread", func(t *testing.T) {
+		if r := execute(t, taking(t, "take without leader", "private")); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	for _, what := range []string{"deep", "deleted on its way", "deleted and mapped"} {
+		t.Run(what, func(t *testing.T) {
+			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "files") {
+				t.Errorf("%s", describe(r))
+			}
+		})
+	}
+	t.Run("deleted without a first thread", func(t *testing.T) {
+		if r := execute(t, taking(t, "take without leader", "deleted")); !strings.Contains(r.Limit, "files") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("two disks", func(t *testing.T) {
+		other := t.TempDir()
+		if err := unix.Mount("tmpfs", other, "tmpfs", 0, ""); err != nil {
+			t.Skip("another file system: ", err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(other, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+		c := taking(t, "take", "deleted")
+		c.Shell = "cd ~ && " + strings.Replace(c.Shell, "./helper", c.Root+"/helper", 1)
+		c.Read, c.Root, c.Dir = []string{c.Root}, other, other
+		if r := execute(t, c); !strings.Contains(r.Limit, "files") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("sessions", func(t *testing.T) {
+		if _, err := exec.LookPath("setsid"); err != nil {
+			t.Skip("setsid is not on this machine")
+		}
+		r := execute(t, command(t, `i=0; while [ $i -lt 250 ]; do setsid sleep 600 & i=$((i+1)); done; sleep 600`))
+		if !strings.Contains(r.Limit, "sessions") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("caches", func(t *testing.T) {
+		t.Setenv("GOCACHE", t.TempDir())
+		c := command(t, `i=0; while :; do head -c 1000000 /dev/zero > ~/.cache/go-build/f$i; i=$((i+1)); sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("deleted files", func(t *testing.T) {
+		c := command(t, `exec 5>f; rm f; i=0; while :; do head -c 1000000 /dev/zero >&5; sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("disk", func(t *testing.T) {
+		c := command(t, `i=0; while :; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+}
+
+// The first thread ends where only another one shall be left. Go keeps the main goroutine on it
+// while packages are initialised.
+func init() {
+	if os.Getenv(helperVariable) == "take without leader" {
+		go take(os.Args[1])
+		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+}
+
+// allocate uses 100 MB and waits.
+func allocate() {
+	b := make([]byte, 100<<20)
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	time.Sleep(time.Minute)
+	runtime.KeepAlive(b)
+}
+
+// share puts 500 MB into memory that no process has mapped, and waits.
+func share() { take("memfd") }
+
+// take takes 500 MB, or what it can get, in a way that a launcher might not see, and waits.
+func take(what string) {
+	const length = 500 << 20
+	fail := func(err error) {
+		if err != nil {
+			fmt.Println(what, err)
+			os.Exit(1)
+		}
+	}
+	write := func(fd int) {
+		for b, i := make([]byte, 1<<20), 0; i < length>>20; i++ {
+			_, err := unix.Write(fd, b)
+			fail(err)
+		}
+	}
+	touch := func(b []byte) {
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	send := func(fd int) { // to itself, without receiving it
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		fail(err)
+		fail(unix.Sendmsg(pair[0], []byte{1}, unix.UnixRights(fd), nil, 0))
+		fail(unix.Close(fd))
+	}
+	deleted := func() int {
+		fd, err := unix.Open("taken", unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+		fail(err)
+		fail(unix.Unlink("taken"))
+		return fd
+	}
+	mapped := func(fd, flags int) []byte {
+		b, err := unix.Mmap(fd, 0, length, unix.PROT_READ|unix.PROT_WRITE, flags)
+		fail(err)
+		return b
+	}
+	switch what {
+	case "private":
+		touch(mapped(-1, unix.MAP_PRIVATE|unix.MAP_ANON))
+	case "fork":
+		b := make([]byte, length/2)
+		touch(b)
+		for range 5 {
+			if pid, _, _ := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 {
+				for {
+					syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+				}
+			}
+		}
+		time.Sleep(500 * time.Millisecond) // to be looked at
+		runtime.KeepAlive(b)
+		fmt.Println("fine")
+		os.Exit(0)
+	case "shared":
+		touch(mapped(-1, unix.MAP_SHARED|unix.MAP_ANON))
+	case "memfd", "memfd on its way":
+		fd, err := unix.MemfdCreate("taken", 0)
+		fail(err)
+		write(fd)
+		if what != "memfd" {
+			send(fd)
+		}
+	case "page tables": // one page of each, of a mapping without data
+		const large = 1 << 40
+		b, err := unix.Mmap(-1, 0, large, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		fail(err)
+		fail(unix.Madvise(b, unix.MADV_NOHUGEPAGE))
+		sum := byte(0)
+		for i := 0; i < length/4096*(2<<20); i += 2 << 20 {
+			sum += b[i]
+		}
+		runtime.KeepAlive(sum)
+	case "sockets":
+		b := make([]byte, 64<<10)
+		for n := 0; n < length; {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+			fail(err)
+			_ = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30) // the kernel bounds it
+			for {
+				written, err := unix.Write(pair[0], b)
+				if err != nil {
+					break
+				}
+				n += written
+			}
+		}
+	case "deleted":
+		write(deleted())
+	case "deleted on its way":
+		fd := deleted()
+		fail(unix.Ftruncate(fd, length))
+		b := mapped(fd, unix.MAP_SHARED)
+		send(fd)
+		touch(b)
+	case "deleted and mapped":
+		fd := deleted()
+		fail(unix.Ftruncate(fd, length))
+		b := mapped(fd, unix.MAP_SHARED)
+		fail(unix.Close(fd))
+		touch(b)
+	case "deep": // below a path that is too long for the system
+		name := strings.Repeat("d", 200)
+		for range 25 {
+			fail(unix.Mkdir(name, 0o700))
+			fail(unix.Chdir(name))
+		}
+		fd, err := unix.Open("taken", unix.O_WRONLY|unix.O_CREAT, 0o600)
+		fail(err)
+		write(fd)
+	}
+	time.Sleep(time.Minute)
+}
