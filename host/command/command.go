@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -139,6 +140,12 @@ func (c *Call) caller() string {
 // Held reports whether files and tickets hold the caller to the rules for models: it is
 // one, or an agent with a token.
 func (c *Call) Held() bool { return c.By == ByModel || c.By == ByAgent }
+
+// TokenMissing returns the error of a call that needs the token of a claim on a ticket and has
+// none.
+func (c *Call) TokenMissing() error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: c.Command + ": token is missing: it is in the answer of ticket/claim"}
+}
 
 // Who returns for whom the call is made, as records have it: "user", "ann" for a
 // person's persona, "agent:ci" for a token of an agent, or the step or model of a

@@ -6,7 +6,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/forge"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 type family struct{ s *forge.Service }
@@ -33,7 +32,7 @@ type openIn struct {
 
 func (f family) open(ctx context.Context, call *command.Call, in openIn) (forge.Opened, error) {
 	if in.Token == 0 && call.Held() {
-		return forge.Opened{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+		return forge.Opened{}, call.TokenMissing()
 	}
 	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository})
 }

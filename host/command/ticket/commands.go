@@ -283,7 +283,7 @@ func (f family) finish(ctx context.Context, call *command.Call, in completeIn) (
 // modelToken refuses a call of a model without the token of a claim.
 func modelToken(call *command.Call, token uint64) error {
 	if token == 0 && call.By == command.ByModel {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+		return call.TokenMissing()
 	}
 	return nil
 }

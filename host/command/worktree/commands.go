@@ -48,7 +48,7 @@ type ticketIn struct {
 // check refuses a call of a model or agent without the token of its claim.
 func (in ticketIn) check(call *command.Call) error {
 	if in.Token == 0 && call.Held() {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "token", Message: call.Command + ": token is missing: it is in the answer of ticket/claim"}
+		return call.TokenMissing()
 	}
 	return nil
 }
