@@ -39,7 +39,7 @@ func Parse(field, text string) (Repository, error) {
 	refuse := func(format string, args ...any) (Repository, error) {
 		return Repository{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
 	}
-	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if text == "" || len(text) > 4096 || strings.ContainsFunc(text, isControl) {
 		return refuse("is missing, or no URL")
 	}
 	if filepath.IsAbs(text) {
@@ -52,7 +52,7 @@ func Parse(field, text string) (Repository, error) {
 	switch {
 	case err != nil:
 		return refuse("is no URL")
-	case strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }): // it was escaped in text
+	case strings.ContainsFunc(u.Path, isControl): // it was escaped in text
 		return refuse("is no URL")
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && filepath.IsAbs(u.Path):
 		return Repository{text, filepath.Clean(u.Path)}, nil
@@ -66,6 +66,8 @@ func Parse(field, text string) (Repository, error) {
 	}
 	return Repository{URL: u.String()}, nil
 }
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // validBranch is what a branch may be called: git's rules, without what a command
 // line or a revision would read as something else.

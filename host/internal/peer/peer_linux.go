@@ -147,24 +147,26 @@ type search struct {
 // holds reports whether a process has the socket open. Threads may have files of their own, and
 // are all that is left of a process whose first one has ended.
 func (s *search) holds(pid int) (bool, error) {
-	found, err := s.in(procFile(pid, "fd"), procFile(pid, "fdinfo"))
+	leader := strconv.Itoa(pid)
+	found, err := s.in("/proc/" + leader)
 	if found {
 		return true, nil
 	}
 	tasks, _ := os.ReadDir(procFile(pid, "task")) // a process that has ended has none
 	for _, t := range tasks {
-		if dir := procFile(pid, "task/"+t.Name()); t.Name() != strconv.Itoa(pid) {
-			if found, _ := s.in(dir+"/fd", dir+"/fdinfo"); found {
-				return true, nil
-			}
+		if t.Name() == leader {
+			continue
+		}
+		if found, _ := s.in(procFile(pid, "task/"+t.Name())); found {
+			return true, nil
 		}
 	}
 	return false, err
 }
 
-// in reports whether one of the files of a folder of /proc is the socket.
-func (s *search) in(dir, info string) (bool, error) {
-	d, err := os.Open(dir)
+// in reports whether one of the files of a process or thread, a folder of /proc, is the socket.
+func (s *search) in(dir string) (bool, error) {
+	d, err := os.Open(dir + "/fd")
 	if err != nil {
 		return false, err
 	}
@@ -176,12 +178,12 @@ func (s *search) in(dir, info string) (bool, error) {
 		}
 		s.left -= len(list)
 		for _, name := range list {
-			switch to, err := os.Readlink(dir + "/" + name); {
+			switch to, err := os.Readlink(dir + "/fd/" + name); {
 			case err != nil || !strings.HasPrefix(to, "socket:"):
 			case to == s.name:
 				return true, nil
 			case !s.inFlight:
-				text, err := os.ReadFile(info + "/" + name)
+				text, err := os.ReadFile(dir + "/fdinfo/" + name)
 				_, count, has := bytes.Cut(text, []byte("\nscm_fds:"))
 				count, _, _ = bytes.Cut(count, []byte("\n"))
 				s.inFlight = err == nil && has && string(bytes.TrimSpace(count)) != "0"
