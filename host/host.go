@@ -326,13 +326,13 @@ func (h *Host) redactError(err error) error {
 	if err == nil {
 		return nil
 	}
-	told := abi.Error{Code: abi.Internal, Message: err.Error()}
+	original := abi.Error{Code: abi.Internal, Message: err.Error()}
 	if known := abi.As(err); known != nil {
-		told = *known
+		original = *known
 	}
-	clean := told
-	clean.Field, clean.Message, clean.Hint = h.redactor.String(told.Field), h.redactor.String(told.Message), h.redactor.String(told.Hint)
-	if clean == told {
+	clean := original
+	clean.Field, clean.Message, clean.Hint = h.redactor.String(original.Field), h.redactor.String(original.Message), h.redactor.String(original.Hint)
+	if clean == original {
 		return err
 	}
 	return &clean

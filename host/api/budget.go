@@ -29,7 +29,7 @@ const (
 // them out.
 //
 // Each owner of bodies has a share of a pool ([owner.share]), and some of it is
-// reserved for persons. When there is no room, the reader that has waited
+// reserved for persons. When the pool is full, the reader that has waited
 // longest for its next bytes is displaced, of those that the limit is about:
 // who sends slowly cannot keep others out either. A body that has arrived stays
 // until its request ends.
