@@ -1,6 +1,7 @@
 package rag
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,4 +85,13 @@ func FuzzExcerpt(f *testing.F) {
 			t.Errorf("%d bytes of %d", len(part), n)
 		}
 	})
+}
+
+// TestGlobsAreBounded: each file is compared with every pattern.
+func TestGlobsAreBounded(t *testing.T) {
+	for n, ok := range map[int]bool{100: true, 101: false} {
+		if _, err := parseGlobs(slices.Repeat([]string{"*.go"}, n)); (err == nil) != ok {
+			t.Errorf("%d patterns: %v", n, err)
+		}
+	}
 }

@@ -82,6 +82,9 @@ func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, w
 	}
 	has := map[string]uint64{}
 	for _, t := range found.Texts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if keep(t.Path) {
 			has[t.Path] = t.Words
 			add(t.Path, func(i int) int { return int(t.Words >> i & 1) })

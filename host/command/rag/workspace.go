@@ -125,6 +125,10 @@ func (w *workspace) words(ctx context.Context, words []string) (codeindex.Result
 func parseGlob(text string) (glob.Pattern, error) { return glob.Parse(path.Clean(text)) }
 
 func parseGlobs(patterns []string) ([]glob.Pattern, error) {
+	const most = 100 // each file is compared with all of them
+	if len(patterns) > most {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "paths", Message: fmt.Sprintf("paths: %d patterns, at most %d are compared", len(patterns), most)}
+	}
 	var globs []glob.Pattern
 	for _, text := range patterns {
 		p, err := parseGlob(text)
