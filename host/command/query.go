@@ -17,9 +17,19 @@ import (
 // operators are the conditions that a filter may have instead of a value.
 var operators = []string{"$gt", "$gte", "$in", "$lt", "$lte"}
 
-// CheckFilter returns the error of a filter with an unknown operator, or with an operand
-// that its operator cannot compare.
+// The most that a filter has: each document of a collection is compared with all of it,
+// and nothing else uses the documents meanwhile.
+const (
+	maxFilterFields = 64
+	maxFilterValues = 1000 // of one $in
+)
+
+// CheckFilter returns the error of a filter with an unknown operator, with an operand
+// that its operator cannot compare, or with more than it may have.
 func CheckFilter(op string, filter map[string]json.RawMessage) error {
+	if len(filter) > maxFilterFields {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "filter", Message: fmt.Sprintf("%s: filter: %d fields, at most %d are compared", op, len(filter), maxFilterFields)}
+	}
 	for name, want := range filter {
 		for key, operand := range conditions(want) {
 			if err := checkOperand(key, operand); err != "" {
@@ -39,8 +49,12 @@ func checkOperand(operator string, operand json.RawMessage) string {
 	case !slices.Contains(operators, operator):
 		return fmt.Sprintf("unknown operator %q", operator)
 	case operator == "$in":
-		if _, list := v.([]any); !list {
+		list, is := v.([]any)
+		switch {
+		case !is:
 			return "$in needs a list of values"
+		case len(list) > maxFilterValues:
+			return fmt.Sprintf("$in has %d values, at most %d are compared", len(list), maxFilterValues)
 		}
 		return ""
 	}
@@ -66,20 +80,77 @@ func conditions(want json.RawMessage) map[string]json.RawMessage {
 	return nil
 }
 
-// Matches reports whether a document fits the query's filter: every field of the filter
-// has its value there, or fulfils its conditions.
-func (q Query) Matches(d sentinels.Document) bool {
-	if len(q.Filter) == 0 {
+// Matcher returns a function that reports whether a document fits the query's filter:
+// every field of the filter has its value there, or fulfils its conditions. The filter is
+// decoded once.
+func (q Query) Matcher() func(sentinels.Document) bool {
+	tests := map[string][]test{}
+	for name, want := range q.Filter {
+		tests[name] = testsOf(want)
+	}
+	return func(d sentinels.Document) bool {
+		if len(tests) == 0 {
+			return true
+		}
+		fields := FieldsOf(d)
+		for name, all := range tests {
+			text, ok := fields[name]
+			if !ok {
+				return false
+			}
+			have, err := decodeAny(text)
+			if err != nil || slices.ContainsFunc(all, func(t test) bool { return !t.passes(have) }) {
+				return false
+			}
+		}
 		return true
 	}
-	fields := FieldsOf(d)
-	for name, want := range q.Filter {
-		have, ok := fields[name]
-		if !ok || !fulfils(have, want) {
-			return false
-		}
+}
+
+// A test is one condition of a filter on one field. The operator "" wants the value itself.
+type test struct {
+	operator string
+	operand  any
+	err      error // of decoding the operand: it fits nothing
+}
+
+func testsOf(want json.RawMessage) (list []test) {
+	all := conditions(want)
+	if all == nil {
+		all = map[string]json.RawMessage{"": want}
 	}
-	return true
+	for operator, operand := range all {
+		t := test{operator: operator}
+		t.operand, t.err = decodeAny(operand)
+		list = append(list, t)
+	}
+	return list
+}
+
+func (t test) passes(have any) bool {
+	switch {
+	case t.err != nil:
+		return false
+	case t.operator == "":
+		return reflect.DeepEqual(have, t.operand)
+	case t.operator == "$in":
+		list, _ := t.operand.([]any) // CheckFilter has read it
+		return slices.ContainsFunc(list, func(v any) bool { return reflect.DeepEqual(have, v) })
+	case rank(have) != rank(t.operand):
+		return false
+	}
+	order := compareAny(have, t.operand)
+	switch t.operator {
+	case "$gt":
+		return order > 0
+	case "$gte":
+		return order >= 0
+	case "$lt":
+		return order < 0
+	case "$lte":
+		return order <= 0
+	}
+	return false
 }
 
 // FieldsOf returns the fields of a document's data, and under the names id, revision,
@@ -96,44 +167,6 @@ func FieldsOf(d sentinels.Document) map[string]json.RawMessage {
 		}
 	}
 	return fields
-}
-
-func fulfils(have, want json.RawMessage) bool {
-	all := conditions(want)
-	if all == nil {
-		return SameJSON(have, want)
-	}
-	for operator, operand := range all {
-		if !compares(have, operator, operand) {
-			return false
-		}
-	}
-	return true
-}
-
-func compares(have json.RawMessage, operator string, operand json.RawMessage) bool {
-	if operator == "$in" {
-		var list []json.RawMessage
-		_ = json.Unmarshal(operand, &list) // CheckFilter has read it
-		return slices.ContainsFunc(list, func(v json.RawMessage) bool { return SameJSON(have, v) })
-	}
-	x, errX := decodeAny(have)
-	y, errY := decodeAny(operand)
-	if errX != nil || errY != nil || rank(x) != rank(y) {
-		return false
-	}
-	order := compareAny(x, y)
-	switch operator {
-	case "$gt":
-		return order > 0
-	case "$gte":
-		return order >= 0
-	case "$lt":
-		return order < 0
-	case "$lte":
-		return order <= 0
-	}
-	return false
 }
 
 // CompareJSON orders two values: null, booleans, numbers by value, texts by their bytes,

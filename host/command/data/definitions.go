@@ -40,12 +40,12 @@ func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentin
 		return strings.Compare(a, b)
 	}
 	slices.SortFunc(docs, func(a, b sentinels.Document) int { return order(a.ID, b.ID) })
-	found := []sentinels.Document{}
+	found, matches := []sentinels.Document{}, q.Matcher()
 	for _, d := range docs {
 		if q.After != "" && order(d.ID, q.After) <= 0 {
 			continue
 		}
-		if q.Matches(d) {
+		if matches(d) {
 			found = append(found, d)
 		}
 		if len(found) == q.Limit {

@@ -53,9 +53,19 @@ func (f family) listOrdered(ctx context.Context, call *command.Call, in listIn) 
 	return out, nil
 }
 
+// The most that a sort keeps: a value of every field for each document.
+const (
+	maxOrder = 8
+	maxKeys  = 64 << 20 // bytes
+)
+
 // sorted returns the documents that match, in order.
 func (f family) sorted(ctx context.Context, call *command.Call, in listIn) ([]sorted, error) {
+	if len(in.OrderBy) > maxOrder {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "orderBy", Message: fmt.Sprintf("data/list: orderBy has %d fields, at most %d sort", len(in.OrderBy), maxOrder)}
+	}
 	var all []sorted
+	size := 0
 	q := command.Query{Filter: in.Filter, Limit: 100}
 	for {
 		docs, err := f.query(ctx, call, in.Collection, q)
@@ -67,12 +77,14 @@ func (f family) sorted(ctx context.Context, call *command.Call, in listIn) ([]so
 			s := sorted{id: d.ID}
 			for _, by := range in.OrderBy {
 				s.keys = append(s.keys, slices.Clone(fields[by.Field])) // not the whole document
+				size += len(fields[by.Field])
 			}
 			all = append(all, s)
 		}
-		if len(all) > maxOrdered {
+		if len(all) > maxOrdered || size > maxKeys {
 			return nil, &abi.Error{Code: abi.Limit, Permanent: true, Field: "orderBy",
-				Message: fmt.Sprintf("data/list: more than %d documents match", maxOrdered), Hint: "narrow the filter, or list without orderBy"}
+				Message: fmt.Sprintf("data/list: more than %d documents match, or their fields to sort by have more than %d MiB", maxOrdered, maxKeys>>20),
+				Hint:    "narrow the filter, or list without orderBy"}
 		}
 		if len(docs) < q.Limit {
 			break

@@ -103,3 +103,36 @@ func TestListOrders(t *testing.T) {
 		t.Errorf("direction down: %v", err)
 	}
 }
+
+// TestQueriesAreBounded: a query compares each document with its whole filter and keeps a
+// value for each field that it sorts by, so both have a limit.
+func TestQueriesAreBounded(t *testing.T) {
+	b := open(t)
+	values := func(n int) string { return strings.TrimSuffix(strings.Repeat(`"z",`, n), ",") }
+	fields := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"f%d": 1`, i))
+		}
+		return strings.Join(all, ", ")
+	}
+	orders := func(n int) string {
+		return strings.TrimSuffix(strings.Repeat(`{"field": "n"},`, n), ",")
+	}
+	for params, want := range map[string]string{
+		`"filter": {"n": {"$in": [` + values(1000) + `]}}`: "",
+		`"filter": {"n": {"$in": [` + values(1001) + `]}}`: "$in has 1001 values, at most 1000 are compared",
+		`"filter": {` + fields(64) + `}`:                   "",
+		`"filter": {` + fields(65) + `}`:                   "65 fields, at most 64 are compared",
+		`"orderBy": [` + orders(8) + `]`:                   "",
+		`"orderBy": [` + orders(9) + `]`:                   "orderBy has 9 fields, at most 8 sort",
+	} {
+		_, err := b.try("", "data/list", `{"collection": "things", `+params+`}`)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%.40s: %v", params, err)
+		case want != "" && (abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want)):
+			t.Errorf("%.40s: %v, want %q", params, err, want)
+		}
+	}
+}

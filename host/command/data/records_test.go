@@ -25,9 +25,10 @@ func (m memory) Get(_ context.Context, collection, id string) (sentinels.Documen
 
 func (m memory) List(_ context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
 	var docs []sentinels.Document
+	matches := q.Matcher()
 	for key, d := range m {
 		behind := q.After == "" || (d.ID > q.After) != q.Reverse && d.ID != q.After
-		if key[0] == collection && behind && q.Matches(d) {
+		if key[0] == collection && behind && matches(d) {
 			docs = append(docs, d)
 		}
 	}
