@@ -65,6 +65,9 @@ func TestPatternOfSentinels(t *testing.T) {
 		"sentinel/create": definition,
 		"sentinel/deploy": map[string]any{"sentinelId": "do", "to": filepath.Join(ws, "other")},
 		"sentinel/load":   map[string]any{"path": ws},
+		"sentinel/delete": map[string]any{"sentinelId": "do"},
+		"sentinel/stop":   map[string]any{"runId": "x"},
+		"sentinel/pause":  map[string]any{"sentinelId": "do"},
 	} {
 		text, err := json.Marshal(params)
 		if err != nil {

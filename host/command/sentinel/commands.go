@@ -45,8 +45,10 @@ func Commands(opt Options) []command.Command {
 	write := command.Options{Effect: command.Configures, Idempotent: true}
 	edit := command.Options{Effect: command.Configures}
 	start := command.Options{Effect: command.Executes, Idempotent: true, KeyParam: "key"}
-	hold := command.Options{Effect: command.Changes, Idempotent: true, Private: true}
-	end := command.Options{Effect: command.Changes, Private: true}
+	// The work of others: no pattern gives it.
+	hold := command.Options{Effect: command.Executes, Idempotent: true, Private: true}
+	end := command.Options{Effect: command.Executes, Private: true}
+	remove := command.Options{Effect: command.Configures, Private: true}
 	decide := command.Options{Effect: command.Decides}
 	trace := read
 	trace.Recursive = []reflect.Type{reflect.TypeFor[runtime.TraceStep]()}
@@ -73,7 +75,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
 		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),
 		command.New("sentinel/update", "Put another definition in the place of a sentinel's.", write, f.update),
-		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", end, f.remove),
+		command.New("sentinel/delete", "Delete a sentinel; its runs go on, its revisions stay readable.", remove, f.remove),
 		command.New("sentinel/revisions", "List the revisions of a sentinel: when, by whom, why.", read, f.revisions),
 		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
 		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
