@@ -58,15 +58,28 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: tools, Within: call.Within,
 	}
 	if call.Documents != nil {
-		own.Records = records{call.Documents}
+		own.Records = (*Host)(c).records(own, call.Documents)
 	}
 	return (*Host)(c).call(withRun(ctx, call.Run), own)
 }
 
 // records is a transaction as commands see it.
-type records struct{ *runtime.DocumentTx }
+type records struct {
+	*runtime.DocumentTx
+	redact func([]byte) []byte // of documents before they are compared with a filter, nil for none
+}
 
 var _ command.Records = records{}
+
+// records returns a transaction for a call. Callers who do not see secrets select by documents
+// without them: else a filter would tell what the result does not show.
+func (h *Host) records(call *command.Call, tx *runtime.DocumentTx) records {
+	r := records{DocumentTx: tx}
+	if h.redactor.Active() && call.Held() {
+		r.redact = h.redact
+	}
+	return r
+}
 
 // List selects documents in the order of their ids.
 func (r records) List(ctx context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
@@ -76,12 +89,19 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 	}
 	limit = min(limit, 1000)
 	var out []sentinels.Document
+	matches := q.Matcher()
 	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
-		if q.Matches(d) {
+		if r.redact != nil {
+			d.Data = r.redact(d.Data)
+		}
+		if matches(d) {
 			out = append(out, d)
 		}
-		return len(out) < limit
+		return len(out) < limit && ctx.Err() == nil
 	})
+	if err == nil && len(out) < limit {
+		err = context.Cause(ctx)
+	}
 	return out, err
 }
 

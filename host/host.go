@@ -308,7 +308,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		out, err = h.call(ctx, &own)
 	} else {
 		err = h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
-			own.Records = records{tx}
+			own.Records = h.records(&own, tx)
 			var err error
 			out, err = h.registry.Call(ctx, &own)
 			return err

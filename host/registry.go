@@ -152,7 +152,7 @@ func (d *definitions) document(s runtime.Stored) (sentinels.Document, error) {
 
 // fileRules decide which files models do not read or write.
 func (h *Host) fileRules() command.FileRules {
-	return command.FileRules{Readable: h.settings.Models.SecretFiles, Host: h.hostFiles()}
+	return command.FileRules{Readable: h.settings.Models.SecretFiles, Host: h.hostFiles(), Redact: h.redactor.Redact}
 }
 
 func (h *Host) ragOptions() rag.Options {
@@ -218,7 +218,7 @@ type rooms Host
 func (r *rooms) RecentMessages(ctx context.Context, room string, limit int) ([]rag.ChatMessage, error) {
 	var out []rag.ChatMessage
 	err := r.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
-		messages, err := chat.History(ctx, records{tx}, room, limit)
+		messages, err := chat.History(ctx, records{DocumentTx: tx}, room, limit)
 		for _, m := range messages {
 			out = append(out, rag.ChatMessage{From: m.From, Text: m.Text, Time: m.SentAt})
 		}

@@ -48,6 +48,9 @@ type FileRules struct {
 	Readable []string
 	// Host are the host's own files. Default none.
 	Host HostFiles
+	// Redact takes the values of secrets out of a text before it is matched against what a
+	// caller who must not see them asks for. Default: none are known.
+	Redact func([]byte) []byte
 
 	closed, fixed []string // those in the workspace of [FileRules.In]; slash paths in lower case
 }

@@ -158,6 +158,9 @@ func (s *searcher) file(ctx context.Context, w *workspace, name string, info fs.
 		s.out.Skipped++
 		return nil
 	}
+	if w.model && w.rules.Redact != nil {
+		data = w.rules.Redact(data) // else a match would tell what the result does not show
+	}
 	s.out.Files++
 	if s.plain {
 		if found, err := s.somewhere(ctx, data); err != nil || !found {

@@ -1,0 +1,59 @@
+package host_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
+)
+
+// TestMatchesTellNoSecret: who does not see a secret in results does not find it by asking
+// whether a pattern or a filter fits either. A person does.
+func TestMatchesTellNoSecret(t *testing.T) {
+	const value = "hunter2-secret-value"
+	h := open(t, host.Options{})
+	if err := h.Redact(value); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(h.Workspace(), "deploy.txt"), []byte("name=a\ntoken="+value+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "data/create", map[string]any{"collection": "things", "id": "t", "data": map[string]any{"token": value, "n": 1}}, nil)
+	must(t, h, "data/create", map[string]any{"collection": "things", "id": "u", "data": map[string]any{"token": "a", "n": 2}}, nil)
+	count := func(by command.By, name, list, params string) int {
+		t.Helper()
+		out, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: by, As: "ci"})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var answer map[string]json.RawMessage
+		var found []json.RawMessage
+		if err := json.Unmarshal(out, &answer); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(answer[list], &found); err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for _, c := range []struct{ name, list, right, wrong string }{
+		{"code/search", "matches", `{"pattern": "token=hun", "literal": true}`, `{"pattern": "token=hux", "literal": true}`},
+		{"code/search", "matches", `{"pattern": "token=(h.*|\\[reda.*)"}`, `{"pattern": "token=(x.*|\\[reda.*)"}`},
+		{"data/list", "items", `{"collection": "things", "filter": {"token": "` + value + `"}}`, `{"collection": "things", "filter": {"token": "other"}}`},
+		{"data/list", "items", `{"collection": "things", "filter": {"token": {"$gte": "hunter"}}}`, `{"collection": "things", "filter": {"token": {"$gte": "hunterz"}}}`},
+		{"data/list", "items", `{"collection": "things", "filter": {"token": {"$in": ["` + value + `"]}}}`, `{"collection": "things", "filter": {"token": {"$in": ["x"]}}}`},
+	} {
+		if right, wrong := count(command.ByAgent, c.name, c.list, c.right), count(command.ByAgent, c.name, c.list, c.wrong); right != wrong {
+			t.Errorf("%s %s: an agent finds %d, and %d with a wrong guess", c.name, c.right, right, wrong)
+		}
+	}
+	if n := count(command.ByUser, "data/list", "items", `{"collection": "things", "filter": {"token": "`+value+`"}}`); n != 1 {
+		t.Errorf("a person finds %d documents, want 1", n)
+	}
+	if n := count(command.ByAgent, "data/list", "items", `{"collection": "things", "filter": {"n": {"$gte": 1}}, "orderBy": [{"field": "token"}]}`); n != 2 {
+		t.Errorf("an agent finds %d documents by a number, want 2", n)
+	}
+}
