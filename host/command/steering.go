@@ -48,6 +48,12 @@ var steered = []tool{
 	{name: "dev containers", source: "https://containers.dev/implementors/spec/", folders: []string{".devcontainer"}, files: []string{".devcontainer.json"}},
 	{name: "gitpod", source: "https://www.gitpod.io/docs/references/gitpod-yml", files: []string{".gitpod.yml", ".gitpod.dockerfile"}},
 	{name: "replit", source: "https://docs.replit.com/replit-app/configuration", files: []string{".replit", "replit.nix"}},
+	{name: "codesandbox", source: "https://codesandbox.io/docs/learn/repositories/task", folders: []string{".codesandbox"}},
+	{name: "stackblitz", source: "https://developer.stackblitz.com/platform/webcontainers/project-config", files: []string{".stackblitzrc"}},
+	{name: "visual studio", source: "https://learn.microsoft.com/en-us/visualstudio/ide/customize-build-and-debug-tasks-in-visual-studio", folders: []string{".vs"}},
+	{name: "theia", source: "https://theia-ide.org/docs/user_getting_started/", folders: []string{".theia"}},
+	{name: "helix", source: "https://docs.helix-editor.com/configuration.html", folders: []string{".helix"}},
+	{name: "sublime text", source: "https://www.sublimetext.com/docs/projects.html", suffixes: []string{".sublime-project"}},
 	{name: "idx", source: "https://firebase.google.com/docs/studio/customize-workspace", folders: []string{".idx"}},
 	// Shells, debuggers and what they load by themselves.
 	{name: "bash", source: "https://www.gnu.org/software/bash/manual/html_node/Bash-Startup-Files.html", files: []string{".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".bash_completion", ".profile", ".inputrc"}},
@@ -56,6 +62,12 @@ var steered = []tool{
 	{name: "x11", source: "https://www.x.org/releases/current/doc/man/man1/xinit.1.xhtml", files: []string{".xprofile", ".xinitrc", ".xsession", ".xsessionrc"}},
 	{name: "systemd and dbus", source: "https://www.freedesktop.org/software/systemd/man/latest/systemd.unit.html", folders: []string{".local", ".config"}},
 	{name: "direnv", source: "https://direnv.net/man/direnv.1.html", files: []string{".envrc", ".env"}},
+	{name: "autoenv", source: "https://github.com/hyperupcall/autoenv", files: []string{".autoenv.zsh", ".autoenv"}},
+	{name: "r", source: "https://stat.ethz.ch/R-manual/R-devel/library/base/html/Startup.html", files: []string{".rprofile", ".renviron"}},
+	{name: "iex", source: "https://hexdocs.pm/iex/IEx.html", files: []string{".iex.exs"}},
+	{name: "ghci", source: "https://downloads.haskell.org/ghc/latest/docs/users_guide/ghci.html", files: []string{".ghci"}},
+	{name: "irb and pry", source: "https://docs.ruby-lang.org/en/master/IRB.html", files: []string{".irbrc", ".pryrc"}},
+	{name: "rspec", source: "https://rspec.info/documentation/3.13/rspec-core/", files: []string{".rspec", ".rspec-local"}},
 	{name: "asdf and mise", source: "https://mise.jdx.dev/configuration.html", folders: []string{".mise"}, files: []string{".tool-versions", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".rtx.toml"}},
 	{name: "gdb", source: "https://sourceware.org/gdb/current/onlinedocs/gdb.html/Init-File-in-the-Current-Directory.html", files: []string{".gdbinit", ".gdbearlyinit"}},
 	{name: "lldb", source: "https://lldb.llvm.org/man/lldb.html#configuration-files", files: []string{".lldbinit"}},
@@ -67,6 +79,8 @@ var steered = []tool{
 	{name: "bundler", source: "https://bundler.io/man/bundle-config.1.html", folders: []string{".bundle"}},
 	{name: "maven", source: "https://maven.apache.org/configure.html", folders: []string{".mvn"}},
 	{name: "gradle", source: "https://docs.gradle.org/current/userguide/init_scripts.html", folders: []string{".gradle"}, files: []string{"init.gradle", "init.gradle.kts"}},
+	{name: "bazel", source: "https://bazel.build/run/bazelrc", files: []string{".bazelrc", ".bazelversion", ".bazeliskrc"}},
+	{name: "nix and devbox", source: "https://nix.dev/manual/nix/latest/command-ref/new-cli/nix3-flake", files: []string{"flake.nix", "shell.nix", "devbox.json"}},
 	{name: "goreleaser", source: "https://goreleaser.com/customization/", files: []string{".goreleaser.yml", ".goreleaser.yaml", "goreleaser.yml", "goreleaser.yaml"}},
 	// Credentials of tools, which name programs too.
 	{name: "ssh", source: "https://man.openbsd.org/ssh_config", folders: []string{".ssh"}},
@@ -94,6 +108,16 @@ var steered = []tool{
 	{name: "cirrus", source: "https://cirrus-ci.org/guide/writing-tasks/", files: []string{".cirrus.yml", ".cirrus.star"}},
 	{name: "codebuild", source: "https://docs.aws.amazon.com/codebuild/latest/userguide/build-spec-ref.html", files: []string{"buildspec.yml", "buildspec.yaml"}},
 	{name: "cloud build", source: "https://cloud.google.com/build/docs/build-config-file-schema", files: []string{"cloudbuild.yaml", "cloudbuild.yml", "cloudbuild.json"}},
+	{name: "netlify", source: "https://docs.netlify.com/build/configure-builds/file-based-configuration/", files: []string{"netlify.toml"}},
+	{name: "vercel", source: "https://vercel.com/docs/project-configuration", files: []string{"vercel.json"}},
+	{name: "render", source: "https://render.com/docs/blueprint-spec", files: []string{"render.yaml"}},
+	{name: "amplify", source: "https://docs.aws.amazon.com/amplify/latest/userguide/yml-specification-syntax.html", files: []string{"amplify.yml"}},
+	{name: "read the docs", source: "https://docs.readthedocs.com/platform/stable/config-file/v2.html", files: []string{".readthedocs.yaml", ".readthedocs.yml", "readthedocs.yml", "readthedocs.yaml"}},
+	{name: "codefresh", source: "https://codefresh.io/docs/docs/pipelines/what-is-the-codefresh-yaml/", files: []string{"codefresh.yml"}},
+	{name: "vela", source: "https://go-vela.github.io/docs/reference/yaml/", files: []string{".vela.yml", ".vela.yaml"}},
+	{name: "onedev", source: "https://docs.onedev.io/concepts", files: []string{".onedev-buildspec.yml"}},
+	{name: "renovate", source: "https://docs.renovatebot.com/configuration-options/", files: []string{"renovate.json", "renovate.json5", ".renovaterc", ".renovaterc.json", ".renovaterc.json5"}},
+	{name: "coderabbit", source: "https://docs.coderabbit.ai/reference/configuration", files: []string{".coderabbit.yaml"}},
 	{name: "wercker", source: "https://docs.oracle.com/en-us/iaas/wercker/", files: []string{"wercker.yml"}},
 	{name: "bitrise", source: "https://docs.bitrise.io/en/bitrise-ci/references/configuration-yaml-reference.html", files: []string{"bitrise.yml"}},
 	{name: "codemagic", source: "https://docs.codemagic.io/yaml-basic-configuration/yaml-getting-started/", files: []string{"codemagic.yaml"}},
@@ -120,6 +144,8 @@ var steered = []tool{
 	{name: "goose", source: "https://block.github.io/goose/docs/guides/context-engineering/using-goosehints", files: []string{".goosehints"}},
 	{name: "zed agent", source: "https://zed.dev/docs/ai/rules", files: []string{".rules"}},
 	{name: "crush", source: "https://github.com/charmbracelet/crush#configuration", files: []string{"crush.md", ".crush.json", "crush.json"}},
+	{name: "openhands", source: "https://docs.openhands.dev/usage/prompting/repository", folders: []string{".openhands"}},
+	{name: "kilo code", source: "https://kilocode.ai/docs/advanced-usage/custom-instructions", folders: []string{".kilocode"}, files: []string{".kilocoderules"}},
 	{name: "warp", source: "https://docs.warp.dev/knowledge-and-collaboration/rules", files: []string{"warp.md"}},
 }
 
@@ -130,7 +156,13 @@ var steered = []tool{
 var buildTools = []tool{
 	{name: "go"},
 	{name: "make", files: []string{"makefile", "gnumakefile"}, suffixes: []string{".mk"}},
-	{name: "npm", folders: []string{"node_modules"}, files: []string{"package.json"}}, // and .npmrc, above
+	{
+		// And .npmrc, above. The configurations are programs that scripts, hooks and editors load.
+		name: "npm", folders: []string{"node_modules"}, files: []string{
+			"package.json", "eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc.js", ".eslintrc.cjs", ".prettierrc.js", ".prettierrc.cjs",
+			".prettierrc.mjs", "prettier.config.js", "prettier.config.cjs", "prettier.config.mjs", ".lintstagedrc.js", ".lintstagedrc.cjs", ".lintstagedrc.mjs", "lint-staged.config.js",
+		},
+	},
 	{name: "pnpm", files: []string{"package.json5", "package.yaml", "pnpm-workspace.yaml"}},
 	{name: "yarn", folders: []string{".yarn"}, files: []string{".pnp.cjs", ".pnp.js", ".pnp.loader.mjs"}},
 	{name: "bun", files: []string{"bunfig.toml"}},
