@@ -37,8 +37,8 @@ schema: build ## regenerate sentinels/schema.json and llms.txt
 	$(BIN) schema > sentinels/schema.json
 	$(BIN) help --all > llms.txt
 
-commands: ## regenerate host/COMMANDS.md
-	$(GO) test ./host -run TestCommandsPage -update
+commands: ## regenerate host/COMMANDS.md and the table of principals in SECURITY.md
+	$(GO) test ./host -run 'TestCommandsPage|TestPrincipalsPage' -update
 
 demo: build ## watch a loop repair a broken project
 	@examples/build-fix/demo.sh $(CURDIR)/$(BIN)

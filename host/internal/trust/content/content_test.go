@@ -1,0 +1,318 @@
+package content_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+const (
+	build = "sentinels/build.json"
+	other = "sentinels/other.json"
+)
+
+// project is a workspace with a .sentinel folder.
+type project struct {
+	t    *testing.T
+	dir  string // .sentinel
+	opt  content.Options
+	work string
+}
+
+func newProject(t *testing.T) *project {
+	t.Helper()
+	work := t.TempDir()
+	return &project{t, filepath.Join(work, ".sentinel"), content.Options{Records: filepath.Join(t.TempDir(), "trusted"), Git: gitexec.LookPath()}, work}
+}
+
+func (p *project) folder() *content.Folder { return content.Open(p.dir, p.work, p.opt) }
+
+func (p *project) write(key, text string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// check asks about a file as it is, and wants an answer.
+func (p *project) check(key string, trusted bool) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, key)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	err = p.folder().Check(path, text)
+	switch {
+	case trusted && err != nil:
+		p.t.Errorf("%s: %v", key, err)
+	case !trusted && abi.CodeOf(err) != abi.Denied:
+		p.t.Errorf("%s is trusted (error %v)", key, err)
+	}
+}
+
+func (p *project) approve() {
+	p.t.Helper()
+	items, err := p.folder().Pending()
+	if err == nil {
+		err = p.folder().Approve(items)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *project) git(args ...string) {
+	p.t.Helper()
+	if p.opt.Git == "" {
+		p.t.Skip("git is not installed")
+	}
+	cmd := exec.Command(p.opt.Git, args...)
+	cmd.Dir = p.work
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestUnknownFolder: what is in a folder at the first look does not count, also after an
+// edit of it, until it is trusted.
+func TestUnknownFolder(t *testing.T) {
+	p := newProject(t)
+	p.write(build, "one")
+	p.write(other, "two")
+	p.check(build, false)
+	if err := p.folder().Begin(); err != nil { // a verb writes something else there
+		t.Fatal(err)
+	}
+	p.write(build, "one, edited")
+	p.check(build, false)
+	p.write("sentinels/own.json", "own")
+	p.check("sentinels/own.json", true)
+	p.check(other, false)
+	p.approve()
+	p.check(build, true)
+	p.check(other, true)
+}
+
+// TestEditsCount: in a folder that was trusted, edits and new files of the user count.
+func TestEditsCount(t *testing.T) {
+	p := newProject(t)
+	p.write(build, "one")
+	p.approve()
+	p.write(build, "two")
+	p.check(build, true)
+	p.write("recipes/new.json", "[]")
+	p.check("recipes/new.json", true)
+	if gone, err := p.folder().Revoke(); !gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	p.check(build, false)
+}
+
+// TestPullIsHeld: what git writes into a trusted folder does not count until it is
+// trusted, and what the user tried before committing it does.
+func TestPullIsHeld(t *testing.T) {
+	for name, attributes := range map[string]string{
+		"plain": "", "crlf": "*.json text eol=crlf\n", "ident": "*.json ident\n", "filter": "*.json filter=lfs\n", "encoding": "*.json working-tree-encoding=ISO-8859-1\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.git("init", "-q", "-b", "main")
+			p.write(build, "{\"a\": \"$Id$\"}\n")
+			if attributes != "" {
+				if err := os.WriteFile(filepath.Join(p.work, ".gitattributes"), []byte(attributes), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.git("add", "-A")
+			p.git("commit", "-qm", "one")
+			if err := os.Remove(filepath.Join(p.dir, build)); err != nil {
+				t.Fatal(err)
+			}
+			p.git("checkout", "-q", "--", ".") // as a clone has it
+			p.approve()
+
+			// Somebody else's commit arrives.
+			p.git("checkout", "-q", "-b", "theirs")
+			p.write(build, "{\"a\": \"$Id$\", \"b\": \"theirs\"}\n")
+			p.write(other, "{\"new\": true}\n")
+			p.git("add", "-A")
+			p.git("commit", "-qm", "two")
+			p.git("checkout", "-q", "main")
+			p.check(build, true)
+			p.git("merge", "-q", "theirs")
+			p.check(build, false)
+			p.check(other, false)
+			items, err := p.folder().Pending()
+			if err != nil || len(items) != 2 || !items[0].Changed || items[0].Before == nil || items[1].Changed {
+				t.Fatalf("pending: %+v, %v", items, err)
+			}
+			p.write(build, "{\"a\": \"edited on top\"}\n")
+			p.check(build, false)
+			p.approve()
+			p.check(build, true)
+			p.check(other, true)
+		})
+	}
+}
+
+// TestOwnCommit: an edit that was seen before it was committed counts afterwards, on every
+// branch.
+func TestOwnCommit(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(build, "one")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	p.approve()
+	p.write(build, "two")
+	p.check(build, true) // a run, or a server that follows the file
+	p.git("commit", "-qam", "two")
+	p.check(build, true)
+	p.git("checkout", "-q", "HEAD~1")
+	p.check(build, true)
+}
+
+// TestRepositoryThatCannotBeAsked: without an answer of git, content counts as written by
+// git.
+func TestRepositoryThatCannotBeAsked(t *testing.T) {
+	for name, git := range map[string]string{"no git": "", "git fails": "/bin/false"} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.write(build, "one")
+			p.approve()
+			if err := os.Mkdir(filepath.Join(p.work, ".git"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p.opt.Git = git
+			p.write(build, "two")
+			p.check(build, false)
+		})
+	}
+}
+
+// TestWrite: what a verb writes counts, also over held content, and nothing else by that.
+func TestWrite(t *testing.T) {
+	p := newProject(t)
+	p.write(build, "theirs")
+	p.write(other, "theirs")
+	path := filepath.Join(p.dir, build)
+	err := p.folder().Write(path, []byte("own"), func() error { return os.WriteFile(path, []byte("own"), 0o644) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.check(build, true)
+	p.check(other, false)
+}
+
+// TestState: a store that a host of this user made counts; one that came with the folder,
+// or took its place, does not.
+func TestState(t *testing.T) {
+	p := newProject(t)
+	state := filepath.Join(p.dir, "state")
+	if err := p.folder().CheckState(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "store.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().CheckState(state); err != nil {
+		t.Errorf("own store: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(state, content.IdentityFile), []byte(strings.Repeat("x", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().CheckState(state); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("store with another identity: %v", err)
+	}
+
+	foreign := newProject(t)
+	foreign.write("state/store.db", "")
+	state = filepath.Join(foreign.dir, "state")
+	if err := foreign.folder().CheckState(state); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("store of a new folder: %v", err)
+	}
+	items, err := foreign.folder().Pending(state)
+	if err != nil || len(items) != 1 || items[0].Kind != content.State {
+		t.Fatalf("pending: %+v, %v", items, err)
+	}
+	if err := foreign.folder().Approve(items); err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.folder().CheckState(state); err != nil {
+		t.Errorf("trusted store: %v", err)
+	}
+	if err := foreign.folder().CheckState(t.TempDir()); err != nil {
+		t.Errorf("store elsewhere: %v", err)
+	}
+}
+
+// TestRoots: below a root everything counts, and nothing is recorded.
+func TestRoots(t *testing.T) {
+	p := newProject(t)
+	p.opt.Roots = []string{filepath.Dir(p.work)}
+	p.write(build, "one")
+	p.check(build, true)
+	if _, err := os.Stat(p.opt.Records); err == nil {
+		t.Error("a record was made")
+	}
+	p.opt.Roots = []string{p.work[:len(p.work)-1]} // a part of the name is no folder above
+	p.check(build, false)
+}
+
+// TestOtherNames: a file counts the same by every path to it, and files that no host loads
+// are not judged.
+func TestOtherNames(t *testing.T) {
+	p := newProject(t)
+	p.write(build, "one")
+	p.write("notes.txt", "text")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(p.work, link); err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(link, ".sentinel", build)
+	if err := p.folder().Check(path, []byte("one")); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("by a link: %v", err)
+	}
+	p.approve()
+	if err := p.folder().Check(path, []byte("one")); err != nil {
+		t.Errorf("by a link, trusted: %v", err)
+	}
+	if err := p.folder().Check(filepath.Join(p.dir, "notes.txt"), []byte("x")); err != nil {
+		t.Errorf("notes.txt: %v", err)
+	}
+	continuum := filepath.Join(p.work, ".continuum", "sentinels", "x.json")
+	if err := p.folder().Check(continuum, []byte("x")); err != nil { // known by now, and no git
+		t.Errorf(".continuum: %v", err)
+	}
+	q := newProject(t)
+	if err := q.folder().Check(filepath.Join(q.work, ".continuum", "sentinels", "x.json"), []byte("x")); abi.CodeOf(err) != abi.Denied {
+		t.Errorf(".continuum of an unknown folder: %v", err)
+	}
+}
+
+// TestNoConfigurationFolder: without a place for records nothing is trusted, and the error
+// says what to do.
+func TestNoConfigurationFolder(t *testing.T) {
+	p := newProject(t)
+	p.opt.Records = ""
+	p.write(build, "one")
+	p.check(build, false)
+	if err := p.folder().Check(filepath.Join(p.dir, build), nil); !strings.Contains(abi.As(err).Hint, "SENTINEL_TRUST_ROOTS") {
+		t.Errorf("hint: %q", abi.As(err).Hint)
+	}
+	if err := p.folder().Approve(nil); err == nil {
+		t.Error("approved without a record")
+	}
+}

@@ -1,0 +1,33 @@
+// Package content records which content of a project's folder the user trusts.
+//
+// A folder that was cloned or unpacked can hold definitions, recipes, plugins and a
+// store that somebody else wrote. They would be executed with the rights of the user, so
+// they count only after the user has trusted them. Package trust decides by owners and
+// modes, which say nothing about files that the user's own git wrote.
+//
+// # What counts
+//
+//  1. Content that was trusted by the verb `sentinel trust` or by an answer to its
+//     question, for its path in the folder.
+//  2. All content of a folder below one of [Options.Roots].
+//  3. In a folder that is known: content that the user edits or adds. A folder is known
+//     when the user has trusted it, or when a verb of this program created it. What was
+//     there before and is not trusted is held, and stays held when it is edited.
+//  4. Content that the git repository of the folder has as an object is no edit of the
+//     user: it came by a pull, a checkout or a merge, and is held until it is trusted.
+//     What the user edited, tried and committed was seen before the commit and counts.
+//
+// A store in the folder counts if this user's host created it there, or if it was
+// trusted: both have its random identity in their record.
+//
+// # Limits
+//
+// In a known folder without git, or in one that another program writes to (rsync, a sync
+// service, an archive unpacked over it), changed content looks like an edit and counts.
+//
+// # Records
+//
+// The records are in the user's configuration folder, where no project and no step can
+// put anything, one folder per project and one file per content. Moving a project makes
+// it unknown.
+package content

@@ -1,0 +1,390 @@
+package content
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// Options say where records are and which folders need none.
+type Options struct {
+	// Records is the folder of the records. Empty where the user has no configuration
+	// folder: then nothing can be trusted but by Roots.
+	Records string
+	// Roots are absolute paths; all content at or below one counts. Default none.
+	Roots []string
+	// Git is the path of git. Without it every content of a folder in a git repository
+	// that is not recorded is held.
+	Git string
+}
+
+const (
+	folderFile = "folder.json" // of a record
+	heldSuffix = ".held"       // marks a path whose content was held
+	keepPerKey = 50            // trusted contents of one path; older ones are removed
+	maxRecord  = 64 << 10      // bytes of folderFile
+
+	// IdentityFile is the file in a state folder with the random identity of its store.
+	IdentityFile = "identity"
+)
+
+// A Folder decides about the content of one folder of definitions and plugins, and of the
+// .continuum folder of its workspace.
+//
+// # Concurrency
+//
+// Safe for concurrent use, also by several processes: a record consists of files that are
+// created and replaced one by one.
+type Folder struct {
+	opt       Options
+	dir       string // real path
+	workspace string // real path, "" for none
+	record    string // folder of the record, "" if there can be none
+}
+
+// record is the content of folderFile.
+type record struct {
+	Folder string `json:"folder"`          // for people
+	State  string `json:"state,omitempty"` // identity of the trusted store
+}
+
+// Open returns the folder dir of a host. It need not exist. workspace is the project whose
+// .continuum folder is judged too, "" for none.
+func Open(dir, workspace string, opt Options) *Folder {
+	f := &Folder{opt: opt, dir: realPath(dir)}
+	if workspace != "" {
+		f.workspace = realPath(workspace)
+	}
+	if opt.Records != "" {
+		f.record = filepath.Join(opt.Records, hash(f.dir)[:32])
+	}
+	return f
+}
+
+// realPath resolves the links of the part of a path that exists.
+func realPath(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if above := filepath.Dir(path); above != path {
+		return filepath.Join(realPath(above), filepath.Base(path))
+	}
+	return path
+}
+
+func hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// below returns the slash path of path below dir.
+func below(dir, path string) (string, bool) {
+	rel, err := filepath.Rel(dir, path)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel) && rel != "."
+}
+
+// key names a file of the folder in the record, as a person would name it. It reports
+// false for a file that this folder does not decide about.
+func (f *Folder) key(path string) (string, bool) {
+	// Links are resolved in the folder of the file only: a link in it counts by its own
+	// name, and its content is what is judged.
+	path = filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+	if rel, ok := below(f.dir, path); ok {
+		first, _, _ := strings.Cut(rel, "/")
+		return rel, slices.Contains(folders, first)
+	}
+	if f.workspace == "" {
+		return "", false
+	}
+	rel, ok := below(f.workspace, path)
+	return rel, ok && strings.HasPrefix(rel, continuum+"/")
+}
+
+// folders are the folders below that of a host whose files are executed or decide what is.
+var folders = []string{"sentinels", "recipes", "plugins"}
+
+const continuum = ".continuum"
+
+// covered reports whether the folder is below a root of the user.
+func (f *Folder) covered() bool {
+	return slices.ContainsFunc(f.opt.Roots, func(root string) bool {
+		root = realPath(root)
+		_, inside := below(root, f.dir)
+		return inside || root == f.dir
+	})
+}
+
+// known reports whether the user or this program began a record of the folder.
+func (f *Folder) known() bool {
+	_, err := os.Stat(filepath.Join(f.record, folderFile))
+	return f.record != "" && err == nil
+}
+
+// contentFile is the file that records a content. Line ends of texts do not count: git
+// converts them, and they change no definition.
+func (f *Folder) contentFile(key string, content []byte) string {
+	if !strings.HasSuffix(key, ".wasm") {
+		content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
+	}
+	return filepath.Join(f.record, hash(key)[:16]+"-"+hash(string(content))[:48])
+}
+
+func (f *Folder) heldFile(key string) string {
+	return filepath.Join(f.record, hash(key)[:16]+heldSuffix)
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// Check returns why the content of a file does not count: an *[abi.Error] of code denied.
+// It is nil for a file that this folder does not decide about. Content that counts as an
+// edit of the user is recorded.
+func (f *Folder) Check(path string, content []byte) error {
+	if f == nil {
+		return nil
+	}
+	key, judged := f.key(path)
+	if !judged || f.covered() {
+		return nil
+	}
+	if f.record != "" && exists(f.contentFile(key, content)) {
+		return nil
+	}
+	why := "it came with the folder"
+	switch {
+	case !f.known():
+	case exists(f.heldFile(key)):
+	case f.fromRepository(path, content):
+		why = "git wrote its content"
+		_ = os.WriteFile(f.heldFile(key), nil, 0o600) // without the mark it is judged again
+	default:
+		_ = f.trust(key, content) // without the record it is judged again, and asked about once it is committed
+		return nil
+	}
+	return f.denied(path, why)
+}
+
+// Wrote records content that this program wrote to a file of a known folder on behalf of
+// the user.
+func (f *Folder) Wrote(path string, content []byte) error {
+	if f == nil || f.covered() || !f.known() {
+		return nil
+	}
+	key, judged := f.key(path)
+	if !judged {
+		return nil
+	}
+	return f.trust(key, content)
+}
+
+// Write has this program write a file on behalf of the user, also in a folder that is not
+// known or of another project: it begins the record of the folder of a host that path is
+// in, and records text as trusted.
+func (f *Folder) Write(path string, text []byte, write func() error) error {
+	if f == nil || !slices.Contains(folders, filepath.Base(filepath.Dir(path))) {
+		return write()
+	}
+	of := Open(filepath.Dir(filepath.Dir(path)), "", f.opt)
+	if err := of.Begin(); err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	return of.Wrote(path, text)
+}
+
+// ErrUntrusted is the error about content that does not count, by errors.Is.
+var ErrUntrusted = errors.New("not trusted")
+
+// denied returns the error about content that does not count.
+func (f *Folder) denied(path, why string) error {
+	e := &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %s, and you have not trusted it yet", path, why), Hint: f.hint()}
+	return untrustedError{e}
+}
+
+type untrustedError struct{ err *abi.Error }
+
+func (e untrustedError) Error() string        { return e.err.Error() }
+func (e untrustedError) Unwrap() error        { return e.err }
+func (e untrustedError) Is(target error) bool { return target == ErrUntrusted }
+
+// hint says how content is trusted.
+func (f *Folder) hint() string {
+	if f.record == "" {
+		return "there is no configuration folder to keep trusted content in: set HOME or XDG_CONFIG_HOME, or SENTINEL_TRUST_ROOTS to the folder"
+	}
+	return "sentinel trust shows what it executes and asks; --untrusted uses only what is part of the program"
+}
+
+// trust records content of a key. The newest ones of a key are kept.
+func (f *Folder) trust(key string, content []byte) error {
+	file := f.contentFile(key, content)
+	text := content
+	if strings.HasSuffix(key, ".wasm") {
+		text = nil // no person reads it, and its digest is in the name
+	}
+	if err := atomicfile.Replace(file, text, 0o600); err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	if err := os.Remove(f.heldFile(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	for _, old := range f.contents(key)[keepPerKey:] {
+		_ = os.Remove(old) // one too many costs a question at most
+	}
+	return nil
+}
+
+// contents lists the recorded contents of a key, the newest first, padded to keepPerKey.
+func (f *Folder) contents(key string) []string {
+	files, _ := filepath.Glob(filepath.Join(f.record, hash(key)[:16]+"-*"))
+	times := map[string]time.Time{}
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			times[file] = info.ModTime()
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int { return times[b].Compare(times[a]) })
+	return append(files, make([]string, max(0, keepPerKey-len(files)))...)
+}
+
+// Begin makes the folder known before this program writes the first file of it. What is
+// there by then and is not trusted is held. It does nothing for a folder that is known or
+// below a root.
+func (f *Folder) Begin() error {
+	if f == nil || f.record == "" || f.covered() || f.known() {
+		return nil
+	}
+	items, err := f.Pending()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.record, 0o700); err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	for _, i := range items {
+		if i.Kind != State {
+			if err := os.WriteFile(f.heldFile(i.Key), nil, 0o600); err != nil {
+				return fmt.Errorf("record trusted content: %w", err)
+			}
+		}
+	}
+	return f.write(record{Folder: f.dir}) // last: until then nothing counts
+}
+
+func (f *Folder) write(r record) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = atomicfile.Replace(filepath.Join(f.record, folderFile), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	return nil
+}
+
+func (f *Folder) read() (r record, err error) {
+	text, err := os.ReadFile(filepath.Join(f.record, folderFile))
+	if errors.Is(err, fs.ErrNotExist) || f.record == "" {
+		return record{}, nil
+	}
+	if err == nil {
+		err = strictjson.Decode(text, &r, strictjson.Limits{})
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("read trusted content: %s: %w", filepath.Join(f.record, folderFile), err)
+	}
+	return r, nil
+}
+
+// identity returns the identity of the store in a state folder, "" for one without.
+func identity(state string) string {
+	text, err := os.ReadFile(filepath.Join(state, IdentityFile))
+	if err != nil || len(text) != 32 {
+		return ""
+	}
+	return string(text)
+}
+
+// stateIsInside reports whether a state folder is part of the project. Another one was
+// named by the user.
+func (f *Folder) stateIsInside(state string) bool {
+	state = realPath(state)
+	for _, dir := range []string{f.dir, f.workspace} {
+		if _, inside := below(dir, state); dir != "" && inside {
+			return true
+		}
+	}
+	return false
+}
+
+// stateHasContent reports whether there is anything in a state folder.
+func stateHasContent(state string) bool {
+	entries, err := os.ReadDir(state)
+	return err == nil && len(entries) > 0
+}
+
+// CheckState returns why a host must not open a state folder: it came with the project, or
+// it is new and cannot be recorded. For one that does not exist or is empty, it begins a
+// record with a new identity, which it writes to the folder.
+func (f *Folder) CheckState(state string) error {
+	if f == nil || f.covered() || !f.stateIsInside(state) {
+		return nil
+	}
+	if stateHasContent(state) {
+		r, err := f.read()
+		if err != nil {
+			return err
+		}
+		if id := identity(state); id != "" && id == r.State {
+			return nil
+		}
+		return f.denied(state, "its store came with the folder")
+	}
+	if f.record == "" {
+		return f.denied(state, "a new store cannot be told from one that came with the folder")
+	}
+	err := f.Begin()
+	if err == nil {
+		err = f.trustState(state)
+	}
+	if err != nil { // better now than at the next start
+		return &abi.Error{Code: abi.Unavailable, Message: err.Error(),
+			Hint: fmt.Sprintf("make %s writable, or set SENTINEL_TRUST_ROOTS to the folder of the project", f.opt.Records)}
+	}
+	return nil
+}
+
+// trustState records the identity of a store, which gets one if it has none.
+func (f *Folder) trustState(state string) error {
+	id := identity(state)
+	if id == "" {
+		id = rand.Text() + rand.Text()
+		id = id[:32]
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			return fmt.Errorf("record trusted store: %w", err)
+		}
+		if err := atomicfile.Replace(filepath.Join(state, IdentityFile), []byte(id), 0o600); err != nil {
+			return fmt.Errorf("record trusted store: %w", err)
+		}
+	}
+	return f.write(record{Folder: f.dir, State: id})
+}
