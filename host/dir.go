@@ -50,9 +50,12 @@ func (h *Host) checkFolders() error {
 }
 
 // makeState makes the state folder, private, and refuses one that others could have
-// written to.
+// written to or that came with the project.
 func makeState(state string, policy *trust.Policy) error {
 	if err := policy.CheckFolder(state); err != nil {
+		return fmt.Errorf("open state: %w", err)
+	}
+	if err := policy.Content().CheckState(state); err != nil {
 		return fmt.Errorf("open state: %w", err)
 	}
 	if err := os.MkdirAll(state, 0o700); err != nil {

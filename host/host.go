@@ -22,8 +22,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
@@ -112,6 +114,9 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if h.state == "" {
 		h.state = filepath.Join(h.dir, "state")
 	}
+	if opt.AskTrust {
+		h.trust = h.trust.WithContent(Content(h.dir, workspace, settings, opt.Getenv))
+	}
 	h.grants = Grants(h.dir, settings, opt.Getenv, opt.Logger)
 	if err := h.open(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
@@ -125,6 +130,16 @@ func Grants(dir string, settings *config.Loaded, getenv func(string) string, log
 		File: filepath.Join(dir, "plugins", "grants.json"), Key: grantKey(getenv), TrustUnsealed: settings.Plugins.TrustGrants, Logger: logger,
 		Trust: settings.Policy,
 	})
+}
+
+// Content returns what of the content of a .sentinel folder the user trusts. workspace is
+// the project whose .continuum folder counts too.
+func Content(dir, workspace string, settings *config.Loaded, getenv func(string) string) *content.Folder {
+	opt := content.Options{Roots: settings.Trust.Roots, Git: gitexec.LookPath()}
+	if path := config.Path(getenv); path != "" {
+		opt.Records = filepath.Join(filepath.Dir(path), "trusted") // no project can put anything there
+	}
+	return content.Open(dir, workspace, opt)
 }
 
 // grantKey is the file with the key that seals grants, beside the user's own

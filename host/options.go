@@ -36,6 +36,10 @@ type Options struct {
 	// Model overrides the configured model, "provider/name". Default: that of
 	// configuration file, else "auto".
 	Model string
+	// AskTrust makes content of the project's folder count only after the user has trusted
+	// it, or written it with a verb or an editor: what a repository of others brings is
+	// not executed. Default false: all content counts, the embedder vouches for it.
+	AskTrust bool
 	// Config is the configuration file. Default: sentinel/config.json in the
 	// user's configuration folder, such as ~/.config.
 	Config string

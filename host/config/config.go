@@ -118,6 +118,7 @@ type Plugins struct {
 type Trust struct {
 	Paths  []string `json:"paths" doc:"absolute paths; owners and modes of what is at or below one do not count"`
 	Groups []string `json:"groups" doc:"names or numbers of groups whose members may write files that are obeyed"`
+	Roots  []string `json:"roots" doc:"absolute paths; what came with a project at or below one counts without a question, see sentinel trust"`
 }
 
 // A PluginKey is a public key of the minisign kind.

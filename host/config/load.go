@@ -180,7 +180,13 @@ func (o Options) early() (*trust.Policy, error) {
 
 // policy returns what the settings mean.
 func (t Trust) policy() (*trust.Policy, error) {
-	return trust.New(trust.Options{Paths: t.Paths, Groups: t.Groups})
+	p, err := trust.New(trust.Options{Paths: t.Paths, Groups: t.Groups})
+	for _, root := range t.Roots {
+		if !filepath.IsAbs(root) {
+			err = errors.Join(err, fmt.Errorf("trusted root %q: not absolute", root))
+		}
+	}
+	return p, err
 }
 
 // check finds values that each setting alone would allow.

@@ -76,7 +76,7 @@ type file struct {
 	// failing: it could not be stored or loaded for no fault of its own, which was
 	// logged, and is tried again.
 	failing bool
-	// untrusted: the last reading was refused because others could have written it.
+	// untrusted: the last reading was refused because others wrote it or could have.
 	untrusted bool
 
 	plugin     string   // the plugin's own name
@@ -107,9 +107,8 @@ func (r *Syncer) newFile(root *root, rel string) *file {
 	return f
 }
 
-// distrust returns a problem if other users may write a file, else nil.
-func (r *Syncer) distrust(f *file) *sentinels.Problem {
-	err := r.opt.Trust.Check(f.origin)
+// untrusted returns the problem of a file that the policy refuses with err, nil without one.
+func (r *Syncer) untrusted(f *file, err error) *sentinels.Problem {
 	if err == nil {
 		return nil
 	}

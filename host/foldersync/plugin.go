@@ -32,7 +32,15 @@ func (r *Syncer) loadPlugins(ctx context.Context, list []*file) bool {
 }
 
 func (r *Syncer) loadPlugin(ctx context.Context, f *file) {
-	if p := r.distrust(f); p != nil {
+	distrust := r.opt.Trust.Check(f.origin)
+	var code []byte
+	var err error
+	if distrust == nil {
+		if code, err = f.root.watcher.ReadFile(f.rel, maxPlugin); err == nil {
+			distrust = r.opt.Trust.CheckContent(f.origin, code)
+		}
+	}
+	if p := r.untrusted(f, distrust); p != nil {
 		if !f.untrusted {
 			r.opt.Logger.Warn("plugin file is refused", "file", f.shown, "reason", p.Message)
 		}
@@ -42,7 +50,6 @@ func (r *Syncer) loadPlugin(ctx context.Context, f *file) {
 		return
 	}
 	f.untrusted = false
-	code, err := f.root.watcher.ReadFile(f.rel, maxPlugin)
 	if err != nil && !f.root.watcher.Exists(f.rel) {
 		r.miss(f)
 		return

@@ -107,7 +107,7 @@ func (r *Syncer) readAll(list []*file) []reading {
 // told of. It changes nothing, so that many can be read at once.
 func (r *Syncer) read(f *file) reading {
 	one := reading{file: f}
-	if p := r.distrust(f); p != nil {
+	if p := r.untrusted(f, r.opt.Trust.Check(f.origin)); p != nil {
 		one.distrust, one.problems = true, sentinels.Problems{*p}
 		return one
 	}
@@ -118,6 +118,10 @@ func (r *Syncer) read(f *file) reading {
 		return one
 	case err != nil:
 		one.problems = sentinels.Problems{f.problem("file", "cannot be read: "+err.Error(), "")}
+		return one
+	}
+	if p := r.untrusted(f, r.opt.Trust.CheckContent(f.origin, src)); p != nil {
+		one.distrust, one.problems = true, sentinels.Problems{*p}
 		return one
 	}
 	one.src, one.digest = src, digest(src)

@@ -117,6 +117,9 @@ func (r *Syncer) writeFile(f *file, s runtime.Stored) error {
 	if err := p.replace(name, text, 0o644, last); err != nil {
 		return writeError(s.ID, err)
 	}
+	if err := r.opt.Trust.Content().Wrote(f.origin, text); err != nil {
+		r.opt.Logger.Warn("written file is not recorded as trusted", "file", f.shown, "error", err)
+	}
 	f.state, f.problems, f.digest = Live, nil, digest(text)
 	f.mark = mark{ID: s.ID, Digest: f.digest, Revision: s.Revision, Hash: s.Hash}
 	// The mark last: without it the next start reads the file, finds this very

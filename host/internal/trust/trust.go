@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,9 +31,32 @@ type Options struct {
 //
 // Safe for concurrent use: it does not change.
 type Policy struct {
-	paths  []string // as given, and where they lead
-	groups []int
+	paths   []string // as given, and where they lead
+	groups  []int
+	content *content.Folder
 }
+
+// WithContent returns the policy with a folder whose content the user has to trust: Read
+// and CheckContent ask it too.
+func (p *Policy) WithContent(f *content.Folder) *Policy {
+	with := Policy{content: f}
+	if p != nil {
+		with.paths, with.groups = p.paths, p.groups
+	}
+	return &with
+}
+
+// Content returns the folder of [Policy.WithContent], nil if there is none.
+func (p *Policy) Content() *content.Folder {
+	if p == nil {
+		return nil
+	}
+	return p.content
+}
+
+// CheckContent returns why the content of a file must not be obeyed although the file may:
+// it came with a folder and the user has not trusted it.
+func (p *Policy) CheckContent(path string, text []byte) error { return p.Content().Check(path, text) }
 
 // New returns a policy. The error names every path that is not absolute and every
 // group that is not known.
@@ -131,14 +155,21 @@ func (p *Policy) Open(path string) (*os.File, fs.FileInfo, error) {
 }
 
 // Read returns the content of a regular file that may be obeyed, of at most limit
-// bytes.
+// bytes. See also [Policy.CheckContent].
 func (p *Policy) Read(path string, limit int64) ([]byte, error) {
 	f, _, err := p.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return regularfile.ReadAll(f, limit)
+	text, err := regularfile.ReadAll(f, limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.CheckContent(path, text); err != nil {
+		return nil, err
+	}
+	return text, nil
 }
 
 // CheckFolder is Check for a folder and for what lies directly in it. What is in one
