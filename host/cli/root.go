@@ -64,6 +64,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	f.StringVar(&a.Flags.State, "state", "", "folder of the store (default: state in the nearest .sentinel folder upwards)")
 	f.StringVar(&a.Flags.Plugins, "plugins", "", "folder with further *.wasm step plugins")
 	f.StringArrayVar(&a.Flags.Trust, "trust", nil, "trust files at or below this path, whatever their owners and modes; repeatable (default: trust.paths)")
+	f.BoolVar(&a.Flags.Untrusted, "untrusted", false, "do not ask about a project that is not trusted, and use nothing of it but what you name")
 	f.StringVar(&a.Flags.As, "as", "", "name (persona) that calls are made under, and that runs and their child runs have; agent:NAME gives up decisions")
 	f.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "print more")
 	f.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "print only errors")

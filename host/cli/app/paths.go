@@ -14,6 +14,7 @@ type globalFlags struct {
 	State     string
 	Plugins   string
 	Trust     []string
+	Untrusted bool
 	As        string
 	Verbose   bool
 	Quiet     bool

@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
@@ -67,7 +68,7 @@ func (a *App) CloseSession(s *Session, err *error) {
 func (a *App) HostOptions() host.Options {
 	return host.Options{
 		Set: a.FlagSettings(nil),
-		Dir: a.Dir(), State: a.State(), Workspace: a.Workspace(), Plugins: a.Path(a.Flags.Plugins),
+		Dir: a.Dir(), State: a.State(), Workspace: a.Workspace(), Plugins: a.Path(a.Flags.Plugins), AskTrust: true,
 		Subreaper: stdruntime.GOOS == "linux", // this program is nothing but a host
 		Getenv:    a.Env.Getenv, Logger: a.Logger(),
 	}
@@ -98,13 +99,22 @@ func (a *App) ConfigOptions(own, names map[string]string) config.Options {
 // Settings loads the configuration as every verb does.
 func (a *App) Settings() (*config.Loaded, error) { return config.Load(a.ConfigOptions(nil, nil)) }
 
+// Policy returns which files may be obeyed, with their content.
+func (a *App) Policy() (*trust.Policy, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return nil, err
+	}
+	return l.Policy.WithContent(host.Content(a.Dir(), a.Workspace(), l, a.Env.Getenv)), nil
+}
+
 // checkTrust returns why a file or folder may not be obeyed.
 func (a *App) checkTrust(path string) error {
-	l, err := a.Settings()
+	p, err := a.Policy()
 	if err != nil {
 		return err
 	}
-	return l.Policy.Check(path)
+	return p.Check(path)
 }
 
 // Logger returns a logger that shows what concerns the process: trouble always, the rest with -v.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
@@ -39,20 +41,36 @@ type Source struct {
 func (a *App) ReadTrusted(target string) (*Source, error) { return a.trusted(a.ReadSource(target)) }
 
 // ProjectSource reads the definition with a name in the project's folders, as ReadTrusted
-// does; nil if there is none.
-func (a *App) ProjectSource(name string) (*Source, error) { return a.trusted(a.inFolders(name)) }
+// does; nil if there is none. With --untrusted one that is not trusted counts as none.
+func (a *App) ProjectSource(name string) (*Source, error) {
+	src, err := a.trusted(a.inFolders(name))
+	if a.Flags.Untrusted && errors.Is(err, content.ErrUntrusted) {
+		return nil, nil
+	}
+	return src, err
+}
 
 // trusted checks the files of src.
 func (a *App) trusted(src *Source, err error) (*Source, error) {
 	if err != nil || src == nil || src.Path == "" {
 		return src, err
 	}
+	policy, err := a.Policy()
+	if err != nil {
+		return nil, err
+	}
+	check := func(path string, text []byte) error {
+		if err := policy.Check(path); err != nil {
+			return err
+		}
+		return policy.CheckContent(path, text)
+	}
 	for _, n := range src.Beside {
-		if err := a.checkTrust(filepath.Join(src.Base, n.File)); err != nil {
+		if err := check(filepath.Join(src.Base, n.File), n.Text); err != nil {
 			return nil, err
 		}
 	}
-	return src, a.checkTrust(src.Path)
+	return src, check(src.Path, src.Text)
 }
 
 // withBeside adds the definitions in files beside src that it refers to.

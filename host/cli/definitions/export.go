@@ -85,10 +85,21 @@ func (a verbs) export(ctx context.Context, word string, history bool) (text []by
 
 // writeNew creates a file. With force it replaces an existing one atomically.
 func (a verbs) writeNew(name string, text []byte, force bool) error {
-	path := a.Path(name)
-	if force {
-		return atomicfile.Replace(path, text, 0o644) // definitions are not secret and are committed to repositories
+	folder, err := a.Content()
+	if err != nil {
+		return err
 	}
+	path := a.Path(name)
+	return folder.Write(path, text, func() error {
+		if force {
+			return atomicfile.Replace(path, text, 0o644) // definitions are not secret and are committed to repositories
+		}
+		return createFile(path, name, text)
+	})
+}
+
+// createFile creates a file that does not exist. name is how the user called it.
+func createFile(path, name string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
 		return app.NewUsageError(fmt.Sprintf("file %q already exists", name), "--force replaces it")

@@ -2,9 +2,7 @@ package definitions
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,15 +118,10 @@ func (a verbs) writeSentinel(dir, id string, text []byte, hint string) (file str
 		return "", fmt.Errorf("write a sentinel: %w", err)
 	}
 	file = filepath.Join(folder, id+".json")
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(file); err == nil {
 		return "", &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.Relative(file)), Hint: hint}
 	}
-	if err != nil {
-		return "", fmt.Errorf("write a sentinel: %w", err)
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := a.writeNew(file, text, false); err != nil {
 		return "", fmt.Errorf("write a sentinel: %w", err)
 	}
 	return file, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
@@ -110,8 +111,8 @@ func (a verbs) withFiles(stored []app.ListedSentinel, tag string) []app.ListedSe
 	}
 	all := stored
 	var policy *trust.Policy // the strictest, if the configuration is invalid
-	if settled, err := a.Settings(); err == nil {
-		policy = settled.Policy
+	if own, err := a.Policy(); err == nil {
+		policy = own
 	}
 	for _, dir := range a.Folders() {
 		for _, file := range a.DefinitionFiles(dir) {
@@ -142,6 +143,9 @@ func listFile(policy *trust.Policy, file, name string) app.ListedSentinel {
 		var p *fs.PathError
 		if errors.As(err, &p) {
 			err = p.Err // the path has a column of its own
+		}
+		if errors.Is(err, content.ErrUntrusted) {
+			err = errors.New("not trusted: sentinel trust shows what it executes") // the rest fits into no column
 		}
 		l.SentinelID, l.Problem = named, err.Error()
 		return l

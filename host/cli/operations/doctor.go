@@ -67,8 +67,8 @@ func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: probeConfinement,
 		Notifications: a.probeNotifications,
 	}
-	if settled, err := a.Settings(); err == nil { // else the check of the configuration reports it
-		opt.Trust = settled.Policy
+	if policy, err := a.Policy(); err == nil { // else the check of the configuration reports it
+		opt.Trust = policy
 	}
 	// Every verb loads these by default.
 	if own := filepath.Join(a.Dir(), "plugins"); opt.Plugins == "" && app.IsDir(own) {

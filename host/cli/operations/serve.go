@@ -70,6 +70,9 @@ func (a verbs) serveCommand() *cobra.Command {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
 			opt.Set = set
+			if err := a.AskTrust(cmd.Context()); err != nil {
+				return err
+			}
 			return a.serve(cmd.Context(), opt)
 		},
 	}

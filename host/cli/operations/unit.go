@@ -80,6 +80,9 @@ func (a verbs) unit(own bool, account string) (packaging.Unit, error) {
 		Program: file, Dir: a.Dir(), Workspace: a.Workspace(), State: a.State(), Account: account, User: own,
 		Drain: settled.Serve.Drain.Std(),
 	}
+	if of, err := user.Lookup(account); err == nil && of.HomeDir != "" {
+		u.Records = filepath.Join(of.HomeDir, ".config", "sentinel", "trusted")
+	}
 	if a.Flags.Plugins != "" {
 		u.Args = append(u.Args, "--plugins", a.Path(a.Flags.Plugins))
 	}

@@ -175,7 +175,7 @@ func (a verbs) allowPlugin(ctx context.Context, s *app.Session, params map[strin
 		if !a.CanAsk() {
 			return app.NewUsageError("no terminal to confirm the permissions", "read what it asks for, then add --yes: sentinel plugin allow "+plan.Plugin.Name+" --yes")
 		}
-		ok, err := a.confirm(ctx, fmt.Sprintf("allow %s this?", plan.Plugin.Name))
+		ok, err := a.Confirm(ctx, fmt.Sprintf("allow %s this?", plan.Plugin.Name))
 		if err != nil || !ok {
 			a.Info("nothing was allowed")
 			return err
@@ -239,20 +239,4 @@ func (a verbs) showAllowance(plan allowed) {
 		b.Printf("  %s %s\n", a.Paint.Dim("note:    "), note)
 	}
 	a.PrintErr("%s", b.Text())
-}
-
-// confirm asks the user yes or no; anything but yes is no.
-func (a verbs) confirm(ctx context.Context, question string) (bool, error) {
-	a.PrintErr("%s %s yes / no: ", a.Paint.Strong("?"), question)
-	select {
-	case line, ok := <-a.TypedLines():
-		if !ok {
-			a.PrintErr("\n")
-		}
-		answer := strings.ToLower(strings.TrimSpace(line))
-		return ok && (answer == "y" || answer == "yes"), nil
-	case <-ctx.Done():
-		a.PrintErr("\n")
-		return false, context.Cause(ctx)
-	}
 }

@@ -346,7 +346,7 @@ func person(t *testing.T, e *clitest.Engine, dir, typed string, passwords []stri
 	code := cli.Run(t.Context(), app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs, Engine: e, StdinTerminal: true, StderrTerminal: true,
 		Getenv: func(name string) string {
-			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "USER": "ann", "XDG_CONFIG_HOME": dir}[name]
+			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "USER": "ann", "XDG_CONFIG_HOME": dir, "SENTINEL_TRUST_ROOTS": "/"}[name]
 		},
 		Password: func() (string, error) {
 			if len(passwords) == 0 {

@@ -60,6 +60,9 @@ func (a verbs) doCommand() *cobra.Command {
 			if err := f.checkDo(cmd, word); err != nil {
 				return err
 			}
+			if err := a.AskTrust(cmd.Context()); err != nil {
+				return err
+			}
 			switch {
 			case f.undo != "":
 				return a.undo(cmd.Context(), cmp.Or(word, f.undo), f.force)

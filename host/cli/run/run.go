@@ -73,6 +73,9 @@ func (a verbs) runCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
+			if err := a.AskTrust(cmd.Context()); err != nil {
+				return err
+			}
 			switch {
 			case f.resume != "":
 				return a.resumeRun(cmd.Context(), &f)

@@ -22,6 +22,9 @@ func (a verbs) startCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
+			if err := a.AskTrust(cmd.Context()); err != nil {
+				return err
+			}
 			return a.startInBackground(cmd.Context(), args[0], &f)
 		},
 	}

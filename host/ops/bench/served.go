@@ -109,7 +109,7 @@ func (b *bench) serve(root string) (s *served, err error) {
 	s.cmd = exec.CommandContext(b.ctx, b.binary(), "serve", filepath.Join(root, host.DirName),
 		"--listen", "127.0.0.1:0", "--log-format", "json", "--workspace", root)
 	s.cmd.Dir = root
-	s.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(root, "none")) // whose settings are on this machine must not count
+	s.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(root, "none"), "SENTINEL_TRUST_ROOTS="+root) // whose settings are on this machine must not count
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 const shownFaults = 5
 
 // trust looks for files and folders that the host would refuse to obey, because
-// others own them or may write to them.
+// others own them or may write to them, or because they came with a project.
 func (x *examination) trust(context.Context) Check {
 	if !trust.Supported {
 		return warn("see that the access lists of the state folder, the configuration and the folders of definitions and plugins let no other user write",
@@ -48,6 +48,17 @@ func (x *examination) trust(context.Context) Check {
 	}
 	if len(faults) > 0 {
 		return fail(strings.Join(unique(mends), "; "), "%s", summary(unique(faults)))
+	}
+	items, err := x.opt.Trust.Content().Pending(x.opt.State)
+	if err != nil {
+		return fail("see that this user may read the folder", "%v", err)
+	}
+	if len(items) > 0 {
+		names := make([]string, 0, len(items))
+		for _, i := range items {
+			names = append(names, i.Key)
+		}
+		return warn("sentinel trust shows what they execute and asks", "not used, because they came with the folder and you have not trusted them: %s", summary(names))
 	}
 	if trusted := x.opt.Trust.Paths(); len(trusted) > 0 {
 		return ok("all that is obeyed is this user's or root's alone; not looked at, because it is trusted: %s", strings.Join(trusted, string(filepath.ListSeparator)+" "))

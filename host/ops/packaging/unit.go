@@ -33,6 +33,9 @@ type Unit struct {
 	Env []string
 	// Args are further arguments of serve. Default none.
 	Args []string
+	// Records is the folder with what the account trusts of projects, which the process
+	// adds to. It need not exist. Default none.
+	Records string
 }
 
 // margin is what the process may take to close beyond the drain: cutting off
@@ -84,7 +87,7 @@ func (u Unit) check() error {
 	}
 	// A line end would begin a setting of its own, which is how a folder's name
 	// could become a command.
-	all := append([]string{u.Program, u.Dir, u.Workspace, u.State, u.Account}, u.Env...)
+	all := append([]string{u.Program, u.Dir, u.Workspace, u.State, u.Account, u.Records}, u.Env...)
 	for _, s := range append(all, u.Args...) {
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return bad("%q has a control character", s)
@@ -168,6 +171,10 @@ func (u Unit) restrain(w *lines) {
 	w.add("ProtectSystem=strict", "ProtectHome=read-only")
 	for _, path := range u.writable() {
 		w.add("ReadWritePaths=" + word(path))
+	}
+	if u.Records != "" {
+		w.why("What the account has edited while the process served it is recorded as trusted. The dash: it need not be there.")
+		w.add("ReadWritePaths=" + word("-"+u.Records))
 	}
 	w.why("A /tmp of its own: no other service's files to trip over or to be tripped by. The socket of the command line is in the state folder and stays reachable.")
 	w.add("PrivateTmp=yes")

@@ -120,7 +120,7 @@ func TestUnitVerifies(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := packaging.Unit{Program: odd, Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Account: "builder", User: user,
-				Env: []string{`A=$b "c" %d`}, Args: []string{"--listen", "$x"}}
+				Env: []string{`A=$b "c" %d`}, Args: []string{"--listen", "$x"}, Records: filepath.Join(ws, "trusted")}
 			text, err := u.Text()
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/internal/linediff"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Content returns what of the project's content the user trusts.
+func (a *App) Content() (*content.Folder, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return nil, err
+	}
+	return host.Content(a.Dir(), a.Workspace(), l, a.Env.Getenv), nil
+}
+
+// AskTrust asks a person at a terminal about content of the project that is not trusted,
+// before a verb that would execute it. Without a terminal, with --untrusted or after a no
+// it changes nothing, and reading such content is an error.
+func (a *App) AskTrust(ctx context.Context) error {
+	if a.Flags.Untrusted || !a.CanAsk() || a.Env.Engine != nil || a.OnlyPerson(ctx, "trust") != nil {
+		return nil
+	}
+	if _, named, _ := client.FromEnv(a.Env.Getenv); named && a.Flags.State == "" {
+		return nil // nothing of this folder is used
+	}
+	folder, err := a.Content()
+	if err != nil {
+		return err
+	}
+	items, err := folder.Pending(a.State())
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	a.ShowUntrusted(items)
+	if yes, err := a.ConfirmTrust(ctx); err != nil || !yes {
+		return err
+	}
+	return folder.Approve(items)
+}
+
+// ConfirmTrust asks whether to trust what [App.ShowUntrusted] has shown.
+func (a *App) ConfirmTrust(ctx context.Context) (yes bool, err error) {
+	if yes, err = a.Confirm(ctx, "trust this? It is executed with your rights"); err == nil && !yes {
+		a.Info("nothing of it is used; sentinel trust asks again")
+	}
+	return yes, err
+}
+
+// Confirm asks a question and reports whether the user typed y or yes.
+func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
+	a.PrintErr("%s %s yes / no: ", a.Paint.Strong("?"), question)
+	select {
+	case line, ok := <-a.TypedLines():
+		if !ok {
+			a.PrintErr("\n")
+		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return ok && (answer == "y" || answer == "yes"), nil
+	case <-ctx.Done():
+		a.PrintErr("\n")
+		return false, context.Cause(ctx)
+	}
+}
+
+// The most that is shown of one item: -v shows all.
+const (
+	untrustedLines = 24
+	untrustedWidth = 110 // characters of the fields of a step
+)
+
+// ShowUntrusted writes what items would execute, for the person who is asked.
+func (a *App) ShowUntrusted(items []content.Item) {
+	var p output.Page
+	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
+	for _, i := range items {
+		change := "new"
+		if i.Changed {
+			change = "changed since you trusted it"
+		}
+		p.Printf("  %s  %s\n", a.Paint.Strong(output.Escape(i.Key)), a.Paint.Dim(output.Escape(string(i.Kind)+", "+change)))
+		lines := untrustedText(i)
+		if !a.Flags.Verbose && len(lines) > untrustedLines {
+			more := len(lines) - untrustedLines + 1
+			lines = append(lines[:untrustedLines-1], fmt.Sprintf("... %d more lines: sentinel trust -v", more))
+		}
+		for _, line := range lines {
+			p.Printf("    %s\n", line)
+		}
+	}
+	a.Err.Write(p.Text())
+}
+
+// untrustedText describes an item in lines: the difference to what was trusted, or what it
+// executes.
+func untrustedText(i content.Item) []string {
+	switch {
+	case i.Kind == content.State:
+		return []string{"a store with sentinels, triggers and runs of its own, which would go on"}
+	case i.Kind == content.Plugin:
+		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}
+	case i.Changed:
+		diff := linediff.Unified(strings.SplitAfter(string(i.Before), "\n"), strings.SplitAfter(string(i.Content), "\n"), "trusted", "now")
+		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	}
+	def, problems := DecodeAnyStep(&Source{Text: i.Content, File: i.Key})
+	if def == nil || len(problems) > 0 {
+		return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n") // a list of sources, or a mistake
+	}
+	lines := []string{def.Name}
+	for _, t := range def.Triggers {
+		lines = append(lines, "trigger "+strings.Join(slices.DeleteFunc([]string{t.Type, t.CronExpression, t.Event, compactJSON(t.Options)}, func(s string) bool { return s == "" }), " "))
+	}
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		fields := make([]string, 0, len(s.Fields))
+		for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+			fields = append(fields, name+"="+compactJSON(s.Fields[name]))
+		}
+		lines = append(lines, textcut.Mark(string(s.Type)+" "+strings.Join(fields, " "), untrustedWidth))
+	})
+	return lines
+}
+
+func compactJSON(text json.RawMessage) string {
+	if len(text) == 0 || string(text) == "{}" {
+		return ""
+	}
+	return string(text)
+}

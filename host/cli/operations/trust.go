@@ -1,0 +1,111 @@
+package operations
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+)
+
+// untrusted is one item in the output of `sentinel trust`.
+type untrusted struct {
+	File    string       `json:"file"`
+	Kind    content.Kind `json:"kind"`
+	Changed bool         `json:"changed"`
+	Digest  string       `json:"digest,omitempty"` // SHA-256 of its content in hex, none for a store
+}
+
+// trustCommand shows what of a project does not count, and makes it count.
+func (a verbs) trustCommand() *cobra.Command {
+	var yes, revoke bool
+	c := &cobra.Command{
+		Use: "trust [DIR]", Short: "Show what came with a project and would be executed, and trust it",
+		Long: "Definitions, recipes, plugins and the store that came with a folder count only after you have\n" +
+			"trusted them: they are executed with your rights. What you write yourself in a folder that you\n" +
+			"trust needs no question, and what git brings into it later does. Servers load what is trusted\n" +
+			"within seconds. The setting trust.roots names folders whose projects need no question.",
+		Example: "  sentinel trust\n  sentinel trust ~/src/tool --yes\n  sentinel trust --revoke",
+		Args:    app.RangeArgs(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				a.ServedDir = app.ProjectDir(a.Path(args[0]))
+			}
+			if err := a.OnlyPerson(cmd.Context(), "trust"); err != nil {
+				return err
+			}
+			folder, err := a.Content()
+			if err != nil {
+				return err
+			}
+			if revoke {
+				return a.revokeTrust(folder)
+			}
+			if !app.IsDir(a.Dir()) {
+				return app.NotFound("name the folder of a project: sentinel trust DIR", "no folder %s", a.Relative(a.Dir()))
+			}
+			return a.trust(cmd.Context(), folder, yes)
+		},
+	}
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "trust without a question what is shown")
+	c.Flags().BoolVar(&revoke, "revoke", false, "trust nothing of the project any more; what a store has loaded stays in it")
+	return c
+}
+
+func (a verbs) revokeTrust(folder *content.Folder) error {
+	had, err := folder.Revoke()
+	switch {
+	case err != nil:
+		return err
+	case !had:
+		a.Info("nothing of %s was trusted", a.Relative(a.Dir()))
+	}
+	return nil
+}
+
+// trust shows what is not trusted and asks about it.
+func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) error {
+	items, err := folder.Pending(a.State())
+	if err != nil {
+		return err
+	}
+	if a.Flags.Output != output.FormatTable {
+		list := make([]untrusted, 0, len(items))
+		for _, i := range items {
+			one := untrusted{File: i.Key, Kind: i.Kind, Changed: i.Changed}
+			if i.Kind != content.State {
+				one.Digest = fmt.Sprintf("%x", sha256.Sum256(i.Content))
+			}
+			list = append(list, one)
+		}
+		if err := a.WriteJSON(list); err != nil || !yes {
+			return err
+		}
+	}
+	switch {
+	case len(items) == 0:
+		a.Info("nothing in %s waits for trust", a.Relative(a.Dir()))
+	case yes:
+		if a.Flags.Output == output.FormatTable {
+			a.ShowUntrusted(items)
+		}
+	case a.CanAsk():
+		a.ShowUntrusted(items)
+		if ok, err := a.ConfirmTrust(ctx); err != nil {
+			return err
+		} else if !ok {
+			return app.ExitError(app.ExitFailed)
+		}
+	default:
+		a.ShowUntrusted(items)
+		return app.NewUsageError("no terminal to ask whether to trust it", "read what it executes, then: sentinel trust --yes")
+	}
+	if err := folder.Approve(items); err != nil {
+		return err
+	}
+	return folder.CheckState(a.State()) // a service may have no right to record a new store
+}
