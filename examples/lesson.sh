@@ -12,6 +12,8 @@ export GOWORK=off GOFLAGS=
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/sentinel-lesson.XXXXXX")
 dir=$(cd "$dir" && pwd)
+# What a lesson writes counts without a question, as what you write does.
+export SENTINEL_TRUST_ROOTS="$dir"
 # The nearest .sentinel upwards holds the state: so it is outside the workspace.
 mkdir "$dir/.sentinel"
 

@@ -380,7 +380,7 @@ func (h *hostileProject) run(t *testing.T, dir string, terminal bool, args ...st
 	}
 	cli.Run(ctx, app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, StdoutTerminal: terminal, StderrTerminal: terminal,
-		Getenv: func(name string) string { return env[name] },
+		Getenv: trusting(env),
 	})
 	return out.text()
 }

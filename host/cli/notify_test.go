@@ -40,7 +40,7 @@ func TestServeTellsItsManager(t *testing.T) {
 	var log bytes.Buffer
 	server := exec.Command("sentinel", "serve", "--listen", "none")
 	server.Dir, server.Stderr = dir, &log
-	server.Env = append(os.Environ(), "NOTIFY_SOCKET="+socket, "HOME="+dir)
+	server.Env = append(os.Environ(), "NOTIFY_SOCKET="+socket, "HOME="+dir, "SENTINEL_TRUST_ROOTS="+dir)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}

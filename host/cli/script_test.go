@@ -93,6 +93,7 @@ func scripts(t *testing.T, dir string) {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("USER", "tester")
+			env.Setenv("SENTINEL_TRUST_ROOTS", env.WorkDir) // trust.txtar has the questions
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv("GOCACHE", compiled)
 			env.Setenv("GOPROXY", "off") // a new project builds without a network

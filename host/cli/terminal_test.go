@@ -44,6 +44,16 @@ func (w writer) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
+// trusting reads the variables of a test, whose project needs no question.
+func trusting(env map[string]string) func(string) string {
+	return func(name string) string {
+		if value, set := env[name]; set || name != "SENTINEL_TRUST_ROOTS" {
+			return value
+		}
+		return "/"
+	}
+}
+
 func sit(t *testing.T, dir string, env map[string]string, args ...string) *terminal {
 	t.Helper()
 	in, keys := io.Pipe()
@@ -54,7 +64,7 @@ func sit(t *testing.T, dir string, env map[string]string, args ...string) *termi
 			Args: args, Dir: dir, Stdin: in, Stdout: writer{term, &term.out}, Stderr: writer{term, &term.screen},
 			StdinTerminal: true, StdoutTerminal: true, StderrTerminal: true,
 			Width:      func() int { return 60 },
-			Getenv:     func(name string) string { return env[name] },
+			Getenv:     trusting(env),
 			Interrupts: term.interrupts,
 			Exit:       func(code int) { term.exited <- code; cancel() },
 		})
@@ -236,4 +246,33 @@ func testSecondInterrupt(t *testing.T) {
 // stripped is s without what steers a terminal.
 func stripped(s string) string {
 	return regexp.MustCompile(`\x1b\[[0-9;]*[mK]|\r`).ReplaceAllString(s, "")
+}
+
+// TestTrustAtTerminal: before a run, a person is asked about what came with the folder, and
+// sees what it executes. A no executes nothing, a yes is asked for once.
+func TestTrustAtTerminal(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, ".sentinel", "sentinels", "s.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+		os.WriteFile(file, []byte(`{"id":"s","name":"S\u001b[2J","steps":[{"type":"shell","command":"echo done"}]}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir(), "XDG_CACHE_HOME": filepath.Dir(compiledPlugins), "SENTINEL_TRUST_ROOTS": ""}
+	question := `sentinels/s\.json.*\n.*S.x1b\[2J\n\s+shell command="echo done"\n.*trust this\?.* yes / no: $`
+	term := sit(t, dir, env, "run", "s")
+	term.await(question)
+	term.press("no")
+	term.end(app.ExitDenied)
+	if !strings.Contains(term.shown(), "nothing of it is used") || !strings.Contains(term.shown(), "is not trusted") {
+		t.Errorf("after a no:\n%s", term.shown())
+	}
+	term = sit(t, dir, env, "run", "s")
+	term.await(question)
+	term.press("yes")
+	term.end(app.ExitOK)
+	term = sit(t, dir, env, "run", "s")
+	term.end(app.ExitOK)
+	if strings.Contains(term.shown(), "trust this") {
+		t.Errorf("asked again:\n%s", term.shown())
+	}
 }

@@ -108,6 +108,6 @@ func Command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), asCLI+"=1", "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "SENTINEL_URL=", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "OLLAMA_HOST=")
+	cmd.Env = append(os.Environ(), asCLI+"=1", "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "SENTINEL_TRUST_ROOTS="+dir, "SENTINEL_URL=", "OPENAI_API_KEY=", "ANTHROPIC_API_KEY=", "OLLAMA_HOST=")
 	return cmd
 }

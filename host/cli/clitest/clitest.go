@@ -92,8 +92,10 @@ func Run(t *testing.T, e *Engine, dir, stdin string, args ...string) Output {
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), app.Env{
 		Args: args, Dir: dir, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Engine: e,
-		Now:    func() time.Time { return Now },
-		Getenv: func(name string) string { return map[string]string{"USER": "ann", "XDG_CONFIG_HOME": dir}[name] },
+		Now: func() time.Time { return Now },
+		Getenv: func(name string) string {
+			return map[string]string{"USER": "ann", "XDG_CONFIG_HOME": dir, "SENTINEL_TRUST_ROOTS": "/"}[name]
+		},
 	})
 	return Output{out.String(), errs.String(), code}
 }
