@@ -2,6 +2,7 @@ package host
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // confineShell returns the program that executes a command confined, if the commands of its
@@ -24,7 +27,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	default:
 		return nil, nil, nil
 	}
-	root, err := filepath.EvalSymlinks(call.Workspace)
+	root, err := h.confinedRoot(call.Workspace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -64,6 +67,33 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		return nil, nil, err
 	}
 	return confined, func() { launch.Close(); remove() }, nil
+}
+
+// confinedRoot returns a workspace without links, for a confined command. A link below the served
+// workspace may have been left there by an earlier command, which could lead a later one anywhere.
+func (h *Host) confinedRoot(workspace string) (string, error) {
+	root, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return "", err
+	}
+	served, err := filepath.EvalSymlinks(h.opt.Workspace)
+	if err != nil {
+		return "", err
+	}
+	// Where the path enters the served workspace, the rest has to have no link.
+	for at := filepath.Clean(workspace); at != filepath.Dir(at); at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		if err != nil || real != served {
+			continue
+		}
+		rest, err := filepath.Rel(at, filepath.Clean(workspace))
+		if err == nil && filepath.Join(real, rest) == root {
+			return root, nil
+		}
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("confine a command to %q: a link below %q leads to %q", workspace, at, root),
+			Hint: "name the folder itself as the workspace"}
+	}
+	return root, nil
 }
 
 // confinedWithout returns what a command that is confined to a workspace does not see: the
@@ -106,7 +136,7 @@ func gitFolders(root string) []string {
 	list := []string{at}
 	// What a file names, relative to the folder that it is in or is about.
 	follow := func(file, prefix, dir string) string {
-		text, err := os.ReadFile(file)
+		text, err := regularfile.Read(file, 4<<10) // a command may have left anything there
 		line, _, _ := strings.Cut(string(text), "\n")
 		path, ok := strings.CutPrefix(line, prefix)
 		if err != nil || !ok || path == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,6 +126,30 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 		}
 		if out, err := confined(t, h, work, "find . -name store.db; echo done"); err != nil || strings.Contains(out, "store.db") || !strings.Contains(out, "done") {
 			t.Errorf("the next command: %s %v", out, err)
+		}
+	})
+	t.Run("workspace by a link", func(t *testing.T) {
+		work := t.TempDir()
+		filesOf(t, work, map[string]string{"projects/one/a.txt": "a", "elsewhere/key": "secret"})
+		h := begin(t, filepath.Join(work, "projects"))
+		if err := os.Symlink(filepath.Join(work, "elsewhere"), filepath.Join(work, "projects", "sub")); err != nil {
+			t.Fatal(err)
+		}
+		out, err := confined(t, h, filepath.Join(work, "projects", "sub"), "cat key")
+		if err == nil || strings.Contains(out, "secret") || !strings.Contains(err.Error(), "a link below") {
+			t.Errorf("%s %v", out, err)
+		}
+		if out, err := confined(t, h, filepath.Join(work, "projects", "one"), "cat a.txt"); err != nil || !strings.Contains(out, "a") {
+			t.Errorf("%s %v", out, err)
+		}
+	})
+	t.Run("pipe as gitfile", func(t *testing.T) {
+		work := t.TempDir()
+		if err := exec.Command("mkfifo", filepath.Join(work, ".git")).Run(); err != nil {
+			t.Skip("mkfifo: ", err)
+		}
+		if out, err := confined(t, begin(t, work), work, "echo done"); err != nil || !strings.Contains(out, "done") {
+			t.Errorf("%s %v", out, err)
 		}
 	})
 	t.Run("gitfile", func(t *testing.T) {

@@ -95,10 +95,10 @@ func (w *watcher) used(closely bool) (u usage) {
 	w.onMain(func() {
 		list := processes()
 		open := openFilesOf(list)
-		for _, d := range w.begun.disks {
-			var s unix.Stat_t
-			if unix.Stat(d.dir, &s) == nil {
-				u.bytes += open.deleted[s.Dev]
+		memory := memoryDevices()
+		for device, n := range open.deleted {
+			if !slices.Contains(memory, device) { // a layer over a cache has a device of its own
+				u.bytes += n
 			}
 		}
 		u.unseen = u.unseen || open.unseen || closely && mapsDeleted(list)

@@ -21,7 +21,8 @@ const maxOpenFiles = 100_000
 type openFiles struct {
 	deleted map[uint64]uint64 // bytes of files without a name, by device
 	sockets map[uint64]bool   // inodes
-	unseen  bool              // there may be others: of a process that cannot be read, or on their way through a socket
+	pipes   int               // pipes
+	unseen  bool              // there may be others: of a process that cannot be read, on their way through a socket, or closed during a call
 }
 
 func openFilesOf(list []process) openFiles {
@@ -40,18 +41,23 @@ func openFilesOf(list []process) openFiles {
 			f.unseen = true
 			return f
 		}
+		f.unseen = f.unseen || usesClosed(process.dir, list)
 		for _, name := range list {
 			var s unix.Stat_t
 			if unix.Stat(process.dir+"/fd/"+name, &s) != nil {
 				continue // closed
 			}
 			id, kind := inode{s.Dev, s.Ino}, s.Mode&unix.S_IFMT
-			if seen[id] || kind == unix.S_IFREG && s.Nlink > 0 || kind != unix.S_IFREG && kind != unix.S_IFSOCK {
+			if seen[id] || kind == unix.S_IFREG && s.Nlink > 0 || kind != unix.S_IFREG && kind != unix.S_IFSOCK && kind != unix.S_IFIFO {
 				continue
 			}
 			seen[id] = true
-			if kind == unix.S_IFREG {
+			switch kind {
+			case unix.S_IFREG:
 				f.deleted[s.Dev] += uint64(s.Blocks) * 512
+				continue
+			case unix.S_IFIFO:
+				f.pipes++
 				continue
 			}
 			f.sockets[s.Ino] = true
@@ -59,6 +65,45 @@ func openFilesOf(list []process) openFiles {
 		}
 	}
 	return f
+}
+
+// fileArguments returns which arguments of a system call are files, if it may wait. A file that
+// another thread closes meanwhile is kept by the call, and is in no table.
+func fileArguments(call string) []int {
+	number, err := strconv.Atoi(call)
+	if err != nil {
+		return nil
+	}
+	switch number {
+	case unix.SYS_SENDFILE, unix.SYS_TEE:
+		return []int{0, 1}
+	case unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE:
+		return []int{0, 2}
+	case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV,
+		unix.SYS_PREADV2, unix.SYS_PWRITEV2, unix.SYS_FLOCK, unix.SYS_FCNTL, unix.SYS_IOCTL, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC_FILE_RANGE,
+		unix.SYS_SYNCFS, unix.SYS_FALLOCATE, unix.SYS_FTRUNCATE, unix.SYS_GETDENTS64, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_RECVMMSG,
+		unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_CONNECT, unix.SYS_EPOLL_PWAIT:
+		return []int{0}
+	}
+	return nil
+}
+
+// usesClosed reports whether a thread of a process is in a call with a file that is not in the
+// process's table any more.
+func usesClosed(dir string, table []string) bool {
+	var buffer [256]byte
+	for _, thread := range names(dir + "/task") {
+		call := strings.Fields(string(readInto(buffer[:], dir+"/task/"+thread+"/syscall")))
+		if len(call) < 4 { // it is being executed, or has ended
+			continue
+		}
+		for _, i := range fileArguments(call[0]) {
+			if fd, err := strconv.ParseUint(strings.TrimPrefix(call[1+i], "0x"), 16, 32); err == nil && !slices.Contains(table, strconv.FormatUint(fd, 10)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasFilesWaiting reports whether a socket has files that its owner has not received.
@@ -86,9 +131,24 @@ var memoryDevice = sync.OnceValue(func() uint64 {
 	return s.Dev
 })
 
+// memoryDevices are the devices of files that are in memory.
+func memoryDevices() []uint64 {
+	list := []uint64{memoryDevice()}
+	for _, dir := range temporaryFolders {
+		var s unix.Stat_t
+		if unix.Stat(dir, &s) == nil {
+			list = append(list, s.Dev)
+		}
+	}
+	return list
+}
+
+// temporaryFolders are the command's own file systems of memory.
+var temporaryFolders = []string{"/tmp", "/dev/shm"}
+
 // temporaryFiles returns the bytes in the command's own file systems of memory.
 func temporaryFiles() (sum uint64) {
-	for _, dir := range []string{"/tmp", "/dev/shm"} {
+	for _, dir := range temporaryFolders {
 		var s unix.Statfs_t
 		if unix.Statfs(dir, &s) == nil {
 			sum += (s.Blocks - s.Bfree) * uint64(s.Bsize)
@@ -108,6 +168,22 @@ func sharedSegments() (sum uint64) {
 		if f := strings.Fields(line); len(f) > fieldResident {
 			n, _ := strconv.ParseUint(f[fieldResident], 10, 64) // the first line has names
 			sum += n
+		}
+	}
+	return sum
+}
+
+// semaphores returns the bytes of the System V semaphores of the IPC namespace.
+func semaphores() (sum uint64) {
+	const fieldCount, perSemaphore = 3, 64
+	text, err := os.ReadFile("/proc/sysvipc/sem")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > fieldCount {
+			n, _ := strconv.ParseUint(f[fieldCount], 10, 64) // the first line has names
+			sum += n * perSemaphore
 		}
 	}
 	return sum

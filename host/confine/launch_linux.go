@@ -172,7 +172,7 @@ const launcherMemory = 1 << 30
 // that of the command alone.
 func (p *plan) limit() error {
 	for name, limit := range map[int]uint64{
-		unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize, unix.RLIMIT_NOFILE: p.Limits.Files,
+		unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize, unix.RLIMIT_NOFILE: filesOf(p.Limits.Files),
 		// At 0 the kernel still starts a program of the host that takes core dumps.
 		unix.RLIMIT_CORE: 1,
 	} {
@@ -181,6 +181,17 @@ func (p *plan) limit() error {
 		}
 	}
 	return nil
+}
+
+// filesOf returns the limit of open files: at most half of the host's. The kernel counts files
+// that are sent and not received by user, against the limit of the sender; the host sends files to
+// start commands.
+func filesOf(limit uint64) uint64 {
+	var have syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_NOFILE, &have); err != nil {
+		return limit
+	}
+	return min(limit, have.Max/2)
 }
 
 // lower lowers a limit, and leaves one that is lower.

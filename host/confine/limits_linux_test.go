@@ -118,7 +118,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"private", "shared", "memfd on its way", "page tables", "sockets"} {
+	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "page tables", "sockets", "semaphores"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
 				t.Errorf("%s", describe(r))
@@ -138,7 +138,19 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"deep", "deleted on its way", "deleted and mapped"} {
+	t.Run("pipes", func(t *testing.T) {
+		c := taking(t, "take", "pipes")
+		c.Limits.Memory = 160 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("many sockets", func(t *testing.T) {
+		if r := execute(t, taking(t, "take", "many sockets")); !strings.Contains(r.Limit, "sockets") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	for _, what := range []string{"deep", "deleted on its way", "deleted and mapped", "deleted in a call"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "files") {
 				t.Errorf("%s", describe(r))
@@ -186,6 +198,14 @@ func TestLimitsOfTheWhole(t *testing.T) {
 	})
 	t.Run("deleted files", func(t *testing.T) {
 		c := command(t, `exec 5>f; rm f; i=0; while :; do head -c 1000000 /dev/zero >&5; sleep 0.01; done`)
+		c.Limits.Disk = 20 << 20
+		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("deleted files in caches", func(t *testing.T) {
+		t.Setenv("GOCACHE", t.TempDir())
+		c := command(t, `cd ~/.cache/go-build; exec 5>f; rm f; i=0; while :; do head -c 1000000 /dev/zero >&5; sleep 0.01; done`)
 		c.Limits.Disk = 20 << 20
 		if r := execute(t, c); !strings.Contains(r.Limit, "20 MiB") {
 			t.Errorf("%s", describe(r))
@@ -248,6 +268,30 @@ func take(what string) {
 		fail(unix.Sendmsg(pair[0], []byte{1}, unix.UnixRights(fd), nil, 0))
 		fail(unix.Close(fd))
 	}
+	hold := func(fd int) { // in a call that waits, without an entry in the table of files
+		var pipe [2]int
+		fail(unix.Pipe2(pipe[:], unix.O_NONBLOCK))
+		for err := error(nil); err == nil; _, err = unix.Write(pipe[1], make([]byte, 4096)) {
+		}
+		fail(unix.SetNonblock(pipe[1], false))
+		begins := make(chan struct{})
+		go func() {
+			close(begins)
+			offset := int64(0)
+			_, err := unix.Splice(fd, &offset, pipe[1], nil, 1<<20, 0)
+			fail(err)
+		}()
+		<-begins
+		time.Sleep(50 * time.Millisecond) // until it waits
+		fail(unix.Close(fd))
+	}
+	children := func(n int, what string) {
+		for range n {
+			cmd := exec.Command("/proc/self/exe", what)
+			cmd.Env = []string{helperVariable + "=take"}
+			fail(cmd.Start())
+		}
+	}
 	deleted := func() int {
 		fd, err := unix.Open("taken", unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 		fail(err)
@@ -278,12 +322,38 @@ func take(what string) {
 		os.Exit(0)
 	case "shared":
 		touch(mapped(-1, unix.MAP_SHARED|unix.MAP_ANON))
-	case "memfd", "memfd on its way":
+	case "memfd", "memfd on its way", "memfd in a call":
 		fd, err := unix.MemfdCreate("taken", 0)
 		fail(err)
 		write(fd)
-		if what != "memfd" {
+		switch what {
+		case "memfd on its way":
 			send(fd)
+		case "memfd in a call":
+			hold(fd)
+		}
+	case "semaphores":
+		const ofSet = 32_000 // 2 MB
+		for range length / (ofSet * 64) {
+			if _, _, errno := unix.Syscall(unix.SYS_SEMGET, 0, ofSet, 0o600); errno != 0 {
+				fail(errno)
+			}
+		}
+	case "pipes":
+		children(30, "pipes of one")
+	case "pipes of one":
+		for range 1900 {
+			var pipe [2]int
+			fail(unix.Pipe2(pipe[:], unix.O_NONBLOCK))
+			for err := error(nil); err == nil; _, err = unix.Write(pipe[1], make([]byte, 4096)) {
+			}
+		}
+	case "many sockets":
+		children(4, "sockets of one")
+	case "sockets of one":
+		for range 2500 {
+			_, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+			fail(err)
 		}
 	case "page tables": // one page of each, of a mapping without data
 		const large = 1 << 40
@@ -311,6 +381,11 @@ func take(what string) {
 		}
 	case "deleted":
 		write(deleted())
+	case "deleted in a call":
+		fd := deleted()
+		write(fd)
+		fail(unix.Fsync(fd))
+		hold(fd)
 	case "deleted on its way":
 		fd := deleted()
 		fail(unix.Ftruncate(fd, length))

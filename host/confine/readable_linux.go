@@ -67,7 +67,8 @@ func readable(hide []string, layered bool) []string {
 		if home != "" && within(straight, home) { // the home itself may be a link
 			straight = filepath.Join(realHome, strings.TrimPrefix(straight, home))
 		}
-		if slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) || real != straight && within(real, h) }) {
+		// A link may have been left by an earlier command: it counts where only the superuser writes.
+		if slices.ContainsFunc(hidden, func(h string) bool { return within(h, real) }) || real != straight && !ofSystem(real) {
 			continue
 		}
 		list = append(list, dir)
@@ -82,6 +83,11 @@ func readable(hide []string, layered bool) []string {
 		}
 	}
 	return list
+}
+
+// ofSystem reports whether a path is where only the superuser installs programs.
+func ofSystem(path string) bool {
+	return slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store", "/snap"}, func(dir string) bool { return within(path, dir) })
 }
 
 // credentials are files and folders of the user that are never readable.
@@ -150,8 +156,15 @@ func caches() (list []cache) {
 	if err != nil {
 		own = "" // variables may name some
 	}
+	usual := cacheFolders(own, func(string) string { return "" })
 	for _, c := range cacheFolders(own, os.Getenv) {
 		if !filepath.IsAbs(c.from) {
+			continue
+		}
+		// Variables may name a folder in a workspace, where an earlier command may have left a link
+		// that leads anywhere.
+		real, err := filepath.EvalSymlinks(c.from)
+		if err != nil || real != filepath.Clean(c.from) && !slices.Contains(usual, c) {
 			continue
 		}
 		if info, err := os.Stat(c.from); err == nil && info.IsDir() {

@@ -1,7 +1,9 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,9 @@ func (p *plan) enter() error {
 	if err := syscall.Sethostname([]byte("sentinel")); err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
+	if err := leaveWatches(); err != nil {
+		return err
+	}
 	// Nothing that is mounted here reaches the host's file system.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -46,6 +51,26 @@ func (p *plan) enter() error {
 		return fmt.Errorf("unmount the old root: %w", err)
 	}
 	return os.Chdir("/")
+}
+
+// leaveWatches bounds what the user namespace may have of the user's inotify instances and watches,
+// of which the host and the user's other programs need some.
+func leaveWatches() error {
+	for _, name := range []string{"instances", "watches"} {
+		text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_" + name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the kernel has none
+		}
+		most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			continue
+		}
+		err = os.WriteFile("/proc/sys/user/max_inotify_"+name, []byte(strconv.Itoa(most/2)), 0o644)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("bound inotify %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func (r *root) fill(p *plan) error {
@@ -401,7 +426,7 @@ func (r *root) devices() error {
 	}
 	for _, m := range []struct{ name, kind, options string }{
 		{"shm", "tmpfs", "mode=1777,nr_inodes=100000,size=1g"},
-		{"pts", "devpts", "newinstance,ptmxmode=0666,mode=620"},
+		{"pts", "devpts", "newinstance,ptmxmode=0666,mode=620,max=256"},
 	} {
 		if err := os.Mkdir(filepath.Join(dev, m.name), 0o755); err != nil {
 			return err
@@ -434,22 +459,27 @@ func (r *root) processes() error {
 	return r.maskMachine(proc)
 }
 
-// ofMachine are files of /proc that show keys and addresses of the whole machine to every user.
-var ofMachine = []string{"keys", "key-users", "iomem"}
+// ofMachine are files of /proc that show keys and addresses of the whole machine to every user, and
+// secrets of its network to the superuser.
+var ofMachine = []string{"keys", "key-users", "iomem", "sys/net/ipv4/tcp_fastopen_key", "sys/net/ipv6/conf/*/stable_secret"}
 
 // maskMachine covers those of /proc, and all that only the superuser reads: it reads them by owning
 // them, without a capability.
 func (r *root) maskMachine(proc string) error {
+	var hidden []string
+	for _, pattern := range ofMachine {
+		found, _ := filepath.Glob(proc + "/" + pattern) // the patterns are valid
+		hidden = append(hidden, found...)
+	}
 	for _, name := range names(proc) {
 		var s unix.Stat_t
-		if name[0] >= '0' && name[0] <= '9' || unix.Lstat(proc+"/"+name, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFREG {
-			continue
+		if (name[0] < '0' || name[0] > '9') && unix.Lstat(proc+"/"+name, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG && s.Mode&0o044 == 0 {
+			hidden = append(hidden, proc+"/"+name)
 		}
-		if s.Mode&0o044 != 0 && !slices.Contains(ofMachine, name) {
-			continue
-		}
-		if err := unix.Mount("/dev/null", proc+"/"+name, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("hide /proc/%s: %w", name, err)
+	}
+	for _, path := range hidden {
+		if err := unix.Mount("/dev/null", path, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("hide %s: %w", strings.TrimPrefix(path, proc), err)
 		}
 	}
 	return nil

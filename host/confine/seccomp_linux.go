@@ -43,10 +43,16 @@ var refusedCalls = []uint32{
 }
 
 // absentCalls are reported as not implemented, so that programs use another way: clone3 has
-// its flags in memory, where a filter cannot see them.
+// its flags in memory, where a filter cannot see them, as openat2 has the mode of a file. Contexts of
+// io_setup are counted for the whole machine. Pages in a pipe of vmsplice belong to no process.
 var absentCalls = []uint32{
-	unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD,
+	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_SETUP, unix.SYS_VMSPLICE,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD,
 }
+
+// setID are the bits of a mode with which a program has the rights of the owner or group of its
+// file. Outside of the command's mounts they count, for every user who reaches the file.
+const setID = unix.S_ISUID | unix.S_ISGID
 
 // An argument is a condition on an argument of a system call.
 type argument struct {
@@ -70,6 +76,11 @@ var refusedArguments = []condition{
 	{unix.SYS_CLONE, argument{index: 0, mask: unix.CLONE_THREAD | unix.CLONE_FILES, equal: unix.CLONE_THREAD}},
 	{unix.SYS_UNSHARE, argument{index: 0, mask: unix.CLONE_FILES, any: true}},
 	{unix.SYS_CLOSE_RANGE, argument{index: 2, mask: unix.CLOSE_RANGE_UNSHARE, any: true}},
+	{unix.SYS_FCHMOD, argument{index: 1, mask: setID, any: true}},
+	{unix.SYS_FCHMODAT, argument{index: 2, mask: setID, any: true}},
+	{unix.SYS_FCHMODAT2, argument{index: 2, mask: setID, any: true}},
+	{unix.SYS_OPENAT, argument{index: 3, mask: setID, any: true}},
+	{unix.SYS_MKNODAT, argument{index: 2, mask: setID, any: true}},
 	{unix.SYS_MKNODAT, argument{index: 2, mask: unix.S_IFMT, equal: unix.S_IFCHR}},
 	{unix.SYS_MKNODAT, argument{index: 2, mask: unix.S_IFMT, equal: unix.S_IFBLK}},
 	{unix.SYS_PRLIMIT64, argument{index: 0, mask: math.MaxUint32, other: true}},

@@ -11,6 +11,10 @@ const (
 var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT}
 
 var conditionsHere = []condition{
+	{unix.SYS_CHMOD, argument{index: 1, mask: setID, any: true}},
+	{unix.SYS_OPEN, argument{index: 2, mask: setID, any: true}},
+	{unix.SYS_CREAT, argument{index: 1, mask: setID, any: true}},
+	{unix.SYS_MKNOD, argument{index: 1, mask: setID, any: true}},
 	{unix.SYS_MKNOD, argument{index: 1, mask: unix.S_IFMT, equal: unix.S_IFCHR}},
 	{unix.SYS_MKNOD, argument{index: 1, mask: unix.S_IFMT, equal: unix.S_IFBLK}},
 }

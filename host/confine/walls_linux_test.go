@@ -91,6 +91,14 @@ func calls() {
 		{"setns", []uintptr{unix.SYS_SETNS, 0, 0}, unix.EPERM},
 		{"mknodat block", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFBLK | 0o600, 7 << 8}, unix.EPERM},
 		{"mknodat char", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFCHR | 0o600, 1<<8 | 3}, unix.EPERM},
+		{"fchmod setuid", []uintptr{unix.SYS_FCHMOD, 1, unix.S_ISUID | 0o755}, unix.EPERM},
+		{"fchmodat setgid", []uintptr{unix.SYS_FCHMODAT, ^uintptr(99), text, unix.S_ISGID | 0o755}, unix.EPERM},
+		{"fchmodat2 setuid", []uintptr{unix.SYS_FCHMODAT2, ^uintptr(99), text, unix.S_ISUID | 0o755, 0}, unix.EPERM},
+		{"openat setuid", []uintptr{unix.SYS_OPENAT, ^uintptr(99), text, unix.O_CREAT | unix.O_WRONLY, unix.S_ISUID | 0o755}, unix.EPERM},
+		{"openat2", []uintptr{unix.SYS_OPENAT2, ^uintptr(99), text, text, 24}, unix.ENOSYS},
+		{"mknodat setuid", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFREG | unix.S_ISUID | 0o755, 0}, unix.EPERM},
+		{"vmsplice", []uintptr{unix.SYS_VMSPLICE, 0, text, 0, 0}, unix.ENOSYS},
+		{"io_setup", []uintptr{unix.SYS_IO_SETUP, 1, text}, unix.ENOSYS},
 		{"keyctl", []uintptr{unix.SYS_KEYCTL, 0, ^uintptr(3), 0}, unix.EPERM},
 		{"add_key", []uintptr{unix.SYS_ADD_KEY, text, text, text, 1, ^uintptr(3)}, unix.EPERM},
 		{"bpf", []uintptr{unix.SYS_BPF, 0, 0, 0}, unix.EPERM},
@@ -355,9 +363,9 @@ func TestReadableIsListed(t *testing.T) {
 	}
 }
 
-// A folder of PATH that leads by a link below the home or to what is hidden is not readable: a
-// command that may write the folder above it would choose what the next one reads. One in the home
-// is, also where the home is a link.
+// A folder of PATH that is a link is not readable, unless it leads to where the superuser installs
+// programs: a command that may write the folder above it would choose what the next one reads. One
+// in the home is, also where the home is a link.
 func TestPathByLinks(t *testing.T) {
 	needNamespaces(t)
 	real, dir := t.TempDir(), t.TempDir()
@@ -371,17 +379,35 @@ func TestPathByLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	links := map[string]string{"home": real, "to-home": home + "/.ssh", "to-state": state, "to-tool": filepath.Join(dir, "tool")}
+	links := map[string]string{"home": real, "to-home": home + "/.ssh", "to-state": state, "to-tool": filepath.Join(dir, "tool"), "to-system": "/usr/bin"}
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv("HOME", home)
-	t.Setenv("PATH", strings.Join([]string{os.Getenv("PATH"), dir + "/to-home", dir + "/to-state", dir + "/to-tool", home + "/bin"}, ":"))
+	t.Setenv("PATH", strings.Join([]string{os.Getenv("PATH"), dir + "/to-home", dir + "/to-state", dir + "/to-tool", dir + "/to-system", home + "/bin"}, ":"))
 	c := command(t, fmt.Sprintf("cd %s; cat to-home/file home/.ssh/file to-state/file state/file to-tool/file home/bin/file 2>/dev/null", dir))
 	c.Hide = []string{state}
-	if r := execute(t, c); string(r.Output) != "tool\nbin\n" {
+	if r := execute(t, c); string(r.Output) != "bin\n" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// A cache that a variable names is none if it leads somewhere by a link: the folder may be in a
+// workspace.
+func TestCacheByLink(t *testing.T) {
+	needNamespaces(t)
+	elsewhere, dir := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(elsewhere, "key"), []byte("key\n"), 0o644), os.Symlink(elsewhere, filepath.Join(dir, "cache"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", filepath.Join(dir, "cache"))
+	if r := execute(t, command(t, "cat ~/.cache/go-build/key 2>/dev/null; echo done")); string(r.Output) != "done\n" {
+		t.Errorf("%s", describe(r))
+	}
+	t.Setenv("GOCACHE", elsewhere)
+	if r := execute(t, command(t, "cat ~/.cache/go-build/key; echo done")); string(r.Output) != "key\ndone\n" {
 		t.Errorf("%s", describe(r))
 	}
 }

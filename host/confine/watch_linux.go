@@ -21,20 +21,39 @@ const pause = 100 * time.Millisecond
 // not executed while it allocates memory keeps others from reading how much it has.
 const longestLook = 300 * time.Millisecond
 
+// maxSockets bounds the sockets of a command: the ports of the machine are fewer than three times
+// as many, and belong to all.
+const maxSockets = 8000
+
+// manyPipes are as many pipes and sockets as it takes a command to fill the memory of the kernel.
+const manyPipes = 256
+
 // maxSessions bounds the sessions of a command. The kernel divides the processors by session, and
 // the launcher, which looks at limits, has one.
 const maxSessions = 200
 
 // A machineMemory is what the kernel counts for all processes of this machine, in bytes.
-type machineMemory struct{ anonymous, shared, pageTables, available uint64 }
+type machineMemory struct {
+	anonymous, shared, pageTables, available uint64
+
+	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers
+	sockets uint64 // number
+}
 
 func memoryOfMachine() (m machineMemory) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return m
 	}
+	var total, elsewhere uint64
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
+		switch name {
+		case "MemTotal":
+			total = kibibytes(value)
+		case "MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "SReclaimable", "Hugetlb", "Zswap":
+			elsewhere += kibibytes(value)
+		}
 		switch name {
 		case "AnonPages":
 			m.anonymous = kibibytes(value)
@@ -45,6 +64,12 @@ func memoryOfMachine() (m machineMemory) {
 		case "MemAvailable":
 			m.available = kibibytes(value)
 		}
+	}
+	m.kernel = grown(elsewhere, total)
+	if text, err = os.ReadFile("/proc/net/sockstat"); err == nil {
+		_, count, _ := strings.Cut(string(text), "sockets: used ")
+		count, _, _ = strings.Cut(count, "\n")
+		m.sockets, _ = strconv.ParseUint(count, 10, 64)
 	}
 	return m
 }
@@ -119,6 +144,11 @@ func (w *watcher) exceeds(due time.Time) string {
 		return fmt.Sprintf("it has more than %d sessions", maxSessions)
 	}
 	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
+	if grown(before.sockets, now.sockets) > maxSockets || grown(before.kernel, now.kernel) > limit {
+		if exceeded := w.exceedsKernel(list, now); exceeded != "" {
+			return exceeded
+		}
+	}
 	shared := grown(before.shared, now.shared)
 	atOnce := private+shared+grown(before.pageTables, now.pageTables) > limit || grown(now.available, before.available) > limit
 	if !atOnce && time.Now().Before(w.next) {
@@ -146,6 +176,21 @@ func (w *watcher) exceeds(due time.Time) string {
 	return ""
 }
 
+// exceedsKernel returns the limit that a command exceeds by what the kernel has for it. That the
+// machine has many sockets, or a large kernel, is a ground to look, since other programs may have
+// them.
+func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
+	var files openFiles
+	w.onMain(func() { files = openFilesOf(list) })
+	switch {
+	case len(files.sockets) > maxSockets || files.unseen && grown(w.begun.memory.sockets, now.sockets) > maxSockets:
+		return fmt.Sprintf("it has more than %d sockets", maxSockets)
+	case grown(w.begun.memory.kernel, now.kernel) > w.limits.Memory && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
+		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
+	}
+	return ""
+}
+
 // exactMemory returns the memory of processes and what they have made, where the shared memory of
 // the machine has grown so much. It may stop when that is more than limit.
 func exactMemory(list []process, limit, grownShared uint64) uint64 {
@@ -164,6 +209,7 @@ func exactMemory(list []process, limit, grownShared uint64) uint64 {
 	sum += buffersOf(files.sockets)
 	// A file of memory may be mapped as well.
 	held := files.deleted[memoryDevice()] + temporaryFiles() + sharedSegments()
+	sum += semaphores()
 	if unseen || files.unseen {
 		return sum + max(mapped, held, grownShared)
 	}
