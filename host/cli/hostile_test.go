@@ -117,6 +117,8 @@ var hostileVerbs = []hostileVerb{
 	{"fork", true, [][]string{{"evil", "--iteration", "1"}, {"evil", "--iteration", "1", "-o", "jsonl"}}},
 	{"do", true, [][]string{{evil, "--yolo", "--no-check"}, {evil, "--no-check", "-o", "json"}, {"--undo", evil}}},
 	{"help", false, [][]string{{evil}}},
+	{"trust", false, [][]string{{}, {"-o", "json"}, {"--yes"}, {"--revoke"}}},
+	{"trust", true, [][]string{{evil}}},
 	{"import", true, [][]string{{"other" + evilFile + ".json", "-o", "json"}, {evil}}},
 	{"import", false, [][]string{{"other" + evilFile + ".json"}}},
 	{"ticket import", true, [][]string{{evil}, {"other" + evilFile + ".json"}}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -90,11 +91,11 @@ func (a verbs) writeNew(name string, text []byte, force bool) error {
 		return err
 	}
 	path := a.Path(name)
-	return folder.Write(path, text, func() error {
+	return folder.Write(filepath.Dir(path), func() (string, error) {
 		if force {
-			return atomicfile.Replace(path, text, 0o644) // definitions are not secret and are committed to repositories
+			return filepath.Base(path), atomicfile.Replace(path, text, 0o644) // definitions are not secret and are committed to repositories
 		}
-		return createFile(path, name, text)
+		return filepath.Base(path), createFile(path, name, text)
 	})
 }
 

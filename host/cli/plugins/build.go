@@ -65,7 +65,20 @@ func (a verbs) build(ctx context.Context, p toolchain.Project, f buildFlags) err
 	if f.install {
 		out = append(out, filepath.Join(a.pluginDir(), p.Name+".wasm"))
 	}
-	r, err := author.Build(ctx, p, a.toolOutput(), out...)
+	trusted, err := a.Content()
+	if err != nil {
+		return err
+	}
+	var r author.Report
+	build := func() (string, error) {
+		r, err = author.Build(ctx, p, a.toolOutput(), out...)
+		return p.Name + ".wasm", err
+	}
+	if f.install {
+		err = trusted.Write(a.pluginDir(), build)
+	} else {
+		_, err = build()
+	}
 	if err != nil {
 		return err
 	}

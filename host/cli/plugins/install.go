@@ -53,7 +53,15 @@ func (a verbs) pluginInstallCommand() *cobra.Command {
 				return err
 			}
 			folder := lock.Folder{Dir: a.pluginDir()}
-			change, err := p.Install(cmd.Context(), folder, bundle.InstallOptions{Name: f.name, Replace: f.replace, Now: a.Env.Now})
+			trusted, err := a.Content()
+			if err != nil {
+				return err
+			}
+			var change bundle.Change
+			err = trusted.Write(folder.Dir, func() (string, error) {
+				change, err = p.Install(cmd.Context(), folder, bundle.InstallOptions{Name: f.name, Replace: f.replace, Now: a.Env.Now})
+				return change.File, err
+			})
 			if err != nil {
 				return err
 			}

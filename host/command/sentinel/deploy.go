@@ -86,7 +86,8 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 			Hint: "force replaces them"}
 	}
 	for i, file := range out.Files {
-		if err := f.opt.Trust.Content().Write(filepath.Join(to, filepath.FromSlash(file.File)), file.content, func() error { return file.write(project) }); err != nil { // files of other projects cannot be rolled back
+		at := filepath.Join(to, filepath.FromSlash(file.File))
+		if err := f.opt.Trust.Content().Write(filepath.Dir(at), func() (string, error) { return filepath.Base(at), file.write(project) }); err != nil { // files of other projects cannot be rolled back
 			return deployOut{}, fmt.Errorf("deploy sentinel %q: write %q: %w (%d of %d files are written)", in.SentinelID, file.File, err, i, len(out.Files))
 		}
 	}

@@ -208,7 +208,7 @@ func TestWrite(t *testing.T) {
 	p.write(build, "theirs")
 	p.write(other, "theirs")
 	path := filepath.Join(p.dir, build)
-	err := p.folder().Write(path, []byte("own"), func() error { return os.WriteFile(path, []byte("own"), 0o644) })
+	err := p.folder().Write(filepath.Dir(path), func() (string, error) { return filepath.Base(path), os.WriteFile(path, []byte("own"), 0o644) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,21 +194,26 @@ func (f *Folder) Wrote(path string, content []byte) error {
 	return f.trust(key, content)
 }
 
-// Write has this program write a file on behalf of the user, also in a folder that is not
-// known or of another project: it begins the record of the folder of a host that path is
-// in, and records text as trusted.
-func (f *Folder) Write(path string, text []byte, write func() error) error {
-	if f == nil || !slices.Contains(folders, filepath.Base(filepath.Dir(path))) {
-		return write()
+// Write has this program write a file on behalf of the user into a folder, also of a project
+// that is not known or another one: it begins the record of the project, and records what
+// write has written to the file that it names as trusted.
+func (f *Folder) Write(dir string, write func() (name string, err error)) error {
+	of := (*Folder)(nil)
+	if f != nil && slices.Contains(folders, filepath.Base(dir)) {
+		of = Open(filepath.Dir(dir), "", f.opt)
 	}
-	of := Open(filepath.Dir(filepath.Dir(path)), "", f.opt)
 	if err := of.Begin(); err != nil {
 		return err
 	}
-	if err := write(); err != nil {
+	name, err := write()
+	if err != nil || of == nil {
 		return err
 	}
-	return of.Wrote(path, text)
+	text, err := readFile(filepath.Join(dir, name))
+	if err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	return of.Wrote(filepath.Join(dir, name), text)
 }
 
 // ErrUntrusted is the error about content that does not count, by errors.Is.
