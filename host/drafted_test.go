@@ -32,6 +32,7 @@ func TestSpecDraftedDefinition(t *testing.T) {
 		{"a stored sentinel", `{"definition":{"$ref":"toucher"}}`, "", `"code/shell/execute"`},
 		{"in another folder", `{"definition":{"workspace":"/","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
 		{"in the folder above", `{"definition":{"workspace":"..","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
+		{"in a hidden folder", `{"definition":{"workspace":".github","steps":[{"command":"code/write","params":{"path":"a.yml","content":"x"}}]}}`, "", "is not in"},
 		{"in the folder behind a link", `{"definition":{"workspace":"link","steps":[{"command":"code/read","params":{"path":"a.txt"}}]}}`, "", "is not in"},
 		{"in a folder below", `{"definition":{"workspace":"below","steps":[{"command":"code/read","params":{"path":"../a.txt"}}]}}`, "", "outside the workspace"},
 		{"a private command", `{"command":"sentinel/start","params":{"sentinelId":"toucher"}}`, "", `"sentinel/start"`},

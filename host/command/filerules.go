@@ -67,8 +67,8 @@ type HostFiles struct {
 func (h HostFiles) All() []string { return slices.Concat(h.Closed, h.Caches, h.Fixed) }
 
 // In returns the rules for a workspace, an absolute folder. Files of the host count as theirs
-// wherever links lead to them. A workspace in one of the host's folders, such as a worktree, is
-// itself none of its files.
+// wherever links lead to them. A workspace in a cache, such as a worktree, is itself none of its
+// files; one that is in another of the host's folders, or is one, has nothing else.
 func (r FileRules) In(workspace string) FileRules {
 	root := rootfs.EvalLinks(workspace)
 	inside := func(paths []string) (list []string) {
@@ -79,12 +79,23 @@ func (r FileRules) In(workspace string) FileRules {
 		}
 		return list
 	}
-	r.closed, r.fixed = inside(slices.Concat(r.Host.Closed, r.Host.Caches)), inside(r.Host.Fixed)
+	around := func(paths []string) []string {
+		for _, p := range paths {
+			if rel, err := filepath.Rel(rootfs.EvalLinks(p), root); err == nil && filepath.IsLocal(rel) {
+				return []string{everything}
+			}
+		}
+		return inside(paths)
+	}
+	r.closed, r.fixed = append(around(r.Host.Closed), inside(r.Host.Caches)...), around(r.Host.Fixed)
 	return r
 }
 
 // Closed reports whether a path, relative to the workspace, is of the host's own state.
 func (r FileRules) Closed(name string) bool { return Secluded(name) || below(name, r.closed) }
+
+// everything is the path of a workspace itself among the folders of [FileRules].
+const everything = "."
 
 // below reports whether a path is one of the folders or in it.
 func below(name string, folders []string) bool {
@@ -92,7 +103,7 @@ func below(name string, folders []string) bool {
 		return false
 	}
 	plain := strings.Join(plainParts(name), "/")
-	return slices.ContainsFunc(folders, func(f string) bool { return plain == f || strings.HasPrefix(plain, f+"/") })
+	return slices.ContainsFunc(folders, func(f string) bool { return f == everything || plain == f || strings.HasPrefix(plain, f+"/") })
 }
 
 // MayWrite returns an error if a model must not write a file: one that steers tools, or one of

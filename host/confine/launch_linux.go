@@ -110,6 +110,8 @@ func (p *plan) execute(report *os.File) (int, status) {
 			return refused(err)
 		}
 	}
+	// Of all processes, the kernel ends those of a command first when memory runs out. It may refuse.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if p.Alone {
 		if err := p.enter(); err != nil {
 			return refused(err)
@@ -134,7 +136,7 @@ func (p *plan) execute(report *os.File) (int, status) {
 	if err := dropPrivileges(); err != nil {
 		return refused(err)
 	}
-	if err := restrictCalls(); err != nil {
+	if err := restrictCalls(p.Alone); err != nil {
 		return refused(err)
 	}
 	switch {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // systemFolders are those of programs. What is below /etc, /sys and /run is listed one by one.
@@ -103,6 +105,10 @@ func credentials() []string {
 	return list
 }
 
+// socketLine is a line of /proc/net/unix about a socket with a path: Num RefCount Protocol Flags Type
+// St Inode Path.
+var socketLine = lazyregexp.New(`^[0-9a-f]{8,16}: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} [0-9]{4} [0-9]{2} +[0-9]+ (/[^\n]*)\n?$`)
+
 // sockets are the Unix sockets of this machine that have a path below some folders. A read-only
 // mount does not keep a process from connecting to them.
 func sockets(folders []string) (list []string) {
@@ -114,13 +120,17 @@ func sockets(folders []string) (list []string) {
 	// There may be tens of thousands, of which another command has made most.
 	known := map[string]string{"/": "/"}
 	for line := range strings.Lines(string(text)) {
-		at := strings.IndexByte(line, '/')
-		if at <= 0 {
+		// A path may have line ends: what follows one is no line of the kernel, and names no socket.
+		fields := socketLine.FindStringSubmatch(line)
+		if fields == nil {
 			continue
 		}
-		dir, name := filepath.Split(strings.TrimSuffix(line[at:], "\n"))
+		dir, name := filepath.Split(fields[1])
 		dir = realFolder(filepath.Clean(dir), known)
-		if dir != "" && slices.ContainsFunc(below, func(path string) bool { return within(dir, path) }) {
+		if dir == "" || !slices.ContainsFunc(below, func(path string) bool { return within(dir, path) }) {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode()&os.ModeSocket != 0 {
 			list = append(list, filepath.Join(dir, name))
 		}
 	}

@@ -44,15 +44,23 @@ var refusedCalls = []uint32{
 
 // absentCalls are reported as not implemented, so that programs use another way: clone3 has
 // its flags in memory, where a filter cannot see them, as openat2 has the mode of a file. Contexts of
-// io_setup are counted for the whole machine. Pages in a pipe of vmsplice belong to no process.
+// io_setup are counted for the whole machine. Pages in a pipe of vmsplice belong to no
+// process, and those of memfd_secret are counted as a cache.
 var absentCalls = []uint32{
-	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_SETUP, unix.SYS_VMSPLICE,
+	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_SETUP, unix.SYS_VMSPLICE, unix.SYS_MEMFD_SECRET,
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD,
 }
 
 // setID are the bits of a mode with which a program has the rights of the owner or group of its
 // file. Outside of the command's mounts they count, for every user who reaches the file.
 const setID = unix.S_ISUID | unix.S_ISGID
+
+// sharedCalls reach memory, semaphores and queues of the user's other programs where a command has
+// no IPC namespace of its own.
+var sharedCalls = []uint32{
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+}
 
 // An argument is a condition on an argument of a system call.
 type argument struct {
@@ -111,8 +119,9 @@ func errnoAction(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// filter returns the program that decides about each system call.
-func filter(conditions []condition) []bpf.Instruction {
+// filter returns the program that decides about each system call. alone says that the command is in
+// namespaces of its own.
+func filter(conditions []condition, alone bool) []bpf.Instruction {
 	program := []bpf.Instruction{
 		// Calls by the interface of another processor, such as 32-bit ones, have other numbers.
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
@@ -130,6 +139,9 @@ func filter(conditions []condition) []bpf.Instruction {
 	}
 	refuse(refusedCalls, unix.EPERM)
 	refuse(refusedHere, unix.EPERM)
+	if !alone {
+		refuse(sharedCalls, unix.EPERM)
+	}
 	refuse(absentCalls, unix.ENOSYS)
 	for _, c := range conditions {
 		low := bpf.LoadAbsolute{Off: offsetArgs + 8*uint32(c.index), Size: 4} // both processors store it first
@@ -148,8 +160,8 @@ func filter(conditions []condition) []bpf.Instruction {
 
 // restrictCalls applies the filter to all threads of this process, which must not be able to
 // gain privileges.
-func restrictCalls() error {
-	raw, err := bpf.Assemble(filter(append(slices.Clone(refusedArguments), conditionsHere...)))
+func restrictCalls(alone bool) error {
+	raw, err := bpf.Assemble(filter(append(slices.Clone(refusedArguments), conditionsHere...), alone))
 	if err != nil {
 		return err
 	}

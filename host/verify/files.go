@@ -32,6 +32,10 @@ func readInside(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// Programs of the work may still be executed, and put a pipe in its place.
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("is not a regular file"))
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 

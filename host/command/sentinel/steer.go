@@ -73,6 +73,9 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 	if err != nil {
 		return info, err
 	}
+	if err := liftsQuarantine(call, "pause", info); err != nil { // a paused run could be resumed
+		return info, err
+	}
 	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree}
 	if err := f.rt.PauseWith(ctx, info.ID, opt); err != nil {
 		return info, err
@@ -105,9 +108,8 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err != nil {
 		return info, err
 	}
-	// What a person says of a quarantined run is a decision.
-	if info.Status == sentinels.StatusQuarantined && call.By != command.ByUser {
-		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person lifts a quarantine", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+	if err := liftsQuarantine(call, "resume", info); err != nil {
+		return info, err
 	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
 		Extension:   runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
@@ -117,6 +119,15 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// liftsQuarantine returns the error of a call that would let a quarantined step execute again. What a
+// person says of a quarantined run is a decision.
+func liftsQuarantine(call *command.Call, what string, info runtime.RunInfo) error {
+	if info.Status != sentinels.StatusQuarantined || call.By == command.ByUser {
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%s run %s: only a person lifts a quarantine", what, info.ID), Hint: "sentinel inbox lists what waits for a person"}
 }
 
 // author returns who a call is made for: a person, by the name that is given. A

@@ -377,8 +377,9 @@ func workspace(own, dir string) (string, error) {
 	return abs, nil
 }
 
-// inside reports whether a folder is another one or below it, links followed. One that does
-// not exist is below nothing.
+// inside reports whether a folder is another one or below it, links followed, and not in a hidden
+// folder there: rules about files that steer tools, such as those in .git, go by their names in the
+// workspace. One that does not exist is below nothing.
 func inside(dir, of string) bool {
 	if dir == of {
 		return true
@@ -386,7 +387,10 @@ func inside(dir, of string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	root, rootErr := filepath.EvalSymlinks(of)
 	rel, relErr := filepath.Rel(root, real)
-	return err == nil && rootErr == nil && relErr == nil && filepath.IsLocal(rel)
+	if err != nil || rootErr != nil || relErr != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), func(part string) bool { return part != "." && strings.HasPrefix(part, ".") })
 }
 
 // fillInputs checks the given inputs against the definition and adds the defaults.

@@ -66,16 +66,18 @@ type metaPage struct {
 // openPages returns both an error and a pageFile that reads what is left.
 func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 	p := &pageFile{file: file, size: size}
-	first, ok := p.readMeta(0)
+	first, ok, err := p.readMeta(0)
 	second := metaPage{}
 	also := false
 	if ok {
-		second, also = p.readMeta(int64(first.pageSize))
+		second, also, err = p.readMeta(int64(first.pageSize))
 	} else {
-		for page := int64(1 << 10); page <= 64<<10 && !also; page *= 2 {
-			second, also = p.readMeta(page)
-			also = also && int64(second.pageSize) == page
+		for page := int64(1 << 10); page <= 64<<10 && !also && err == nil; page *= 2 {
+			second, also, err = p.readMeta(page)
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	// Commits alternate between the two pages, so the higher number is the
 	// newer state. If one is torn, the other is a complete state, one commit
@@ -101,25 +103,28 @@ func openPages(file io.ReaderAt, size int64) (*pageFile, error) {
 	return p, nil
 }
 
-func (p *pageFile) readMeta(at int64) (m metaPage, ok bool) {
+// readMeta reads the meta page at a place. It returns false for one that is torn, and an error for
+// one whose checksum is right and whose fields are not: the database library would take it.
+func (p *pageFile) readMeta(at int64) (m metaPage, ok bool, err error) {
 	var b [pageHeader + metaBytes]byte
 	if _, err := p.file.ReadAt(b[:], at); err != nil {
-		return m, false
+		return m, false, nil
 	}
 	order := binary.NativeEndian
 	body := b[pageHeader:]
 	sum := fnv.New64a()
 	sum.Write(body[:metaBytes-8]) // never returns an error
 	if order.Uint32(body) != metaMagic || order.Uint32(body[4:]) != metaVersion || order.Uint64(body[56:]) != sum.Sum64() {
-		return m, false
+		return m, false, nil
 	}
 	m = metaPage{
 		pageSize: order.Uint32(body[8:]), root: order.Uint64(body[16:]), freelist: order.Uint64(body[32:]),
 		end: order.Uint64(body[40:]), txid: order.Uint64(body[48:]),
 	}
-	// The checksum covers these fields, so only a file that was forged has them
-	// wrong.
-	return m, m.pageSize >= 1<<10 && m.pageSize <= 64<<10 && m.pageSize&(m.pageSize-1) == 0 && m.end < 1<<40
+	if m.pageSize < 1<<10 || m.pageSize > 64<<10 || m.pageSize&(m.pageSize-1) != 0 || m.end >= 1<<40 || at != 0 && int64(m.pageSize) != at {
+		return m, false, fmt.Errorf("the meta page at byte %d is forged: its checksum is right, with pages of %d bytes and an end at page %d", at, m.pageSize, m.end)
+	}
+	return m, true, nil
 }
 
 // checkMetaHeader checks the header of a meta page. Its body may be torn if the

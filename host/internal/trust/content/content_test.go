@@ -143,7 +143,7 @@ func TestPullIsHeld(t *testing.T) {
 			p.git("checkout", "-q", "--", ".") // as a clone has it
 			p.approve()
 
-			// Somebody else's commit arrives.
+			// Another person's commit arrives.
 			p.git("checkout", "-q", "-b", "theirs")
 			p.write(build, "{\"a\": \"$Id$\", \"b\": \"theirs\"}\n")
 			p.write(other, "{\"new\": true}\n")

@@ -1,7 +1,7 @@
 // Package content records which content of a project's folder the user trusts.
 //
 // A folder that was cloned or unpacked can hold definitions, recipes, plugins and a
-// store that somebody else wrote. They would be executed with the rights of the user, so
+// store that others wrote. They would be executed with the rights of the user, so
 // they count only after the user has trusted them. Package trust decides by owners and
 // modes, which say nothing about files that the user's own git wrote.
 //

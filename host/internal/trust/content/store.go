@@ -365,7 +365,7 @@ func (f *Folder) CheckState(state string) error {
 		return f.denied(state, "its store came with the folder")
 	}
 	if f.record == "" {
-		return f.denied(state, "a new store cannot be told from one that came with the folder")
+		return f.denied(state, "a new store cannot be distinguished from one that came with the folder")
 	}
 	err := f.Begin()
 	if err == nil {
