@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -27,7 +28,7 @@ type (
 func (rt *Runtime) openTriggers(now func() time.Time) {
 	rt.dispatch = dispatch.New(dispatch.Options{
 		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt},
-		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Filter: rt.filter, ChainProblem: rt.chainProblem,
+		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Redact: redact.Redactor(rt.opt.Redact), Filter: rt.filter, ChainProblem: rt.chainProblem,
 		Workspace: func(def *sentinels.Definition) (string, error) {
 			return execution.Workspace(def, rt.opt.Workspace)
 		},

@@ -5,8 +5,10 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -44,8 +46,8 @@ func leaksIn(text []byte) (found []string) {
 // control characters within, encoded, and to standard error.
 const leaky = `printf '%s\n' "$1"; printf '%s' "$2"; printf '%s\n' "$3"; printf '%s\033[1m%s\000%s\n' "$2" "" "$3"; printf '%s\n' "$4" "$5"; printf '%s\n' "$1" >&2`
 
-// TestSecretsAtEveryDoor has a shell step, an emit step, a command and POST /v1/events carry
-// a secret, and looks for it in the answer of every route and command that reads, for a viewer
+// TestSecretsAtEveryDoor has a shell step, an emit step, a command, POST /v1/events and
+// webhooks, of which one waits in the queue and one for more, carry a secret, and looks for it in the answer of every route and command that reads, for a viewer
 // and for a person, in the live feed, and in every file of the state folder.
 func TestSecretsAtEveryDoor(t *testing.T) {
 	parts := map[string]any{"value": leaked, "one": leaked[:11], "two": leaked[11:], "base64": leaks[1], "percent": leaks[2]}
@@ -73,6 +75,10 @@ func secretsAtEveryDoor(t *testing.T, variables map[string]any, steps []any, giv
 	project := t.TempDir()
 	write(t, filepath.Join(project, ".sentinel", "sentinels", "heard.json"),
 		`{"name": "heard", "trigger": {"type": "event", "event": "leak:post"}, "steps": [{"type": "emit", "event": "heard", "data": {"of": "$event"}}]}`)
+	// Of webhooks the first event starts a run, the next one waits in the queue or for more.
+	for name, common := range map[string]string{"queued": `"concurrency": "queue", "trigger": {"type": "webhook", "insecure": true}`, "quiet": `"trigger": {"type": "webhook", "insecure": true, "debounceMs": 3600000}`} {
+		write(t, filepath.Join(project, ".sentinel", "sentinels", name+".json"), fmt.Sprintf(`{"name": %q, %s, "steps": [{"type": "wait", "durationMs": 3600000}]}`, name, common))
+	}
 	for name, text := range map[string]string{"value": leaked, "one": leaked[:11], "two": leaked[11:], "base64": leaks[1], "percent": leaks[2]} {
 		write(t, filepath.Join(project, name), text)
 	}
@@ -96,6 +102,19 @@ func secretsAtEveryDoor(t *testing.T, variables map[string]any, steps []any, giv
 	event := map[string]any{"event": "leak:post", "data": map[string]any{"plain": leaked, leaked: 1, "escaped": "x\"" + leaked, "base64": leaks[1], "percent": leaks[2]}}
 	if code := l.ask("POST", "/v1/events", event, nil); code != http.StatusCreated {
 		t.Fatalf("emit: %d", code)
+	}
+	delete(event, "event")
+	for _, hook := range []struct {
+		name, outcome string
+	}{{"queued", "started"}, {"queued", "queued"}, {"quiet", "debounced"}} {
+		body, err := json.Marshal(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := []string{"Ce-Specversion: 1.0", "Ce-Id: " + rand.Text(), "Ce-Source: /s/" + leaked, "Ce-Subject: " + leaked, "Ce-Type: t"}
+		if status, text := l.hook("POST", "/v1/hooks/"+hook.name, string(body), "", headers...); status != http.StatusAccepted || !strings.Contains(text, hook.outcome) {
+			t.Fatalf("webhook %s: %d %s", hook.name, status, text)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -73,10 +75,10 @@ func (t *armedTrigger) admit(ctx context.Context, f triggers.Firing, lazy bool) 
 }
 
 // judge checks the firing itself: the length of its chain of events, and the
-// filter.
+// filter, which sees the event as it came. All that comes after sees it without secrets.
 func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*judged, error) {
 	opt := &t.s.d.opt
-	now := &judged{Firing: f}
+	now := &judged{Firing: t.s.d.withoutSecrets(f)}
 	if now.At.IsZero() {
 		now.At = time.Now().UTC()
 	}
@@ -98,6 +100,26 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*judged, e
 		now.trouble, now.filtered = "the filter does not hold", true
 	}
 	return now, nil
+}
+
+// withoutSecrets returns a firing as queues, records of runs and readers have it. A request
+// may carry a secret of this host. A key with one becomes its digest, so that it stays unique.
+func (d *Dispatcher) withoutSecrets(f triggers.Firing) triggers.Firing {
+	for _, key := range []*string{&f.Key, &f.Replay} {
+		if d.opt.Redact.Text(*key) != *key {
+			*key = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(*key)))
+		}
+	}
+	if f.Event == nil {
+		return f
+	}
+	clean := *f.Event
+	clean.Data = d.opt.Redact.JSON(clean.Data)
+	for _, text := range []*string{&clean.ID, &clean.Name, &clean.Source, &clean.Subject} {
+		*text = d.opt.Redact.Text(*text)
+	}
+	f.Event = &clean
+	return f
 }
 
 // decide is the only place that decides the outcome of a new firing. The caller

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -24,6 +25,8 @@ type Options struct {
 	// Secret returns the value of a secret that a trigger names. Default: there
 	// are none.
 	Secret func(name string) (value string, ok bool)
+	// Redact removes secrets from events before they are stored. Default: nothing is one.
+	Redact redact.Redactor
 	// Filter evaluates the filter of a trigger for an event, nil for none. A
 	// filter that fails is an error, never false.
 	Filter func(ctx context.Context, condition string, e *sentinels.Event) (bool, error)
