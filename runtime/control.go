@@ -153,9 +153,7 @@ func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunO
 }
 
 // RunDefinition returns the definition that a run's next iteration uses, for a
-// run that is over the one it used last. revision is that of the stored
-// sentinel, 0 if there is none; edit numbers the run's own edits, 0 if it
-// follows the stored sentinel.
-func (rt *Runtime) RunDefinition(id sentinels.RunID) (def *sentinels.Definition, revision, edit int, err error) {
+// run that is over the one it used last.
+func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 	return rt.exec.RunDefinition(id)
 }

@@ -35,7 +35,7 @@ const AnyRevision = revision.Any
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
 		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
-		Writable: rt.writable, Await: rt.await, Log: rt.opt.Logger,
+		Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read
 			return rt.dispatch.Refresh(ctx, id)
@@ -180,8 +180,8 @@ func (rt *Runtime) Save(ctx context.Context, def *sentinels.Definition, expect i
 }
 
 // SaveWith stores def as a new revision of its id and returns when that is
-// durable. A definition that equals the newest one makes no revision; only a new
-// origin is noted. def must come from [Runtime.Decode].
+// durable. A definition that equals the newest one makes no revision, unless it lifts the
+// bound of that; only a new origin is noted. def must come from [Runtime.Decode].
 func (rt *Runtime) SaveWith(ctx context.Context, def *sentinels.Definition, opt SaveOptions) (Stored, error) {
 	return rt.definitions.Save(ctx, def, opt)
 }
@@ -212,16 +212,16 @@ func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOpti
 }
 
 // Rollback saves revision n again, as a new revision; that also restores a deleted
-// definition. The old definition is checked against the step types of today. The
-// note of opt is by default "rollback to revision n".
+// definition. The old definition is checked against the step types of today, and has the
+// bound that it had. The note of opt is by default "rollback to revision n".
 func (rt *Runtime) Rollback(ctx context.Context, id sentinels.ID, n int, opt SaveOptions) (Stored, error) {
 	return rt.definitions.Rollback(ctx, id, n, opt)
 }
 
 // Import stores definitions of another store, all of them in one commit or none.
 // It returns, in the order of in, when that is durable. opt says by whom and why
-// for those that have no history; its other fields are not used. More than 64 MiB
-// are the error limit.
+// for those that have no history, and what bounds all of them; its other fields are not
+// used. More than 64 MiB are the error limit.
 //
 // A definition that equals the one that the store has already changes nothing.
 func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) ([]Imported, error) {

@@ -129,9 +129,9 @@ func TestEditRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	goOn(t, rt, edited, other, pinned)
-	def, revision, edit, err := rt.RunDefinition(edited)
-	if err != nil || revision != 1 || edit != 3 || string(def.Steps[1].Fields["value"]) != `"$iteration"` {
-		t.Errorf("the run's definition is %v of revision %d, edit %d, %v", def, revision, edit, err)
+	v, err := rt.RunDefinition(edited)
+	if err != nil || v.Revision != 1 || v.Edit != 3 || string(v.Definition.Steps[1].Fields["value"]) != `"$iteration"` {
+		t.Errorf("the run's definition is %+v, %v", v, err)
 	}
 	if err := rt.Delete(ctx, "g", 2); err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestEditRun(t *testing.T) {
 	if _, err := rt.EditRun(ctx, "019df2a2-0000-7000-8000-000000000000", runtime.EditRunOptions{}, says("x")); abi.CodeOf(err) != abi.NotFound {
 		t.Errorf("an edit of an unknown run: %v", err)
 	}
-	if def, _, _, err := rt.RunDefinition(edited); err != nil || string(def.Steps[1].Fields["value"]) != `"$iteration"` {
-		t.Errorf("the definition of the run that is over: %v, %v", def, err)
+	if v, err := rt.RunDefinition(edited); err != nil || string(v.Definition.Steps[1].Fields["value"]) != `"$iteration"` {
+		t.Errorf("the definition of the run that is over: %v, %v", v, err)
 	}
 }
 
@@ -190,9 +190,9 @@ func TestEditsOfARunOutliveIt(t *testing.T) {
 		}
 		check := func(when string) {
 			t.Helper()
-			_, _, edit, err := rt.RunDefinition(id)
-			if err != nil || edit != edits {
-				t.Errorf("crash behind batch %d, %s: edit %d, %v; want %d", n, when, edit, err, edits)
+			v, err := rt.RunDefinition(id)
+			if err != nil || v.Edit != edits {
+				t.Errorf("crash behind batch %d, %s: edit %d, %v; want %d", n, when, v.Edit, err, edits)
 			}
 		}
 		check("before it is resumed")

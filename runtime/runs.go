@@ -24,6 +24,7 @@ type (
 	ForkOptions     = run.ForkOptions
 	EditRunOptions  = run.EditOptions
 	RunEdit         = run.Edit
+	RunVersion      = run.Version
 	Recovery        = run.Recovery
 	Doubt           = run.Doubt
 	Quarantine      = run.Quarantine

@@ -79,6 +79,32 @@ func (info CommandInfo) NamedBy(patterns []string) bool {
 	})
 }
 
+// Both returns the commands that two bounds allow, nil if neither is one. Names and patterns
+// that both have are kept as they are; all else becomes names. commands may be nil.
+func Both(commands Commands, a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	out := []string{} // allows nothing, while nil allows everything
+	for _, name := range a {
+		if slices.Contains(b, name) {
+			out = append(out, name)
+		}
+	}
+	if commands == nil || len(out) == len(a) {
+		return out
+	}
+	for _, info := range commands.Tools(a) {
+		if info.NamedBy(b) && !slices.Contains(out, info.Name) {
+			out = append(out, info.Name)
+		}
+	}
+	return out
+}
+
 // OnlyReads reports whether a call with these parameters only reads.
 func (info CommandInfo) OnlyReads(raw json.RawMessage) bool {
 	if len(info.Reads) == 0 {
@@ -102,8 +128,8 @@ type CommandCall struct {
 	Params  json.RawMessage
 	ByModel bool
 	Tools   []string // with ByModel: the step's allow-list, nil for every public command
-	// Within is the allow-list of a run whose definition was the value of a variable: its
-	// steps call commands as a model does. nil for other runs.
+	// Within is the allow-list of a run whose definition comes from a model or an agent, or
+	// was the value of a variable: its steps call commands as a model does. nil for other runs.
 	Within    []string
 	Run       sentinels.RunID
 	Sentinel  sentinels.ID

@@ -11,6 +11,8 @@ type Incoming struct {
 	// numbers, times, authors and notes are kept, origins are not, for they are
 	// paths of another machine. Default: Definition is a revision of its own.
 	History []Stored
+	// Within bounds the runs of Definition, as in [Stored]. Default nil: no bound.
+	Within []string
 	// Expect is the revision that the store has, as in [SaveOptions].
 	Expect int
 }

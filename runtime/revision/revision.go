@@ -19,6 +19,7 @@ type Stored struct {
 	By         string          `json:"by,omitempty"`      // who made the revision
 	Note       string          `json:"note,omitempty"`    // why, in the words of the author
 	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
+	Within     []string        `json:"within,omitzero"`   // commands that its runs may call, see [SaveOptions]; nil is no bound
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
@@ -37,6 +38,14 @@ type SaveOptions struct {
 	By string
 	// Note is the reason. Default empty.
 	Note string
+	// Within are the commands that the author may call, by name and pattern: no run of the
+	// revision calls others. What bounds the revision before bounds this one too, so that an
+	// edit does not lift the bound of what it leaves unchanged. Default nil: no bound by the
+	// author.
+	Within []string
+	// Whole says that a person gives the whole definition, or accepts it: the bound of the
+	// revision before does not count any more.
+	Whole bool
 }
 
 // A Change reports a new revision of a definition, a tombstone included, when it is

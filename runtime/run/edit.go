@@ -15,6 +15,17 @@ type EditOptions struct {
 	By string
 	// Note is the reason for the edit. Default empty.
 	Note string
+	// Within is as in [StartOptions]: commands that the author of the edit may call. It adds
+	// to the bound that the run has. Default nil.
+	Within []string
+}
+
+// A Version is the definition that a run uses.
+type Version struct {
+	Definition *sentinels.Definition
+	Revision   int      // stored revision, 0 if it is not stored; of an edit the one that was edited
+	Edit       int      // number of the run's own edit, 0 if it is not one
+	Within     []string // commands that the run may call, as in [StartOptions]; nil for all
 }
 
 // An Edit is an edit of one run.

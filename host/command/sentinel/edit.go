@@ -60,11 +60,11 @@ type version struct {
 // read returns what is edited, shown or compared under the name that was found.
 func (f family) read(t found) (version, error) {
 	if t.run != "" {
-		def, revision, edit, err := f.rt.RunDefinition(t.run)
+		v, err := f.rt.RunDefinition(t.run)
 		if err != nil {
 			return version{}, err
 		}
-		return version{def, revision, edit, def.Hash()}, nil
+		return version{v.Definition, v.Revision, v.Edit, v.Definition.Hash()}, nil
 	}
 	s, err := f.rt.Definition(t.id)
 	if err != nil {

@@ -137,11 +137,11 @@ func judgeEdits(t *testing.T, rt *runtime.Runtime, run sentinels.RunID, hashes m
 			t.Error(err)
 		}
 	}
-	def, revision, edit, err := rt.RunDefinition(run)
-	if err != nil || edit < last[1] || last[1] == 0 {
-		t.Fatalf("the run's definition is edit %d of revision %d, %v; acknowledged was %d", edit, revision, err, last[1])
+	v, err := rt.RunDefinition(run)
+	if err != nil || v.Edit < last[1] || last[1] == 0 {
+		t.Fatalf("the run's definition is edit %d of revision %d, %v; acknowledged was %d", v.Edit, v.Revision, err, last[1])
 	}
-	known[def.Hash()] = def
+	known[v.Definition.Hash()] = v.Definition
 	tr, err := rt.Trace(run)
 	if err != nil {
 		t.Fatal(err)

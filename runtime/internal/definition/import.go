@@ -23,8 +23,8 @@ const maxImport = 64 << 20
 
 // Import stores definitions of another store, all of them in one commit or none.
 // It returns, in the order of in, when that is durable. opt says by whom and why
-// for those that have no history; its other fields are not used. More than 64 MiB are
-// the error limit.
+// for those that have no history, and what bounds all of them; its other fields are not
+// used. More than 64 MiB are the error limit.
 //
 // A definition that equals the one that the store has already changes nothing.
 func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision.SaveOptions) ([]revision.Imported, error) {
@@ -111,7 +111,7 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 	// that a revision never means two things.
 	history := []revision.Stored{{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
-		Origin: head.Origin, By: opt.By, Note: opt.Note, Definition: canonical,
+		Origin: head.Origin, By: opt.By, Note: opt.Note, Within: s.both(opt.Within, in.Within), Definition: canonical,
 	}}
 	if len(in.History) > 0 {
 		// Also where it is not taken: what is wrong with it should not depend on
@@ -123,6 +123,9 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 		if head.Revision == 0 {
 			// Older ones would be the first to go with the next save.
 			history = checked[max(0, len(checked)-s.opt.Keep):]
+			for i := range history {
+				history[i].Within = s.both(opt.Within, history[i].Within)
+			}
 		}
 	}
 	puts, err := s.historyPuts(history, head.Revision)

@@ -97,8 +97,8 @@ func deletedError(r revision.Stored) error {
 }
 
 // Rollback saves revision n again, as a new revision; that also restores a deleted
-// definition. The old definition is checked against the step types of today. The
-// note of opt is by default "rollback to revision n".
+// definition. The old definition is checked against the step types of today, and has the
+// bound that it had. The note of opt is by default "rollback to revision n".
 func (s *Store) Rollback(ctx context.Context, id sentinels.ID, n int, opt revision.SaveOptions) (revision.Stored, error) {
 	old, err := s.Revision(id, n)
 	if err != nil {
@@ -115,5 +115,6 @@ func (s *Store) Rollback(ctx context.Context, id sentinels.ID, n int, opt revisi
 	if opt.Note == "" {
 		opt.Note = fmt.Sprintf("rollback to revision %d", n)
 	}
+	opt.Within, opt.Whole = s.both(opt.Within, old.Within), true
 	return s.Save(ctx, def, opt)
 }

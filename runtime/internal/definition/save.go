@@ -15,7 +15,8 @@ import (
 )
 
 // Save stores def as a new revision of its id and returns when that is durable. A
-// definition that equals the head makes no revision; only a new origin is noted.
+// definition that equals the head makes no revision, unless it lifts the bound of the head;
+// only a new origin is noted.
 // def must come from [Options.Decode].
 func (s *Store) Save(ctx context.Context, def *sentinels.Definition, opt revision.SaveOptions) (revision.Stored, error) {
 	if err := s.opt.Writable(); err != nil {
@@ -64,13 +65,17 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 	}
 	next := revision.Stored{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
-		Origin: opt.Origin, By: opt.By, Note: opt.Note, Definition: canonical,
+		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Definition: canonical,
 	}
 	if head.Revision > 0 && !head.Deleted {
+		lifted := opt.Whole && opt.Within == nil && head.Within != nil
+		if !opt.Whole {
+			next.Within = s.both(opt.Within, head.Within)
+		}
 		if next.Origin == "" {
 			next.Origin = head.Origin
 		}
-		if head.Hash == hash { // a file that moved makes no revision
+		if head.Hash == hash && !lifted { // a file that moved makes no revision
 			if next.Origin == head.Origin {
 				return head, nil
 			}

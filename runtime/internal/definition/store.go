@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
@@ -18,7 +19,7 @@ import (
 // Bucket is where definitions are in the store: id -> head, [Key] -> revision.
 const Bucket = "definitions"
 
-// Options are what a Store needs. All are required.
+// Options are what a Store needs. All but Commands are required.
 type Options struct {
 	Store Tables
 	Keep  int // revisions of each definition that are kept
@@ -27,6 +28,8 @@ type Options struct {
 	Inspect func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
 	// DecodeOptions are those of the step types that are live now.
 	DecodeOptions func(file string) sentinels.DecodeOptions
+	// Commands are those that bounds of revisions name. Default nil: there are none.
+	Commands external.Commands
 	// Writable returns why the engine accepts nothing new, nil if it does.
 	Writable func() error
 	// Await waits until a commit is done on behalf of a client, or returns the error
@@ -59,6 +62,9 @@ type Store struct {
 	mu        sync.Mutex
 	followers []func(revision.Stored) // replaced, never changed
 }
+
+// both returns the commands that two bounds allow.
+func (s *Store) both(a, b []string) []string { return external.Both(s.opt.Commands, a, b) }
 
 // New returns the definitions of a store.
 func New(opt Options) *Store { return &Store{opt: opt, decoded: newDecodedCache()} }

@@ -60,7 +60,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 			return "", err
 		}
 	}
-	if child.Drafted && r.begin.Within == nil {
+	if child.Drafted && r.Within() == nil {
 		opt.Within = append([]string{"*"}, r.namedCommands()...)
 	}
 	id, err := r.ex.startRun(ctx, def, opt)

@@ -18,6 +18,10 @@ type definitionVersion struct {
 	hash     string
 	revision int // revision of the stored sentinel, 0 if it is not stored; for an edit, the revision that was edited
 	edit     int // number of the run's own edit, 0 if it is not one
+
+	// within bounds the commands of its runs, nil if it does not. That of the definition that
+	// a run starts with is part of RunStartBody.Within.
+	within []string
 }
 
 // same reports whether both are the same version. The definitions are not compared:
@@ -38,7 +42,7 @@ func (r *liveRun) current() definitionVersion {
 	if r.ownEdit != nil {
 		return *r.ownEdit
 	}
-	return definitionVersion{r.def, r.hash, r.revision, r.edit}
+	return definitionVersion{r.def, r.hash, r.revision, r.edit, r.within}
 }
 
 // newest returns the definition for the next iteration of the run.
@@ -64,7 +68,7 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return definitionVersion{def: def, hash: hash, revision: stored.Revision}
+	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within}
 }
 
 // cancelOnEdit returns a context for a wait between iterations. It is cancelled with
@@ -162,5 +166,5 @@ func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types 
 	opt := ex.opt.Definitions.DecodeOptions(string(id))
 	opt.Types = types
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
-	return definitionVersion{def, hash, d.Revision, d.Edit}, err
+	return definitionVersion{def, hash, d.Revision, d.Edit, d.Within}, err
 }

@@ -60,9 +60,10 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 	if len(canonical) > sentinels.MaxBytes {
 		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
-	next := definitionVersion{def, def.Hash(), base.revision, number}
-	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: &journal.Edit{Number: number, Revision: base.revision, Hash: next.hash}}
-	body.Edit.Definition, err = ex.svc.Values.Redacted(canonical)
+	next := definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within)}
+	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Hash: next.hash}
+	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}
+	edit.Definition, err = ex.svc.Values.Redacted(canonical)
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
@@ -167,30 +168,34 @@ func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definition
 }
 
 // RunDefinition is Runtime.RunDefinition of package runtime.
-func (ex *Executor) RunDefinition(id sentinels.RunID) (def *sentinels.Definition, revision, edit int, err error) {
-	c, err := ex.runDefinition(id)
-	return c.def, c.revision, c.edit, err
+func (ex *Executor) RunDefinition(id sentinels.RunID) (run.Version, error) {
+	c, begin, err := ex.runDefinition(id)
+	if err != nil {
+		return run.Version{}, err
+	}
+	return run.Version{Definition: c.def, Revision: c.revision, Edit: c.edit, Within: ex.both(begin.Within, c.within)}, nil
 }
 
 // runDefinition returns the definition of the run's next iteration, or the last one
-// that a finished run used.
-func (ex *Executor) runDefinition(id sentinels.RunID) (definitionVersion, error) {
+// that a finished run used, and the start of the run.
+func (ex *Executor) runDefinition(id sentinels.RunID) (c definitionVersion, begin *journal.RunStartBody, err error) {
 	if r := ex.live(id); r != nil {
-		return r.newest(), nil
+		return r.newest(), r.begin, nil
 	}
 	info, err := ex.Status(id)
 	if err != nil {
-		return definitionVersion{}, err
+		return c, nil, err
 	}
 	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
 	if err != nil {
-		return definitionVersion{}, err
+		return c, nil, err
 	}
 	if info.Status.Final() {
-		used, _, err := ex.readDefinitions(&st.Definitions, ex.opt.Plugins.Types())
-		return used, err
+		c, _, err = ex.readDefinitions(&st.Definitions, ex.opt.Plugins.Types())
+	} else {
+		c, err = ex.newestOf(&st.Definitions)
 	}
-	return ex.newestOf(&st.Definitions)
+	return c, st.Start, err
 }
 
 // newestOf is [liveRun.newest] for a run that no process executes.

@@ -50,9 +50,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
-	if start.Within, start.named = p.begin.Within, p.begin.Named; opt.Within != nil {
-		start.Within = ex.bothAllow(opt.Within, p.begin.Within)
-	}
+	start.Within, start.named = ex.both(ex.both(opt.Within, p.begin.Within), next.within), p.begin.Named
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
@@ -66,17 +64,6 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		}
 	}
 	return ex.startRun(ctx, next.def, start)
-}
-
-// bothAllow returns the commands of within that a run with the bound other may call too.
-func (ex *Executor) bothAllow(within, other []string) []string {
-	if other == nil || ex.svc.Commands == nil {
-		return within
-	}
-	return slices.DeleteFunc(slices.Clone(within), func(name string) bool {
-		info, known := ex.svc.Commands.Lookup(name)
-		return !known || !info.NamedBy(other)
-	})
 }
 
 // forkedDefinition returns the definition that the fork begins with, and whether the
@@ -111,14 +98,14 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (definition
 		if err != nil {
 			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
 		}
-		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision}
+		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision, within: stored.Within}
 	}
 	if opt.Edit != nil {
 		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)
 		if err != nil {
 			return next, false, err
 		}
-		next = definitionVersion{def: def, hash: def.Hash()}
+		next = definitionVersion{def: def, hash: def.Hash(), within: next.within}
 	}
 	return next, pinned, nil
 }

@@ -258,7 +258,7 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 		return false, err
 	}
 	done := r.forkedSteps(fork)
-	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads}
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Within: next.within, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads}
 	// Recorded in every iteration that does not use the first revision, because
 	// recovery needs the definition and the records of older iterations are removed.
 	if body.Definition, err = r.recordDefinition(next); err != nil {
@@ -269,7 +269,7 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 	}
 	r.mu.Lock()
 	edited := r.hash != next.hash
-	r.def, r.hash, r.revision, r.edit = def, next.hash, next.revision, next.edit
+	r.def, r.hash, r.revision, r.edit, r.within = def, next.hash, next.revision, next.edit, next.within
 	r.steps, r.emitting = 0, 0
 	if answers.seq != 0 {
 		body.Pattern = def.Loop.Event
@@ -346,7 +346,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	// The definition that recovery starts from. Newer revisions of a stored sentinel
 	// are in the store; an edit of the run is only in the journal.
 	now := r.current()
-	body.Revision, body.Edit, body.Hash = now.revision, now.edit, now.hash
+	body.Revision, body.Edit, body.Within, body.Hash = now.revision, now.edit, now.within, now.hash
 	if body.Definition, err = r.recordDefinition(now); err != nil {
 		return false, err
 	}

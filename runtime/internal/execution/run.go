@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/budget"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -67,6 +68,17 @@ func (r *liveRun) ID() sentinels.RunID { return r.id }
 
 // Start implements [step.Identity].
 func (r *liveRun) Start() *journal.RunStartBody { return r.begin }
+
+// Within implements [step.State].
+func (r *liveRun) Within() []string {
+	r.mu.Lock()
+	own := r.within
+	r.mu.Unlock()
+	return r.ex.both(r.begin.Within, own)
+}
+
+// both returns the commands that two bounds allow.
+func (ex *Executor) both(a, b []string) []string { return external.Both(ex.svc.Commands, a, b) }
 
 // dropStart releases the values that only the run's first record needs, before the run
 // continues: ten thousand waiting runs would otherwise each keep a definition in

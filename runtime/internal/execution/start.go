@@ -289,7 +289,10 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if begin.Inputs, err = ex.svc.Values.Redacted(raw); err != nil {
 		return nil, err
 	}
-	begin.Inherited, begin.Within = opt.inherited, opt.Within
+	begin.Inherited = opt.inherited
+	if begin.Within, err = ex.bound(begin.Sentinel, opt); err != nil {
+		return nil, err
+	}
 	if begin.Named, err = ex.named(opt); err != nil {
 		return nil, err
 	}
@@ -310,15 +313,12 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	}
 	if opt.parent == nil && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
 		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s", begin.Workspace, opt.Workspace),
-			Hint: "a definition whose commands are bounded works in the workspace of who starts it"}
+			Hint: "a definition that comes from a model or an agent works in the workspace of who starts it; a person lifts that with `sentinel accept`"}
 	}
 	if p := opt.parent; p != nil {
-		if begin.Within == nil {
-			begin.Within = p.begin.Within
-		}
 		if begin.Within != nil && !opt.called && !inside(begin.Workspace, p.begin.Workspace) {
 			return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s, the one of run %s", begin.Workspace, p.begin.Workspace, p.id),
-				Hint: "a definition that is the value of a variable, and may come from a model, works in the workspace of the run that starts it"}
+				Hint: "a definition that comes from a model or an agent works in the workspace of the run that starts it"}
 		}
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
@@ -333,6 +333,21 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		begin.As = p.begin.As
 	}
 	return begin, nil
+}
+
+// bound returns the commands that a new run may call, nil for all: what bounds its
+// starter, the run above it and its revision.
+func (ex *Executor) bound(id sentinels.ID, opt startOptions) ([]string, error) {
+	within := opt.Within
+	if opt.parent != nil && (!opt.called || within == nil) {
+		within = ex.both(within, opt.parent.Within())
+	}
+	if opt.Revision == 0 {
+		return within, nil
+	}
+	// Read here, so that no way to start a stored definition can forget it.
+	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
+	return ex.both(within, stored.Within), err
 }
 
 // named returns the definitions that {"$ref": id} means in a new run.

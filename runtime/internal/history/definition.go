@@ -9,6 +9,7 @@ type Definition struct {
 	Value    journal.Value // canonical JSON
 	Revision int           // of the stored sentinel, 0 if it is not stored
 	Edit     int           // number of the run's edit, 0 if it is not an edit
+	Within   []string      // commands that bound it, nil for no bound
 }
 
 // Definitions are the definitions of a run. They are known also where the rest
@@ -31,7 +32,7 @@ func (d *Definitions) Edits() int {
 func (d *Definitions) Unload() {
 	d.Used.Value = journal.Value{}
 	if d.Own != nil && !d.Own.Value.Empty() {
-		d.Own = &Definition{Revision: d.Own.Revision, Edit: d.Own.Edit}
+		d.Own = &Definition{Revision: d.Own.Revision, Edit: d.Own.Edit, Within: d.Own.Within}
 	}
 }
 
@@ -43,32 +44,32 @@ func (d *Definitions) add(rec *journal.Record) {
 	switch {
 	case rec.IterationStart != nil:
 		b := rec.IterationStart
-		d.use(b.Definition, b.Revision, b.Edit)
+		d.use(b.Definition, b.Revision, b.Edit, b.Within)
 	case rec.IterationEnd != nil:
 		b := rec.IterationEnd
-		d.use(b.Definition, b.Revision, b.Edit)
+		d.use(b.Definition, b.Revision, b.Edit, b.Within)
 	case rec.Signal != nil && rec.Signal.Edit != nil:
 		b := rec.Signal.Edit
-		d.Own = &Definition{b.Definition, b.Revision, b.Number}
+		d.Own = &Definition{b.Definition, b.Revision, b.Number, b.Within}
 	}
 }
 
 // DefinitionOf returns the definition that an iteration uses.
 func (d *Definitions) DefinitionOf(b *journal.IterationStartBody) Definition {
-	return d.of(b.Definition, b.Revision, b.Edit)
+	return d.of(b.Definition, b.Revision, b.Edit, b.Within)
 }
 
-func (d *Definitions) of(v journal.Value, revision, edit int) Definition {
+func (d *Definitions) of(v journal.Value, revision, edit int, within []string) Definition {
 	if v.Empty() {
 		v = d.Start.Definition
 	}
-	return Definition{v, revision, edit}
+	return Definition{v, revision, edit, within}
 }
 
 // use notes the definition of an iteration. Without a value it is the one that
 // the run started with.
-func (d *Definitions) use(v journal.Value, revision, edit int) {
-	d.Used = d.of(v, revision, edit)
+func (d *Definitions) use(v journal.Value, revision, edit int, within []string) {
+	d.Used = d.of(v, revision, edit, within)
 	// Retention may have removed the signal of the edit.
 	if edit >= d.Edits() && edit != 0 {
 		own := d.Used

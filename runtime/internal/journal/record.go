@@ -135,11 +135,11 @@ type RunStartBody struct {
 	Hops           int                        `json:"hops,omitempty"` // length of the chain of runs that led to this one, apart from Event
 	Path           []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
 	Interrupt      sentinels.Interrupt        `json:"oi,omitempty"`
-	As             string                     `json:"as,omitempty"`     // for whom the run executes
-	Variables      map[string]json.RawMessage `json:"vars,omitempty"`   // set at the start in addition to the inputs
-	Inherited      map[string]Value           `json:"inh,omitempty"`    // variables of the parent, of an inline child
-	Named          map[sentinels.ID]Value     `json:"named,omitempty"`  // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
-	Within         []string                   `json:"within,omitempty"` // commands that the run may call, if its definition was the value of a variable
+	As             string                     `json:"as,omitempty"`    // for whom the run executes
+	Variables      map[string]json.RawMessage `json:"vars,omitempty"`  // set at the start in addition to the inputs
+	Inherited      map[string]Value           `json:"inh,omitempty"`   // variables of the parent, of an inline child
+	Named          map[sentinels.ID]Value     `json:"named,omitempty"` // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
+	Within         []string                   `json:"within,omitzero"` // commands that the run may call; nil for all
 	Fork           *Fork                      `json:"fork,omitempty"`
 }
 
@@ -180,6 +180,7 @@ type IterationStartBody struct {
 	EventSeq   uint64            `json:"es,omitempty"`    // offset of Event in the event log; 0: it started the run
 	Pattern    string            `json:"ep,omitempty"`    // of the loop, if EventSeq is set
 	Edit       int               `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
+	Within     []string          `json:"wi,omitzero"`     // bound of the definition, nil for none; it adds to that of the start
 	Reads      map[string]string `json:"rd,omitempty"`    // for people: what that condition read, values shortened
 	Check      string            `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
 }
@@ -304,10 +305,11 @@ type SignalBody struct {
 
 // Edit is a definition that applies to one run only.
 type Edit struct {
-	Number     int    `json:"n"`             // number of the edit within the run, from 1
-	Revision   int    `json:"rev,omitempty"` // revision of the stored sentinel that was edited
-	Definition Value  `json:"def"`
-	Hash       string `json:"hash"`
+	Number     int      `json:"n"`             // number of the edit within the run, from 1
+	Revision   int      `json:"rev,omitempty"` // revision of the stored sentinel that was edited
+	Definition Value    `json:"def"`
+	Hash       string   `json:"hash"`
+	Within     []string `json:"wi,omitzero"` // as in IterationStartBody
 }
 
 // StatusBody is a change of a run's status other than its end.
@@ -336,10 +338,11 @@ type IterationEndBody struct {
 	Extension *run.LimitExtension `json:"extension,omitempty"` // sum of what resumes have added so far
 
 	// The definition of the next iteration, unless a newer revision is stored.
-	Revision   int    `json:"rev,omitempty"`
-	Edit       int    `json:"ed,omitempty"` // as in IterationStartBody
-	Hash       string `json:"hash,omitempty"`
-	Definition Value  `json:"def,omitzero"` // unset: the definition of run.start
+	Revision   int      `json:"rev,omitempty"`
+	Edit       int      `json:"ed,omitempty"` // as in IterationStartBody
+	Within     []string `json:"wi,omitzero"`  // as in IterationStartBody
+	Hash       string   `json:"hash,omitempty"`
+	Definition Value    `json:"def,omitzero"` // unset: the definition of run.start
 }
 
 // RunEndBody is the end of a run.

@@ -140,7 +140,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 		req.Params = json.RawMessage("{}")
 	}
 	return external.CommandCall{
-		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: a.run.Start().Within,
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: a.run.Within(),
 		Run: a.run.ID(), Sentinel: a.run.Start().Sentinel, As: a.run.Start().As, Path: a.path, Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}

@@ -58,7 +58,7 @@ func (a *attempt) startWatch(ctx context.Context, c *call) error {
 
 // fileWatch is a call as the host reads it.
 func (a *attempt) fileWatch(c *call) external.FileWatch {
-	return external.FileWatch{Run: a.run.ID(), Workspace: a.run.Start().Workspace, Within: a.run.Start().Within, Request: c.request}
+	return external.FileWatch{Run: a.run.ID(), Workspace: a.run.Start().Workspace, Within: a.run.Within(), Request: c.request}
 }
 
 // doWatch waits for the process or the file. Of a process, the time limit is an error; of

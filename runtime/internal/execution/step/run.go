@@ -61,6 +61,9 @@ type State interface {
 	Iteration() int
 	// Definition returns the definition that the current iteration uses.
 	Definition() *sentinels.Definition
+	// Within returns the commands that the run may call in the current iteration, nil for
+	// all: the bound of the run and that of the definition.
+	Within() []string
 	// Plugins returns the plugins that the current iteration uses.
 	Plugins() *pluginset.View
 	// RecordedStep returns what the journal contains of a step execution in an
