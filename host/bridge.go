@@ -206,8 +206,8 @@ func (e *executions) fileWatch(w runtime.FileWatch) (shell.FileWatch, error) {
 	}
 	if read, _ := e.registry.Lookup("code/read"); !command.Allowed(w.Within, read) {
 		return own, &abi.Error{
-			Code: abi.Denied, Permanent: true, Message: "watch file: the definition of this run was the value of a variable, and the definition that started it does not name code/read",
-			Hint: "name the command in a step, or in the tools of a step, of the definition that starts the run",
+			Code: abi.Denied, Permanent: true, Message: "watch file: the definition of this run comes from a model or an agent that may not call code/read",
+			Hint: "a person may accept a stored definition with `sentinel accept`; otherwise name the command in the definition that starts the run",
 		}
 	}
 	own.MayRead = (*Host)(e).fileRules().In(w.Workspace).MayRead

@@ -133,6 +133,7 @@ func TestSpecAgentDecidesNothing(t *testing.T) {
 		"ticket/decide":   `{"id": "T-1", "action": "accept"}`, "ticket/decide-rule": `{"rule": "R-1", "action": "accept"}`,
 		"plugin/allow": `{"name": "x"}`, "plugin/deny": `{"name": "x"}`,
 		"checkpoint/restore": `{"run": "01a20998-4961-7212-a55f-f9a0ad2199df"}`,
+		"sentinel/accept":    `{"sentinelId": "x", "revision": 1}`,
 	}
 	for _, c := range h.Commands().List() {
 		if _, ok := decisions[c.Name]; ok != (c.Effect == command.Decides) {

@@ -45,6 +45,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	owned := ticket.Collections()
 	owned[chat.Collection] = "use collaboration/chat/send"
 	owned[pulls.Collection] = "use the commands forge/*"
+	steering := sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup, Rules: h.fileRules()}
 	families := [][]command.Command{
 		code.Commands(code.Options{Run: h.shells.Run, Rules: h.fileRules()}),
 		shell.Commands(h.shells),
@@ -64,11 +65,17 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
+		}, Definitions: func() (list []inbox.Definition, err error) {
+			waiting, err := sentinel.ListUnaccepted(steering)
+			for _, d := range waiting {
+				list = append(list, inbox.Definition(d))
+			}
+			return list, err
 		}}),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
-		sentinel.Commands(sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup, Rules: h.fileRules()}),
+		sentinel.Commands(steering),
 		plugin.Commands(plugin.Options{
 			Plugins: h.rt, Grants: h.grants, Regrant: h.regrant, Lookup: r.Lookup, CheckPermission: checkPermission,
 			Keep: h.hostFiles().All(),

@@ -29,7 +29,7 @@ func ticketRoutes() []Route {
 // inboxRoutes are what waits for a person.
 func inboxRoutes() []Route {
 	return []Route{{Method: http.MethodGet, Pattern: "/inbox", Name: "listInbox", Command: "inbox/list", Access: AccessToken, Query: []Param{
-		{Name: "kind", Type: "list", Summary: "only these kinds, between commas: approval, doubt, quarantine, limit, ticket"},
+		{Name: "kind", Type: "list", Summary: "only these kinds, between commas: approval, doubt, quarantine, limit, ticket, definition"},
 		{Name: "limit", Type: "integer", Summary: "entries on the page, 50 if not given, at most 200"},
 		{Name: "after", Type: "string", Summary: "next of the page before"},
 	}, Summary: "List what waits for a person, the oldest first."}}

@@ -63,18 +63,19 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	if e == nil {
 		return nil, nil, "", r.unknown(call)
 	}
+	if call.Within != nil && !Allowed(call.Within, e.Command) {
+		return nil, nil, "", &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: the definition of this run comes from a model or an agent that may not call it", e.Name),
+			Hint: "if the definition is stored, `sentinel inbox` shows it to a person, who may accept it with `sentinel accept`; " +
+				"if it was the value of a variable, name the command in a step, or in the tools of a step, of the definition that starts the run",
+		}
+	}
 	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
 		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
 			Hint:    r.offered(call.Tools, e.Command),
-		}
-	}
-	if call.Within != nil && !Allowed(call.Within, e.Command) {
-		return nil, nil, "", &abi.Error{
-			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: the definition of this run was the value of a variable, and the definition that started it does not name this command", e.Name),
-			Hint:    "name the command in a step, or in the tools of a step, of the definition that starts the run",
 		}
 	}
 	if e.Effect == Decides && call.By != ByUser {
@@ -94,20 +95,35 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	return e, &own, key, nil
 }
 
-// Bound returns the names of the commands that the caller may call, where it is a model or a
-// run that has a bound itself: what it defines and starts may call no others. It is nil for
-// callers without a bound.
-func (c *Call) Bound() []string {
-	if c.By != ByModel && c.Within == nil {
+// Bound returns the names of the commands that the caller may call, where it is a model, an
+// agent or a run that has a bound itself: what it defines, stores and starts may call no
+// others. It is nil for callers without a bound.
+func (c *Call) Bound() []string { return c.BoundBy(nil) }
+
+// BoundBy is Bound for the definition of a run that may call only the commands in within,
+// nil for all: its bound stays, also where a person stores it.
+func (c *Call) BoundBy(within []string) []string {
+	if !c.Held() && c.Within == nil && within == nil {
 		return nil
 	}
 	names := []string{}
 	for _, other := range c.registry.List() {
-		if (c.By != ByModel || Allowed(c.Tools, other)) && (c.Within == nil || Allowed(c.Within, other)) {
+		if c.mayCall(other) && (c.Within == nil || Allowed(c.Within, other)) && (within == nil || Allowed(within, other)) {
 			names = append(names, other.Name)
 		}
 	}
 	return names
+}
+
+// mayCall reports whether the caller itself may call a command.
+func (c *Call) mayCall(other Command) bool {
+	switch c.By {
+	case ByModel:
+		return Allowed(c.Tools, other)
+	case ByAgent:
+		return other.Effect != Decides
+	}
+	return true
 }
 
 // guarded turns a panic of the command into an error, with its stack: a fault

@@ -94,8 +94,8 @@ type Call struct {
 	Deadline  time.Time         // zero is none; ctx has it too
 	Records   Records           // nil unless the command needs the store
 	Tools     []string          // with ByModel: the step's allow-list; nil allows every public command
-	// Within is a further allow-list, of a run whose definition was the value of a
-	// variable; nil for other runs.
+	// Within is a further allow-list, of a run whose definition comes from a model or an
+	// agent, or was the value of a variable; nil for other runs.
 	Within []string
 	// MayExecute says, with ByModel, that Tools holds a command which executes
 	// code. [Registry.Call] sets it.

@@ -15,7 +15,7 @@ type verbs struct{ *app.App }
 func Commands(a *app.App) []*cobra.Command {
 	v := verbs{a}
 	return slices.Concat(
-		app.InGroup(app.GroupWrite, v.initCommand(), v.validateCommand(), v.createCommand(), v.updateCommand(), v.deleteCommand(), v.loadCommand(), v.stepCommand(), v.rollbackCommand(), v.exportCommand(), v.importCommand(), v.deployCommand()),
+		app.InGroup(app.GroupWrite, v.initCommand(), v.validateCommand(), v.createCommand(), v.updateCommand(), v.deleteCommand(), v.loadCommand(), v.stepCommand(), v.rollbackCommand(), v.acceptCommand(), v.exportCommand(), v.importCommand(), v.deployCommand()),
 		app.InGroup(app.GroupLook, v.showCommand(), v.revisionsCommand(), v.diffCommand()),
 	)
 }

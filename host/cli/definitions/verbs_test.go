@@ -39,6 +39,8 @@ func TestWrite(t *testing.T) {
 			Calls: []string{`sentinel/delete {"sentinelId":"a"}`}, Stdout: []string{"a  deleted with revision 4"}, Stderr: []string{"2 runs", "sentinel rollback a 3"}},
 		{Args: []string{"rollback", "a", "@2", "--note", "n"}, Results: map[string]any{"sentinel/rollback": edited, "sentinel/diff": diff},
 			Calls: []string{`sentinel/rollback {"note":"n","sentinelId":"a","to":2}`, `sentinel/diff {"sentinelId":"a","to":3}`}, Stdout: []string{"a  revision 3"}},
+		{Args: []string{"accept", "a", "@2", "--note", "n"}, Results: map[string]any{"sentinel/accept": edited, "sentinel/diff": diff},
+			Calls: []string{`sentinel/accept {"note":"n","revision":2,"sentinelId":"a"}`, `sentinel/diff {"sentinelId":"a","to":3}`}, Stdout: []string{"a  revision 3"}},
 		{Args: []string{"rollback", "a", "first"}, Code: 2, Stderr: []string{`"first"`, "a revision is a number"}},
 		{Args: []string{"load", "x.json"}, Code: 3, Stderr: []string{"x.json: bad", "1 file is not loaded"},
 			Results: map[string]any{"sentinel/load": `{"loaded":[],"problems":[{"file":"x.json","problem":"x.json: bad"}]}`}, Calls: []string{`sentinel/load {"path":"DIR/x.json"}`}},

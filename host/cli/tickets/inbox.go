@@ -17,8 +17,9 @@ func (a verbs) inbox() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "inbox", Short: "List what waits for a person, the oldest first",
-		Long: "Approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, and tickets that are\n" +
-			"held, blocked or to be reviewed, with what to type.",
+		Long: "Approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, tickets that are held,\n" +
+			"blocked or to be reviewed, and sentinels of models and agents that name more commands than their authors\n" +
+			"may call, with what to type.",
 		Example: "  sentinel inbox --kind approval --kind ticket", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			params := map[string]any{"limit": limit}
@@ -62,11 +63,14 @@ func (a verbs) inbox() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&kinds, "kind", nil, "only this kind: approval, doubt, quarantine, limit or ticket; repeatable")
+	f.StringArrayVar(&kinds, "kind", nil, "only this kind: approval, doubt, quarantine, limit, ticket or definition; repeatable")
 	f.StringVar(&after, "cursor", "", "what the page before printed at its end")
 	f.IntVar(&limit, "limit", 50, "entries on the page, at most 200")
 	return c
 }
+
+// kindDefinition is the kind of entries about definitions.
+const kindDefinition = "definition"
 
 // An entry is what the verb shows of one.
 type entry struct {
@@ -78,16 +82,25 @@ type entry struct {
 	Prompt  string    `json:"prompt"`
 	Choices []string  `json:"choices"`
 
-	Lines []string          `json:"lines"` // that a release approves
+	Lines []string          `json:"lines"` // that a release approves, or of a difference
 	Pin   map[string]string `json:"pin"`
 }
 
-// showLines prints the shell lines that a release of a ticket approves, each whole.
+// showLines prints what a decision is about: the shell lines that a release of a ticket
+// approves, each whole, or the difference of a definition.
 func (a verbs) showLines(e entry) error {
 	if len(e.Lines) == 0 {
 		return nil
 	}
 	page := new(output.Page)
+	if e.Kind == kindDefinition {
+		page.Printf("\n%s names commands that its author may not call; what was changed:\n", e.ID)
+		for _, line := range e.Lines {
+			page.Printf("  %s\n", app.Block(line))
+		}
+		page.Printf("to accept this revision and no other: %s\n", a.toType(e))
+		return a.Out.Write(page.Text())
+	}
 	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)
 	for _, line := range e.Lines {
 		page.Printf("  %s\n", app.Block(line))
@@ -100,6 +113,9 @@ func (a verbs) showLines(e entry) error {
 func (a verbs) toType(e entry) string {
 	if e.Kind == "limit" {
 		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
+	}
+	if e.Kind == kindDefinition {
+		return "sentinel accept" + a.SameStore() + " " + output.Quote(e.ID) + " " + output.Quote(e.Pin["revision"])
 	}
 	line := "sentinel decide" + a.SameStore() + " " + output.Quote(e.ID)
 	if asked := cmp.Or(e.Pin["question"], e.Call); asked != "" {

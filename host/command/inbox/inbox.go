@@ -1,6 +1,7 @@
 // Package inbox implements the command that lists everything which waits for a person:
-// approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, and
-// tickets that are held, blocked or to be reviewed.
+// approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, tickets
+// that are held, blocked or to be reviewed, and definitions of models and agents that name
+// more commands than their authors may call.
 package inbox
 
 import (
@@ -8,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,11 +20,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Options are where entries come from. Both are required.
+// Options are where entries come from. All are required.
 type Options struct {
 	// Runs lists the runs that are not over.
 	Runs    func() ([]runtime.RunInfo, error)
 	Tickets *ticket.Service
+	// Definitions lists those that wait to be accepted.
+	Definitions func() ([]Definition, error)
+}
+
+// A Definition names commands that the model or agent which made it may not call.
+type Definition struct {
+	runtime.Stored
+	Beyond     []string // these commands
+	Difference []string // lines of the difference to the newest revision without a bound
 }
 
 // Commands returns the family inbox/*.
@@ -35,35 +46,36 @@ func Commands(opt Options) []command.Command {
 type family struct{ opt Options }
 
 type listIn struct {
-	ID    string   `json:"id,omitempty" jsonschema:"only what this run or ticket waits for"`
-	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket"`
+	ID    string   `json:"id,omitempty" jsonschema:"only what this run, ticket or sentinel waits for"`
+	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket, definition"`
 	Limit int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
 	After string   `json:"after,omitempty" jsonschema:"next of the page before"`
 }
 
 // The kinds of entries, besides those of decisions about runs.
 const (
-	kindLimit  = "limit"
-	kindTicket = "ticket"
+	kindLimit      = "limit"
+	kindTicket     = "ticket"
+	kindDefinition = "definition"
 )
 
-var kinds = []string{string(runtime.DecisionApproval), string(runtime.DecisionDoubt), string(runtime.DecisionQuarantine), kindLimit, kindTicket}
+var kinds = []string{string(runtime.DecisionApproval), string(runtime.DecisionDoubt), string(runtime.DecisionQuarantine), kindLimit, kindTicket, kindDefinition}
 
 // An Entry waits for a person.
 type Entry struct {
-	ID       string    `json:"id" jsonschema:"of the run or ticket"`
+	ID       string    `json:"id" jsonschema:"of the run, ticket or sentinel"`
 	Call     string    `json:"call,omitempty" jsonschema:"of a run: which of its decisions"`
-	Kind     string    `json:"kind" jsonschema:"approval, doubt, quarantine, limit or ticket"`
+	Kind     string    `json:"kind" jsonschema:"approval, doubt, quarantine, limit, ticket or definition"`
 	Since    time.Time `json:"since"`
 	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
 	Prompt   string    `json:"prompt" jsonschema:"what is asked, or why it waits"`
 	Choices  []string  `json:"choices"`
-	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume or ticket/decide"`
+	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute"`
-	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, or the question of the run, is no longer what is shown here"`
+	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound"`
+	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 }
 
 type listOut struct {
@@ -87,7 +99,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 	}
 	wanted := func(kind string) bool { return len(in.Kind) == 0 || slices.Contains(in.Kind, kind) }
 	var all []Entry
-	if slices.ContainsFunc(kinds, func(kind string) bool { return kind != kindTicket && wanted(kind) }) {
+	if slices.ContainsFunc(kinds, func(kind string) bool { return kind != kindTicket && kind != kindDefinition && wanted(kind) }) {
 		if all, err = f.runs(); err != nil {
 			return out, err
 		}
@@ -99,6 +111,15 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			return out, err
 		}
 		all = append(all, tickets...)
+	}
+	if wanted(kindDefinition) {
+		waiting, err := f.opt.Definitions()
+		if err != nil {
+			return out, err
+		}
+		for _, s := range waiting {
+			all = append(all, definitionEntry(s))
+		}
 	}
 	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || in.ID != "" && e.ID != in.ID || !after.before(e) })
 	slices.SortFunc(all, func(a, b Entry) int { return positionOf(a).compare(positionOf(b)) })
@@ -134,6 +155,14 @@ func (f family) runs() ([]Entry, error) {
 		}
 	}
 	return list, nil
+}
+
+func definitionEntry(s Definition) Entry {
+	return Entry{
+		ID: string(s.ID), Kind: kindDefinition, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
+		Prompt: fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, strings.Join(s.Beyond, ", ")),
+		Lines:  s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
+	}
 }
 
 // tickets returns the oldest entries of tickets behind a position, or that of one ticket.

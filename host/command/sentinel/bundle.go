@@ -30,6 +30,7 @@ type bundle struct {
 
 type bundledSentinel struct {
 	SentinelID sentinels.ID    `json:"sentinelId"`
+	Within     []string        `json:"within,omitzero" jsonschema:"commands that its runs may call, because a model or an agent made it; null for all"`
 	Definition json.RawMessage `json:"definition"`
 	Revisions  []fullRevision  `json:"revisions,omitempty" jsonschema:"its history, the oldest first; the last one has the definition"`
 }

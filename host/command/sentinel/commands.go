@@ -80,6 +80,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/revision", "Show one revision of a sentinel.", read, f.revision),
 		command.New("sentinel/diff", "Show what two revisions of a sentinel do not have in common.", read, f.diff),
 		command.New("sentinel/rollback", "Restore the content of an earlier revision, as a new one.", write, f.rollback),
+		command.New("sentinel/accept", "Let the runs of a sentinel that a model or an agent made call all commands that it names.", decide, f.accept),
 		command.New("sentinel/step/add", "Add a step; runs use it from their next iteration on.", edit, f.stepAdd),
 		command.New("sentinel/step/update", "Change a step; runs use it from their next iteration on.", write, f.stepUpdate),
 		command.New("sentinel/step/remove", "Remove a step; runs do without it from their next iteration on.", edit, f.stepRemove),

@@ -38,11 +38,27 @@ type saved struct {
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
 	// Beside are the sentinels that were stored because this one refers to them.
 	Beside []storedBeside `json:"beside,omitempty" jsonschema:"sentinels that it refers to and that were stored with it"`
+	Beyond []string       `json:"beyond,omitempty" jsonschema:"commands that it names and that the model or agent which made it may not call: its runs may not either until a person accepts the revision"`
 	// Problems are those that did not prevent the edit.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
 func (f family) create(ctx context.Context, call *command.Call, in createIn) (saved, error) {
+	return f.createWithin(ctx, call, in, given(call))
+}
+
+// An authorship is what bounds the runs of a revision, see [runtime.SaveOptions].
+type authorship struct {
+	within []string
+	whole  bool
+}
+
+// given is the authorship of definitions that the caller gives whole.
+func given(call *command.Call) authorship {
+	return authorship{call.Bound(), call.By == command.ByUser}
+}
+
+func (f family) createWithin(ctx context.Context, call *command.Call, in createIn, by authorship) (saved, error) {
 	src, file, err := f.source(call, in)
 	if err != nil {
 		return saved{}, err
@@ -76,7 +92,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (sa
 	if err != nil {
 		return saved{}, err
 	}
-	out, err := f.save(ctx, call, def, expect, givenText{src, file})
+	out, err := f.save(ctx, call, def, expect, givenText{src, file}, by)
 	out.Beside, out.Warning = stored, joinLines(out.Warning, warning)
 	return out, err
 }
@@ -147,12 +163,12 @@ type givenText struct {
 
 // save stores a definition as a new revision and writes it back to its file. The file was
 // read before.
-func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText) (saved, error) {
-	s, err := f.rt.SaveWith(ctx, def, runtime.SaveOptions{Expect: expect, By: who(call)})
+func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText, by authorship) (saved, error) {
+	s, err := f.rt.SaveWith(ctx, def, runtime.SaveOptions{Expect: expect, By: who(call), Within: by.within, Whole: by.whole})
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: f.writeBack(ctx, s), Problems: f.remaining(from)}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Beyond: f.beyond(s.Within, def), Warning: f.writeBack(ctx, s), Problems: f.remaining(from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as

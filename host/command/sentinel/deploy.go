@@ -2,6 +2,7 @@ package sentinel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,12 @@ func (f family) deploy(_ context.Context, call *command.Call, in deployIn) (depl
 	needs := newRequirements()
 	if err := needs.add(f.rt, in.SentinelID); err != nil {
 		return deployOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("deploy sentinel %q: %v", in.SentinelID, err)}
+	}
+	for _, s := range needs.sentinels {
+		if s.stored.Within != nil { // a file has no bound
+			return deployOut{}, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("deploy sentinel %q: revision %d of %q was made by %s and is bounded to the commands that it may call", in.SentinelID, s.stored.Revision, s.stored.ID, cmp.Or(s.stored.By, "a model or an agent")),
+				Hint: fmt.Sprintf("look at it with `sentinel show %s`, then `sentinel accept %s %d`", s.stored.ID, s.stored.ID, s.stored.Revision)}
+		}
 	}
 	to := inWorkspace(call, in.To)
 	project, err := rootfs.Open(to, rootfs.Rules{Outside: "outside the project"}) // no link leads out of it

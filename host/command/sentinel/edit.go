@@ -136,6 +136,8 @@ type editIn struct {
 	SentinelID string `json:"sentinelId" jsonschema:"id of the sentinel, or of one run: then that run alone is edited"`
 	Revision   *int   `json:"revision,omitempty" jsonschema:"revision of the sentinel that the edit was made on; another one is a conflict" minimum:"1"`
 	Hash       string `json:"hash,omitempty" jsonschema:"hash of the definition that the edit was made on; another one is a conflict"`
+
+	whole bool // the edit gives all of the definition
 }
 
 // An edited is what all edits answer.
@@ -150,6 +152,7 @@ type edited struct {
 	Address    string          `json:"address,omitempty" jsonschema:"the step that was touched, as it is addressed now"`
 	Note       string          `json:"note,omitempty" jsonschema:"what the edit does not do"`
 	Warning    string          `json:"warning,omitempty" jsonschema:"what did not work beside the edit itself"`
+	Beyond     []string        `json:"beyond,omitempty" jsonschema:"commands that it names and that the model or agent which made it may not call: its runs may not either until a person accepts the revision"`
 	// Problems are those that did not prevent the edit.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
@@ -174,7 +177,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if err != nil {
 		return edited{}, err
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: note}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: note, Within: call.Bound(), Whole: in.whole && call.By == command.ByUser}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
 	}
@@ -190,7 +193,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 		return edited{}, problemsOf(err)
 	}
 	def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
-	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps)}
+	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Beyond: f.beyond(s.Within, def)}
 	if s.Revision == before.Revision {
 		out.Note = "the sentinel was like that already"
 	}
@@ -205,7 +208,7 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 		return edited{}, &abi.Error{Code: abi.BadFields, Field: "revision", Message: fmt.Sprintf("edit run %s: a run has no revisions", t.run),
 			Hint: "give the hash that its definition had"}
 	}
-	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{ExpectHash: in.Hash, By: who(call), Note: note}, fn)
+	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{ExpectHash: in.Hash, By: who(call), Note: note, Within: call.Bound()}, fn)
 	if err != nil {
 		return edited{}, problemsOf(err)
 	}

@@ -77,7 +77,7 @@ func (f family) newBundle(stored []runtime.Stored, history bool) (*bundle, error
 	b := &bundle{Format: bundleFormat, Sentinels: []bundledSentinel{}}
 	needs, size := newRequirements(), 0
 	for _, s := range stored {
-		one := bundledSentinel{SentinelID: s.ID, Definition: s.Definition}
+		one := bundledSentinel{SentinelID: s.ID, Within: s.Within, Definition: s.Definition}
 		if _, err := needs.read(s); err != nil {
 			return nil, fmt.Errorf("export sentinel %q: %w", s.ID, err)
 		}
@@ -125,7 +125,7 @@ func (f family) historyOf(s runtime.Stored) ([]fullRevision, error) {
 			}
 		}
 		r.Origin = ""
-		out = append(out, fullRevision{lineOf(r), r.Definition})
+		out = append(out, fullRevision{lineOf(r), r.Within, r.Definition})
 	}
 	return out, nil
 }

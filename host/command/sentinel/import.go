@@ -72,7 +72,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 	if in.File != "" {
 		note = "imported from " + in.File
 	}
-	done, err := f.rt.Import(ctx, incoming, runtime.SaveOptions{By: who(call), Note: note})
+	done, err := f.rt.Import(ctx, incoming, runtime.SaveOptions{By: who(call), Note: note, Within: call.Bound()})
 	if err != nil {
 		return importOut{}, err
 	}
@@ -161,9 +161,9 @@ func (f family) incomingOne(s bundledSentinel, file string, index int, names map
 	if s.SentinelID != "" && s.SentinelID != def.ID {
 		return runtime.Incoming{}, fmt.Errorf("%s: sentinels[%d]: the definition has the id %q", file, index, def.ID)
 	}
-	in := runtime.Incoming{Definition: def}
+	in := runtime.Incoming{Definition: def, Within: s.Within}
 	for _, r := range s.Revisions { // checked by the engine
-		in.History = append(in.History, runtime.Stored{Name: r.Name, Revision: r.Revision, Hash: r.Hash, SavedAt: r.SavedAt, By: r.By, Note: r.Note, Deleted: r.Deleted, Definition: r.Definition})
+		in.History = append(in.History, runtime.Stored{Name: r.Name, Revision: r.Revision, Hash: r.Hash, SavedAt: r.SavedAt, By: r.By, Note: r.Note, Deleted: r.Deleted, Within: r.Within, Definition: r.Definition})
 	}
 	return f.rename(in, names)
 }

@@ -70,7 +70,8 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
-	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file})
+	// The file may be what an edit of a model was written back to, so its bound stays.
+	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file}, authorship{within: call.Bound()})
 }
 
 // within reports whether a file is below a folder, by their names.

@@ -72,7 +72,7 @@ func (f family) rename(in runtime.Incoming, names map[sentinels.ID]sentinels.ID)
 	if len(problems) > 0 {
 		return in, fmt.Errorf("rename sentinel %q: %w", old, problems)
 	}
-	out := runtime.Incoming{Definition: def, History: slices.Clone(in.History)}
+	out := runtime.Incoming{Definition: def, History: slices.Clone(in.History), Within: in.Within}
 	for i := range out.History {
 		s := &out.History[i]
 		if s.Deleted {

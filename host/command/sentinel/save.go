@@ -26,10 +26,12 @@ func (f family) saveAs(ctx context.Context, call *command.Call, in saveIn) (save
 	if (in.Definition == nil) == (in.Run == "") {
 		return saved{}, &abi.Error{Code: abi.BadFields, Message: "save sentinel: give either definition or run"}
 	}
-	def, err := f.saveable(in)
+	by := given(call)
+	def, within, err := f.saveable(in)
 	if err != nil {
 		return saved{}, err
 	}
+	by.within = call.BoundBy(within)
 	next := *def // the engine's is shared
 	if in.Name != "" {
 		next.Name, next.ID = in.Name, sentinels.Slug(in.Name)
@@ -41,26 +43,24 @@ func (f family) saveAs(ctx context.Context, call *command.Call, in saveIn) (save
 		next.Tags = in.Tags
 	}
 	as := createIn{Definition: sentinels.Encode(&next), Revision: in.Revision, Replace: in.Replace}
-	return f.create(ctx, call, as)
+	return f.createWithin(ctx, call, as, by)
 }
 
-// saveable returns the definition that the parameters name.
-func (f family) saveable(in saveIn) (*sentinels.Definition, error) {
+// saveable returns the definition that the parameters name, and what bounds it, nil for
+// nothing.
+func (f family) saveable(in saveIn) (*sentinels.Definition, []string, error) {
 	if in.Run != "" {
-		info, err := f.rt.Status(sentinels.RunID(in.Run))
+		id := sentinels.RunID(in.Run)
+		v, err := f.rt.RunDefinition(id)
 		if err != nil {
-			return nil, err
+			return nil, nil, fmt.Errorf("save run %s: %w", id, err)
 		}
-		v, err := f.read(found{info.Sentinel, info.ID})
-		if err != nil {
-			return nil, fmt.Errorf("save run %s: %w", info.ID, err)
-		}
-		return v.def, nil
+		return v.Definition, v.Within, nil
 	}
 	text := definitionText(in.Definition)
 	def, problems, _ := f.rt.DecodeEdit(text, "definition")
 	if len(problems) > 0 {
-		return nil, createIn{Definition: in.Definition}.refused(problems)
+		return nil, nil, createIn{Definition: in.Definition}.refused(problems)
 	}
-	return def, nil
+	return def, nil, nil
 }

@@ -35,6 +35,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ed
 	if len(problems) > 0 {
 		return edited{}, createIn{File: in.File, Definition: in.Definition}.refused(problems)
 	}
+	in.whole = true
 	return f.edit(ctx, call, in.editIn, in.Note, func(old *sentinels.Definition) (*sentinels.Definition, error) {
 		if def.ID == old.ID {
 			return def, nil

@@ -1,0 +1,41 @@
+package definitions
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+)
+
+// acceptCommand names the revision that the user has seen, so that an edit which came
+// meanwhile is not accepted with it.
+func (a verbs) acceptCommand() *cobra.Command {
+	var note string
+	c := &cobra.Command{
+		Use: "accept NAME REVISION", Short: "Let a sentinel that a model or an agent made call all that it names",
+		Long: "Runs of a definition that a model or an agent made, or edited, call no command that its author may not call.\n" +
+			"`sentinel inbox` lists those that name more, with what was changed. To accept one makes a revision of yours of it.",
+		Args: app.ExactArgs("NAME", "REVISION"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			n, err := revisionNumber(args[1])
+			if err != nil {
+				return err
+			}
+			params := map[string]any{"sentinelId": args[0], "revision": n}
+			if note != "" {
+				params["note"] = note
+			}
+			s, err := a.Connect(cmd.Context(), false)
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			var out edited
+			if err := s.Call(cmd.Context(), "sentinel/accept", params, &out); err != nil {
+				return err
+			}
+			return a.showEdit(cmd.Context(), s, out)
+		},
+	}
+	c.Flags().StringVar(&note, "note", "", "why, for the history")
+	return c
+}

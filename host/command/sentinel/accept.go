@@ -1,0 +1,132 @@
+package sentinel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// An acceptIn is what sentinel/accept takes.
+type acceptIn struct {
+	SentinelID sentinels.ID `json:"sentinelId" jsonschema:"id of the sentinel"`
+	Revision   int          `json:"revision" jsonschema:"the revision that was looked at; another newest one is a conflict" minimum:"1"`
+	Note       string       `json:"note,omitempty" jsonschema:"why, for the history"`
+}
+
+// accept makes the newest revision one of the person who calls: its runs may call all that it
+// names. It is a revision of its own, so that the history says who accepted which one.
+func (f family) accept(ctx context.Context, call *command.Call, in acceptIn) (edited, error) {
+	if err := f.sync(ctx, in.SentinelID); err != nil {
+		return edited{}, err
+	}
+	head, err := f.rt.Definition(in.SentinelID)
+	if err != nil {
+		return edited{}, err
+	}
+	if head.Revision == in.Revision && head.Within == nil {
+		return edited{}, &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("accept sentinel %q: its runs may call every command already", head.ID)}
+	}
+	def, err := f.rt.Decoded(head)
+	if err != nil {
+		return edited{}, err
+	}
+	opt := runtime.SaveOptions{Expect: in.Revision, By: who(call), Note: in.Note, Whole: true}
+	if opt.Note == "" {
+		opt.Note = fmt.Sprintf("revision %d is accepted", in.Revision)
+	}
+	s, err := f.rt.SaveWith(ctx, def, opt)
+	if err != nil {
+		return edited{}, err
+	}
+	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: f.writeBack(ctx, s)}, nil
+}
+
+// An Unaccepted sentinel names commands that the model or agent which made it may not call.
+type Unaccepted struct {
+	runtime.Stored
+	// Beyond are these commands.
+	Beyond []string
+	// Difference is that to the newest revision without a bound, as lines of a unified
+	// difference; without such a revision it is the whole definition.
+	Difference []string
+}
+
+// ListUnaccepted returns the sentinels that wait for a person to accept them.
+func ListUnaccepted(opt Options) ([]Unaccepted, error) {
+	f := family{opt.Runtime, opt}
+	all, err := f.rt.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	var out []Unaccepted
+	for _, s := range all {
+		if s.Within == nil {
+			continue
+		}
+		def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
+		if def == nil {
+			continue // no run of it can start
+		}
+		beyond := f.beyond(s.Within, def)
+		if len(beyond) == 0 {
+			continue
+		}
+		difference, err := f.sinceUnbounded(s, def)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Unaccepted{s, beyond, difference})
+	}
+	return out, nil
+}
+
+// sinceUnbounded returns the difference of a revision to the newest one without a bound.
+func (f family) sinceUnbounded(s runtime.Stored, def *sentinels.Definition) ([]string, error) {
+	kept, err := f.rt.Revisions(s.ID)
+	if err != nil {
+		return nil, err
+	}
+	var before *sentinels.Definition
+	from := 0
+	for _, r := range kept {
+		if r.Revision >= s.Revision || r.Deleted || r.Within != nil {
+			continue
+		}
+		old, err := f.rt.Revision(s.ID, r.Revision)
+		if abi.CodeOf(err) == abi.NotFound {
+			break // removed by an edit meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		before, from = sentinels.Lenient(old.Definition, f.rt.DecodeOptions("")), r.Revision
+		break
+	}
+	text := sentinels.DiffText(before, def, fmt.Sprintf("%s@%d", s.ID, from), fmt.Sprintf("%s@%d", s.ID, s.Revision))
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
+}
+
+// beyond returns the commands that a definition names and its bound does not allow, those of
+// inline definitions too. Patterns are none: the bound narrows them.
+func (f family) beyond(within []string, def *sentinels.Definition) []string {
+	if within == nil || f.opt.Lookup == nil {
+		return nil
+	}
+	var out []string
+	types := f.rt.Types()
+	def.Walk(types, func(_ string, d *sentinels.Definition) {
+		for _, name := range sentinels.CommandsIn(d, types) {
+			if c, known := f.opt.Lookup(name); known && !command.Allowed(within, c) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	})
+	slices.Sort(out)
+	return out
+}
