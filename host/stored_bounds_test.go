@@ -1,0 +1,413 @@
+package host_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A storing host has definitions that models and agents store, whose shell lines make the file
+// marker in the workspace.
+type storing struct {
+	*testing.T
+	h      *host.Host
+	ws     string
+	marker string
+}
+
+func newStoring(t *testing.T, opt host.Options) *storing {
+	opt.Workspace = t.TempDir()
+	s := &storing{t, open(t, opt), opt.Workspace, filepath.Join(opt.Workspace, "executed")}
+	if err := s.h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// call calls a command by its caller; tools are those of a model.
+func (s *storing) call(by command.By, name string, params any, tools ...string) (json.RawMessage, error) {
+	s.Helper()
+	text, err := json.Marshal(params)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.h.CallAs(s.Context(), &command.Call{Command: name, Params: text, By: by, As: "ci", Tools: tools})
+}
+
+func (s *storing) must(by command.By, name string, params any, tools ...string) (out struct {
+	SentinelID sentinels.ID
+	Revision   int
+	Beyond     []string
+	Imported   []struct{ Revision int }
+	Loaded     []struct{ Beyond []string }
+	Bundle     json.RawMessage
+},
+) {
+	s.Helper()
+	raw, err := s.call(by, name, params, tools...)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		s.Fatalf("%s by %s: %v", name, by, err)
+	}
+	return out
+}
+
+// model calls a command as a model that may call this one and code/read.
+func (s *storing) model(name string, params any) []string {
+	s.Helper()
+	return s.must(command.ByModel, name, params, name, "code/read").Beyond
+}
+
+// lines are the steps of a definition whose shell line makes the marker.
+func (s *storing) lines() []any {
+	return []any{map[string]any{"id": "look", "type": "set", "values": map[string]any{"m": "x"}}, map[string]any{"id": "s", "type": "shell", "command": "touch " + s.marker}}
+}
+
+func (s *storing) definition(id string) map[string]any {
+	return map[string]any{"id": id, "name": id, "trigger": map[string]any{"type": "event", "event": "go." + id}, "steps": s.lines()}
+}
+
+// refused checks the error of a run that may not execute the shell line.
+func (s *storing) refused(how string, r runtime.Result) {
+	s.Helper()
+	if r.Status != sentinels.StatusFailed || abi.CodeOf(r.Error) != abi.Denied || !strings.Contains(r.Error.Message, "comes from a model or an agent") {
+		s.Errorf("%s: %s, %v", how, r.Status, r.Error)
+	}
+	if _, err := os.Stat(s.marker); err == nil {
+		s.Errorf("%s: the shell line was executed", how)
+		_ = os.Remove(s.marker)
+	}
+}
+
+func (s *storing) run(params map[string]any) (r runtime.Result) {
+	s.Helper()
+	raw, err := s.call(command.ByUser, "sentinel/run", params)
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// fired emits the event of a sentinel's trigger and returns the result of the run.
+func (s *storing) fired(id string) runtime.Result {
+	s.Helper()
+	before, err := s.h.Runtime().Runs(runtime.RunFilter{Sentinel: sentinels.ID(id)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.must(command.ByUser, "events/emit", map[string]any{"event": "go." + id})
+	for {
+		now, err := s.h.Runtime().Runs(runtime.RunFilter{Sentinel: sentinels.ID(id)})
+		if err != nil || s.Context().Err() != nil {
+			s.Fatal(err)
+		}
+		if len(now) > len(before) {
+			r, err := s.h.Runtime().Wait(s.Context(), now[0].ID)
+			if err != nil {
+				s.Fatal(err)
+			}
+			return r
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// accept accepts the newest revision as a person.
+func (s *storing) accept(id string) {
+	s.Helper()
+	head, err := s.h.Runtime().Definition(sentinels.ID(id))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.must(command.ByUser, "sentinel/accept", map[string]any{"sentinelId": id, "revision": head.Revision})
+}
+
+// TestStoredDefinitionsOfModelsAreBounded: however a model stores a definition, no run of it
+// calls what the model may not call, also where a person starts it, until a person accepts it.
+func TestStoredDefinitionsOfModelsAreBounded(t *testing.T) {
+	shell := []string{"code/shell/execute"}
+	for name, store := range map[string]func(s *storing) []string{
+		"create": func(s *storing) []string {
+			return s.model("sentinel/create", map[string]any{"definition": s.definition("x")})
+		},
+		"save": func(s *storing) []string {
+			return s.model("sentinel/save", map[string]any{"definition": s.definition("x")})
+		},
+		"beside": func(s *storing) []string {
+			s.model("sentinel/create", map[string]any{"definition": map[string]any{"name": "y", "steps": []any{map[string]any{"type": "sentinel", "definition": map[string]any{"$ref": "x"}}}}, "definitions": map[string]any{"x": s.definition("x")}})
+			return shell
+		},
+		"load": func(s *storing) []string {
+			text, _ := json.Marshal(s.definition("x"))
+			if err := os.WriteFile(filepath.Join(s.ws, "x.json"), text, 0o600); err != nil {
+				s.Fatal(err)
+			}
+			return s.must(command.ByModel, "sentinel/load", map[string]any{"path": "x.json"}, "sentinel/load", "code/read").Loaded[0].Beyond
+		},
+		"import": func(s *storing) []string {
+			s.model("sentinel/import", map[string]any{"definition": s.definition("x")})
+			return shell
+		},
+		"import with history": func(s *storing) []string {
+			other := newStoring(s.T, host.Options{})
+			other.must(command.ByUser, "sentinel/create", map[string]any{"definition": other.definition("x")})
+			bundle := other.must(command.ByUser, "sentinel/export", map[string]any{"sentinelId": "x", "history": true}).Bundle
+			s.marker = other.marker
+			s.model("sentinel/import", map[string]any{"bundle": bundle})
+			return shell
+		},
+		"update": func(s *storing) []string {
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{"id": "x", "name": "x", "steps": []any{map[string]any{"type": "set", "values": map[string]any{"m": "x"}}}}})
+			return s.model("sentinel/update", map[string]any{"sentinelId": "x", "definition": s.definition("x")})
+		},
+		"add": func(s *storing) []string {
+			def := s.definition("x")
+			def["steps"] = s.lines()[:1]
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+			return s.model("sentinel/step/add", map[string]any{"sentinelId": "x", "step": s.lines()[1]})
+		},
+		"edit of a person's": func(s *storing) []string {
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": s.definition("x")})
+			return s.model("sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "y"}}})
+		},
+		"removal": func(s *storing) []string {
+			def := s.definition("x")
+			def["steps"] = append([]any{map[string]any{"id": "gate", "type": "approve", "prompt": "?"}}, s.lines()...)
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+			return s.model("sentinel/step/remove", map[string]any{"sentinelId": "x", "address": "gate"})
+		},
+		"inline": func(s *storing) []string {
+			def := s.definition("x")
+			def["steps"] = []any{map[string]any{"type": "sentinel", "definition": map[string]any{"name": "inner", "steps": s.lines()}}}
+			return s.model("sentinel/create", map[string]any{"definition": def})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoring(t, host.Options{})
+			if beyond := store(s); !slices.Equal(beyond, shell) {
+				t.Errorf("beyond its author: %q", beyond)
+			}
+			if name == "inline" || name == "import with history" { // the error of the child, or no trigger
+				r := s.run(map[string]any{"sentinelId": "x"})
+				if _, err := os.Stat(s.marker); err == nil || r.Status != sentinels.StatusFailed {
+					t.Errorf("it was executed: %v", r.Status)
+				}
+			} else {
+				r := s.run(map[string]any{"sentinelId": "x"})
+				s.refused("a person's start", r)
+				s.refused("a trigger", s.fired("x"))
+				again, err := s.h.Runtime().Fork(t.Context(), r.Run, runtime.ForkOptions{Latest: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r, err = s.h.Runtime().Wait(t.Context(), again); err != nil {
+					t.Fatal(err)
+				}
+				s.refused("a repetition", r)
+			}
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{"id": "parent", "name": "parent", "steps": []any{map[string]any{"type": "sentinel", "definition": map[string]any{"$ref": "x"}}}}})
+			s.run(map[string]any{"sentinelId": "parent"})
+			if _, err := os.Stat(s.marker); err == nil {
+				t.Error("a child executed it")
+			}
+			s.accept("x")
+			if r := s.run(map[string]any{"sentinelId": "x"}); r.Status != sentinels.StatusCompleted {
+				t.Errorf("accepted: %s, %v", r.Status, r.Error)
+			}
+			if _, err := os.Stat(s.marker); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestBoundsStay: neither a restore, an export, a copy nor an edit of a part lifts a bound.
+func TestBoundsStay(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": s.definition("x")})
+	s.model("sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "y"}}})
+	bounded := s.run(map[string]any{"sentinelId": "x"})
+	s.refused("revision 2", bounded)
+
+	s.must(command.ByUser, "sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "z"}}})
+	s.refused("an edit of a person on it", s.run(map[string]any{"sentinelId": "x"}))
+	s.must(command.ByUser, "sentinel/rollback", map[string]any{"sentinelId": "x", "to": 1})
+	if r := s.run(map[string]any{"sentinelId": "x"}); r.Status != sentinels.StatusCompleted {
+		t.Errorf("the person's own revision again: %v", r.Error)
+	}
+	if err := os.Remove(s.marker); err != nil {
+		t.Fatal(err)
+	}
+	s.must(command.ByUser, "sentinel/rollback", map[string]any{"sentinelId": "x", "to": 2})
+	s.refused("the model's revision again", s.run(map[string]any{"sentinelId": "x"}))
+	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "x"})
+	s.must(command.ByUser, "sentinel/rollback", map[string]any{"sentinelId": "x", "to": 2})
+	s.refused("the model's revision after a deletion", s.run(map[string]any{"sentinelId": "x"}))
+
+	s.must(command.ByUser, "sentinel/save", map[string]any{"run": bounded.Run, "name": "copy"})
+	s.refused("a person's copy of a run", s.run(map[string]any{"sentinelId": "copy"}))
+	for _, history := range []bool{true, false} {
+		bundle := s.must(command.ByUser, "sentinel/export", map[string]any{"all": true, "history": history}).Bundle
+		other := newStoring(t, host.Options{})
+		other.marker = s.marker
+		other.must(command.ByUser, "sentinel/import", map[string]any{"bundle": bundle, "rename": map[string]any{"x": "renamed"}})
+		other.refused("an imported one", other.run(map[string]any{"sentinelId": "renamed"}))
+		if history {
+			other.must(command.ByUser, "sentinel/rollback", map[string]any{"sentinelId": "renamed", "to": 3})
+			other.refused("an older one of an imported history", other.run(map[string]any{"sentinelId": "renamed"}))
+		}
+	}
+	if _, err := s.call(command.ByUser, "sentinel/deploy", map[string]any{"sentinelId": "x", "to": t.TempDir()}); abi.CodeOf(err) != abi.Denied || !strings.Contains(abi.As(err).Hint, "sentinel accept x") {
+		t.Errorf("deploy: %v", err)
+	}
+	s.must(command.ByUser, "sentinel/update", map[string]any{"sentinelId": "x", "definition": s.definition("x")})
+	if r := s.run(map[string]any{"sentinelId": "x"}); r.Status != sentinels.StatusCompleted {
+		t.Errorf("a person gave the whole definition: %v", r.Error)
+	}
+}
+
+// TestRunsFollowBounds: an active run that follows a model's edit, of the sentinel or of the
+// run alone, is bounded from its next iteration on, also in a process that takes it over.
+func TestRunsFollowBounds(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		opt := host.Options{Workspace: t.TempDir(), State: t.TempDir()}
+		h := open(t, opt)
+		s := &storing{t, h, opt.Workspace, filepath.Join(opt.Workspace, "executed")}
+		def := s.definition("x")
+		def["safety"] = map[string]any{"maxIterations": 5}
+		def["loop"] = map[string]any{"type": "event", "event": "again"}
+		def["steps"] = []any{map[string]any{"id": "look", "type": "set", "values": map[string]any{"m": "x"}}}
+		s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+		raw, err := s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
+		var started struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal(raw, &started)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := "x"
+		if alone {
+			of = string(started.Run)
+		}
+		s.model("sentinel/step/add", map[string]any{"sentinelId": of, "step": s.lines()[1]})
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.h = open(t, opt)
+		if _, err := s.h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.h.Runtime().RunDefinition(started.Run)
+		if err != nil || !slices.Equal(v.Within, []string{"code/read", "sentinel/step/add"}) {
+			t.Errorf("alone %t: the bound is %q, %v", alone, v.Within, err)
+		}
+		s.must(command.ByUser, "events/emit", map[string]any{"event": "again"})
+		r, err := s.h.Runtime().Wait(t.Context(), started.Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.refused("the next iteration", r)
+		s.must(command.ByUser, "sentinel/save", map[string]any{"run": started.Run, "name": "copy"})
+		if stored, err := s.h.Runtime().Definition("copy"); err != nil || !slices.Equal(stored.Within, v.Within) {
+			t.Errorf("alone %t: the bound of a copy is %q, %v", alone, stored.Within, err)
+		}
+	}
+}
+
+// TestDefinitionsOfAgentsAreBounded: what an agent stores does nothing that the agent may not
+// do, also when a trigger starts it.
+func TestDefinitionsOfAgentsAreBounded(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	own := filepath.Join(s.ws, host.DirName, "sentinels", "own.json")
+	for id, step := range map[string]map[string]any{
+		"decides": {"type": "command", "command": "sentinel/accept", "params": map[string]any{"sentinelId": "decides", "revision": 1}},
+		"obeyed":  {"type": "command", "command": "code/write", "params": map[string]any{"path": own, "content": "{}"}},
+	} {
+		def := s.definition(id)
+		def["steps"] = []any{step}
+		s.must(command.ByAgent, "sentinel/create", map[string]any{"definition": def})
+		if r := s.fired(id); r.Status != sentinels.StatusFailed || abi.CodeOf(r.Error) != abi.Denied {
+			t.Errorf("%s: %s, %v", id, r.Status, r.Error)
+		}
+		r := s.runAs(command.ByAgent, map[string]any{"definition": def})
+		if r.Status != sentinels.StatusFailed || abi.CodeOf(r.Error) != abi.Denied {
+			t.Errorf("%s, not stored: %s, %v", id, r.Status, r.Error)
+		}
+	}
+	if _, err := os.Stat(own); err == nil {
+		t.Error("a definition of this host was written")
+	}
+	for _, by := range []command.By{command.ByAgent, command.ByModel} {
+		if _, err := s.call(by, "sentinel/accept", map[string]any{"sentinelId": "decides", "revision": 1}, "sentinel/accept"); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("accepted by %s: %v", by, err)
+		}
+	}
+}
+
+func (s *storing) runAs(by command.By, params map[string]any) (r runtime.Result) {
+	s.Helper()
+	raw, err := s.call(by, "sentinel/run", params)
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// TestInboxOfDefinitions: what exceeds the bound of its author is a question to a person, with
+// the difference, and about that revision only.
+func TestInboxOfDefinitions(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	def := s.definition("x")
+	def["steps"] = s.lines()[:1]
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+	s.must(command.ByModel, "sentinel/create", map[string]any{"definition": map[string]any{"name": "reads", "steps": []any{map[string]any{"type": "command", "command": "code/read", "params": map[string]any{"path": "a"}}}}}, "sentinel/create", "code/read")
+	s.model("sentinel/step/add", map[string]any{"sentinelId": "x", "step": s.lines()[1]})
+	type entry struct {
+		ID, Kind, Prompt, Command string
+		Lines                     []string
+		Pin                       map[string]string
+	}
+	var out struct{ Entries []entry }
+	must(t, s.h, "inbox/list", map[string]any{}, &out)
+	if len(out.Entries) != 1 {
+		t.Fatalf("%+v", out.Entries)
+	}
+	e := out.Entries[0]
+	added := slices.ContainsFunc(e.Lines, func(line string) bool { return strings.HasPrefix(line, "+") && strings.Contains(line, s.marker) })
+	if !added || e.Prompt == "" || !strings.HasSuffix(e.Prompt, ": code/shell/execute") {
+		t.Errorf("%+v", e)
+	}
+	if diff := cmp.Diff(entry{ID: "x", Kind: "definition", Prompt: e.Prompt, Command: "sentinel/accept", Lines: e.Lines, Pin: map[string]string{"revision": "2"}}, e); diff != "" {
+		t.Error(diff)
+	}
+	s.must(command.ByUser, "sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "other"}}})
+	if _, err := s.call(command.ByUser, "sentinel/accept", map[string]any{"sentinelId": "x", "revision": 2}); abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("an older revision was accepted: %v", err)
+	}
+	s.accept("x")
+	must(t, s.h, "inbox/list", map[string]any{}, &out)
+	if len(out.Entries) != 0 {
+		t.Errorf("after it was accepted: %+v", out.Entries)
+	}
+}
