@@ -52,6 +52,11 @@ type connLimit struct {
 	once    sync.Once
 }
 
+// LimitConns bounds the connections of a listener that serves [API.Local] as those of a port
+// are: at most [MaxConns], with shares of the requests on them. The server needs
+// [ConnContext]. log receives that the limit is reached.
+func LimitConns(l net.Listener, log *slog.Logger) net.Listener { return limitConns(l, MaxConns(), log) }
+
 // limitConns returns l limited to n open connections.
 func limitConns(l net.Listener, n int, log *slog.Logger) *connLimit {
 	return &connLimit{
@@ -243,11 +248,11 @@ func (l *connLimit) busy(o owner) error {
 	share, together, all := max(int(o.share(int64(l.max))), 1), max(int(reserved(int64(l.max))), 1), l.max-l.max/8
 	switch {
 	case o.limited() && l.active[o.key] >= share:
-		return tooBusy(fmt.Sprintf("%s has %d on this port, the most that one agent or viewer may have", o.key, share))
+		return tooBusy(fmt.Sprintf("%s has %d on this listener, the most that one agent or viewer may have", o.key, share))
 	case o.limited() && l.limited >= together:
-		return tooBusy(fmt.Sprintf("agents and viewers have %d on this port, the most that they may have together", together))
+		return tooBusy(fmt.Sprintf("agents and viewers have %d on this listener, the most that they may have together", together))
 	case l.tokens >= all:
-		return tooBusy(fmt.Sprintf("this port has %d, and the rest of its connections is for /health, /ready and webhooks", all))
+		return tooBusy(fmt.Sprintf("this listener has %d, and the rest of its connections is for /health, /ready and webhooks", all))
 	}
 	return nil
 }
@@ -259,17 +264,16 @@ func tooBusy(limit string) error {
 type connKey struct{}
 
 // ConnContext is for the field of that name of a program's own [http.Server] that serves
-// [API.Handler]: the process at the other end of a connection is then looked up once for
+// [API.Handler] or [API.Local]: the process at the other end of a connection is then looked up once for
 // the connection, and not for each request.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
 	}
-	ctx = peer.ConnContext(ctx, c)
 	if limited, ok := c.(*limitedConn); ok {
-		return context.WithValue(ctx, connKey{}, limited)
+		return context.WithValue(peer.ConnContext(ctx, limited.Conn), connKey{}, limited)
 	}
-	return ctx
+	return peer.ConnContext(ctx, c)
 }
 
 // connOf returns the connection of a request, nil for one without a limit.

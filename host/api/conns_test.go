@@ -201,7 +201,7 @@ func TestCloseWithoutRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := api.LimitConns(inner, 0)
+	l := api.LimitConnsTo(inner, 0)
 	c, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,8 @@ func (a *API) Pattern(r *http.Request) string {
 // SetNow gives a token file a clock of the test.
 func (t *TokenFile) SetNow(now func() time.Time) { t.now = now }
 
-// LimitConns is the listener that bounds connections.
-func LimitConns(l net.Listener, n int) net.Listener {
+// LimitConnsTo is LimitConns for another number.
+func LimitConnsTo(l net.Listener, n int) net.Listener {
 	return limitConns(l, n, slog.New(slog.DiscardHandler))
 }
 

@@ -26,6 +26,9 @@ type guard struct {
 // ServeHTTP passes a request to its route or responds with a problem.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, began := g.api, time.Now()
+	conn := connOf(r.Context())
+	conn.begin()
+	defer conn.end()
 	answer := &answerWriter{ResponseWriter: w}
 	header(answer.Header())
 	// An earlier request of the connection may have left a deadline. Not every
@@ -58,7 +61,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if route.Access == AccessToken {
-		leave, err := connOf(r.Context()).enter(ownerOf(r, route))
+		leave, err := conn.enter(ownerOf(r, route))
 		if err != nil {
 			a.fail(answer, r, err)
 			return

@@ -224,8 +224,7 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// countRequests makes Close wait for handlers of hijacked connections too, and
-// reports active requests to the connection limit.
+// counted makes Close wait for handlers of hijacked connections too.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -237,9 +236,6 @@ func (s *Server) counted(h http.Handler) http.Handler {
 		s.requests.Add(1)
 		s.mu.Unlock()
 		defer s.requests.Done()
-		c := connOf(r.Context())
-		c.begin()
-		defer c.end()
 		h.ServeHTTP(w, r)
 	})
 }

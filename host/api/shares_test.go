@@ -303,7 +303,7 @@ func TestWaitsOfOneViewer(t *testing.T) {
 			continue
 		}
 		refused = append(refused, c)
-		if status, text := answered(t, c); status != http.StatusServiceUnavailable || !strings.Contains(text, "viewer wall has 256 on this port") {
+		if status, text := answered(t, c); status != http.StatusServiceUnavailable || !strings.Contains(text, "viewer wall has 256 on this listener") {
 			t.Fatalf("request %d: %d %s", i, status, text)
 		}
 	}
@@ -343,7 +343,7 @@ func TestWaitsOfMany(t *testing.T) {
 	wait("agent-b", 8, "agent b has 8")
 	wait("agent-c", 0, "agents and viewers have 24")
 	othersAreServed(t, s.URL())
-	wait("person-ann", 4, "this port has 28")
+	wait("person-ann", 4, "this listener has 28")
 	probe(t, s.URL(), nil)
 	hook := ask(t, addr, "POST", "/v1/hooks/push", "")
 	if status, text := answered(t, hook); status != http.StatusAccepted {
@@ -363,7 +363,7 @@ func TestFeedsOfOneAgent(t *testing.T) {
 		<-began
 	}
 	status, text := answered(t, ask(t, s.Addr().String(), "GET", "/ws", "agent-ci"))
-	if status != http.StatusServiceUnavailable || !strings.Contains(text, "agent ci has 4 on this port") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "agent ci has 4 on this listener") {
 		t.Errorf("%d %s", status, text)
 	}
 	othersAreServed(t, s.URL())

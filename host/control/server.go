@@ -29,6 +29,11 @@ type ServerOptions struct {
 	// of the state folder, which the caller has created before: every process of the
 	// user can connect, also one that may read no file.
 	Handler http.Handler
+	// Limit bounds the connections of the listener. Default: any number.
+	Limit func(net.Listener) net.Listener
+	// ConnContext adds what Handler needs to know of a connection to the context of its
+	// requests. Default [peer.ConnContext].
+	ConnContext func(context.Context, net.Conn) context.Context
 	// Logger receives faults of the listener. Default discards.
 	Logger *slog.Logger
 }
@@ -57,6 +62,12 @@ func Listen(opt ServerOptions) (*Server, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opt.Limit == nil {
+		opt.Limit = func(l net.Listener) net.Listener { return l }
+	}
+	if opt.ConnContext == nil {
+		opt.ConnContext = peer.ConnContext
+	}
 	l, err := listen(opt.State)
 	if err != nil {
 		return nil, fmt.Errorf("listen in %q: %w", opt.State, err)
@@ -68,11 +79,11 @@ func Listen(opt ServerOptions) (*Server, error) {
 		ReadHeaderTimeout: 5 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       peer.ConnContext,
+		ConnContext:       opt.ConnContext,
 		ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 	}
 	s.serving.Go(func() {
-		if err := s.http.Serve(&sameUser{Listener: l, log: opt.Logger}); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(opt.Limit(&sameUser{Listener: l, log: opt.Logger})); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			opt.Logger.Error("control socket closed", "error", err)
 		}
 	})

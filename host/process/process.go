@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -95,7 +96,10 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 	if p.tokens, err = store.Open(p.log, p.host.RedactToken); err != nil {
 		return err
 	}
-	p.socket, err = control.Listen(control.ServerOptions{State: p.host.State(), Handler: http.HandlerFunc(p.serveHTTP), Logger: p.log})
+	p.socket, err = control.Listen(control.ServerOptions{
+		State: p.host.State(), Handler: http.HandlerFunc(p.serveHTTP), Logger: p.log,
+		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, p.log) }, ConnContext: api.ConnContext,
+	})
 	return err
 }
 

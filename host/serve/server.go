@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -131,7 +132,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 func (s *Server) openSocket() error {
 	s.socketMu.Lock()
 	defer s.socketMu.Unlock()
-	socket, err := control.Listen(control.ServerOptions{State: s.host.State(), Handler: s.api.Local(), Logger: s.log})
+	socket, err := control.Listen(control.ServerOptions{
+		State: s.host.State(), Handler: s.api.Local(), Logger: s.log,
+		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, s.log) }, ConnContext: api.ConnContext,
+	})
 	if err != nil {
 		return err
 	}
