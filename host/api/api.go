@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // API serves the commands of a host over HTTP.
@@ -31,6 +34,9 @@ type API struct {
 	readTime   time.Duration
 	draining   atomic.Bool
 
+	searching   context.Context // ends with the first Drain
+	endSearches context.CancelCauseFunc
+
 	// document is the newest OpenAPI document and the commands it was made of.
 	documentMu  sync.Mutex
 	document    []byte
@@ -51,11 +57,12 @@ func New(opt Options) (*API, error) {
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
+	searching, endSearches := context.WithCancelCause(context.Background())
 	// The table is copied for each API, since mounts are added to it.
 	a := &API{
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies),
-		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime,
+		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime, searching: searching, endSearches: endSearches,
 	}
 	var errs []error
 	for _, h := range opt.Hosts {
@@ -119,8 +126,12 @@ func (a *API) Routes() []Route {
 
 // Drain makes /ready report that the server is stopping. A host calls it when
 // its shutdown begins, before its listeners close, so that load balancers send
-// work to other processes.
-func (a *API) Drain() { a.draining.Store(true) }
+// work to other processes. It ends searches: they change nothing, and the server would wait
+// for them.
+func (a *API) Drain() {
+	a.draining.Store(true)
+	a.endSearches(&abi.Error{Code: abi.Unavailable, Message: "the search was ended: the server is stopping", RetryAfterMs: 1000, Hint: "send it again when the server is up"})
+}
 
 // Handler serves the API to any client: it requires an allowed Host, an allowed
 // origin and a token.

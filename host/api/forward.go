@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -215,6 +216,12 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	// goes away.
 	ctx, end := a.limitWait(r.Context(), name)
 	defer end()
+	if c.Search {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(a.searching, func() { cancel(context.Cause(a.searching)) })()
+	}
 	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
 	return result, stillActive(ctx, err)
 }

@@ -27,6 +27,10 @@ type Command struct {
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written: references in them are not resolved
 
+	// Search says that a call matches patterns, which may take long, and changes nothing: it
+	// is ended when the process begins to stop.
+	Search bool
+
 	// Private commands are not offered to models by default: a step that wants
 	// its model to have one names it, or its own family ("ticket/*"), in tools.
 	Private bool

@@ -21,6 +21,7 @@ type Options struct {
 	Reads      map[string][]string // default none
 	AsRun      bool                // default false
 	InStore    bool                // default false
+	Search     bool                // default false
 	Private    bool                // default false: offered to models
 	ByName     bool                // default false: patterns match it if its effect lets them
 	Shell      []string            // default none
@@ -80,7 +81,7 @@ func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
 		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
-		Private: o.Private || byName, ByName: byName,
+		Search: o.Search, Private: o.Private || byName, ByName: byName,
 		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
 	}
 }

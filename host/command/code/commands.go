@@ -40,6 +40,7 @@ func Commands(opt Options) []command.Command {
 	}
 	maps.Copy(edits, file)
 	find := read
+	find.Search = true
 	find.Aliases = map[string]string{"query": "pattern", "regex": "pattern"}
 	f := files{opt.Rules}
 	list := []command.Command{

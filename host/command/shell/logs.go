@@ -17,11 +17,13 @@ import (
 func (m *Manager) logCommands() []command.Command {
 	// Private, because models have code/shell/watch, and every tool costs them tokens.
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
+	search := read
+	search.Search = true
 	return []command.Command{
 		command.New("logs/list", "List the executions of a run, whose output is kept.", read, m.logsList),
 		command.New("logs/read", "Read the output of an execution, page by page.", read, m.logsRead),
 		command.New("logs/tail", "Read the last lines of an execution's output.", read, m.logsTail),
-		command.New("logs/search", "Find lines in the output of the executions of a run.", read, m.logsSearch),
+		command.New("logs/search", "Find lines in the output of the executions of a run.", search, m.logsSearch),
 	}
 }
 
