@@ -49,9 +49,9 @@ func (s *storing) call(by command.By, name string, params any, tools ...string) 
 func (s *storing) must(by command.By, name string, params any, tools ...string) (out struct {
 	SentinelID sentinels.ID
 	Revision   int
-	Beyond     []string
+	Warning    string
 	Imported   []struct{ Revision int }
-	Loaded     []struct{ Beyond []string }
+	Loaded     []struct{ Warning string }
 	Bundle     json.RawMessage
 },
 ) {
@@ -67,9 +67,9 @@ func (s *storing) must(by command.By, name string, params any, tools ...string) 
 }
 
 // model calls a command as a model that may call this one and code/read.
-func (s *storing) model(name string, params any) []string {
+func (s *storing) model(name string, params any) string {
 	s.Helper()
-	return s.must(command.ByModel, name, params, name, "code/read").Beyond
+	return s.must(command.ByModel, name, params, name, "code/read").Warning
 }
 
 // lines are the steps of a definition whose shell line makes the marker.
@@ -142,30 +142,30 @@ func (s *storing) accept(id string) {
 // TestStoredDefinitionsOfModelsAreBounded: however a model stores a definition, no run of it
 // calls what the model may not call, also where a person starts it, until a person accepts it.
 func TestStoredDefinitionsOfModelsAreBounded(t *testing.T) {
-	shell := []string{"code/shell/execute"}
-	for name, store := range map[string]func(s *storing) []string{
-		"create": func(s *storing) []string {
+	const shell = "may not call code/shell/execute: "
+	for name, store := range map[string]func(s *storing) string{
+		"create": func(s *storing) string {
 			return s.model("sentinel/create", map[string]any{"definition": s.definition("x")})
 		},
-		"save": func(s *storing) []string {
+		"save": func(s *storing) string {
 			return s.model("sentinel/save", map[string]any{"definition": s.definition("x")})
 		},
-		"beside": func(s *storing) []string {
+		"beside": func(s *storing) string {
 			s.model("sentinel/create", map[string]any{"definition": map[string]any{"name": "y", "steps": []any{map[string]any{"type": "sentinel", "definition": map[string]any{"$ref": "x"}}}}, "definitions": map[string]any{"x": s.definition("x")}})
 			return shell
 		},
-		"load": func(s *storing) []string {
+		"load": func(s *storing) string {
 			text, _ := json.Marshal(s.definition("x"))
 			if err := os.WriteFile(filepath.Join(s.ws, "x.json"), text, 0o600); err != nil {
 				s.Fatal(err)
 			}
-			return s.must(command.ByModel, "sentinel/load", map[string]any{"path": "x.json"}, "sentinel/load", "code/read").Loaded[0].Beyond
+			return s.must(command.ByModel, "sentinel/load", map[string]any{"path": "x.json"}, "sentinel/load", "code/read").Loaded[0].Warning
 		},
-		"import": func(s *storing) []string {
+		"import": func(s *storing) string {
 			s.model("sentinel/import", map[string]any{"definition": s.definition("x")})
 			return shell
 		},
-		"import with history": func(s *storing) []string {
+		"import with history": func(s *storing) string {
 			other := newStoring(s.T, host.Options{})
 			other.must(command.ByUser, "sentinel/create", map[string]any{"definition": other.definition("x")})
 			bundle := other.must(command.ByUser, "sentinel/export", map[string]any{"sentinelId": "x", "history": true}).Bundle
@@ -173,27 +173,27 @@ func TestStoredDefinitionsOfModelsAreBounded(t *testing.T) {
 			s.model("sentinel/import", map[string]any{"bundle": bundle})
 			return shell
 		},
-		"update": func(s *storing) []string {
+		"update": func(s *storing) string {
 			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{"id": "x", "name": "x", "steps": []any{map[string]any{"type": "set", "values": map[string]any{"m": "x"}}}}})
 			return s.model("sentinel/update", map[string]any{"sentinelId": "x", "definition": s.definition("x")})
 		},
-		"add": func(s *storing) []string {
+		"add": func(s *storing) string {
 			def := s.definition("x")
 			def["steps"] = s.lines()[:1]
 			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
 			return s.model("sentinel/step/add", map[string]any{"sentinelId": "x", "step": s.lines()[1]})
 		},
-		"edit of a person's": func(s *storing) []string {
+		"edit of a person's": func(s *storing) string {
 			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": s.definition("x")})
 			return s.model("sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "y"}}})
 		},
-		"removal": func(s *storing) []string {
+		"removal": func(s *storing) string {
 			def := s.definition("x")
 			def["steps"] = append([]any{map[string]any{"id": "gate", "type": "approve", "prompt": "?"}}, s.lines()...)
 			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
 			return s.model("sentinel/step/remove", map[string]any{"sentinelId": "x", "address": "gate"})
 		},
-		"inline": func(s *storing) []string {
+		"inline": func(s *storing) string {
 			def := s.definition("x")
 			def["steps"] = []any{map[string]any{"type": "sentinel", "definition": map[string]any{"name": "inner", "steps": s.lines()}}}
 			return s.model("sentinel/create", map[string]any{"definition": def})
@@ -201,8 +201,8 @@ func TestStoredDefinitionsOfModelsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStoring(t, host.Options{})
-			if beyond := store(s); !slices.Equal(beyond, shell) {
-				t.Errorf("beyond its author: %q", beyond)
+			if warning := store(s); !strings.Contains(warning, shell) {
+				t.Errorf("the warning is %q", warning)
 			}
 			if name == "inline" || name == "import with history" { // the error of the child, or no trigger
 				r := s.run(map[string]any{"sentinelId": "x"})

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 // TestDefinitionsOfAgentTokens: what is stored with the token of an agent writes no file of the
@@ -77,13 +78,11 @@ func TestBoundsOfFiles(t *testing.T) {
 	file := filepath.Join(project, host.DirName, "sentinels", "x.json")
 	write(t, file, `{"name": "x", "steps": [{"id": "a", "type": "set", "values": {"n": 1}}]}`)
 	l := begin(t, project)
-	type revision struct {
-		Revision int
-		Within   []string
-	}
-	newest := func(n int) (r revision) {
-		l.until("the revision", func() bool {
-			return l.ask("POST", "/v1/commands/sentinel/revision", map[string]any{"sentinelId": "x", "revision": n}, &r) == http.StatusOK
+	newest := func(n int) (r runtime.Stored) {
+		l.until("the revision", func() (there bool) {
+			var err error
+			r, err = l.server.Host().Runtime().Revision("x", n)
+			return err == nil
 		})
 		return r
 	}

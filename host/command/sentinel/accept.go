@@ -112,6 +112,15 @@ func (f family) sinceUnbounded(s runtime.Stored, def *sentinels.Definition) ([]s
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
 }
 
+// exceeds warns of the commands that a definition names beyond its bound, "" without any.
+func (f family) exceeds(within []string, def *sentinels.Definition) string {
+	names := f.beyond(within, def)
+	if len(names) == 0 {
+		return ""
+	}
+	return "its author may not call " + strings.Join(names, ", ") + ": no run of it may until a person accepts the revision, see sentinel inbox"
+}
+
 // beyond returns the commands that a definition names and its bound does not allow, those of
 // inline definitions too. Patterns are none: the bound narrows them.
 func (f family) beyond(within []string, def *sentinels.Definition) []string {

@@ -29,10 +29,15 @@ type bundle struct {
 }
 
 type bundledSentinel struct {
-	SentinelID sentinels.ID    `json:"sentinelId"`
-	Within     []string        `json:"within,omitzero" jsonschema:"commands that its runs may call, because a model or an agent made it; null for all"`
-	Definition json.RawMessage `json:"definition"`
-	Revisions  []fullRevision  `json:"revisions,omitempty" jsonschema:"its history, the oldest first; the last one has the definition"`
+	SentinelID sentinels.ID      `json:"sentinelId"`
+	Within     []string          `json:"within,omitzero" jsonschema:"commands that its runs may call, because a model or an agent made it; null for all"`
+	Definition json.RawMessage   `json:"definition"`
+	Revisions  []bundledRevision `json:"revisions,omitempty" jsonschema:"its history, the oldest first; the last one has the definition"`
+}
+
+type bundledRevision struct {
+	fullRevision
+	Within []string `json:"within,omitzero" jsonschema:"as of the sentinel"`
 }
 
 type bundledPlugin struct {

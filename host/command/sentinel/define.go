@@ -38,7 +38,6 @@ type saved struct {
 	Warning    string       `json:"warning,omitempty" jsonschema:"what did not work beside the revision itself"`
 	// Beside are the sentinels that were stored because this one refers to them.
 	Beside []storedBeside `json:"beside,omitempty" jsonschema:"sentinels that it refers to and that were stored with it"`
-	Beyond []string       `json:"beyond,omitempty" jsonschema:"commands that it names and that the model or agent which made it may not call: its runs may not either until a person accepts the revision"`
 	// Problems are those that did not prevent the edit.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"keys that were dropped, errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
@@ -168,7 +167,7 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Beyond: f.beyond(s.Within, def), Warning: f.writeBack(ctx, s), Problems: f.remaining(from)}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), Problems: f.remaining(from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as

@@ -152,7 +152,6 @@ type edited struct {
 	Address    string          `json:"address,omitempty" jsonschema:"the step that was touched, as it is addressed now"`
 	Note       string          `json:"note,omitempty" jsonschema:"what the edit does not do"`
 	Warning    string          `json:"warning,omitempty" jsonschema:"what did not work beside the edit itself"`
-	Beyond     []string        `json:"beyond,omitempty" jsonschema:"commands that it names and that the model or agent which made it may not call: its runs may not either until a person accepts the revision"`
 	// Problems are those that did not prevent the edit.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
@@ -193,11 +192,11 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 		return edited{}, problemsOf(err)
 	}
 	def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
-	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Beyond: f.beyond(s.Within, def)}
+	out := edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps)}
 	if s.Revision == before.Revision {
 		out.Note = "the sentinel was like that already"
 	}
-	out.Warning, out.Problems = f.writeBack(ctx, s), f.remaining(givenText{src: sentinels.Encode(def)})
+	out.Warning, out.Problems = joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), f.remaining(givenText{src: sentinels.Encode(def)})
 	return out, nil
 }
 

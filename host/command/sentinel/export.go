@@ -105,12 +105,12 @@ func (f family) newBundle(stored []runtime.Stored, history bool) (*bundle, error
 
 // historyOf returns the kept revisions up to s, the oldest first. Origins are left out:
 // they are paths of this machine.
-func (f family) historyOf(s runtime.Stored) ([]fullRevision, error) {
+func (f family) historyOf(s runtime.Stored) ([]bundledRevision, error) {
 	lines, err := f.rt.Revisions(s.ID)
 	if err != nil {
 		return nil, err
 	}
-	var out []fullRevision
+	var out []bundledRevision
 	for _, line := range slices.Backward(lines) {
 		r := s // a bundle ends with the definition that it has, also after an edit meanwhile
 		if line.Revision > s.Revision {
@@ -125,7 +125,7 @@ func (f family) historyOf(s runtime.Stored) ([]fullRevision, error) {
 			}
 		}
 		r.Origin = ""
-		out = append(out, fullRevision{lineOf(r), r.Within, r.Definition})
+		out = append(out, bundledRevision{fullRevision{lineOf(r), r.Definition}, r.Within})
 	}
 	return out, nil
 }

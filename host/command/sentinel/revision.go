@@ -65,7 +65,6 @@ type revisionIn struct {
 // fullRevision is one revision with its definition, as in a bundle. A deletion has none.
 type fullRevision struct {
 	revisionLine
-	Within     []string        `json:"within,omitzero" jsonschema:"commands that its runs may call, because a model or an agent made it; null for all"`
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
@@ -77,7 +76,7 @@ type revisionOut struct {
 // revision shows one revision whole, as it was stored.
 func (f family) revision(_ context.Context, _ *command.Call, in revisionIn) (revisionOut, error) {
 	s, err := f.rt.Revision(in.SentinelID, in.Revision)
-	return revisionOut{in.SentinelID, fullRevision{lineOf(s), s.Within, s.Definition}}, err
+	return revisionOut{in.SentinelID, fullRevision{lineOf(s), s.Definition}}, err
 }
 
 // A diffIn is what sentinel/diff takes. Without revisions it is what the newest
@@ -201,5 +200,5 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	if err != nil {
 		return edited{}, err
 	}
-	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Beyond: f.beyond(s.Within, def), Warning: f.writeBack(ctx, s)}, nil
+	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def))}, nil
 }
