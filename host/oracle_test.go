@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // TestMatchesTellNoSecret: who does not see a secret in results does not find it by asking
@@ -56,4 +58,21 @@ func TestMatchesTellNoSecret(t *testing.T) {
 	if n := count(command.ByAgent, "data/list", "items", `{"collection": "things", "filter": {"n": {"$gte": 1}}, "orderBy": [{"field": "token"}]}`); n != 2 {
 		t.Errorf("an agent finds %d documents by a number, want 2", n)
 	}
+}
+
+// TestMemoriesAreSeparate: models and agents reach memories by the commands that know whose they
+// are, and not as documents of a collection. Persons do.
+func TestMemoriesAreSeparate(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "data/create", map[string]any{"collection": "memory", "id": "m", "data": map[string]any{"sentinel": "a", "text": "t"}}, nil)
+	for name, params := range map[string]string{
+		"data/create": `{"collection": "memory", "data": {"sentinel": "a"}}`, "data/update": `{"collection": "memory", "id": "m", "data": {"text": "u"}}`,
+		"data/delete": `{"collection": "memory", "id": "m"}`, "data/read": `{"collection": "memory", "id": "m"}`, "data/list": `{"collection": "memory"}`,
+	} {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: command.ByAgent, As: "ci"})
+		if e := abi.As(err); e == nil || e.Code != abi.Denied || !strings.Contains(e.Hint, "memory/recall") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	must(t, h, "data/read", map[string]any{"collection": "memory", "id": "m"}, nil)
 }

@@ -53,6 +53,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
 			Owned:       owned,
+			Separate:    map[string]string{memory.Collection: "use memory/recall and memory/store"},
 		}),
 		chat.Commands(chat.Options{Chain: h.rt.Chain}),
 		memory.Commands(),

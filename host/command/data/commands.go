@@ -13,6 +13,9 @@ import (
 type Options struct {
 	// Definitions serve the collection "sentinels". Default nil: it is empty.
 	Definitions Definitions
+	// Separate are collections of which models and agents see parts only, by the commands that
+	// the hint names. Persons use them here too.
+	Separate map[string]string
 	// Owned are the collections that other commands keep, each with a hint at
 	// those commands ("ticket": "use ticket/update"). They can be read here but
 	// not written, so that the rules of their owner hold. Default none.
@@ -62,9 +65,22 @@ type one struct {
 	Document sentinels.Document `json:"document"`
 }
 
+// separate refuses collections of which the caller sees parts only by other commands.
+func (f family) separate(call *command.Call, collection string) error {
+	hint, is := f.opt.Separate[collection]
+	if !is || !call.Held() {
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "collection", Hint: hint,
+		Message: call.Command + ": models and agents use the collection \"" + collection + "\" by its own commands only"}
+}
+
 // writable refuses collections that this family only shows: a write past their
 // owner would skip its checks, such as the states a ticket may take.
 func (f family) writable(call *command.Call, collection string) error {
+	if err := f.separate(call, collection); err != nil {
+		return err
+	}
 	hint, owned := f.opt.Owned[collection]
 	if collection == definitions {
 		hint, owned = "use the sentinel commands", true

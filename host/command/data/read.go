@@ -41,6 +41,9 @@ func (f family) read(ctx context.Context, call *command.Call, in readIn) (one, e
 	if err := records(call); err != nil {
 		return one{}, err
 	}
+	if err := f.separate(call, in.Collection); err != nil {
+		return one{}, err
+	}
 	doc, err := call.Records.Get(ctx, in.Collection, in.ID)
 	return one{doc}, err
 }
@@ -68,6 +71,9 @@ func (f family) readMatch(ctx context.Context, call *command.Call, in readIn) (o
 // query lists documents of a collection or definitions of the host.
 func (f family) query(ctx context.Context, call *command.Call, collection string, q command.Query) ([]sentinels.Document, error) {
 	if err := command.CheckFilter(call.Command, q.Filter); err != nil {
+		return nil, err
+	}
+	if err := f.separate(call, collection); err != nil {
 		return nil, err
 	}
 	if collection == definitions {

@@ -111,8 +111,12 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err := liftsQuarantine(call, "resume", info); err != nil {
 		return info, err
 	}
+	more := runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls}
+	if more != (runtime.LimitExtension{}) && call.By != command.ByUser {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
-		Extension:   runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls},
+		Extension:   more,
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
 	})
 	if err != nil {
