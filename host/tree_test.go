@@ -197,7 +197,7 @@ var layers = []layer{
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "host/internal/gitexec", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
@@ -304,7 +304,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 var shared = map[string]string{
 	"golang.org/x/sys":                         "system calls, an extension of the standard library",
 	"golang.org/x/net":                         "the bytecode of system call filters in host/confine, and the names of hosts in host/plugin/egress",
-	"golang.org/x/text":                        "likewise, for the schema library's messages and the normal form of host names",
+	"golang.org/x/text":                        "likewise, for the schema library's messages, the normal form of host names, and letters that look the same in host/command/code",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",
 	"github.com/coder/websocket":               "the two ends of the live feed: host/livefeed serves it, host/client follows it",

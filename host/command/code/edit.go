@@ -14,8 +14,8 @@ import (
 // editIn has one replacement or a list, because users and models write both forms.
 type editIn struct {
 	Path       string        `json:"path" jsonschema:"file to edit, relative to the workspace"`
-	Old        string        `json:"old,omitempty" jsonschema:"the exact text to replace, with enough text around it to be unique"`
-	New        string        `json:"new,omitempty" jsonschema:"the new text; empty removes the old text"`
+	Old        string        `json:"old,omitempty" jsonschema:"the exact text to replace, with enough text around it to be unique; LF is equal to CR LF"`
+	New        string        `json:"new,omitempty" jsonschema:"the new text; empty removes the old text. Lines keep their line ends, new lines get those beside them"`
 	ReplaceAll bool          `json:"replaceAll,omitempty" jsonschema:"replace every occurrence"`
 	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements in order, instead of old and new; either all are made or none"`
 	IfHash     string        `json:"ifHash,omitempty" jsonschema:"edit only if the file still has this SHA-256, as code/read returns it"`
@@ -134,6 +134,9 @@ func (in editIn) replacements() ([]replacement, error) {
 		if e.Old == e.New {
 			return nil, badEdit(field, "equals the new text")
 		}
+		if withLF(e.Old) == withLF(e.New) {
+			return nil, badEdit(field, "equals the new text apart from line ends, which an edit keeps: code/write with lineEnds given changes them")
+		}
 	}
 	return edits, nil
 }
@@ -143,47 +146,49 @@ func badEdit(field, problem string) *abi.Error {
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("edit: field %q: %s", field, problem)}
 }
 
-// apply makes the edits in order, either all of them or none. Errors are of type
-// [abi.Error], without the name of the file.
+// apply makes the edits in order, either all of them or none. Line ends are equal when the
+// old text is looked for, and are kept, see [lined]. Errors are of type [abi.Error], without
+// the name of the file.
 func apply(text string, edits []replacement) (string, []change, error) {
 	var changes []change
+	d := parseLines(text)
 	for i, e := range edits {
-		if strings.Contains(text, "\r\n") && !strings.Contains(e.Old, "\r") {
-			// The caller wrote LF; the file keeps CRLF.
-			e.Old, e.New = toCRLF(e.Old), toCRLF(e.New)
-		}
-		at := occurrences(text, e.Old)
+		old := withLF(e.Old)
+		at := occurrences(d.text, old)
 		which := ""
 		if len(edits) > 1 {
 			which = fmt.Sprintf("edit %d of %d: ", i+1, len(edits))
 		}
 		switch {
 		case len(at) == 0:
-			return "", nil, &abi.Error{Code: abi.NotFound, Field: "old", Permanent: true, Message: which + "the old text is not in the file", Hint: nearText(text, e.Old)}
+			return "", nil, &abi.Error{Code: abi.NotFound, Field: "old", Permanent: true, Message: which + "the old text is not in the file", Hint: nearText(d.text, old)}
 		case len(at) > 1 && !e.ReplaceAll:
 			return "", nil, &abi.Error{
 				Code: abi.Conflict, Field: "old", Permanent: true,
-				Message: fmt.Sprintf("%sthe old text occurs %d times, at lines %s", which, len(at), lineList(text, at)),
+				Message: fmt.Sprintf("%sthe old text occurs %d times, at lines %s", which, len(at), lineList(d.text, at)),
 				Hint:    "add lines around it so that it is unique, or set replaceAll",
 			}
+		case len(d.text)+len(at)*(len(e.New)-len(old)) > maxFile:
+			return "", nil, tooLong(which)
 		}
-		removed, added := strings.Count(e.Old, "\n")+1, strings.Count(e.New, "\n")+1
+		removed, added := strings.Count(old, "\n")+1, strings.Count(e.New, "\n")+1
 		line, from := 1, 0
 		for _, pos := range at {
-			line += strings.Count(text[from:pos], "\n")
+			line += strings.Count(d.text[from:pos], "\n")
 			from = pos
 			changes = append(changes, change{Line: line, Removed: removed, Added: added})
 		}
-		text = strings.ReplaceAll(text, e.Old, e.New)
-		if len(text) > maxFile {
-			return "", nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%sthe file would have more than %d bytes", which, maxFile)}
+		if d = d.replace(at, len(old), e.New); d.size() > maxFile {
+			return "", nil, tooLong(which)
 		}
 	}
-	return text, changes, nil
+	return d.String(), changes, nil
 }
 
-// toCRLF converts line ends to those of Windows.
-func toCRLF(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+// tooLong is the error for an edit after which the file would be over the limit.
+func tooLong(which string) *abi.Error {
+	return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%sthe file would have more than %d bytes", which, maxFile)}
+}
 
 // occurrences returns the offsets of old, without overlaps.
 func occurrences(text, old string) []int {

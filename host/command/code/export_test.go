@@ -7,3 +7,5 @@ func Markers() (list []string) {
 	}
 	return list
 }
+
+var NearText = nearText

@@ -83,7 +83,8 @@ func (f files) previewWrite(_ context.Context, call *command.Call, in writeIn) (
 			Path: name, Pin: map[string]string{"ifHash": hashOf(before)},
 		}, nil
 	}
-	return changes(name, before, []byte(in.Content), false), nil
+	text, _ := in.text(before)
+	return changes(name, before, text, false), nil
 }
 
 // loadAny reads a file for a person: those that models do not read too.

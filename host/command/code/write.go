@@ -1,6 +1,7 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -14,18 +15,23 @@ type writeIn struct {
 	Content    string `json:"content" jsonschema:"the whole new text"`
 	CreateDirs *bool  `json:"createDirs,omitempty" jsonschema:"create missing folders of the path; true if not given"`
 	IfHash     string `json:"ifHash,omitempty" jsonschema:"write only if the file still has this SHA-256, as code/read returns it; none: only if there is no file"`
+	LineEnds   string `json:"lineEnds,omitempty" jsonschema:"keep, also if not given: lines keep the line ends (LF or CR LF) that they have in the file, new lines get those beside them; given: the line ends of content are written" enum:"keep,given"`
 }
 
 type writeOut struct {
 	Path    string `json:"path"`
 	Created bool   `json:"created" jsonschema:"the file did not exist before"`
 	Bytes   int    `json:"bytes"`
+	Kept    int    `json:"keptLineEnds,omitempty" jsonschema:"lines that are written with another line end than content has"`
 	lineCounts
 	Hash string `json:"hash" jsonschema:"SHA-256 of the file as written"`
 }
 
 // noFile is the value of ifHash for a file that must not exist.
 const noFile = "none"
+
+// givenEnds is the value of lineEnds for a content that is written as it is.
+const givenEnds = "given"
 
 // write is idempotent, also with ifHash: a call that is repeated after a crash finds
 // the file with its own content.
@@ -44,14 +50,31 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 	if err != nil {
 		return writeOut{}, err
 	}
-	if err := w.mayReplace(p, []byte(in.Content)); err != nil {
+	text, kept := in.text(before)
+	if err := w.mayReplace(p, text); err != nil {
 		return writeOut{}, err
 	}
-	created, err := w.WriteFile(p, []byte(in.Content))
+	created, err := w.WriteFile(p, text)
 	if err != nil {
 		return writeOut{}, err
 	}
-	return writeOut{Path: p.Path, Created: created, Bytes: len(in.Content), lineCounts: count(before, []byte(in.Content)), Hash: hashOf([]byte(in.Content))}, nil
+	return writeOut{Path: p.Path, Created: created, Bytes: len(text), Kept: kept, lineCounts: count(before, text), Hash: hashOf(text)}, nil
+}
+
+// text returns what is written in the place of before, and how many of its line ends are not
+// those of content.
+func (in writeIn) text(before []byte) (text []byte, kept int) {
+	if in.LineEnds == givenEnds || isBinary(before) || isBinary([]byte(in.Content)) {
+		return []byte(in.Content), 0
+	}
+	given := parseLines(in.Content)
+	d := parseLines(string(before)).rewrite(given)
+	for i, crlf := range d.crlf {
+		if crlf != given.crlf[i] {
+			kept++
+		}
+	}
+	return []byte(d.String()), kept
 }
 
 // before returns the content of the file that a write replaces, nil if it is not known. It
@@ -68,8 +91,9 @@ func (w *workspace) before(p *rootfs.Entry, in writeIn) ([]byte, error) {
 			return nil, err
 		}
 	}
+	text, _ := in.text(data)
 	switch {
-	case in.IfHash == "", p.Info != nil && hashOf(data) == hashOf([]byte(in.Content)):
+	case in.IfHash == "", p.Info != nil && bytes.Equal(data, text):
 		return data, nil
 	case in.IfHash == noFile && p.Info == nil:
 		return nil, nil
