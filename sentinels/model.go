@@ -36,6 +36,7 @@ type ToolCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
+	Size      int             `json:"size,omitempty"` // of arguments that were too large and are left out, in bytes; see sdk/ABI.md A6.4
 }
 
 // A Reply is a model's response to a Turn.
@@ -48,4 +49,7 @@ type Reply struct {
 	Usage     Usage           `json:"usage"`
 	Provider  string          `json:"provider"`
 	Model     string          `json:"model"`
+	// InputLimit is how many tokens a turn of the model may have beside its reply, 0 if
+	// that is not known.
+	InputLimit int64 `json:"inputLimit,omitempty"`
 }

@@ -53,8 +53,9 @@ func TestMessagesToolUse(t *testing.T) {
 	}
 	want := sentinels.Reply{
 		Text: "I look.", Finish: "tools", Provider: "anthropic", Model: "claude-sonnet-5-5",
-		ToolCalls: []sentinels.ToolCall{{ID: "t1", Name: "code/read", Arguments: json.RawMessage(`{"path":"x"}`)}},
-		Usage:     sentinels.Usage{InputTokens: 1110, OutputTokens: 30, Calls: 1, CostUSD: (10*2 + 100*0.1 + 1000*2.5 + 30*10) / 1e6},
+		ToolCalls:  []sentinels.ToolCall{{ID: "t1", Name: "code/read", Arguments: json.RawMessage(`{"path":"x"}`)}},
+		Usage:      sentinels.Usage{InputTokens: 1110, OutputTokens: 30, Calls: 1, CostUSD: (10*2 + 100*0.1 + 1000*2.5 + 30*10) / 1e6},
+		InputLimit: 1_000_000 - 16_384,
 	}
 	if diff := cmp.Diff(want, reply); diff != "" {
 		t.Errorf("reply (-want +got):\n%s", diff)

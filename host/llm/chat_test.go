@@ -30,7 +30,8 @@ func TestChatText(t *testing.T) {
 	wantCost := (60*2.5 + 40*1.25 + 20*10) / 1e6
 	want := sentinels.Reply{
 		Text: "Hello", ToolCalls: []sentinels.ToolCall{}, Finish: "stop", Provider: "openai", Model: "gpt-4o",
-		Usage: sentinels.Usage{InputTokens: 100, OutputTokens: 20, Calls: 1, CostUSD: reply.Usage.CostUSD},
+		Usage:      sentinels.Usage{InputTokens: 100, OutputTokens: 20, Calls: 1, CostUSD: reply.Usage.CostUSD},
+		InputLimit: 128_000 - 50,
 	}
 	if diff := cmp.Diff(want, reply); diff != "" {
 		t.Errorf("reply (-want +got):\n%s", diff)

@@ -125,6 +125,7 @@ func (m *Models) auto(ctx context.Context, turn sentinels.Turn) (chosen, error) 
 // configured and fits the turn. name is what the turn says.
 func (m *Models) firstFit(ctx context.Context, name string, refs []string, turn sentinels.Turn) (chosen, error) {
 	var passed []string
+	small := false
 	for _, ref := range refs {
 		c, err := m.named(ref)
 		if err != nil {
@@ -141,7 +142,7 @@ func (m *Models) firstFit(ctx context.Context, name string, refs []string, turn 
 			}
 			why += note
 		}
-		if reason := m.unfit(c, turn); reason != "" {
+		if reason := m.unfit(c, turn, &small); reason != "" {
 			passed = append(passed, fmt.Sprintf("%s/%s %s", c.Provider, c.Model, reason))
 			continue
 		}
@@ -150,6 +151,9 @@ func (m *Models) firstFit(ctx context.Context, name string, refs []string, turn 
 		}
 		c.Why = why
 		return c, nil
+	}
+	if small {
+		return chosen{}, overflow(fmt.Sprintf("model %q: no candidate fits: %s", name, strings.Join(passed, "; ")))
 	}
 	return chosen{}, &abi.Error{
 		Code: abi.NotFound, Permanent: true,
@@ -198,12 +202,9 @@ func (p *provider) about() string {
 	return p.Name + " is configured"
 }
 
-// unfit says why a model cannot answer a turn, or "".
-func (m *Models) unfit(c chosen, turn sentinels.Turn) string {
-	row, known := m.row(c.provider, c.Model)
-	if !known {
-		return ""
-	}
+// unfit says why a model cannot answer a turn, or "". It sets small if its window is too small.
+func (m *Models) unfit(c chosen, turn sentinels.Turn, small *bool) string {
+	row := m.sized(c)
 	if row.NoTools && len(turn.Tools) > 0 {
 		return "has no tools"
 	}
@@ -211,6 +212,7 @@ func (m *Models) unfit(c chosen, turn sentinels.Turn) string {
 	// longest it may give.
 	need := estimateTurn(turn, row.CharsPerToken) + min(row.maxTokens(turn), max(turn.MaxTokens, 1024))
 	if row.Context > 0 && need > row.Context {
+		*small = true
 		return fmt.Sprintf("has a window of %d tokens and about %d are needed", row.Context, need)
 	}
 	return ""

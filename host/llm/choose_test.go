@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 		{
 			name: "nothing fits", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Auto: []string{"openai/gpt-4o"}},
 			turn: func(turn *sentinels.Turn) { turn.System = strings.Repeat("word ", 120_000) },
-			want: "not_found: no candidate fits",
+			want: "limit: no candidate fits",
 		},
 		{
 			name:   "configured provider comes first and takes its key from the variable it names",

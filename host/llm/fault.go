@@ -20,10 +20,6 @@ import (
 // more about the server than about when to come back.
 const longestRetryAfter = 24 * time.Hour
 
-// tooLong matches what servers say of a request that is larger than the
-// model's context window.
-var tooLong = lazyregexp.New(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
-
 // broke matches refusals that are about money or a quota rather than rate.
 var broke = lazyregexp.New(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
 
@@ -37,6 +33,9 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 	if e := abi.As(err); e != nil && c.provider.Kind == KindPlugin && ctx.Err() == nil {
 		own := *e
 		own.Field, own.Message = "", fmt.Sprintf("model %q: %s", c.Provider+"/"+c.Model, e.Message)
+		if e.Code == abi.Limit && tooLong.MatchString(e.Message) {
+			own.Field = conversationField
+		}
 		return &own
 	} else if e != nil {
 		return err
@@ -111,10 +110,8 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 		return fixed(abi.Denied, "the provider's content policy refuses the request; change its words")
 	case f.Status == 401 || f.Status == 403:
 		return fixed(abi.Denied, "check "+keyName(c.provider))
-	// Some servers, llama.cpp among them, report it as an error of their own.
-	case (f.Status == 400 || f.Status == 413 || f.Status == 422 || f.Status == 500) && tooLong.MatchString(about), f.Status == 413:
-		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())
-		return fixed(abi.Limit, "send less, or choose a model with a larger context window")
+	case isTooLong(f):
+		return overflow(fmt.Sprintf("%s: context window exceeded: %s", who, f.Error()))
 	case f.Status == 404:
 		return fixed(abi.NotFound, "check the model's name and the base URL "+c.provider.BaseURL)
 	case f.Status == 408 || f.Status == 504:
@@ -141,9 +138,8 @@ func eventFault(who string, f *wire.Failure) error {
 	switch {
 	case broke.MatchString(about), policy.MatchString(about):
 		out.Code, out.Permanent = abi.Denied, true
-	case tooLong.MatchString(about):
-		out.Code, out.Permanent = abi.Limit, true
-		out.Message = fmt.Sprintf("%s: context window exceeded: %s", who, f.Error())
+	case isTooLong(f):
+		return overflow(fmt.Sprintf("%s: context window exceeded: %s", who, f.Error()))
 	case strings.Contains(f.Type, "authentication"), strings.Contains(f.Type, "permission"), strings.Contains(f.Type, "billing"):
 		out.Code, out.Permanent = abi.Denied, true
 	case strings.Contains(f.Type, "invalid_request"):

@@ -98,14 +98,23 @@ const (
 	knownMaxTokens   = 16384 // thinking counts, so a model that thinks needs more
 )
 
-// maxTokens is the bound sent with every turn, so that a quote holds.
+// replyShare is the part of a window that is left for a reply of which the turn names no
+// limit: one of so many.
+const replyShare = 4
+
+// maxTokens is the bound sent with every turn, so that a quote holds. It is at most a part of
+// the window, half of it if the turn names more, because servers refuse a request whose
+// input and reply together may be larger than the window.
 func (row Model) maxTokens(turn sentinels.Turn) int64 {
-	most := turn.MaxTokens
+	most, share := turn.MaxTokens, int64(2)
 	if most <= 0 {
-		most = defaultMaxTokens
+		most, share = defaultMaxTokens, replyShare
 		if row.MaxOutput > 0 {
 			most = knownMaxTokens
 		}
+	}
+	if row.Context > 0 {
+		most = min(most, max(row.Context/share, 1))
 	}
 	if row.MaxOutput > 0 {
 		most = min(most, row.MaxOutput)

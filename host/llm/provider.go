@@ -27,7 +27,7 @@ const (
 // client is a provider's protocol. Its errors are *wire.Failure.
 type client interface {
 	Stream(ctx context.Context, r wire.Request, delta func(string)) (wire.Answer, error)
-	Models(ctx context.Context) ([]string, error)
+	Models(ctx context.Context) ([]wire.Offer, error)
 }
 
 // provider is a Provider that is ready to be asked.
@@ -40,8 +40,9 @@ type provider struct {
 	needs    string // the variables that would make it ready
 	client   client
 
-	mu     sync.Mutex
-	served string // the first model it offers, once asked
+	mu      sync.Mutex
+	served  string           // the first model it offers, once asked
+	windows map[string]int64 // of the models it offers, in tokens; nil until it was asked
 }
 
 // providers merges the configured providers with those of the environment, in
@@ -240,18 +241,49 @@ func (p *provider) first(ctx context.Context) (string, error) {
 	if p.served != "" {
 		return p.served, nil
 	}
-	names, err := p.client.Models(ctx)
+	offers, err := p.list(ctx)
 	if err != nil {
 		return "", err
 	}
 	// Servers list models that only embed or rank beside those that talk.
-	for _, name := range names {
-		if !strings.Contains(name, "embed") && !strings.Contains(name, "rerank") {
-			p.served = name
+	for _, o := range offers {
+		if !strings.Contains(o.Name, "embed") && !strings.Contains(o.Name, "rerank") {
+			p.served = o.Name
 			break
 		}
 	}
 	return p.served, nil
+}
+
+// list asks the server for its models. The caller holds the lock.
+func (p *provider) list(ctx context.Context) ([]wire.Offer, error) {
+	offers, err := p.client.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.windows = make(map[string]int64, len(offers))
+	for _, o := range offers {
+		if o.Context > 0 {
+			p.windows[o.Name] = o.Context
+		}
+	}
+	return offers, nil
+}
+
+// window returns the window of a model that the server lists, in tokens, or 0. It asks once:
+// a server that gives no list is not asked again, and what its models take is then learned
+// from a refusal.
+func (p *provider) window(ctx context.Context, model string) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.windows == nil {
+		ctx, cancel := context.WithTimeout(ctx, listTime)
+		defer cancel()
+		if _, err := p.list(ctx); err != nil {
+			p.windows = map[string]int64{}
+		}
+	}
+	return p.windows[model]
 }
 
 // ollamaURL reads OLLAMA_HOST as Ollama does: scheme and port may be missing,

@@ -34,7 +34,7 @@ func (m *Models) Quote(ctx context.Context, turn sentinels.Turn) (Quote, error) 
 	row, priced := m.priced(c.provider, c.Model)
 	worst := wire.Usage{
 		Input:  int64(math.Ceil(float64(estimateTurn(turn, row.CharsPerToken)) * safety)),
-		Output: row.maxTokens(turn),
+		Output: m.sized(c).maxTokens(turn),
 	}
 	if row.CacheWrite > row.Input { // a provider may cache unasked, and writing costs more
 		worst.CacheWrite = worst.Input

@@ -57,12 +57,14 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
 		next, note, ok := h.adapt(err, c.provider, request, turn)
+		if next != h {
+			m.learn(c, next)
+		}
 		if !ok {
 			break
 		}
 		h = next
 		report.Notes = append(report.Notes, note)
-		m.learn(c, h)
 		request = m.request(c, h, n, turn, report)
 		answer, err = m.stream(ctx, c, request, delta)
 	}
@@ -78,12 +80,16 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	if answer.Note != "" {
 		report.note(answer.Note)
 	}
-	return m.reply(c, h, n, turn, answer, report)
+	reply, err := m.reply(c, h, n, turn, answer, report)
+	if err == nil {
+		reply.InputLimit = m.inputLimit(ctx, c, turn)
+	}
+	return reply, err
 }
 
 // request translates a turn for one model.
 func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, report *Report) wire.Request {
-	row, _ := m.row(c.provider, c.Model)
+	row := m.sized(c)
 	r := wire.Request{
 		Model: c.Model, System: turn.System, Temperature: turn.Temperature,
 		MaxTokens: row.maxTokens(turn), Dialect: h.dialect,

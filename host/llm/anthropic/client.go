@@ -38,21 +38,13 @@ func New(o Options) *Client {
 	return &Client{wire.Server{Base: base, Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
-// Models returns the names of the models the server offers.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
-	var page struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
+// Models returns the models the server offers.
+func (c *Client) Models(ctx context.Context) ([]wire.Offer, error) {
+	var page wire.Offers
 	if err := c.server.Get(ctx, "/v1/models", &page); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, model := range page.Data {
-		names = append(names, model.ID)
-	}
-	return names, nil
+	return page.List(), nil
 }
 
 // readFault reads the body of an error, of a response or of an event in a stream.

@@ -66,7 +66,7 @@ func arguments(raw json.RawMessage) string {
 }
 
 // Models is an error: a step type has no list of models.
-func (c *Client) Models(context.Context) ([]string, error) {
+func (c *Client) Models(context.Context) ([]wire.Offer, error) {
 	return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "the step type " + c.Step + " of a plugin does not list its models",
 		Hint: "name one: provider/model, or set model of the provider"}
 }

@@ -1,0 +1,95 @@
+package llm
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// Conversation is the field of the error limit for a conversation that is larger than the
+// window of its model; see sdk/ABI.md A6.4.
+const conversationField = "append"
+
+// listTime limits the request for the list of a server's models that is made only to know
+// their windows.
+const listTime = 10 * time.Second
+
+// tooLong matches what servers say of a request that is larger than the
+// model's context window.
+var tooLong = lazyregexp.New(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
+
+// said matches the size of the window in such an answer, in the words of Anthropic, OpenAI,
+// vLLM, llama.cpp and Gemini.
+var said = lazyregexp.New(`(?i)> ?([\d,]+)|(?:context[ _](?:length|window|size|limit)|tokens allowed)[^\d>]{0,40}([\d,]+)`)
+
+// Windows that a server may name in an error. Other numbers are something else.
+const (
+	minWindow = 512
+	maxWindow = 1 << 30
+)
+
+// saidWindow returns the size of the window that an error names, in tokens, or 0.
+func saidWindow(f *wire.Failure) int64 {
+	for _, match := range said.FindAllStringSubmatch(f.Message, -1) {
+		n, err := strconv.ParseInt(strings.ReplaceAll(match[1]+match[2], ",", ""), 10, 64)
+		if err == nil && n >= minWindow && n <= maxWindow {
+			return n
+		}
+	}
+	return 0
+}
+
+// isTooLong reports whether a server refuses a request because it is larger than the window.
+// Some servers, llama.cpp among them, report that as an error of their own.
+func isTooLong(f *wire.Failure) bool {
+	about := f.Type + " " + f.Code + " " + f.Message
+	switch f.Kind {
+	case wire.Status:
+		return f.Status == 413 || (f.Status == 400 || f.Status == 422 || f.Status == 500) && tooLong.MatchString(about)
+	case wire.Event:
+		return tooLong.MatchString(about)
+	}
+	return false
+}
+
+// sized returns the row of a model with the smallest window that is known of it: that of the
+// table, of the list of its server, or of an answer that refused a request.
+func (m *Models) sized(c chosen) Model {
+	row, _ := m.row(c.provider, c.Model)
+	if w := m.habitsOf(c).window; w > 0 && (row.Context == 0 || w < row.Context) {
+		row.Context = w
+	}
+	return row
+}
+
+// inputLimit returns how many tokens a turn may have beside its reply, 0 if that is not known.
+// A server that is not a maker's own is asked once for its list of models.
+func (m *Models) inputLimit(ctx context.Context, c chosen, turn sentinels.Turn) int64 {
+	row := m.sized(c)
+	if row.Context == 0 && !c.provider.official && c.provider.Kind != KindPlugin {
+		if w := c.provider.window(ctx, c.Model); w > 0 {
+			h := m.habitsOf(c)
+			h.window = w
+			m.learn(c, h)
+			row = m.sized(c)
+		}
+	}
+	if row.Context == 0 {
+		return 0
+	}
+	return row.Context - row.maxTokens(turn)
+}
+
+// overflow is the error for a conversation that is larger than the window.
+func overflow(message string) *abi.Error {
+	return &abi.Error{
+		Code: abi.Limit, Permanent: true, Field: conversationField, Message: message,
+		Hint: "send less, or choose a model with a larger context window",
+	}
+}
