@@ -16,6 +16,17 @@ type Turn struct {
 	MaxTokens   int64  // 0 is the default of the model
 	Tools       []string
 	Schema      Value // JSON Schema of the reply, or absent
+
+	Replace []Replacement // of messages that the conversation has, in their order
+	Aside   bool          // answer without a change of the conversation
+}
+
+// A Replacement puts other messages in the place of those from From up to To, counted from 0,
+// so that a conversation stays within the window of its model. The result of a tool stays
+// behind the call that it belongs to.
+type Replacement struct {
+	From, To int
+	With     []Message
 }
 
 // A Message is an entry that a turn adds to a conversation.
@@ -39,6 +50,7 @@ type Reply struct {
 	Usage        Usage
 	Provider     string
 	Model        string
+	InputLimit   int64 // tokens that a turn may have beside its reply; 0 if unknown
 }
 
 // A ToolCall is a model's request to run a command.
@@ -46,6 +58,7 @@ type ToolCall struct {
 	ID        string
 	Name      string
 	Arguments Value
+	Size      int64 // of arguments that were too large and are left out, in bytes; else 0
 }
 
 // Usage is the tokens and the cost of turns.
@@ -58,13 +71,9 @@ type Usage struct {
 
 // LLM sends one turn.
 func (c *Context) LLM(turn Turn) (Reply, error) {
-	messages := make([]Value, len(turn.Append))
-	for i, m := range turn.Append {
-		messages[i] = m.value()
-	}
 	request := Object(
 		F("conversation", Text(turn.Conversation)),
-		F("append", List(messages...)),
+		F("append", messageList(turn.Append)),
 		F("system", Text(turn.System)),
 		F("model", Text(turn.Model)),
 		F("temperature", turn.Temperature),
@@ -74,6 +83,16 @@ func (c *Context) LLM(turn Turn) (Reply, error) {
 	if turn.MaxTokens > 0 {
 		request = request.With("maxTokens", Int(turn.MaxTokens))
 	}
+	if len(turn.Replace) > 0 {
+		var list []Value
+		for _, r := range turn.Replace {
+			list = append(list, Object(F("from", Int(int64(r.From))), F("to", Int(int64(r.To))), F("with", messageList(r.With))))
+		}
+		request = request.With("replace", List(list...))
+	}
+	if turn.Aside {
+		request = request.With("aside", Bool(true))
+	}
 	if turn.Context {
 		request = request.With("context", Bool(true))
 	}
@@ -82,6 +101,14 @@ func (c *Context) LLM(turn Turn) (Reply, error) {
 		return Reply{}, err
 	}
 	return replyFrom(answer), nil
+}
+
+func messageList(messages []Message) Value {
+	list := make([]Value, len(messages))
+	for i, m := range messages {
+		list[i] = m.value()
+	}
+	return List(list...)
 }
 
 func (m Message) value() Value {
@@ -107,6 +134,7 @@ func replyFrom(v Value) Reply {
 		Usage:        UsageFrom(v.Get("usage")),
 		Provider:     v.Get("provider").StringOr(""),
 		Model:        v.Get("model").StringOr(""),
+		InputLimit:   v.Get("inputLimit").IntOr(0),
 	}
 	r.Problems, _ = v.Get("problems").AsStrings()
 	for _, call := range v.Get("toolCalls").Items() {
@@ -114,6 +142,7 @@ func replyFrom(v Value) Reply {
 			ID:        call.Get("id").StringOr(""),
 			Name:      call.Get("name").StringOr(""),
 			Arguments: call.Get("arguments"),
+			Size:      call.Get("size").IntOr(0),
 		})
 	}
 	return r

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
@@ -43,25 +42,11 @@ func (m *Models) learn(c chosen, h habits) {
 	m.learned[c.Provider+"/"+c.Model] = h
 }
 
-// narrow reads the size of the window in a refusal. Asking again changes something only if
-// less than what was asked for is left for the reply.
-func (h habits) narrow(f *wire.Failure, r wire.Request) (next habits, note string, ok bool) {
-	w := saidWindow(f)
-	if w == 0 || h.window > 0 && h.window <= w {
-		return h, "", false
-	}
-	h.window = w
-	return h, fmt.Sprintf("sent with a smaller limit of the reply, since the window of the model is %d tokens", w), r.MaxTokens > w/replyShare
-}
-
 // adapt reads a refusal and returns the habit it teaches, with a note of it.
 // ok is false if the refusal is about something else, or about a part that the
 // request did not have: then asking again would change nothing.
 func (h habits) adapt(err error, p *provider, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
 	f, is := errors.AsType[*wire.Failure](err)
-	if is && isTooLong(f) {
-		return h.narrow(f, r)
-	}
 	if !is || f.Kind != wire.Status || f.Status != 400 && f.Status != 422 && f.Status != 501 {
 		return h, "", false
 	}

@@ -286,6 +286,13 @@ func (p *provider) window(ctx context.Context, model string) int64 {
 	return p.windows[model]
 }
 
+// listedWindow is window for a model whose server was asked already.
+func (p *provider) listedWindow(model string) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.windows[model]
+}
+
 // ollamaURL reads OLLAMA_HOST as Ollama does: scheme and port may be missing,
 // and the address it listens on may stand for one to connect to.
 func ollamaURL(host string) string {

@@ -57,13 +57,14 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
 		next, note, ok := h.adapt(err, c.provider, request, turn)
-		if next != h {
-			m.learn(c, next)
+		if !ok {
+			next, note, ok = m.narrow(ctx, c, h, err, request)
 		}
 		if !ok {
 			break
 		}
 		h = next
+		m.learn(c, h)
 		report.Notes = append(report.Notes, note)
 		request = m.request(c, h, n, turn, report)
 		answer, err = m.stream(ctx, c, request, delta)

@@ -2,6 +2,8 @@ package llm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -58,12 +60,45 @@ func isTooLong(f *wire.Failure) bool {
 	return false
 }
 
+// narrow learns the size of the window from a refusal of a request that is too long: from what
+// it says, else from the list of the server. ok reports that the request is worth another
+// attempt, because that leaves less for the reply than the request had.
+func (m *Models) narrow(ctx context.Context, c chosen, h habits, err error, r wire.Request) (next habits, note string, ok bool) {
+	f, is := errors.AsType[*wire.Failure](err)
+	if !is || !isTooLong(f) {
+		return h, "", false
+	}
+	before := m.sized(c).Context
+	w := saidWindow(f)
+	if w == 0 && before == 0 {
+		w = m.listed(ctx, c)
+	}
+	if w == 0 || before > 0 && before <= w {
+		return h, "", false
+	}
+	h.window = w
+	m.learn(c, h)
+	return h, fmt.Sprintf("sent with a smaller limit of the reply, since the window of the model is %d tokens", w), r.MaxTokens > w/replyShare
+}
+
+// listed returns the window of a model that its server lists, or 0. A maker's own service
+// and a plugin are not asked.
+func (m *Models) listed(ctx context.Context, c chosen) int64 {
+	if c.provider.official || c.provider.Kind == KindPlugin {
+		return 0
+	}
+	return c.provider.window(ctx, c.Model)
+}
+
 // sized returns the row of a model with the smallest window that is known of it: that of the
 // table, of the list of its server, or of an answer that refused a request.
 func (m *Models) sized(c chosen) Model {
 	row, _ := m.row(c.provider, c.Model)
 	if w := m.habitsOf(c).window; w > 0 && (row.Context == 0 || w < row.Context) {
 		row.Context = w
+	}
+	if row.Context == 0 {
+		row.Context = c.provider.listedWindow(c.Model)
 	}
 	return row
 }
@@ -72,13 +107,8 @@ func (m *Models) sized(c chosen) Model {
 // A server that is not a maker's own is asked once for its list of models.
 func (m *Models) inputLimit(ctx context.Context, c chosen, turn sentinels.Turn) int64 {
 	row := m.sized(c)
-	if row.Context == 0 && !c.provider.official && c.provider.Kind != KindPlugin {
-		if w := c.provider.window(ctx, c.Model); w > 0 {
-			h := m.habitsOf(c)
-			h.window = w
-			m.learn(c, h)
-			row = m.sized(c)
-		}
+	if row.Context == 0 {
+		row.Context = m.listed(ctx, c)
 	}
 	if row.Context == 0 {
 		return 0

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -197,6 +198,11 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 	if len(c.Reads) > 0 {
 		b.Printf("  %s", p.Dim(readsText(c.Reads)[2:]))
 	}
+	if c.Function == abi.FuncLLM {
+		if text := shortened(c.Request); text != "" {
+			b.Printf("  %s", p.Warn(text))
+		}
+	}
 	if c.Decided != "" {
 		b.Printf("  %s", p.Warn("cut off by a crash, decided: "+output.Escape(c.Decided)))
 	}
@@ -215,6 +221,37 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 			b.Printf("%s   %s %s\n", indent, p.Dim("got"), output.ClipJSON(c.Result, 1000))
 		}
 	}
+}
+
+// shortened describes what a turn of a model changed in its conversation, so that that fits into
+// the window of the model: which messages, counted from 0, were replaced.
+func shortened(request json.RawMessage) termtext.Text {
+	var turn struct {
+		Replace []struct{ From, To int }
+		Aside   bool
+	}
+	if json.Unmarshal(request, &turn) != nil {
+		return ""
+	}
+	if turn.Aside {
+		return "a summary, beside the conversation"
+	}
+	if len(turn.Replace) == 0 {
+		return ""
+	}
+	var places []string
+	for i, r := range turn.Replace {
+		switch {
+		case i == 10:
+			places = append(places, "…")
+		case i > 10:
+		case r.To-r.From == 1:
+			places = append(places, strconv.Itoa(r.From))
+		default:
+			places = append(places, fmt.Sprintf("%d to %d", r.From, r.To-1))
+		}
+	}
+	return termtext.Sprintf("shortened: messages %s replaced", strings.Join(places, ", "))
 }
 
 // evaluated describes the value of an expression and whether it is true: a text such

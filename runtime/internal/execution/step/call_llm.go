@@ -29,6 +29,16 @@ type llmRequest struct {
 	Tools        []string            `json:"tools"`
 	Schema       json.RawMessage     `json:"schema"`
 	Context      bool                `json:"context"`
+	Replace      []replacement       `json:"replace"`
+	Aside        bool                `json:"aside"`
+}
+
+// A replacement puts other messages in the place of those from From up to To, so that a
+// conversation stays within the window of its model.
+type replacement struct {
+	From int                 `json:"from"`
+	To   int                 `json:"to"`
+	With []sentinels.Message `json:"with"`
 }
 
 // A conversation is the messages of an exchange with a model. It exists as long as the
@@ -150,9 +160,9 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	spent = TurnUsage(r.Usage)
 	r.Usage = spent
 	MakeReadable(&r)
+	LeaveOutArguments(&r, maxMessage-replyRest)
 	a.mu.Lock()
-	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.conversations[conv.id] = conv
+	a.answered(conv, req, r)
 	a.mu.Unlock()
 	end, err = reply(struct {
 		Conversation string `json:"conversation"`
@@ -187,9 +197,48 @@ func MakeReadable(r *sentinels.Reply) {
 	}
 }
 
+// replyRest is the part of an answer that is not its reply, and what the removal of secrets
+// may add to it, in bytes.
+const replyRest = 16 << 10
+
+// LeaveOutArguments replaces the arguments of the largest tool calls by a text that says so,
+// until the reply has at most limit bytes. The command rejects such a call, so that the model
+// is told; the whole reply would be an error of the turn.
+func LeaveOutArguments(r *sentinels.Reply, limit int) {
+	for {
+		text, err := json.Marshal(r)
+		if err != nil || len(text) <= limit {
+			return
+		}
+		largest := -1
+		for i, call := range r.ToolCalls {
+			if call.Size == 0 && (largest < 0 || len(call.Arguments) > len(r.ToolCalls[largest].Arguments)) {
+				largest = i
+			}
+		}
+		if largest < 0 {
+			return // its text is too large
+		}
+		call := &r.ToolCalls[largest]
+		call.Size = len(call.Arguments)
+		begin := strings.ToValidUTF8(string(call.Arguments[:min(len(call.Arguments), 200)]), "")
+		call.Arguments, _ = json.Marshal(fmt.Sprintf("left out: the arguments have %d bytes, which is too large; they begin with: %s", call.Size, begin))
+	}
+}
+
+// answered adds a reply to its conversation, unless the turn was made aside. The caller holds
+// the lock of the attempt, or is alone.
+func (a *attempt) answered(conv *conversation, req llmRequest, r sentinels.Reply) {
+	if req.Aside {
+		return
+	}
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	a.conversations[conv.id] = conv
+}
+
 // extendConversation returns a copy of the request's conversation with its messages
-// appended. The original is replaced only when the model has answered, so that a failed
-// turn does not change it.
+// replaced and appended. The original is replaced only when the model has answered, so that a
+// failed turn does not change it.
 func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*conversation, *abi.Error) {
 	next := &conversation{}
 	if req.Conversation == "" {
@@ -204,7 +253,20 @@ func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*co
 		}
 		*next = *conv
 	}
-	next.messages = append(append([]sentinels.Message(nil), next.messages...), req.Append...)
+	var messages []sentinels.Message
+	from := 0
+	for i, r := range req.Replace {
+		if r.From < from || r.To < r.From || r.To > len(next.messages) {
+			return nil, &abi.Error{
+				Code: abi.BadFields, Permanent: true, Field: fmt.Sprintf("replace[%d]", i),
+				Message: fmt.Sprintf("%s: replace[%d]: messages %d to %d: want ranges in their order, of the %d messages that the conversation has",
+					abi.FuncLLM, i, r.From, r.To, len(next.messages)),
+			}
+		}
+		messages = append(append(messages, next.messages[from:r.From]...), r.With...)
+		from = r.To
+	}
+	next.messages = append(append(messages, next.messages[from:]...), req.Append...)
 	return next, nil
 }
 
@@ -304,8 +366,7 @@ func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return err
 	}
-	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
-	a.conversations[conv.id] = conv
+	a.answered(conv, req, r)
 	return nil
 }
 
