@@ -38,6 +38,9 @@ func (t *conversation) output(stopReason, note string) sdk.Value {
 	if t.denied > 0 {
 		own = append(own, sdk.F("denied", sdk.Int(t.denied)))
 	}
+	if t.shortened > 0 {
+		own = append(own, sdk.F("shortened", sdk.Int(t.shortened)))
+	}
 	if t.checkRuns > 0 {
 		own = append(own, sdk.F("check", t.check), sdk.F("checkRuns", sdk.Int(t.checkRuns)))
 	}

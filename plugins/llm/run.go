@@ -26,6 +26,13 @@ type conversation struct {
 	denied    int64     // calls that were refused because no person is asked
 	check     sdk.Value // result of the checks when they were executed last
 	checkRuns int64
+	history   history
+	marks     []sdk.Message // of the tool results of the next turn
+	shortened int64         // how often the conversation was shortened
+	tooLong   error         // of a turn that is larger than the window
+	summaries string        // the summary that the conversation begins with
+	changed   []string      // files that calls of the model have changed
+	problems  []problem     // calls of the model that failed
 }
 
 func run(c *sdk.Context) (sdk.Value, error) {
@@ -90,9 +97,49 @@ func (t *conversation) judge() (next []sdk.Message, end string, err error) {
 	return t.runChecks()
 }
 
-// turn appends messages and gets the reply. The system prompt and the context are
-// sent only in the first turn, because the host keeps them.
+// turn appends messages and gets the reply. A conversation that nears the window of the model
+// is shortened before.
 func (t *conversation) turn(messages []sdk.Message) error {
+	marks := t.marks
+	t.marks = nil
+	force := false
+	for n := 0; ; n++ {
+		if t.r.shorten && (force || t.near(messages)) {
+			next, ok, err := t.shorten(messages)
+			if err != nil {
+				return err
+			}
+			if force && !ok {
+				return t.tooLong
+			}
+			messages = next
+		}
+		turn := t.request(messages)
+		turn.Replace = t.history.replacements()
+		reply, err := t.ask(turn)
+		if err == nil {
+			t.turns++
+			t.usage.Add(reply.Usage)
+			t.history.answered(messages, marks, reply)
+			t.reply = reply
+			return nil
+		}
+		if e := sdk.AsError(err); !t.r.shorten || n == maxShorten || len(t.history.entries) == 0 || !isTooLong(e) {
+			return err
+		}
+		t.tooLong, force = err, true
+		size := t.history.estimate(messages)
+		if limit := t.history.limit; limit == 0 || size/5*4 < limit {
+			t.history.limit = max(size/5*4, 1)
+		} else {
+			t.history.limit = max(limit/5*4, 1)
+		}
+	}
+}
+
+// request returns a turn of the conversation. The system prompt and the context are sent only
+// in the first turn, because the host keeps them.
+func (t *conversation) request(messages []sdk.Message) sdk.Turn {
 	turn := sdk.Turn{
 		Conversation: t.reply.Conversation,
 		Append:       messages,
@@ -104,12 +151,5 @@ func (t *conversation) turn(messages []sdk.Message) error {
 	if turn.Conversation == "" {
 		turn.System, turn.Context = t.r.system, t.r.context
 	}
-	reply, err := t.ask(turn)
-	if err != nil {
-		return err
-	}
-	t.turns++
-	t.usage.Add(reply.Usage)
-	t.reply = reply
-	return nil
+	return turn
 }

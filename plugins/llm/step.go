@@ -5,21 +5,22 @@ import "github.com/sentinel-runtime/sentinel/sdk"
 const fields = `{
   "type": "object",
   "properties": {
-    "prompt": {"type": "string", "description": "Prompt for the model; may contain $references. Without it the model is asked to continue from the accumulated context."},
-    "system": {"type": "string", "description": "System prompt of the conversation. The context and the current variables are added to it."},
-    "context": {"type": "boolean", "default": true, "description": "Add the context and the variables to the system prompt."},
-    "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; or a name alone, whose family gives the provider; or tiny, small, medium, large or sota for a model of that capacity, as configured; or auto for the configured choice. A list is tried in order until one answers.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
-    "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness of the reply. Default: the model's own."},
-    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum tokens of one reply, with its thinking. A reply cut there has stopReason length; with a schema that is an error. A smaller budget lowers it, to at least 256. Default: 8192; 16384 if the maximum of the model is known."},
-    "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands the model may call; patterns such as code/* are allowed. An empty list means none. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
-    "parseToolCalls": {"type": "boolean", "description": "Execute the tool calls of the model and return it their results. With false they are only listed in the result. Default: true if there are tools."},
-    "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema that the reply must match. If it does not match, the model is asked once to correct it; then it is an error."},
-    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum number of replies of the model in this step."},
-    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum tool calls of this step. When none is left the model may answer. Default: none besides maxTurns."},
-    "confirm": {"type": "object", "description": "Tool calls that a person approves, once for each kind until the step ends: a command, or the program and first words of a shell line.", "properties": {
+    "prompt": {"type": "string", "description": "Prompt; may contain $references. Without it the model continues from the context."},
+    "system": {"type": "string", "description": "System prompt. The context and the variables are added to it."},
+    "context": {"type": ["boolean", "object"], "default": true, "description": "Add the context and the variables to the system prompt. overflow: what a conversation near the window of the model does.", "properties": {
+      "add": {"type": "boolean"}, "overflow": {"type": "string", "enum": ["shorten", "fail"], "default": "shorten"}}, "additionalProperties": false},
+    "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; a name alone, whose family gives the provider; tiny, small, medium, large or sota, as configured; or auto. A list is tried in order.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
+    "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness. Default: the model's own."},
+    "maxTokens": {"type": "integer", "minimum": 1, "description": "Maximum tokens of a reply with its thinking. A reply cut there has stopReason length; with a schema that is an error. A smaller budget or window lowers it. Default: 8192; 16384 if the model's maximum is known."},
+    "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands for the model, or patterns such as code/*. Default: none, or every public command if parseToolCalls is true.", "examples": [["code/read", "code/search"]]},
+    "parseToolCalls": {"type": "boolean", "description": "Execute the tool calls of the model. With false they are only listed in the result. Default: true if there are tools."},
+    "schema": {"type": "object", "x-sentinel": "raw", "description": "JSON Schema of the reply. The model is asked once to correct one that does not match; then it is an error."},
+    "maxTurns": {"type": "integer", "minimum": 1, "default": 25, "description": "Maximum replies of the model."},
+    "maxToolCalls": {"type": "integer", "minimum": 1, "description": "Maximum tool calls of this step; then the model may answer. Default: no maximum."},
+    "confirm": {"type": "object", "description": "Tool calls that a person approves, once for each kind: a command, or the program and first words of a shell line.", "properties": {
       "commands": {"type": "array", "items": {"type": "string"}, "description": "Commands, or patterns such as code/*."},
       "mode": {"type": "string", "enum": ["ask", "deny", "off"], "default": "ask", "description": "ask waits for a person, deny refuses the calls."}}, "required": ["commands"], "additionalProperties": false},
-    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the last one returns success false, its text goes to the model, which continues."},
+    "checks": {"x-sentinel": "steps", "description": "Steps that check a reply without tool calls. If the last one has success false, the model continues with its text."},
     "maxChecks": {"type": "integer", "minimum": 1, "default": 3, "description": "How often the checks are executed."}
   },
   "additionalProperties": false
@@ -45,6 +46,7 @@ const output = `{
     "usage": {"type": "object", "description": "{inputTokens, outputTokens, costUsd, calls}"},
     "turns": {"type": "integer", "description": "Requests to the model."},
     "toolCalls": {"type": "array", "description": "For each tool call {name, arguments, success, error}."},
+    "shortened": {"type": "integer", "description": "How often the conversation was shortened; absent if never."},
     "denied": {"type": "integer", "description": "With confirm: calls that were refused because its mode is deny; absent if none was."},
     "check": {"description": "With checks: output of their last step when they were executed last."},
     "checkRuns": {"type": "integer", "description": "With checks: how often they were executed."}
@@ -73,6 +75,7 @@ type request struct {
 	prompt   string
 	system   string
 	context  bool     // add the context and the variables to the system prompt
+	shorten  bool     // a conversation near the window of the model
 	models   []string // tried in order; at least one
 	temp     sdk.Value
 	tokens   int64
@@ -88,6 +91,24 @@ type request struct {
 
 // proceed is the default prompt; providers require a message.
 const proceed = "Go on from the context above."
+
+// readContext reads the field context, of either form.
+func (r *request) readContext(c *sdk.Context) (err error) {
+	r.shorten = true
+	v := c.Field("context")
+	if v.Kind() != sdk.KindObject {
+		r.context, err = c.BoolField("context", true)
+		return err
+	}
+	r.context = v.Get("add").BoolOr(true)
+	switch mode := v.Get("overflow").StringOr("shorten"); mode {
+	case "shorten", "fail":
+		r.shorten = mode == "shorten"
+		return nil
+	default:
+		return sdk.BadField("context.overflow", "want shorten or fail, got "+sdk.Quote(mode))
+	}
+}
 
 // read reads the fields of the step and returns the first problem.
 func read(c *sdk.Context) (r request, err error) {
@@ -107,9 +128,8 @@ func read(c *sdk.Context) (r request, err error) {
 		return n
 	}
 	r.prompt, r.system = text("prompt"), text("system")
-	context, e := c.BoolField("context", true)
+	e := r.readContext(c)
 	check(e)
-	r.context = context
 	if c.Field("model").Kind() == sdk.KindList {
 		var e error
 		r.models, _, e = c.StringsField("model")

@@ -22,7 +22,7 @@ const maxArguments = 4 << 10
 // and returns the name of the command in repeated.
 func (t *conversation) useTools() (next []sdk.Message, repeated string, err error) {
 	calls := t.reply.ToolCalls
-	limit := min(maxResult, maxAllResults/len(calls))
+	limit := t.resultLimit(len(calls))
 	turns := t.repeats.turn(calls)
 	for i, call := range calls {
 		times := max(t.repeats.call(call), turns)
@@ -44,6 +44,10 @@ func (t *conversation) useTools() (next []sdk.Message, repeated string, err erro
 		if err != nil {
 			return nil, "", err
 		}
+		for len(t.marks) < len(next) {
+			t.marks = append(t.marks, sdk.Message{})
+		}
+		t.marks = append(t.marks, t.markOf(message, call, len(t.calls)))
 		if times == maxRepeats {
 			message.Content += "\n\n[Note: this is the same call as the one before. Making it a third time ends the conversation: use the result, or try something else.]"
 		}
@@ -70,6 +74,9 @@ func (t *conversation) callsLeft() int64 {
 // is being stopped.
 func (t *conversation) use(call sdk.ToolCall, limit int) (sdk.Message, error) {
 	m := sdk.Message{Role: "tool", ToolCallID: call.ID, Name: call.Name}
+	if call.Size > 0 {
+		return t.failed(m, call, tooLarge(call)), nil
+	}
 	arguments, err := t.confirm(call.Name, argumentsOf(call))
 	var result sdk.Value
 	if err == nil {
@@ -80,17 +87,32 @@ func (t *conversation) use(call sdk.ToolCall, limit int) (sdk.Message, error) {
 		if e.Code == sdk.CodeCancelled {
 			return m, err
 		}
-		t.addCall(call, false, e.Message)
-		m.IsError = true
-		m.Content = "Error (" + string(e.Code) + "): " + e.Message
-		if e.Hint != "" {
-			m.Content += "\nHint: " + e.Hint
-		}
-		return m, nil
+		return t.failed(m, call, e), nil
 	}
-	t.addCall(call, result.Get("success").BoolOr(true), "")
+	success := result.Get("success").BoolOr(true)
+	t.addCall(call, success, "")
 	m.Content = shorten(resultText(result), limit)
+	t.noteCall(call, !success, m.Content)
 	return m, nil
+}
+
+// failed returns the error of a call for the model.
+func (t *conversation) failed(m sdk.Message, call sdk.ToolCall, e *sdk.Error) sdk.Message {
+	t.addCall(call, false, e.Message)
+	m.IsError = true
+	m.Content = "Error (" + string(e.Code) + "): " + e.Message
+	if e.Hint != "" {
+		m.Content += "\nHint: " + e.Hint
+	}
+	t.noteCall(call, true, m.Content)
+	return m
+}
+
+// tooLarge is the error of a call whose arguments the host has left out.
+func tooLarge(call sdk.ToolCall) *sdk.Error {
+	e := sdk.Fail(sdk.CodeLimit, call.Name+" was not executed: its arguments have "+strconv.FormatInt(call.Size, 10)+" bytes, and all of a reply may have 240,000 at most")
+	e.Hint = "make several smaller calls: write a file in parts of at most 100,000 bytes, the first one with code/write and each further one with code/edit, which replaces the last line by itself and the next part"
+	return e
 }
 
 // resultText returns a result for the model: a string unchanged, others as JSON.
