@@ -104,6 +104,9 @@ func (w *lineWriter) Write(p []byte) (int, error) { return w.body.Write(p) }
 // its results, a conversation that does not begin with the user.
 func wrongOrder(messages []chatMessage) string {
 	open := map[string]bool{}
+	if len(messages) > 0 && messages[0].Role == "system" {
+		messages = messages[1:]
+	}
 	for i, m := range messages {
 		if m.Role == "tool" {
 			if !open[m.ToolCallID] {
@@ -115,7 +118,7 @@ func wrongOrder(messages []chatMessage) string {
 		if len(open) > 0 {
 			return fmt.Sprintf("message %d comes before the results of %v", i, open)
 		}
-		if i == 1 && m.Role != "user" {
+		if i == 0 && m.Role != "user" {
 			return "the conversation begins with " + m.Role
 		}
 		var calls []struct{ ID string }
@@ -239,6 +242,44 @@ func TestLargeToolCall(t *testing.T) {
 	}
 	if !strings.Contains(told, "its arguments have 308") || !strings.Contains(told, "write a file in parts") || len(told) > 100<<10 {
 		t.Errorf("the model was told in %d bytes: %.5000s", len(told), told)
+	}
+}
+
+// TestSummaryIsInTheBudget checks that summaries count as calls of the budget, which holds in
+// the middle of a shortened conversation, and that nothing is shortened with overflow fail.
+func TestSummaryIsInTheBudget(t *testing.T) {
+	for name, tt := range map[string]struct {
+		context, budget string
+		code            int
+		want            string
+	}{
+		// The 41 replies alone are within it.
+		"budget": {`{"add": false}`, `{"calls": 41}`, app.ExitTimedOut, "budget.calls"},
+		"all":    {`{"add": false}`, `{"calls": 100}`, 0, "all is read"},
+		"fail":   {`{"add": false, "overflow": "fail"}`, `{}`, app.ExitFailed, "context window exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &windowModel{window: 8192, list: `, "max_model_len": 8192`, refuse: unsaid, turn: readOn(40)}
+			env := m.start(t)
+			dir := project(t, `{"id": "s", "steps": [{"type": "llm", "model": "openai/parrot", "prompt": "Read a.txt", "tools": ["code/read", "code/write"], "maxTurns": 60,
+				"context": `+tt.context+`, "outputTo": "r"}], "budget": `+tt.budget+`}`)
+			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(longFile["a.txt"]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, code := without(t, dir, env, "run", "s.json", "-o", "json")
+			if code != tt.code || !strings.Contains(out, tt.want) {
+				t.Fatalf("exit code %d, want %d and %q\n%.5000s", code, tt.code, tt.want, out)
+			}
+			if name == "fail" {
+				if m.summaries > 0 || m.refused == 0 {
+					t.Errorf("%d summaries, %d refused", m.summaries, m.refused)
+				}
+				return
+			}
+			if n := m.turns + m.summaries; m.summaries == 0 || !strings.Contains(out, fmt.Sprintf(`"calls": %d`, n)) || name == "budget" && n != 41 {
+				t.Errorf("%d turns and %d summaries, the usage is another:\n%s", m.turns, m.summaries, out)
+			}
+		})
 	}
 }
 

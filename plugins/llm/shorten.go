@@ -127,7 +127,7 @@ func (t *conversation) summary(last int) (string, error) {
 	request := []sdk.Message{{Role: "user", Content: summarize}}
 	drop := 0 // messages behind the task that are left out, because the rest is large enough
 	for n := 0; n < maxShorten; n++ {
-		for drop < last && t.withoutFirst(drop, last)+added(request) > h.limit/10*nearTenths {
+		for drop < last && t.withoutFirst(drop, last)+added(request) > h.limit {
 			drop = t.nextRound(drop, last)
 		}
 		turn := t.request(request)

@@ -46,6 +46,8 @@ func (a verbs) doCommand() *cobra.Command {
 			"shell command of each kind you see what it would do, and decide; without a terminal these are refused.\n" +
 			"The run begins and ends with a checkpoint of the files, so that --undo can revert its changes, and the\n" +
 			"work is checked by the project's own build and tests, or by --check. TASK may be -, or @FILE.\n\n" +
+			"A task may outgrow the window of its model: results of tools are then left out, and the model goes on from\n" +
+			"a summary; `sentinel trace` shows where. A window that the program does not know is set in models.known.\n\n" +
 			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`).",
 		Example: "  sentinel do 'Make the parser accept empty lines, with a test'\n" +
 			"  sentinel do --yolo --max-usd 1 --check 'go test ./...' @task.md\n" +
