@@ -223,7 +223,7 @@ func TestLongTasksGoOn(t *testing.T) {
 // TestLargeToolCall checks that a call of a model that is too large is an error for the model,
 // which says what to do, and not the end of the task.
 func TestLargeToolCall(t *testing.T) {
-	told := ""
+	answer := ""
 	m := &windowModel{window: 1 << 20, refuse: unsaid, turn: func(n int) string {
 		return []string{
 			toolCall("code_write", map[string]any{"path": "b.txt", "content": strings.Repeat("line of text\n", 22_000)}),
@@ -232,7 +232,7 @@ func TestLargeToolCall(t *testing.T) {
 	}}
 	m.seen = func(n int, body string) {
 		if n == 1 {
-			told = body
+			answer = body
 		}
 	}
 	dir := folder(t, nil)
@@ -240,8 +240,8 @@ func TestLargeToolCall(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "written") || fileText(t, dir, "b.txt") != "part\n" {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	if !strings.Contains(told, "its arguments have 308") || !strings.Contains(told, "write a file in parts") || len(told) > 100<<10 {
-		t.Errorf("the model was told in %d bytes: %.5000s", len(told), told)
+	if !strings.Contains(answer, "its arguments have 308") || !strings.Contains(answer, "write a file in parts") || len(answer) > 100<<10 {
+		t.Errorf("the error for the model has %d bytes: %.5000s", len(answer), answer)
 	}
 }
 

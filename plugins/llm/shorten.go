@@ -54,7 +54,7 @@ func (t *conversation) resultLimit(n int) int {
 	return limit
 }
 
-// shorten makes room for the next turn, and returns its messages. ok is false if nothing is
+// shorten shortens the conversation for the next turn, and returns the messages of that. ok is false if nothing is
 // left to shorten.
 func (t *conversation) shorten(messages []sdk.Message) (out []sdk.Message, ok bool, err error) {
 	h := &t.history

@@ -202,8 +202,8 @@ func MakeReadable(r *sentinels.Reply) {
 const replyRest = 16 << 10
 
 // LeaveOutArguments replaces the arguments of the largest tool calls by a text that says so,
-// until the reply has at most limit bytes. The command rejects such a call, so that the model
-// is told; the whole reply would be an error of the turn.
+// until the reply has at most limit bytes. The command rejects such a call, and
+// the model gets its error; the whole reply would be an error of the turn.
 func LeaveOutArguments(r *sentinels.Reply, limit int) {
 	for {
 		text, err := json.Marshal(r)
