@@ -15,7 +15,8 @@ type habits struct {
 	noTemperature bool
 	textTools     bool  // tools go into the system text
 	textSchema    bool  // the schema goes into the system text
-	window        int64 // tokens of its window, if its server said so; else 0
+	window        int64 // most tokens of its window, if its server said so or refused more; else 0
+	guessed       bool  // window is estimated from what was refused
 }
 
 // habitsOf returns what is known of a model's habits.

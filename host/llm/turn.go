@@ -58,7 +58,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	for range maxRefusals {
 		next, note, ok := h.adapt(err, c.provider, request, turn)
 		if !ok {
-			next, note, ok = m.narrow(ctx, c, h, err, request)
+			next, note, ok = m.narrow(ctx, c, h, err, request, turn)
 		}
 		if !ok {
 			break

@@ -61,9 +61,10 @@ func isTooLong(f *wire.Failure) bool {
 }
 
 // narrow learns the size of the window from a refusal of a request that is too long: from what
-// it says, else from the list of the server. ok reports that the request is worth another
-// attempt, because that leaves less for the reply than the request had.
-func (m *Models) narrow(ctx context.Context, c chosen, h habits, err error, r wire.Request) (next habits, note string, ok bool) {
+// it says, else from the list of the server, else it is smaller than the request with its reply.
+// ok reports that the request is worth another attempt, because that leaves less for the
+// reply than the request had.
+func (m *Models) narrow(ctx context.Context, c chosen, h habits, err error, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
 	f, is := errors.AsType[*wire.Failure](err)
 	if !is || !isTooLong(f) {
 		return h, "", false
@@ -73,12 +74,20 @@ func (m *Models) narrow(ctx context.Context, c chosen, h habits, err error, r wi
 	if w == 0 && before == 0 {
 		w = m.listed(ctx, c)
 	}
+	text := "sent with a smaller limit of the reply, since the window of the model is %d tokens"
+	again := true
+	if w == 0 && (before == 0 || h.guessed) {
+		row, _ := m.row(c.provider, c.Model)
+		w = max(estimateTurn(turn, row.CharsPerToken)+r.MaxTokens, minWindow)
+		text = "sent with a smaller limit of the reply, since the window of the model, which is not known, is less than about %d tokens"
+		again, h.guessed = !h.guessed, true
+	}
 	if w == 0 || before > 0 && before <= w {
 		return h, "", false
 	}
 	h.window = w
 	m.learn(c, h)
-	return h, fmt.Sprintf("sent with a smaller limit of the reply, since the window of the model is %d tokens", w), r.MaxTokens > w/replyShare
+	return h, fmt.Sprintf(text, w), again && r.MaxTokens > w/replyShare
 }
 
 // listed returns the window of a model that its server lists, or 0. A maker's own service

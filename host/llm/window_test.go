@@ -20,15 +20,16 @@ func TestWindowOfAServer(t *testing.T) {
 		want   int64  // inputLimit of the reply
 		tokens float64
 	}{
-		"vLLM":           {list: `"max_model_len": 8192`, want: 6144, tokens: 8192},
-		"OpenRouter":     {list: `"context_length": "65536"`, want: 57344, tokens: 8192},
-		"Groq":           {list: `"context_window": 131072`, want: 122880, tokens: 8192},
-		"LM Studio":      {list: `"loaded_context_length": 4096, "max_context_length": 131072`, want: 3072, tokens: 8192},
-		"llama.cpp":      {list: `"meta": {"n_ctx_train": 32768, "n_ctx": 16384}`, want: 12288, tokens: 8192},
-		"unknown":        {list: `"meta": "text", "context_length": null`, tokens: 8192},
-		"refused":        {refuse: "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens", want: 6144, tokens: 2048},
-		"less than told": {known: 32768, refuse: "request (9000 tokens) exceeds the available context size (4096 tokens)", want: 3072, tokens: 1024},
-		"configured":     {known: 32768, list: `"max_model_len": 8192`, want: 24576, tokens: 8192},
+		"vLLM":                   {list: `"max_model_len": 8192`, want: 6144, tokens: 8192},
+		"OpenRouter":             {list: `"context_length": "65536"`, want: 57344, tokens: 8192},
+		"Groq":                   {list: `"context_window": 131072`, want: 122880, tokens: 8192},
+		"LM Studio":              {list: `"loaded_context_length": 4096, "max_context_length": 131072`, want: 3072, tokens: 8192},
+		"llama.cpp":              {list: `"meta": {"n_ctx_train": 32768, "n_ctx": 16384}`, want: 12288, tokens: 8192},
+		"unknown":                {list: `"meta": "text", "context_length": null`, tokens: 8192},
+		"refused":                {refuse: "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens", want: 6144, tokens: 2048},
+		"refused without a size": {refuse: "prompt is too long", want: 6150, tokens: 2049},
+		"less than told":         {known: 32768, refuse: "request (9000 tokens) exceeds the available context size (4096 tokens)", want: 3072, tokens: 1024},
+		"configured":             {known: 32768, list: `"max_model_len": 8192`, want: 24576, tokens: 8192},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := tt.refuse == ""

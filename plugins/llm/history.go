@@ -23,7 +23,8 @@ type history struct {
 	entries []entry
 	tokens  int64 // of all entries, system text and tools: as the server counted the last turn
 	limit   int64 // of a turn, beside its reply; 0 if it is not known
-	fold    int   // number of the first entries that folded takes the place of in the next turn
+	model   string
+	fold    int // number of the first entries that folded takes the place of in the next turn
 	folded  string
 }
 
@@ -98,7 +99,10 @@ func (h *history) answered(messages, marks []sdk.Message, r sdk.Reply) {
 	if h.tokens = r.Usage.InputTokens + r.Usage.OutputTokens; h.tokens < total/8 {
 		h.tokens = total / bytesLeftOut
 	}
-	if r.InputLimit > 0 && (h.limit == 0 || r.InputLimit < h.limit) {
+	if model := r.Provider + "/" + r.Model; model != h.model && h.model != "" {
+		h.limit = r.InputLimit // what another one refused says nothing of this one
+		h.model = model
+	} else if h.model = model; r.InputLimit > 0 && (h.limit == 0 || r.InputLimit < h.limit) {
 		h.limit = r.InputLimit
 	}
 }

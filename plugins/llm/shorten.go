@@ -54,14 +54,14 @@ func (t *conversation) resultLimit(n int) int {
 	return limit
 }
 
-// shorten shortens the conversation for the next turn, and returns the messages of that. ok is false if nothing is
-// left to shorten.
+// shorten shortens the conversation for the next turn, and returns the messages of that. ok is
+// false if nothing is left to shorten.
 func (t *conversation) shorten(messages []sdk.Message) (out []sdk.Message, ok bool, err error) {
 	h := &t.history
 	before := h.estimate(messages)
 	limit := h.limit
 	for i, m := range messages {
-		if text := shorten(m.Content, t.resultLimit(len(messages))); m.Role == "tool" && len(text) < len(m.Content) {
+		if text := cutResult(m.Content, t.resultLimit(len(messages))); m.Role == "tool" && len(text) < len(m.Content) {
 			messages[i].Content, ok = text, true
 		}
 	}
@@ -72,10 +72,13 @@ func (t *conversation) shorten(messages []sdk.Message) (out []sdk.Message, ok bo
 			if err = t.summarize(messages); err != nil {
 				return nil, false, err
 			}
-			how += ", and a summary takes the place of earlier messages"
+			if h.fold > 0 {
+				how += ", and a summary takes the place of earlier messages"
+			}
 		}
 		if h.fold == 0 || h.estimate(messages) > limit/10*enoughTenths {
 			messages = t.foldAll(messages)
+			how += ", and the last calls became a text"
 		}
 		ok = true
 	}
@@ -113,12 +116,26 @@ func (t *conversation) summarize(messages []sdk.Message) error {
 func (t *conversation) foldAll(messages []sdk.Message) []sdk.Message {
 	t.history.fold = len(t.history.entries)
 	for _, m := range messages {
-		if t.history.folded += "\n\n"; m.Role == "tool" {
-			t.history.folded += "Result of your last call of " + m.Name + ":\n"
+		t.history.folded += "\n\n"
+		for _, call := range t.reply.ToolCalls {
+			if m.Role == "tool" && call.ID == m.ToolCallID {
+				t.history.folded += "The result of your last call, " + describe(call) + ":\n"
+			}
 		}
 		t.history.folded += m.Content
 	}
 	return nil
+}
+
+// cutResult shortens a result of a tool, and keeps the notes at its end.
+func cutResult(text string, limit int) string {
+	const note = "\n\n[Note: "
+	for i := max(len(text)-500, 0); i+len(note) <= len(text); i++ {
+		if text[i:i+len(note)] == note {
+			return shorten(text[:i], limit) + text[i:]
+		}
+	}
+	return shorten(text, limit)
 }
 
 // summary returns what the model writes of the first last messages, "" if it writes nothing.
