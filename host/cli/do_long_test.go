@@ -76,7 +76,7 @@ func (m *windowModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.largest = max(m.largest, tokens)
 	last := request.Messages[len(request.Messages)-1].Content
-	line := ""
+	var line string
 	if strings.Contains(last, "Write a summary") {
 		m.summaries++
 		line = fmt.Sprintf("SUMMARY %d: read on", m.summaries)
