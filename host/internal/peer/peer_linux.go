@@ -8,26 +8,17 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sentinel-runtime/sentinel/host/command/shell/supervise"
 )
-
-// supervisors are the names, as argv[0], of processes whose descendants are those of steps
-// and checks. A process that takes one of them loses rights.
-var supervisors = []string{"shell-supervise", "confine"}
-
-// isSupervisor reports whether a process is a supervisor.
-func isSupervisor(pid int) bool {
-	text, err := os.ReadFile(procFile(pid, "cmdline"))
-	name, _, _ := bytes.Cut(text, []byte{0})
-	return err == nil && slices.Contains(supervisors, string(name))
-}
 
 func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
@@ -79,158 +70,154 @@ func alive(handle int) bool {
 func standing(pid int) Standing {
 	const most = 1000 // deeper than trees of processes are
 	at, ok := supervise.ProcessOf(pid)
-	if ok && isSupervisor(pid) {
-		return Below
-	}
 	for range most {
 		switch {
 		case !ok || at.Gone():
 			return Undecided
-		case at.Parent == 0: // the first process, or one that another PID namespace started
-			return Apart
-		case at.Parent == os.Getpid() || isSupervisor(at.Parent):
+		case supervise.Marked(at.PID) || at.Parent == os.Getpid():
 			return Below
 		}
-		up, known := supervise.ProcessOf(at.Parent)
+		// The first process, or one that another PID namespace started, has no parent.
+		up, known := supervise.Process{}, true
+		if at.Parent > 0 {
+			up, known = supervise.ProcessOf(at.Parent)
+		}
 		// A parent that ends gives its children away, and its pid may be used again.
 		again, still := supervise.ProcessOf(at.PID)
 		switch {
-		case still && again.Start == at.Start && again.Parent == at.Parent:
-			at, ok = up, known
-		case still && again.Start == at.Start:
-			at = again
-		default:
+		case !still || again.Start != at.Start:
 			return Undecided
+		case again.Parent != at.Parent:
+			at = again
+		case at.Parent == 0:
+			return Apart
+		default:
+			at, ok = up, known
 		}
 	}
 	return Undecided
 }
 
-// holder returns the process below a step that holds the socket with the local address
-// from of a connection to the address to. Any other process is not looked for.
+// holder returns the process that holds the socket with the local address from of a connection
+// to the address to. A process below a step can keep a socket where no table of open files has
+// it, so one that is not found is not apart.
 func holder(from, to netip.AddrPort) Process {
 	inode, owner, err := socketOf(from, to)
 	if err != nil || inode == 0 { // it is closed, and may be answered nevertheless
 		return Process{Standing: Undecided}
 	}
-	s := search{name: fmt.Sprintf("socket:[%d]", inode), left: maxFiles}
-	inside := below()
-	for _, pid := range inside {
-		switch has, err := s.holds(pid); {
-		case has:
-			return Process{PID: pid, Program: program(pid), Standing: Below}
-		case s.left <= 0:
-			// Another process that has it open is no longer found among so many files, but
-			// one that is apart is.
-			return s.apart(inside)
-		case errors.Is(err, os.ErrPermission) && !isLauncher(pid) && mayBe(pid, owner):
+	inside, outside := processes()
+	if len(inside) == 0 {
+		// A process that ended before this look would have closed the socket.
+		if again, _, err := socketOf(from, to); err != nil || again != inode {
 			return Process{Standing: Undecided}
 		}
+		return Process{}
 	}
-	if s.inFlight {
-		return Process{Standing: Undecided}
+	name := fmt.Sprintf("socket:[%d]", inode)
+	is := Process{Standing: Undecided}
+	if ofAnother(owner) {
+		if !slices.ContainsFunc(inside, func(pid int) bool { return mayBe(pid, owner) }) {
+			is.Standing = Apart
+		}
+	} else {
+		is = search{name: name, left: maxOutside}.outside(outside)
 	}
-	return Process{}
+	if is.Standing == Below {
+		return is
+	}
+	s := search{name: name, left: maxInside}
+	for _, pid := range inside {
+		if s.holds(pid) {
+			return Process{PID: pid, Program: program(pid), Standing: Below}
+		}
+	}
+	return is
 }
 
-// maxFiles limits how many files of processes below this one are looked at: a command may open
+// The most files that are looked at, of processes below steps and of others: a command may open
 // millions.
-const maxFiles = 20_000
+const (
+	maxInside  = 20_000
+	maxOutside = 1_000_000
+)
 
 // A search looks for the process that has a socket open.
 type search struct {
-	name     string // of the socket, as links in /proc have it
-	left     int    // files that may still be looked at
-	inFlight bool   // a Unix socket was found with files that are sent over it: any of them could be the socket
+	name string // of the socket, as links in /proc have it
+	left int    // files that may still be looked at
 }
 
-// holds reports whether a process has the socket open. Threads may have files of their own, and
-// are all that is left of a process whose first one has ended.
-func (s *search) holds(pid int) (bool, error) {
-	leader := strconv.Itoa(pid)
-	found, err := s.in("/proc/" + leader)
-	if found {
-		return true, nil
+// lastOutside is the process in which a socket was found last.
+var lastOutside atomic.Int64
+
+// outside looks for the socket in processes that were not below steps, in the newest first:
+// most clients have just been started.
+func (s search) outside(list []int) Process {
+	slices.Sort(list)
+	if last := int(lastOutside.Load()); slices.Contains(list, last) {
+		list = append(list, last)
 	}
-	tasks, _ := os.ReadDir(procFile(pid, "task")) // a process that has ended has none
-	for _, t := range tasks {
-		if t.Name() == leader {
+	for _, pid := range slices.Backward(list) {
+		before, _ := supervise.ProcessOf(pid)
+		if !s.in(procFile(pid, "")) { // nothing is known of one whose files cannot be read
 			continue
 		}
-		if found, _ := s.in(procFile(pid, "task/"+t.Name())); found {
-			return true, nil
+		p := Process{PID: pid, Program: program(pid), Standing: standing(pid)}
+		if after, ok := supervise.ProcessOf(pid); !ok || after.Start != before.Start {
+			return Process{Standing: Undecided}
 		}
-	}
-	return false, err
-}
-
-// in reports whether one of the files of a process or thread, a folder of /proc, is the socket.
-func (s *search) in(dir string) (bool, error) {
-	d, err := os.Open(dir + "/fd")
-	if err != nil {
-		return false, err
-	}
-	defer d.Close()
-	for s.left > 0 {
-		list, err := d.Readdirnames(min(1000, s.left))
-		if err != nil {
-			return false, nil //nolint:nilerr // its end, or that of the process
+		if p.Standing == Apart {
+			lastOutside.Store(int64(pid))
 		}
-		s.left -= len(list)
-		for _, name := range list {
-			switch to, err := os.Readlink(dir + "/fd/" + name); {
-			case err != nil || !strings.HasPrefix(to, "socket:"):
-			case to == s.name:
-				return true, nil
-			case !s.inFlight:
-				text, err := os.ReadFile(dir + "/fdinfo/" + name)
-				_, count, has := bytes.Cut(text, []byte("\nscm_fds:"))
-				count, _, _ = bytes.Cut(count, []byte("\n"))
-				s.inFlight = err == nil && has && string(bytes.TrimSpace(count)) != "0"
-			}
-		}
-	}
-	return false, nil
-}
-
-// apart looks for the socket in the processes that are not among those given, and returns that
-// its process is apart if one has it.
-func (s *search) apart(inside []int) Process {
-	names, err := os.ReadDir("/proc")
-	if err != nil {
-		return Process{Standing: Undecided}
-	}
-	s.left = 50 * maxFiles
-	for _, e := range names {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || slices.Contains(inside, pid) {
-			continue
-		}
-		if has, _ := s.holds(pid); has { // of one whose files cannot be read nothing is known
-			return Process{}
-		}
+		return p
 	}
 	return Process{Standing: Undecided}
 }
 
-// isLauncher reports whether a process is the launcher of a confined command, of any sentinel
-// process: it is named so and is the first process of a PID namespace. Its files cannot be read,
-// and a confined command cannot take its place. A command that is not confined can, as it can
-// have any other program send its request.
-func isLauncher(pid int) bool {
-	text, err := os.ReadFile(procFile(pid, "status"))
+// holds reports whether a process has the socket open. Threads may have files of their own, and
+// are all that is left of a process whose first one has ended.
+func (s *search) holds(pid int) bool {
+	tasks, _ := os.ReadDir(procFile(pid, "task")) // a process that has ended has none
+	return slices.ContainsFunc(tasks, func(t os.DirEntry) bool { return s.in(procFile(pid, "task/"+t.Name()+"/")) })
+}
+
+// in reports whether one of the files of a process or thread, a folder of /proc, is the socket.
+func (s *search) in(dir string) bool {
+	d, err := os.Open(dir + "fd")
 	if err != nil {
 		return false
 	}
-	_, ids, _ := bytes.Cut(text, []byte("\nNSpid:"))
-	ids, _, _ = bytes.Cut(ids, []byte("\n"))
-	list := strings.Fields(string(ids))
-	return len(list) > 1 && list[len(list)-1] == "1" && isSupervisor(pid)
+	defer d.Close()
+	var to [64]byte
+	for s.left > 0 {
+		list, err := d.Readdirnames(min(1000, s.left))
+		if err != nil {
+			return false // its end, or that of the process
+		}
+		s.left -= len(list)
+		for _, name := range list {
+			if n, err := unix.Readlinkat(int(d.Fd()), name, to[:]); err == nil && string(to[:n]) == s.name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// mayBe reports whether a process whose files cannot be read has had the rights of a user,
-// such as a program that protects its memory. One that another user executes has not
-// opened a socket of this one.
+// ofAnother reports whether a socket is that of another account of this machine, whose files
+// this process cannot read. Other numbers may be those of a user namespace, which any process
+// makes, and the superuser's commands take every number.
+func ofAnother(owner uint32) bool {
+	if own := os.Geteuid(); own == 0 || owner == uint32(own) {
+		return false
+	}
+	_, err := user.LookupId(strconv.FormatUint(uint64(owner), 10))
+	return err == nil
+}
+
+// mayBe reports whether a process has had the rights of a user, such as a program that another
+// user executes here.
 func mayBe(pid int, user uint32) bool {
 	text, err := os.ReadFile(procFile(pid, "status"))
 	if err != nil {
@@ -241,36 +228,38 @@ func mayBe(pid int, user uint32) bool {
 	return !found || slices.Contains(strings.Fields(string(ids)), strconv.Itoa(int(user)))
 }
 
-// below returns the processes below this process and below supervisors.
-func below() (list []int) {
-	names, err := os.ReadDir("/proc")
+// processes returns the processes below this one and below supervisors, and the others.
+func processes() (inside, outside []int) {
+	d, err := os.Open("/proc")
 	if err != nil {
-		return nil // then no file of a process can be read, and no step was started
+		return nil, nil // then no step was started
 	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1) // what was read counts
 	children := map[int][]int{}
-	for _, e := range names {
-		pid, err := strconv.Atoi(e.Name())
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, ok := supervise.ProcessOf(pid); ok {
+		p, ok := supervise.ProcessOf(pid)
+		switch {
+		case !ok:
+		case p.Parent == os.Getpid() || supervise.Marked(pid):
+			inside = append(inside, pid)
+		default:
+			outside = append(outside, pid)
 			children[p.Parent] = append(children[p.Parent], pid)
 		}
 	}
-	const kernel = 2 // the parent of the kernel's threads
-	delete(children, kernel)
-	list = append(list, children[os.Getpid()]...)
-	delete(children, os.Getpid())
-	for pid := range children {
-		if isSupervisor(pid) {
-			list = append(list, pid)
-		}
+	isInside := map[int]bool{}
+	for at := 0; at < len(inside); at++ {
+		isInside[inside[at]] = true
+		inside = append(inside, children[inside[at]]...)
+		delete(children, inside[at]) // once
 	}
-	for at := 0; at < len(list); at++ {
-		list = append(list, children[list[at]]...)
-		delete(children, list[at]) // once
-	}
-	return list
+	outside = slices.DeleteFunc(outside, func(pid int) bool { return isInside[pid] })
+	return inside, outside
 }
 
 // socketOf returns the inode and the owner of the socket of this machine that is connected

@@ -2,6 +2,7 @@ package peer_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,10 +33,17 @@ func TestMain(m *testing.M) {
 			serve(os.Args[2], os.Args[3:])
 		case "ask":
 			ask(os.Args[2], os.Args[3], len(os.Args) > 4)
-		case "protected": // a process whose files only the superuser can read
-			check(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
-			fmt.Println("protected")
-			time.Sleep(time.Hour)
+		case "forlorn": // a descendant of a supervisor that it kills, and that has left it otherwise as well
+			child(append([]string{"kill", strconv.Itoa(os.Getppid()), strconv.Itoa(os.Getpid())}, os.Args[2:]...), &syscall.SysProcAttr{Setsid: true}, os.Stdout)
+			time.Sleep(time.Hour) // it gets the signal of its supervisor's end
+		case "kill":
+			supervisor, err := strconv.Atoi(os.Args[2])
+			check(err)
+			check(unix.Kill(supervisor, unix.SIGKILL))
+			for strconv.Itoa(os.Getppid()) == os.Args[3] {
+				time.Sleep(time.Millisecond)
+			}
+			ask(os.Args[4], os.Args[5], false)
 		case "many":
 			for range 30 {
 				child([]string{"more", strconv.Itoa(os.Getpid())}, nil, os.Stdout)
@@ -113,7 +121,7 @@ func serve(socket string, below []string) {
 	s := &http.Server{Handler: mux, ConnContext: peer.ConnContext}
 	l, err := net.Listen("unix", socket)
 	check(err)
-	port, err := net.Listen("tcp", "localhost:0")
+	port, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	go func() { check(s.Serve(l)) }()
 	go func() { check(s.Serve(port)) }()
@@ -136,7 +144,19 @@ func dial(network, socket string) net.Conn {
 	}
 	port, err := os.ReadFile(socket + ".port")
 	check(err)
-	c, err := net.Dial("tcp", string(port))
+	at, err := netip.ParseAddrPort(string(port))
+	check(err)
+	if network == "mapped" { // a socket of IPv6 with the address of IPv4
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		check(err)
+		check(unix.Connect(fd, &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}))
+		f := os.NewFile(uintptr(fd), "mapped")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		check(err)
+		return c
+	}
+	c, err := net.Dial("tcp", at.String())
 	check(err)
 	return c
 }
@@ -214,6 +234,40 @@ func hide(how, socket string) {
 			ask()
 		}()
 		select {}
+	case "calls under way": // they hold the socket, and no table of files has it
+		fd := connect()
+		var pipe [2]int
+		check(unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+		threads, text := make(chan int, 2), make(chan []byte)
+		go func() {
+			runtime.LockOSThread()
+			threads <- unix.Gettid()
+			body := make([]byte, 4096)
+			n, _, err := unix.Recvfrom(fd, body, 0)
+			check(err)
+			text <- body[:n]
+		}()
+		go func() {
+			runtime.LockOSThread()
+			threads <- unix.Gettid()
+			_, err := unix.Splice(pipe[0], nil, fd, nil, len(request), 0)
+			check(err)
+		}()
+		for range 2 {
+			for call := fmt.Sprintf("/proc/self/task/%d/syscall", <-threads); ; { // until it is in its call
+				now, err := os.ReadFile(call)
+				if check(err); bytes.HasPrefix(now, fmt.Appendf(nil, "%d ", unix.SYS_RECVFROM)) || bytes.HasPrefix(now, fmt.Appendf(nil, "%d ", unix.SYS_SPLICE)) {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		check(unix.Close(fd))
+		_, err := unix.Write(pipe[1], request)
+		check(err)
+		_, body, _ := strings.Cut(string(<-text), "\r\n\r\n")
+		fmt.Print(body)
+		os.Exit(0)
 	case "in flight":
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		check(err)
@@ -265,15 +319,23 @@ func decode(t *testing.T, text []byte) (p peer.Process) {
 	return p
 }
 
-// A process that is not below the server is apart, and by its Unix socket it is known.
+// A process that is not below the server is apart, whether or not another one is below. By its
+// Unix socket it is known, and by its port if it was looked for.
 func TestApart(t *testing.T) {
-	socket, _ := begin(t)
-	for network, known := range map[string]bool{"unix": true, "tcp": false} {
-		cmd := exec.Command("/proc/self/exe", "ask", network, socket)
-		out, err := cmd.Output()
-		p := decode(t, out)
-		if err != nil || p.Standing != peer.Apart || known != (p.PID == cmd.Process.Pid) || known && p.Program != "peer.test" {
-			t.Errorf("%s: %+v, %v", network, p, err)
+	for _, below := range [][]string{nil, {"many", "x"}} {
+		socket, out := begin(t, below...)
+		for range 15 * len(below) {
+			if line, err := out.ReadString('\n'); line != "open\n" {
+				t.Fatal(line, err)
+			}
+		}
+		for _, network := range []string{"unix", "tcp", "mapped"} {
+			cmd := exec.Command("/proc/self/exe", "ask", network, socket)
+			out, err := cmd.Output()
+			p, known := decode(t, out), network == "unix" || below != nil
+			if err != nil || p.Standing != peer.Apart || (known || p.PID != 0) && (p.PID != cmd.Process.Pid || p.Program != "peer.test") {
+				t.Errorf("%s, %s below: %+v, %v", network, below, p, err)
+			}
 		}
 	}
 }
@@ -293,7 +355,7 @@ func TestBelowServer(t *testing.T) {
 
 // A process below the server that hides its socket is none that is apart.
 func TestHiddenSocket(t *testing.T) {
-	for _, how := range []string{"first thread ended", "files of a thread", "in flight"} {
+	for _, how := range []string{"first thread ended", "files of a thread", "in flight", "calls under way"} {
 		_, out := begin(t, "hide", how, "SOCKET")
 		line, err := out.ReadBytes('\n')
 		if p := decode(t, line); err != nil || p.Standing == peer.Apart {
@@ -302,33 +364,43 @@ func TestHiddenSocket(t *testing.T) {
 	}
 }
 
-// A client that is apart is that also while a process below has more files than are looked at.
-func TestManyFiles(t *testing.T) {
-	socket, out := begin(t, "many", "x")
-	for range 30 {
-		if line, err := out.ReadString('\n'); line != "open\n" {
-			t.Fatal(line, err)
-		}
-	}
-	text, err := exec.Command("/proc/self/exe", "ask", "tcp", socket).Output()
-	if p := decode(t, text); err != nil || p.Standing != peer.Apart {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// A process below a supervisor of another host is below a step.
+// A process below a supervisor of another host is below a step, also when that one was killed.
 func TestBelowSupervisor(t *testing.T) {
 	socket, _ := begin(t)
 	for _, network := range []string{"unix", "tcp"} {
-		for _, name := range []string{"shell-supervise", "confine"} {
-			cmd := exec.Command("/proc/self/exe", "start", "start", "ask", network, socket)
-			cmd.Args[0] = name
-			out, err := cmd.Output()
-			if p := decode(t, out); err != nil || p.Standing != peer.Below || p.PID == 0 {
-				t.Errorf("%s, %s: %+v, %v", network, name, p, err)
+		for _, how := range [][]string{{"start", "start", "ask"}, {"forlorn"}} {
+			out := superviseCommand(t, append(how, network, socket))
+			line, err := out.ReadBytes('\n')
+			if p := decode(t, line); err != nil || p.Standing != peer.Below || p.PID == 0 {
+				t.Errorf("%s, %s: %+v, %v", network, how, p, err)
 			}
 		}
 	}
+}
+
+// superviseCommand has a supervisor of this process execute this program, and returns its output.
+func superviseCommand(t *testing.T, args []string) *bufio.Reader {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	check(err)
+	its := os.NewFile(uintptr(pair[1]), "supervisor")
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"x"}, Env: []string{supervise.Marker + "=1"}, ExtraFiles: []*os.File{its}}
+	check(cmd.Start())
+	its.Close()
+	t.Cleanup(func() { _ = unix.Close(pair[0]); _ = cmd.Wait() })
+	r, w, err := os.Pipe()
+	check(err)
+	t.Cleanup(func() { r.Close() })
+	self, err := os.Executable()
+	check(err)
+	spec, err := supervise.Spec{File: filepath.Join(t.TempDir(), "tree"), Path: self, Dir: "/", Args: append([]string{"peer.test"}, args...)}.Encode()
+	check(err)
+	rights := unix.UnixRights(int(w.Fd()), int(w.Fd()), int(os.Stderr.Fd()))
+	check(unix.Sendmsg(pair[0], []byte{supervise.OrderStart}, rights, nil, 0))
+	_, err = unix.Write(pair[0], spec)
+	check(err)
+	w.Close()
+	return bufio.NewReader(r)
 }
 
 // Of a process that has ended nothing can be found out.
@@ -349,47 +421,6 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// The launchers of confined commands protect their memory. That makes no client undecided, unlike
-// another process below this one that does.
-func TestLauncher(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(err)
-	got := make(chan peer.Process, 1)
-	s := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- peer.Of(r) })}
-	go func() { _ = s.Serve(l) }()
-	defer s.Close()
-	from := func() peer.Process {
-		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		res, err := c.Get("http://" + l.Addr().String())
-		check(err)
-		res.Body.Close()
-		return <-got
-	}
-	r, w, err := os.Pipe()
-	check(err)
-	in := bufio.NewReader(r)
-	below := func(name string, attr *syscall.SysProcAttr) peer.Process {
-		cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{name, "protected", "x"}, Env: []string{}, SysProcAttr: attr, Stdout: w}
-		if err := cmd.Start(); err != nil {
-			t.Skip("a user namespace cannot be made here: ", err)
-		}
-		defer func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}()
-		_, err = in.ReadString('\n')
-		check(err)
-		return from()
-	}
-	if p := below("confine", nil); os.Getuid() != 0 && p.Standing != peer.Undecided {
-		t.Errorf("a protected process below: %+v", p)
-	}
-	ids := []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-	if p := below("confine", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID, UidMappings: ids}); p != (peer.Process{}) {
-		t.Errorf("a launcher below: %+v", p)
-	}
-}
-
 // This process is not below itself, and clients of other machines are not looked for.
 func TestSelfAndRemote(t *testing.T) {
 	l, err := net.Listen("tcp", "[::]:0")
@@ -402,7 +433,7 @@ func TestSelfAndRemote(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "127.0.0.9"} {
 		if res, err := http.Get("http://" + net.JoinHostPort(host, port)); err != nil {
 			t.Error(err)
-		} else if res.Body.Close(); (<-got) != (peer.Process{}) {
+		} else if res.Body.Close(); (<-got).Standing != peer.Apart {
 			t.Errorf("%s: this process is not apart", host)
 		}
 	}

@@ -20,6 +20,11 @@
 // to start; this one imports little, so it comes early. And an embedder's main need
 // not know of it.
 //
+// # What marks a tree
+//
+// A command may kill its supervisor and the host. What it leaves behind has a mark all the
+// same, see [Marked].
+//
 // # Limits
 //
 // A command with the same user may kill its supervisor. The command then gets

@@ -29,7 +29,11 @@ func serve() {
 	// Files that the host has inherited, and the connection, are not for commands.
 	closeOnExec()
 	children = openChildren()
-	if err := BecomeSubreaper(); err != nil {
+	err := mark()
+	if err == nil {
+		err = BecomeSubreaper()
+	}
+	if err != nil {
 		report(ReportFailed, errnoOf(err))
 		os.Exit(1)
 	}
