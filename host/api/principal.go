@@ -22,15 +22,15 @@ import (
 // below a step can read the token of a person, so it is an agent with it, too.
 func (g *guard) identify(r *http.Request, route *Route, p principal.Principal) error {
 	as, err := p.Narrow(r.Header.Get(principal.Header))
-	if person := as.Kind == "" || as.Kind == principal.Person; person || g.local {
+	if person := p.Kind == "" || p.Kind == principal.Person; person || g.local {
 		by := peer.Of(r)
 		as.Process = principal.Process{PID: by.PID, Program: by.Program}
-		switch by.Standing {
-		case peer.Below:
+		switch {
+		case !person || by.Standing == peer.Apart:
+		case by.Standing == peer.Below:
 			as = as.Below(principal.BelowStep)
-		case peer.Undecided:
+		default:
 			as = as.Below(principal.Unknown)
-		case peer.Apart:
 		}
 	}
 	*r = *r.WithContext(principal.With(r.Context(), as))

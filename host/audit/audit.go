@@ -29,7 +29,8 @@ const Name = "audit/audit.jsonl"
 
 // What is kept: a quarter of a year, or half a million entries of usual size. Beyond that
 // the actor with the most loses its oldest entries, so that no actor can have those of
-// others removed.
+// others removed. Persons lose none while theirs are less than half, however many actors
+// there are.
 const (
 	maxFile    = 16 << 20
 	keepFiles  = 8
@@ -115,6 +116,12 @@ func shareOf(actor string) string {
 	return actor
 }
 
+// isPerson reports whether a share is that of a person, and not of an agent or a viewer, of
+// steps and models, or of clients without a token.
+func isPerson(share string) bool {
+	return share != runs && share != "unknown" && !strings.Contains(share, ":")
+}
+
 // shareOfLine is shareOf for a line of the log. Within a text of JSON the quotes of the
 // field would be escaped, and what a client chose of an entry comes after its actor.
 func shareOfLine(line []byte) string {
@@ -161,7 +168,7 @@ func (l *Log) Write(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && l.w == nil {
-		l.w, err = logfile.Open(l.path, logfile.Options{Size: maxFile, Keep: keepFiles, Age: maxAge, Now: l.opt.Now, Owner: shareOfLine})
+		l.w, err = logfile.Open(l.path, logfile.Options{Size: maxFile, Keep: keepFiles, Age: maxAge, Now: l.opt.Now, Owner: shareOfLine, Reserved: isPerson})
 	}
 	if err == nil {
 		_, err = l.w.Write(append(line, '\n'))

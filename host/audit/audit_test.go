@@ -167,10 +167,10 @@ func TestFailuresDoNotFillTheLog(t *testing.T) {
 	})
 }
 
-// TestOneActorRemovesOnlyItsOwn: 65,000 calls of an agent, which are 180 MB, leave all that
-// others did: a person, another agent, a viewer that was refused, and steps. Of a log that is
-// full, the newest entries are those of all.
-func TestOneActorRemovesOnlyItsOwn(t *testing.T) {
+// TestAgentsRemoveOnlyTheirOwn: 65,000 calls of agents with 100 names, which are 180 MB, leave all
+// that others did: a person with more entries than any of them, an agent and a viewer that
+// did less, and steps. Of a log that is full, the newest entries are those of all.
+func TestAgentsRemoveOnlyTheirOwn(t *testing.T) {
 	state := t.TempDir()
 	log := audit.New(state, audit.Options{})
 	others := []string{"user", "agent:other", "viewer:wall", "step of nightly"}
@@ -178,8 +178,14 @@ func TestOneActorRemovesOnlyItsOwn(t *testing.T) {
 		log.Write(audit.Entry{Level: "info", Event: "evidence", Actor: actor, Outcome: "ok"})
 	}
 	details, _ := json.Marshal(map[string]string{"text": strings.Repeat("x", 2000), "forged": `","actor":"user"`})
+	write := func(actor string, i int) {
+		log.Write(audit.Entry{Level: "info", Event: "ticket/create", Actor: actor, Outcome: "ok", Error: strings.Repeat("e", 490), Details: details, PID: i})
+	}
+	for i := range 1000 {
+		write("user", i)
+	}
 	for i := range 65_000 {
-		log.Write(audit.Entry{Level: "info", Category: audit.Agent, Event: "ticket/create", Actor: "agent:ci", Outcome: "ok", Error: strings.Repeat("e", 490), Details: details, PID: i})
+		write(fmt.Sprintf("agent:a%d", i/650), i)
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
@@ -188,7 +194,10 @@ func TestOneActorRemovesOnlyItsOwn(t *testing.T) {
 	if err != nil || damaged != 0 || len(list) != len(others) {
 		t.Errorf("%d entries of others are left, %d damaged, %v: %+v", len(list), damaged, err, list)
 	}
-	newest, _, err := audit.Read(state, audit.Query{Actor: "agent:ci", Limit: 1})
+	if list, _, err := audit.Read(state, audit.Query{Actor: "user", Limit: 2000}); err != nil || len(list) != 1001 {
+		t.Errorf("%d entries of the person are left, %v", len(list), err)
+	}
+	newest, _, err := audit.Read(state, audit.Query{Actor: "agent:a99", Limit: 1})
 	if err != nil || len(newest) != 1 || newest[0].PID != 64_999 {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}

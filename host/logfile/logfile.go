@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,9 @@ type Options struct {
 	// time, so that one that writes much removes only its own. Default nil: the oldest file
 	// goes.
 	Owner func(line []byte) string
+	// Reserved reports whether an owner is one of those who have half of that space together:
+	// up to there they lose no line. Default nil: none is.
+	Reserved func(owner string) bool
 }
 
 // A Writer appends to a log file.
@@ -205,14 +209,7 @@ func (w *Writer) thin(list []part) error {
 		}
 	}
 	for total > limit {
-		sums, most := map[string]int64{}, ""
-		for _, p := range list {
-			for owner, n := range w.owned[p.name] {
-				if sums[owner] += n; sums[owner] > sums[most] || sums[owner] == sums[most] && owner < most {
-					most = owner
-				}
-			}
-		}
+		most := w.most(list, limit/2)
 		i := slices.IndexFunc(list, func(p part) bool { return w.owned[p.name][most] > 0 })
 		if i < 0 {
 			return nil // all is in the newest one
@@ -224,6 +221,29 @@ func (w *Writer) thin(list []part) error {
 		}
 	}
 	return nil
+}
+
+// most returns the owner with the most lines in the files, by their bytes: of those without
+// reserved space if the others have no more than that.
+func (w *Writer) most(list []part, space int64) (most string) {
+	sums, reserved := map[string]int64{}, int64(0)
+	has := func(owner string) bool { return w.opt.Reserved != nil && w.opt.Reserved(owner) }
+	for _, p := range list {
+		for owner, n := range w.owned[p.name] {
+			if sums[owner] += n; has(owner) {
+				reserved += n
+			}
+		}
+	}
+	if reserved <= space {
+		maps.DeleteFunc(sums, func(owner string, _ int64) bool { return has(owner) })
+	}
+	for owner, n := range sums {
+		if n > sums[most] || n == sums[most] && owner < most {
+			most = owner
+		}
+	}
+	return most
 }
 
 // count reads a rotated file for the bytes of its owners.

@@ -5,7 +5,6 @@
 package principal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,18 +41,22 @@ type Process struct {
 	Program string // base name of its executable, empty if unknown
 }
 
-// The names of agents that have the token of a person, and no other name.
+// The names of agents and viewers that have the token of a person, in place of those that they
+// give themselves.
 const (
 	BelowStep = "below-step"      // below a step, or a child of the process that has the store
-	Unknown   = "unknown-process" // which has ended, or is of another PID namespace
+	Unknown   = "unknown-process" // which has ended, or cannot be found
 )
 
 // Below returns the principal of a process below a step, or of one of which this cannot be
-// found out: an agent at most, whatever its token. name is that of an agent without one.
+// found out, that has the token of a person: an agent at most, with this name. It chooses no
+// name: with it would come the records, keys and shares of an agent that has a token, and with
+// many names many shares.
 func (p Principal) Below(name string) Principal {
-	if p.Kind == "" || p.Kind == Person {
-		p.Kind, p.Name = Agent, cmp.Or(p.Name, name)
+	if p.Kind != Viewer {
+		p.Kind = Agent
 	}
+	p.Name = name
 	return p
 }
 

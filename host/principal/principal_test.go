@@ -33,6 +33,16 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// TestBelow: a process below a step has the name of all of them, whatever it gives itself.
+func TestBelow(t *testing.T) {
+	for header, want := range map[string]string{"": "agent:below-step", "ann": "agent:below-step", "agent:ci": "agent:below-step", "viewer:wall": "viewer:below-step"} {
+		p, err := principal.Principal{}.Narrow(header)
+		if got := p.Below(principal.BelowStep).Header(); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", header, got, err, want)
+		}
+	}
+}
+
 // FuzzNarrow: no header makes a person of an agent, or of a viewer anything else.
 func FuzzNarrow(f *testing.F) {
 	f.Add("ann")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/control"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // What a process below a step or a check is answered, by the network, the token and the
@@ -64,7 +65,8 @@ func sendVisits(args []string) {
 		return net.Dial("unix", filepath.Join(state, control.SocketName))
 	}
 	for network, transport := range networks {
-		for _, bearer := range []string{"", token} {
+		for _, by := range [][2]string{{"", ""}, {token, ""}, {token, "agent:chosen"}} {
+			bearer, as := by[0], by[1]
 			for path, body := range map[string]string{"sentinel/start": `{"definition": {"name": "door", "steps": [{"type": "set", "values": {"x": 1}}]}}`, "ticket/decide": `{"id": "T-1", "action": "hold"}`, "owner": ""} {
 				method, at := http.MethodPost, "/v1/commands/"+path
 				if body == "" {
@@ -75,7 +77,8 @@ func sendVisits(args []string) {
 					req.Header.Set("Authorization", "Bearer "+bearer)
 				}
 				req.Header.Set("Content-Type", "application/json")
-				name := fmt.Sprintf("%s token=%v %s", network, bearer != "", path)
+				req.Header.Set(principal.Header, as)
+				name := fmt.Sprintf("%s %s token=%v %s", network, as, bearer != "", path)
 				res, err := (&http.Client{Transport: transport}).Do(req)
 				if err != nil {
 					got[name] = "error " + err.Error()
@@ -152,7 +155,7 @@ func TestProcessesBelowStepsAreAgents(t *testing.T) {
 		for _, more := range [][]string{nil, {"leave"}} {
 			out := execute(append(args[:len(args):len(args)], more...))
 			got := answers{}
-			if at := strings.Index(out, "{"); at < 0 || json.Unmarshal([]byte(out[at:strings.LastIndex(out, "}")+1]), &got) != nil || len(got) != 12 {
+			if at := strings.Index(out, "{"); at < 0 || json.Unmarshal([]byte(out[at:strings.LastIndex(out, "}")+1]), &got) != nil || len(got) != 18 {
 				t.Errorf("%s %v: %q", way, more, out)
 				continue
 			}
@@ -181,10 +184,13 @@ func TestProcessesBelowStepsAreAgents(t *testing.T) {
 			PID                            int
 		}
 	}
-	l.ask("POST", "/v1/commands/audit/list", map[string]any{"event": "ticket/decide", "limit": 1000}, &log)
+	l.ask("POST", "/v1/commands/audit/list", map[string]any{"limit": 1000}, &log)
 	found := map[string]bool{}
 	for _, e := range log.Entries {
-		if e.Program == filepath.Base(self) && e.PID > 0 {
+		if strings.Contains(e.Actor, "chosen") {
+			t.Errorf("a process below a step chose its name: %+v", e)
+		}
+		if e.Event == "ticket/decide" && e.Program == filepath.Base(self) && e.PID > 0 {
 			found[e.Actor+" "+e.Outcome] = true
 		}
 	}
