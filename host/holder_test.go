@@ -42,7 +42,7 @@ func TestClaimIsEndedWithItsToken(t *testing.T) {
 	}
 	token := claim()["token"]
 	for name, params := range reports {
-		if err := asAgent(t, h, name, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "ticket T-1 is claimed by worker-1") {
+		if err := asAgent(t, h, name, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "ticket T-1 is claimed by agent:bot/worker-1") {
 			t.Errorf("%s without the token: %v", name, err)
 		}
 	}

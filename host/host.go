@@ -205,6 +205,7 @@ func (h *Host) open(ctx context.Context) error {
 		Redact:          h.redact,
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
+		OwnEvents:       []string{ticket.UpdateEvent, ticket.DueEvent, ticket.ProgressEvent, ticket.ActivityEvent, ticket.PullEvent, ticket.FiledEvent},
 		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse}),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),

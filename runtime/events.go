@@ -20,7 +20,7 @@ const (
 func (rt *Runtime) openEvents() (err error) {
 	opt := eventlog.Options{
 		Store: rt.db, Bucket: eventlog.Bucket, Keep: rt.opt.Limits.KeepEvents, MaxBytes: rt.opt.Limits.KeepEventBytes, MaxHops: rt.opt.Limits.Hops,
-		Redact: redact.Redactor(rt.opt.Redact), Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
+		Own: rt.opt.OwnEvents, Redact: redact.Redactor(rt.opt.Redact), Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
 	}
 	if rt.events, err = eventlog.Open(opt); err != nil {
 		return err

@@ -48,6 +48,9 @@ type Options struct {
 	Contexts   Contexts
 	HTTP       HTTP
 	Folders    Folders
+	// OwnEvents are names of events that only [DocumentTx.Emit] emits, and without a source. Steps
+	// and callers of [Runtime.Emit] get the error bad_fields. Default nil.
+	OwnEvents []string
 	// Checks know what definitions can name beside step types. Default nil: commands,
 	// tools, models and stored sentinels are not checked before a step uses them.
 	Checks Checks

@@ -166,6 +166,19 @@ func (c *Call) Who() string {
 	return string(ByUser)
 }
 
+// Named returns who calls, and beside it the name that the caller gave itself: "agent:ci/worker-3".
+// Only a person is known by that name alone: records show who did something, and none but a
+// person takes the name of one.
+func (c *Call) Named(name string) string {
+	switch {
+	case name == "":
+		return c.Who()
+	case c.By == ByUser:
+		return name
+	}
+	return c.Who() + "/" + name
+}
+
 // Records are documents in the host's store as one call sees them: its own
 // writes at once, and all of them become durable together when it succeeds.
 type Records interface {

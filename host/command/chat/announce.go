@@ -41,7 +41,7 @@ func (f family) announce(ctx context.Context, call *command.Call, id string, b b
 	if err != nil {
 		return err
 	}
-	e := sentinels.Event{ID: "chat-" + id, Name: EventName, Source: "user", Data: data}
+	e := sentinels.Event{ID: "chat-" + id, Name: EventName, Source: call.Who(), Data: data}
 	if call.Run != "" {
 		e.Source = "sentinel/" + string(call.Sentinel)
 		e.Hops, e.Path = 1, []string{string(call.Sentinel)}

@@ -81,7 +81,7 @@ func TestMessageForms(t *testing.T) {
 			t.Errorf("send %s = %+v", tt.message, got)
 		}
 		m := b.history(fmt.Sprintf(`{"room":%q}`, room)).Messages[0]
-		if m.Text != tt.text || string(m.Data) != tt.data || m.From != "review" || m.Sentinel != "review" {
+		if m.Text != tt.text || string(m.Data) != tt.data || m.From != "step of review" || m.Sentinel != "review" {
 			t.Errorf("message %s was kept as %+v", tt.message, m)
 		}
 	}
@@ -110,7 +110,7 @@ func TestOrderAndPages(t *testing.T) {
 	if diff := cmp.Diff(want, texts); diff != "" {
 		t.Error(diff)
 	}
-	if got := b.history(`{"room":"general","limit":2}`).Text; got != "ann: m10\nann: m11\n" {
+	if got := b.history(`{"room":"general","limit":2}`).Text; got != "step of review/ann: m10\nstep of review/ann: m11\n" {
 		t.Errorf("text %q", got)
 	}
 	if a := b.history(`{"room":"empty"}`); len(a.Messages) != 0 || a.Next != "" {
@@ -130,13 +130,13 @@ func TestSendAgain(t *testing.T) {
 	if again := b.send("k", `{"room":"general","message":"one"}`); !cmp.Equal(again, first) {
 		t.Errorf("second attempt %+v, first %+v", again, first)
 	}
-	if a := b.history(`{"room":"general"}`); a.Text != "review: one\nreview: two\n" || a.Messages[0].Edited {
+	if a := b.history(`{"room":"general"}`); a.Text != "step of review: one\nstep of review: two\n" || a.Messages[0].Edited {
 		t.Errorf("history %q", a.Text)
 	}
 	if again := b.send("k", `{"room":"general","message":"better"}`); again.ID != first.ID {
 		t.Errorf("third attempt %+v", again)
 	}
-	if a := b.history(`{"room":"general"}`); a.Text != "review: better\nreview: two\n" || !a.Messages[0].Edited {
+	if a := b.history(`{"room":"general"}`); a.Text != "step of review: better\nstep of review: two\n" || !a.Messages[0].Edited {
 		t.Errorf("history %q", a.Text)
 	}
 	if there := b.send("k", `{"room":"elsewhere","message":"one"}`); there.ID != "elsewhere.000000000001" {
@@ -221,8 +221,8 @@ func TestMessagesAreAnnounced(t *testing.T) {
 	first := b.send("k", `{"room":"general","message":"hello"}`)
 	long := b.send("", `{"room":"general","message":"`+strings.Repeat("é", 10_000)+`"}`)
 	for id, want := range map[string]chat.Posted{
-		first.ID: {ID: first.ID, Room: "general", From: "review", Text: "hello"},
-		long.ID:  {ID: long.ID, Room: "general", From: "review", Text: strings.Repeat("é", 8192), Truncated: true},
+		first.ID: {ID: first.ID, Room: "general", From: "step of review", Text: "hello"},
+		long.ID:  {ID: long.ID, Room: "general", From: "step of review", Text: strings.Repeat("é", 8192), Truncated: true},
 	} {
 		var got chat.Posted
 		if err := json.Unmarshal(b.records[[2]string{"events", "chat-" + id}].Data, &got); err != nil {

@@ -22,7 +22,7 @@ const maxText = 256 << 10
 type sendIn struct {
 	Room    string          `json:"room" jsonschema:"room to post in, such as general"`
 	Message json.RawMessage `json:"message" jsonschema:"what to say: text, or any JSON; of an object with a text field, such as a model's reply, that text is posted"`
-	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; the sentinel's or user if not given"`
+	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; of a caller that is no person it stands behind the caller's name; the caller if not given"`
 }
 
 // sendOut is the same for every attempt of one call.
@@ -61,12 +61,12 @@ func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOu
 	if err := checkCall(call, in.Room); err != nil {
 		return sendOut{}, err
 	}
-	b := body{Room: in.Room, From: speaker(call, in.From), By: call.By, Sentinel: call.Sentinel, Run: call.Run}
+	b := body{Room: in.Room, From: call.Named(in.From), By: call.By, Sentinel: call.Sentinel, Run: call.Run}
 	var err error
 	if b.Text, b.Data, err = say(in.Message); err != nil {
 		return sendOut{}, err
 	}
-	if len(b.From) > 128 || !utf8.ValidString(b.From) {
+	if len(in.From) > 128 || !utf8.ValidString(b.From) {
 		return sendOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "from", Message: "send: field \"from\": longer than 128 bytes"}
 	}
 	text, err := json.Marshal(b)
@@ -97,17 +97,6 @@ func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOu
 		err = f.announce(ctx, call, id, b)
 	}
 	return sendOut{doc.ID, in.Room, doc.CreatedAt}, err
-}
-
-// speaker is who a message comes from when it does not say.
-func speaker(call *command.Call, from string) string {
-	switch {
-	case from != "":
-		return from
-	case call.Sentinel != "":
-		return string(call.Sentinel)
-	}
-	return "user"
 }
 
 // say turns a message into the text people read, and what the text leaves out.

@@ -61,12 +61,13 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 	return emitOut{e.ID, e.Name, e.Time}, err
 }
 
-// source is written as the engine writes it for its emit step.
+// source is written as the engine writes it for its emit step. It is never empty: the events of
+// the host itself have none.
 func source(call *command.Call) string {
 	if call.Sentinel != "" {
 		return "sentinel/" + string(call.Sentinel)
 	}
-	return "user"
+	return call.Who()
 }
 
 // chain counts the run that emits; a person's event begins a new chain.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -88,12 +89,7 @@ func begin(call *command.Call) (tickets.Tx, error) {
 }
 
 // actor returns who calls, for the log of a ticket.
-func actor(call *command.Call) string {
-	if call.Sentinel != "" {
-		return string(call.Sentinel)
-	}
-	return call.Who()
-}
+func actor(call *command.Call) string { return call.Who() }
 
 // person reports whether a person calls, and no step or model.
 func person(call *command.Call) bool { return call.By == command.ByUser }
@@ -215,7 +211,7 @@ func (f family) remove(ctx context.Context, call *command.Call, in idIn) (remove
 }
 
 type claimIn struct {
-	AgentID string `json:"agent_id,omitempty" jsonschema:"who takes it; the calling run if not given"`
+	AgentID string `json:"agent_id,omitempty" jsonschema:"who takes it; of a caller that is no person it stands behind the caller's name; the calling run if not given"`
 	Role    string `json:"role,omitempty" enum:"worker,reviewer,deployer" jsonschema:"which queue: worker (ready, if not given), reviewer (in_review) or deployer (approved)"`
 	ID      string `json:"id,omitempty" jsonschema:"only this ticket"`
 	Project string `json:"project,omitempty" jsonschema:"only tickets of this project"`
@@ -237,11 +233,10 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	if err != nil {
 		return out, err
 	}
-	if in.AgentID == "" {
+	if in.AgentID == "" && call.Run != "" {
 		in.AgentID = string(call.Run)
-	}
-	if in.AgentID == "" {
-		in.AgentID = actor(call)
+	} else {
+		in.AgentID = call.Named(in.AgentID)
 	}
 	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
@@ -434,7 +429,7 @@ func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (
 
 type logIn struct {
 	ID       string          `json:"id" jsonschema:"id of the ticket"`
-	AgentID  string          `json:"agent_id,omitempty" jsonschema:"who reports; the caller if not given"`
+	AgentID  string          `json:"agent_id,omitempty" jsonschema:"who reports; of a caller that is no person it stands behind the caller's name"`
 	Category string          `json:"category" jsonschema:"kind of the entry, such as ai_request, file_modified, git_operation, pr_created or error"`
 	Message  string          `json:"message,omitempty" jsonschema:"at most 2000 bytes are kept"`
 	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"more about it, at most 16 KiB"`
@@ -445,10 +440,16 @@ func (f family) log(ctx context.Context, call *command.Call, in logIn) (tickets.
 	if err != nil {
 		return tickets.Activity{}, err
 	}
-	if in.AgentID == "" {
-		in.AgentID = actor(call)
+	if !person(call) && ownCategory(in.Category) {
+		return tickets.Activity{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "category",
+			Message: fmt.Sprintf("ticket/log: entries of the category %q are written by the service of tickets", in.Category), Hint: "give it another category, such as ai_request"}
 	}
-	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: in.AgentID, Category: in.Category, Message: in.Message, Metadata: in.Metadata})
+	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: call.Named(in.AgentID), Category: in.Category, Message: in.Message, Metadata: in.Metadata})
+}
+
+// ownCategory reports whether entries of a category say what the service did.
+func ownCategory(category string) bool {
+	return strings.HasPrefix(category, "ticket_") || strings.HasPrefix(category, "verification_")
 }
 
 type activityIn struct {

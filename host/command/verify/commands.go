@@ -27,12 +27,8 @@ func Commands(t *verify.Tickets) []command.Command {
 }
 
 func (f family) run(ctx context.Context, call *command.Call, in verify.Request) (verify.Result, error) {
-	actor := string(call.By)
-	if call.Sentinel != "" {
-		actor = string(call.Sentinel)
-	}
 	in.Key, in.Holder = call.Key, call.Held()
-	return f.t.Verify(ctx, in, actor, call.By == command.ByUser, nil)
+	return f.t.Verify(ctx, in, call.Who(), call.By == command.ByUser, nil)
 }
 
 type statusIn struct {

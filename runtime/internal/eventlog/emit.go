@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -66,8 +67,10 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 // limit, its chain has become too long or the [Emission] of ctx cannot hold
 // it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
-	if err := l.CheckName(e.Name); err != nil {
-		return err
+	if e.Source != "" || !slices.Contains(l.opt.Own, e.Name) {
+		if err := l.CheckName(e.Name); err != nil {
+			return err
+		}
 	}
 	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
 		return c.Refuse(e.Name, l.opt.MaxHops)
@@ -75,13 +78,17 @@ func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
 	return emissionOf(ctx).Add(e)
 }
 
-// CheckName refuses names of events of runs, which only the engine emits, and names that
-// hold a secret: a changed name would reach other readers than the one that was meant.
+// CheckName refuses names of events of runs, which only the engine emits, those of [Options.Own],
+// and names that hold a secret: a changed name would reach other readers than the one that was meant.
 func (l *Log) CheckName(name string) error {
 	if clean := l.opt.Redact.Text(name); clean != name {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
 			Message: fmt.Sprintf("emit %q: the name of an event must not hold a secret", clean),
 			Hint:    "names are kept and shown to every reader; give the event another name"}
+	}
+	if slices.Contains(l.opt.Own, name) {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
+			Message: fmt.Sprintf("emit %q: only the host emits events of this name", name), Hint: "give it another name"}
 	}
 	if !sentinels.IsRunEvent(name) {
 		return nil
