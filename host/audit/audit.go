@@ -5,6 +5,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ const (
 	maxAge     = 90 * 24 * time.Hour
 	maxDetails = 2 << 10
 	maxText    = 500
+	maxPattern = 256
 )
 
 // What is kept of failures that a client can cause as often as it likes, so that it
@@ -246,7 +248,7 @@ func (l *Log) Close() error {
 type Query struct {
 	Since time.Time // zero: all
 	Actor string    // exactly; "" is everybody
-	Event string    // a pattern as of path.Match, such as "ticket/*"; "" is every event
+	Event string    // a pattern as of path.Match, such as "ticket/*", of at most 256 bytes; "" is every event
 	Limit int       // at most so many; 0 is 100
 }
 
@@ -259,8 +261,11 @@ func (q Query) matches(e *Entry) bool {
 }
 
 // Read returns entries of the log in a state folder, the newest first. Lines that are not
-// entries are skipped and counted in damaged: a crash may leave half a line.
-func Read(state string, q Query) (list []Entry, damaged int, err error) {
+// entries are skipped and counted in damaged: a crash may leave half a line. It ends with ctx.
+func Read(ctx context.Context, state string, q Query) (list []Entry, damaged int, err error) {
+	if len(q.Event) > maxPattern {
+		return nil, 0, fmt.Errorf("event %.80q: longer than %d bytes", q.Event, maxPattern)
+	}
 	if _, err := path.Match(q.Event, ""); err != nil {
 		return nil, 0, fmt.Errorf("event %.80q: %w", q.Event, err)
 	}
@@ -275,7 +280,7 @@ func Read(state string, q Query) (list []Entry, damaged int, err error) {
 	slices.Sort(older)
 	slices.Reverse(older)
 	for _, name := range append([]string{current}, older...) {
-		part, bad, err := readFile(name, q, q.Limit-len(list))
+		part, bad, err := readFile(ctx, name, q, q.Limit-len(list))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was rotated away meanwhile
 			return nil, 0, err
 		}
@@ -293,7 +298,7 @@ func escapeGlob(name string) string {
 }
 
 // readFile returns the newest entries of one file that match, the newest first.
-func readFile(name string, q Query, limit int) (list []Entry, damaged int, err error) {
+func readFile(ctx context.Context, name string, q Query, limit int) (list []Entry, damaged int, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, 0, err
@@ -301,6 +306,9 @@ func readFile(name string, q Query, limit int) (list []Entry, damaged int, err e
 	defer f.Close()
 	lines := bufio.NewReaderSize(f, 64<<10)
 	for {
+		if ctx.Err() != nil {
+			return nil, 0, context.Cause(ctx)
+		}
 		line, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
 			return nil, 0, err

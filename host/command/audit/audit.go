@@ -31,8 +31,11 @@ type listOut struct {
 	Damaged int           `json:"damaged,omitempty" jsonschema:"lines that are not entries"`
 }
 
-func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, error) {
-	list, damaged, err := audit.Read(f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Limit: in.Limit})
+func (f family) list(ctx context.Context, _ *command.Call, in listIn) (listOut, error) {
+	list, damaged, err := audit.Read(ctx, f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Limit: in.Limit})
+	if err != nil && ctx.Err() != nil {
+		return listOut{}, err
+	}
 	if err != nil {
 		return listOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
 	}
