@@ -80,8 +80,17 @@ func (r FileRules) In(workspace string) FileRules {
 	return r
 }
 
-// Closed reports whether a path, relative to the workspace, is of the host's own state.
-func (r FileRules) Closed(name string) bool { return Secluded(name) || below(name, r.closed) }
+// Closed reports whether a path, relative to the workspace, is of the host's own state or in
+// the folder of a git repository.
+func (r FileRules) Closed(name string) bool {
+	return Secluded(name) || inRepository(name) || below(name, r.closed)
+}
+
+// inRepository reports whether a path is in the folder of a git repository, which holds each
+// version of each file, also of those with secrets, and the tokens of remotes.
+func inRepository(name string) bool {
+	return slices.ContainsFunc(plainParts(name), func(p string) bool { return p == ".git" || p == "git~1" })
+}
 
 // below reports whether a path is one of the folders or in it.
 func below(name string, folders []string) bool {
@@ -113,21 +122,19 @@ func (r FileRules) Fingerprint() string {
 }
 
 // Match reports whether a path, relative to a workspace, names a file that holds
-// secrets, or one of the host's own state. Names are compared as the most careless file system would, like
+// secrets, or one of the host's own state or of a git repository. Names are compared as the most careless file system would, like
 // those of [Steering].
 func (r FileRules) Match(name string) bool {
 	switch {
-	case below(name, r.closed):
+	case inRepository(name) || below(name, r.closed):
 		return true
 	case r.readable(name):
 		return false
 	}
 	parts := plainParts(name)
 	base := parts[len(parts)-1]
-	for i, p := range parts {
-		if slices.Contains(secretFolders, p) || p == ".git" && i+2 == len(parts) && base == "config" { // remotes have tokens
-			return true
-		}
+	if slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(secretFolders, p) }) {
+		return true
 	}
 	if sharedSet().has(base) || slices.Contains(sourceCode, path.Ext(base)) {
 		return false
@@ -159,10 +166,15 @@ func (r FileRules) readable(name string) bool {
 }
 
 // MayRead returns an error if a model must not read a file: one of the state folder of
-// the host, or one that holds secrets. name is the path with its links resolved, data what
+// the host or of a git repository, or one that holds secrets. name is the path with its links resolved, data what
 // is known of its content.
 func (r FileRules) MayRead(name string, data []byte) error {
 	switch {
+	case inRepository(name):
+		return &abi.Error{
+			Code: abi.Denied, Field: "path", Permanent: true,
+			Message: fmt.Sprintf("read %q: models do not read the folder of a git repository", name), Hint: "code/diff and code/git show what commits changed",
+		}
 	case r.Closed(name):
 		return &abi.Error{Code: abi.Denied, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: models do not read the state of the host", name)}
 	case r.MatchContent(name, data):

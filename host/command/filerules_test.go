@@ -13,7 +13,7 @@ func TestSecretFiles(t *testing.T) {
 	for _, name := range []string{
 		".env", "a/.env.local", "A/.ENV", ".env.", ".env ", ".en\u200bv", ".env:stream", `a\.env`, "prod.env", ".envrc",
 		"server.key", "x.PEM", "certs/tls.p12", "id_rsa", "id_rsa.old", "id_ed25519_work", ".ssh/config", ".ssh/known_hosts", ".aws/credentials", ".kube/config",
-		".git/config", "sub/.git/config", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "secrets.yaml", "credentials.json", "service-account-prod.json",
+		".git/config", "sub/.git/config", ".git", ".git/HEAD", "sub/.GIT/objects/ab", "git~1/x", ".netrc", ".npmrc", ".pypirc", ".git-credentials", "secrets.yaml", "credentials.json", "service-account-prod.json",
 		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", "token", "a/../.env",
 	} {
 		if !s.Match(name) {
@@ -22,7 +22,7 @@ func TestSecretFiles(t *testing.T) {
 	}
 	for _, name := range []string{
 		"env.go", ".env.example", ".env.sample", "id_rsa.pub", "secrets.go", "token.go", "keys.md", ".gitignore", ".github/workflows/ci.yml", "environment.ts",
-		"a.keyboard", ".git/HEAD", "config", "monkey", "tokenizer.json", ".",
+		"a.keyboard", "sub/git/HEAD", "config", "monkey", "tokenizer.json", ".",
 	} {
 		if s.Match(name) {
 			t.Errorf("%q is refused", name)
