@@ -83,6 +83,12 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		}
 		t.free()
 		details := map[string]any{}
+		if to == approval {
+			t.JudgedCommit = t.VerifiedCommit
+		}
+		if t.JudgedCommit != "" {
+			details["commit"] = t.JudgedCommit
+		}
 		switch to.state {
 		case Blocked:
 			t.HoldCode, t.HoldReason = to.code, to.reason
@@ -353,6 +359,9 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	}
 	t.free()
 	details := map[string]any{"decided_by": actor}
+	if t.JudgedCommit != "" {
+		details["commit"] = t.JudgedCommit
+	}
 	if approves {
 		t.CriteriaApproved, details["approved"] = true, true
 		details["criteria_digest"] = t.AcceptanceCriteria.Digest()

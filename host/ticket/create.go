@@ -277,7 +277,7 @@ func (t *Ticket) guard(f Fields) error {
 			Message: fmt.Sprintf("acceptance_criteria: those of ticket %s wait for the approval of a person, and stay as the person sees them", t.ID),
 			Hint:    "wait for the decision; ticket/comment says what should be different"}
 	}
-	judged := t.State == Approved || t.State == Blocked && t.HoldCode == WorkApproval
+	judged := t.State == Approved || t.workHeld()
 	switch {
 	case judged && (f.AcceptanceCriteria != nil || f.BranchName != nil && *f.BranchName != t.BranchName):
 		return refuse("state", "the work that a person approves or has approved,")

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -236,6 +237,13 @@ func (s *Service) enter(t *Ticket, to State) error {
 	t.Phase = ""
 	if to == Done {
 		t.HoldReason, t.HoldCode = "", ""
+	}
+	switch to {
+	case Approved, Done:
+		t.JudgedCommit = cmp.Or(t.JudgedCommit, t.VerifiedCommit)
+	case Blocked, NeedsReview:
+	default: // there will be other work, or another review
+		t.JudgedCommit = ""
 	}
 	switch to {
 	case Done, Cancelled:
