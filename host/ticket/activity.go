@@ -207,6 +207,7 @@ type Attempt struct {
 	Number    int             `json:"attempt"`
 	TicketID  string          `json:"ticket_id"`
 	Holder    string          `json:"agent_id,omitempty"`
+	By        string          `json:"claimed_by,omitempty"` // whose the claim was
 	Role      Role            `json:"role,omitempty"`
 	Token     uint64          `json:"token,omitempty"`
 	StartedAt *time.Time      `json:"started_at,omitempty"`
@@ -227,7 +228,7 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 	a.Number, a.TicketID, a.EndedAt = t.Attempts, t.ID, s.Now()
 	if l := t.Lease; l != nil {
 		at := l.ClaimedAt
-		a.Holder, a.Role, a.Token, a.StartedAt = l.Holder, l.Role, l.Token, &at
+		a.Holder, a.By, a.Role, a.Token, a.StartedAt = l.Holder, l.By, l.Role, l.Token, &at
 		if t.Offer != nil && t.Offer.Token == l.Token {
 			a.Rules = t.Offer.Rules
 		}

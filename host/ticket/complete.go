@@ -23,7 +23,7 @@ type Result struct {
 	Result      json.RawMessage `json:"result,omitempty"`
 
 	Key    string `json:"-"` // idempotency key
-	Holder bool   `json:"-"` // the caller needs the token of a claim
+	Holder string `json:"-"` // whose the claim must be, see [Service.CheckHolder]; "" for callers that need none
 	Tip    string `json:"-"` // newest commit of the branch that was verified, "" if there is none
 	Pushed string `json:"-"` // commit that the claim's worktree pushed last, "" if it pushed nothing
 }

@@ -93,6 +93,7 @@ type Ticket struct {
 // A Lease is a claim that has not ended.
 type Lease struct {
 	Holder      string    `json:"holder"`
+	By          string    `json:"claimed_by"` // whose the claim is, whatever the holder is called: an agent, a run or a person
 	Role        Role      `json:"role"`
 	Token       uint64    `json:"token"`
 	ClaimedAt   time.Time `json:"claimed_at"`

@@ -378,7 +378,7 @@ func TestLeaseExpires(t *testing.T) {
 			return err
 		},
 		"no retry": func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.FailNoRetry(ctx, tx, "a", ticket.Failure{Token: first})
+			_, err := d.s.FailNoRetry(ctx, tx, "a", "a1", ticket.Failure{Token: first})
 			return err
 		},
 	} {
@@ -419,7 +419,7 @@ func TestIllegalMoves(t *testing.T) {
 	}
 	_, token := d.claim(ticket.Claim{})
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		v, err := d.s.FailNoRetry(ctx, tx, "a", ticket.Failure{Error: "refused", Token: token})
+		v, err := d.s.FailNoRetry(ctx, tx, "a", "a1", ticket.Failure{Error: "refused", Token: token})
 		want(t, "state", ticket.Cancelled, v.State)
 		return err
 	})

@@ -40,9 +40,9 @@ type Request struct {
 	// Key is the idempotency key: a verification that gave a result is not repeated, since
 	// each that fails is an attempt of the ticket.
 	Key string `json:"-"`
-	// Holder says that the caller verifies a claimed ticket only with the token of the claim,
-	// which failing verifications end.
-	Holder bool `json:"-"`
+	// Holder is whose the claim of a claimed ticket must be, see [ticket.Service.CheckHolder]: failing
+	// verifications end it. It is empty for callers that verify any ticket.
+	Holder string `json:"-"`
 }
 
 // Verify executes a verification and records it. person says that a person asks, and
@@ -70,8 +70,8 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 		if past, err = t.past(ctx, tx, in); past != nil || err != nil {
 			return err
 		}
-		if in.Holder {
-			if err = t.Service.CheckHolder(ctx, tx, in.TicketID, in.Token); err != nil {
+		if in.Holder != "" {
+			if err = t.Service.CheckHolder(ctx, tx, in.TicketID, in.Token, in.Holder); err != nil {
 				return err
 			}
 		}
@@ -160,8 +160,8 @@ func (t *Tickets) Complete(ctx context.Context, id, actor string, r ticket.Resul
 		}
 	}
 	err = t.Update(ctx, func(tx ticket.Tx) error {
-		if r.Holder {
-			if err := t.Service.CheckHolder(ctx, tx, id, r.Token); err != nil {
+		if r.Holder != "" {
+			if err := t.Service.CheckHolder(ctx, tx, id, r.Token, r.Holder); err != nil {
 				return err
 			}
 		}

@@ -132,6 +132,9 @@ func TestModelsDoNotReadRepositories(t *testing.T) {
 				t.Errorf("%s reads %q: %v", by, name, err)
 			}
 		}
+		if _, err := b.try(by, "code/write", params{"path": "sub/.git", "content": "gitdir: elsewhere"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "steer tools") {
+			t.Errorf("%s writes: %v", by, err)
+		}
 		if got, err := b.try(by, "code/tree", params{"all": true}); err != nil || strings.Contains(got["text"].(string), ".git") {
 			t.Errorf("%s lists: %v, %v", by, got, err)
 		}

@@ -243,7 +243,7 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	if in.AgentID == "" {
 		in.AgentID = actor(call)
 	}
-	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
+	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
 		out.Token = out.Ticket.Lease.Token
 	}
@@ -261,6 +261,9 @@ func (f family) heartbeat(ctx context.Context, call *command.Call, in heartbeatI
 	if err != nil {
 		return ticketOut{}, err
 	}
+	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+		return ticketOut{}, err
+	}
 	return answer(f.s.Heartbeat(ctx, tx, in.ID, in.Token, in.Phase))
 }
 
@@ -276,7 +279,9 @@ func (f family) finish(ctx context.Context, call *command.Call, in completeIn) (
 	if err := modelToken(call, in.Token); err != nil {
 		return ticketOut{}, err
 	}
-	in.Person, in.Holder, in.Key = person(call), call.Held(), call.Key
+	if in.Person, in.Key = person(call), call.Key; call.OwnClaims() {
+		in.Holder = call.Claimant()
+	}
 	return answer(f.complete(ctx, in.ID, actor(call), in.Completion))
 }
 
@@ -288,16 +293,21 @@ func modelToken(call *command.Call, token uint64) error {
 	return nil
 }
 
-// holder refuses a call of a model or agent without the token of a claim: only the holder of
-// a claim reports about it. An agent may report about a ticket that is not claimed.
+// holder refuses a report about a claim that is not the caller's. A model needs the token of a
+// claim; an agent may report about a ticket that is not claimed.
 func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
-	if token != 0 || !call.Held() {
-		return nil
-	}
 	if err := modelToken(call, token); err != nil {
 		return err
 	}
-	if err := f.s.CheckHolder(ctx, tx, id, token); abi.CodeOf(err) != abi.NotFound {
+	return f.own(ctx, tx, call, id, token)
+}
+
+// own refuses a call of a model or agent about a ticket whose claim is not its own.
+func (f family) own(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
+	if !call.OwnClaims() {
+		return nil
+	}
+	if err := f.s.CheckHolder(ctx, tx, id, token, call.Claimant()); abi.CodeOf(err) != abi.NotFound {
 		return err
 	}
 	return nil // the command itself reports an unknown ticket
@@ -355,7 +365,7 @@ func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (tick
 	}
 	failure := in.failure()
 	failure.Person = person(call)
-	return answer(f.s.FailNoRetry(ctx, tx, in.ID, failure))
+	return answer(f.s.FailNoRetry(ctx, tx, in.ID, actor(call), failure))
 }
 
 type rejectIn struct {
@@ -517,6 +527,9 @@ type filesIn struct {
 func (f family) files(ctx context.Context, call *command.Call, in filesIn) (ticketOut, error) {
 	tx, err := begin(call)
 	if err != nil {
+		return ticketOut{}, err
+	}
+	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
 		return ticketOut{}, err
 	}
 	return answer(f.s.AddFiles(ctx, tx, in.ID, actor(call), in.Token, in.Files))

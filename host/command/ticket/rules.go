@@ -20,6 +20,11 @@ func (f family) context(ctx context.Context, call *command.Call, in contextIn) (
 	if err != nil {
 		return learning.Context{}, err
 	}
+	if in.Token != 0 {
+		if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+			return learning.Context{}, err
+		}
+	}
 	return f.l.Context(ctx, tx, f.s, learning.Request{Ticket: in.ID, Token: in.Token, Bytes: in.MaxBytes, Texts: in.Texts})
 }
 

@@ -31,7 +31,9 @@ func (f family) run(ctx context.Context, call *command.Call, in verify.Request) 
 	if call.Sentinel != "" {
 		actor = string(call.Sentinel)
 	}
-	in.Key, in.Holder = call.Key, call.Held()
+	if in.Key = call.Key; call.OwnClaims() {
+		in.Holder = call.Claimant()
+	}
 	return f.t.Verify(ctx, in, actor, call.By == command.ByUser, nil)
 }
 
