@@ -91,10 +91,16 @@ func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[st
 	return s.emit(ctx, tx, t, UpdateEvent, data)
 }
 
-// emit emits an event about a ticket. Its id has the number of the newest activity, so
-// that a repetition of the call emits nothing more.
+// emit emits an event about a ticket. Its id has the number of the newest activity and the time:
+// the numbers of a ticket that is filed again with the id of a deleted one begin again, and the
+// event log takes no id twice.
 func (s *Service) emit(ctx context.Context, tx Tx, t *Ticket, name string, data any) error {
-	return s.emitAbout(ctx, tx, t, name+":"+numbered(t.ID, t.Activities), name, data)
+	return s.emitAbout(ctx, tx, t, s.eventID(t, name), name, data)
+}
+
+// eventID returns the id of an event about a ticket as it is now.
+func (s *Service) eventID(t *Ticket, name string) string {
+	return fmt.Sprintf("%s:%s:%d", name, numbered(t.ID, t.Activities), s.Now().UnixMilli())
 }
 
 // emitAbout emits an event about a ticket, with the fields by which its reader selects

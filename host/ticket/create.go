@@ -398,7 +398,7 @@ func (s *Service) recount(ctx context.Context, tx Tx, id string) error {
 			return err
 		}
 		if t.claimable() {
-			if err := s.emitAs(ctx, tx, fmt.Sprintf("%s:%s:%s", DueEvent, numbered(t.ID, t.Activities), id), DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State}); err != nil {
+			if err := s.emitAs(ctx, tx, s.eventID(t, DueEvent)+":"+id, DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State}); err != nil {
 				return err
 			}
 		}

@@ -624,3 +624,27 @@ func TestDelete(t *testing.T) {
 		t.Errorf("%s is claimed though its dependency is gone", id)
 	}
 }
+
+// A ticket with the id of a deleted one has the same numbers of activities, and its events are new.
+func TestEventsOfATicketThatIsFiledAgain(t *testing.T) {
+	d := open(t)
+	for _, title := range []string{"spam", "work", "more work"} {
+		d.now = d.now.Add(time.Minute)
+		d.create("a", ticket.Fields{Title: p(title)})
+		d.now = d.now.Add(time.Minute)
+		_, token := d.claim(ticket.Claim{})
+		d.must(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Release(ctx, tx, "a", token, "a1", "", 0)
+			return err
+		})
+		d.now = d.now.Add(time.Minute)
+		d.must(func(ctx context.Context, tx ticket.Tx) error { return d.s.Delete(ctx, tx, "a") })
+	}
+	events, err := d.rt.Events(ticket.UpdateEvent, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 3*4 { // filed, claimed, released, deleted
+		t.Errorf("%d events, want 12: %+v", len(events), events)
+	}
+}
