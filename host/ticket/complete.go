@@ -327,11 +327,12 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 		if err := s.shown(ctx, tx, t, d); err != nil {
 			return err
 		}
+		before := *t
 		d.Fields.apply(t)
 		if d.Fields.AcceptanceCriteria != nil {
 			t.unverify(Pending)
 		}
-		if err := s.checkLinks(ctx, tx, t); err != nil {
+		if err := s.checkLinks(ctx, tx, t, &before); err != nil {
 			return err
 		}
 		return s.decided(ctx, tx, t, d.By, to, d.Comment)

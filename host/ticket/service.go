@@ -117,8 +117,12 @@ func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Milli
 // Lines returns the shell lines and requests of criteria that need an approval.
 func (s *Service) Lines(c *Criteria) []string { return s.opt.Lines(c) }
 
-// load returns a ticket and the revision of its document.
+// load returns a ticket and the revision of its document, and the error of ctx if it has ended:
+// links may lead to many tickets.
 func load(ctx context.Context, tx Tx, id string) (*Ticket, uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
 	doc, err := tx.Get(ctx, Collection, id)
 	if err != nil {
 		if abi.CodeOf(err) == abi.NotFound {
