@@ -143,3 +143,26 @@ func TestClaimIsOfATreeOfRuns(t *testing.T) {
 		t.Errorf("a step of a person's definition: %v", err)
 	}
 }
+
+// What an agent may not change of the work of others: what it is judged by and where, and that a
+// ticket is for a person.
+func TestWhatIsForPeopleStaysSo(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.review": "off", "tickets.unverified": "true"}})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "sign off", "assignee_type": "human"}`, nil)
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1"}, nil); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "it is for people") {
+		t.Errorf("an agent claims it: %v", err)
+	}
+	if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", "assignee_type": "agent"}, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "assignee_type") {
+		t.Errorf("an agent makes it one for agents: %v", err)
+	}
+	must(t, h, "ticket/claim", `{"id": "T-1"}`, nil)
+	must(t, h, "ticket/complete", `{"id": "T-1"}`, nil)
+	for field, value := range map[string]any{
+		"base_branch": "evil", "branch_name": "evil", "acceptance_criteria": map[string]any{"checks": []any{map[string]any{"type": "file", "verify": map[string]any{"path": "a"}}}},
+	} {
+		if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", field: value}, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "that is done") {
+			t.Errorf("an agent changes %s: %v", field, err)
+		}
+	}
+	must(t, h, "ticket/update", `{"id": "T-1", "base_branch": "release"}`, nil)
+}

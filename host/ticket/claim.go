@@ -27,6 +27,7 @@ const dueAtOnce = 100
 type Claim struct {
 	Agent   string        // who asks; required
 	By      string        // whose the claim is: see [Service.CheckHolder]
+	Bound   bool          // the caller claims what is for agents only
 	Role    Role          // default worker
 	ID      string        // this ticket only
 	Project string        // tickets of this project only
@@ -64,7 +65,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		}
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
-		if t.State != queue || !t.claimable() {
+		if t.State != queue || !t.claimable() || c.Bound && t.AssigneeType != "agent" {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s cannot be claimed by a %s: %s", t.ID, c.Role, t.reason(s.Now(), queue))}
 		}
 		now, from := s.Now(), t.State

@@ -274,15 +274,18 @@ func (t *Ticket) guard(f Fields) error {
 			Message: fmt.Sprintf("acceptance_criteria: those of ticket %s wait for the approval of a person, and stay as the person sees them", t.ID),
 			Hint:    "wait for the decision; ticket/comment says what should be different"}
 	}
-	judged := t.State == Approved || t.workHeld()
+	differs := func(to *string, is string) bool { return to != nil && *to != is }
+	judged := t.State == Approved || t.workHeld() || t.State == Done || t.State == NeedsReview
 	switch {
-	case judged && (f.AcceptanceCriteria != nil || f.BranchName != nil && *f.BranchName != t.BranchName):
-		return refuse("state", "the work that a person approves or has approved,")
+	case judged && (f.AcceptanceCriteria != nil || differs(f.BranchName, t.BranchName) || differs(f.BaseBranch, t.BaseBranch)):
+		return refuse("state", "the work that a person approves or has approved, or that is done,")
+	case t.AssigneeType == "human" && differs(f.AssigneeType, t.AssigneeType):
+		return refuse("assignee_type", "whom it is for, a person,")
 	case f.AcceptanceCriteria != nil && t.AcceptanceCriteria != nil && t.CriteriaBy != agentActor:
 		return refuse("acceptance_criteria", "the criteria that a person wrote")
 	case f.AcceptanceCriteria != nil && t.Lease != nil:
 		return refuse("acceptance_criteria", "the criteria of the claimed work")
-	case f.RepoURL != nil && *f.RepoURL != t.RepoURL:
+	case differs(f.RepoURL, t.RepoURL):
 		return refuse("repo_url", "the repository")
 	}
 	return nil

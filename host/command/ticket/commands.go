@@ -243,7 +243,7 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	if in.AgentID == "" {
 		in.AgentID = actor(call)
 	}
-	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
+	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Bound: call.OwnClaims(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
 		out.Token = out.Ticket.Lease.Token
 	}
