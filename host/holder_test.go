@@ -166,3 +166,23 @@ func TestWhatIsForPeopleStaysSo(t *testing.T) {
 	}
 	must(t, h, "ticket/update", `{"id": "T-1", "base_branch": "release"}`, nil)
 }
+
+// An agent chooses no repository: the host works and pushes there with the rights of its user.
+func TestAgentsChooseNoRepository(t *testing.T) {
+	ws, other := t.TempDir(), t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	must(t, h, "ticket/create", map[string]any{"id": "P-1", "title": "x", "repo_url": other}, nil)
+	for name, params := range map[string]map[string]any{
+		"ticket/create": {"title": "x", "repo_url": other},
+		"verify/run":    {"repo_url": other, "branch_name": "main", "acceptance_criteria": map[string]any{"checks": []any{map[string]any{"type": "file", "verify": map[string]any{"path": "a"}}}}},
+	} {
+		if err := asAgent(t, h, name, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "repo_url") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, params := range []map[string]any{{"title": "x", "repo_url": ws}, {"title": "x"}, {"title": "x", "repo_url": other, "parent_id": "P-1"}} {
+		if err := asAgent(t, h, "ticket/create", params, nil); err != nil {
+			t.Errorf("%v: %v", params, err)
+		}
+	}
+}

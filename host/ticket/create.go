@@ -30,6 +30,7 @@ type Fields struct {
 	BranchName         *string   `json:"branch_name,omitempty" jsonschema:"branch with the work"`
 	BaseBranch         *string   `json:"base_branch,omitempty" jsonschema:"branch that the work begins from; the repository's default if not given"`
 	Person             bool      `json:"-"` // a person writes them, no agent
+	Bound              bool      `json:"-"` // by an agent or model, which chooses no repository
 	AcceptanceCriteria *Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what verification checks"`
 	DependsOn          *[]string `json:"depends_on,omitempty" jsonschema:"ids of tickets that must be done before"`
 	ParentID           *string   `json:"parent_id,omitempty" jsonschema:"id of the ticket that this one is part of"`
@@ -94,6 +95,11 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	case len(key) > 200:
 		return v, false, bad("key", "has %d bytes, at most 200", len(key))
 	}
+	if f.Bound && t.RepoURL != s.opt.RepoURL {
+		if err := sameRepository(ctx, tx, t); err != nil {
+			return v, false, err
+		}
+	}
 	if old, err := existing(ctx, tx, t); err != nil || old != nil {
 		if err != nil {
 			return v, false, err
@@ -129,6 +135,18 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 		return v, false, err
 	}
 	return t.View(s.Now()), true, s.write(ctx, tx, t, 0)
+}
+
+// sameRepository is the error denied unless the repository of a ticket is that of its parent: the
+// host works in it and pushes to it with the rights of its user.
+func sameRepository(ctx context.Context, tx Tx, t *Ticket) error {
+	if t.ParentID != "" {
+		if parent, _, err := load(ctx, tx, t.ParentID); err != nil || parent.RepoURL == t.RepoURL {
+			return err
+		}
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: an agent does not choose the repository %.200s", t.RepoURL),
+		Hint: "leave it out, file a part of a ticket that has this repository (parent_id), or have a person file it"}
 }
 
 // existing returns the ticket with the id of t, or with its key and creator, nil if there is

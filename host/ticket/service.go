@@ -117,6 +117,9 @@ func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Milli
 // Lines returns the shell lines and requests of criteria that need an approval.
 func (s *Service) Lines(c *Criteria) []string { return s.opt.Lines(c) }
 
+// RepoURL returns the repository of tickets that name none.
+func (s *Service) RepoURL() string { return s.opt.RepoURL }
+
 // load returns a ticket and the revision of its document, and the error of ctx if it has ended:
 // links may lead to many tickets.
 func load(ctx context.Context, tx Tx, id string) (*Ticket, uint64, error) {

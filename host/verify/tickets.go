@@ -122,7 +122,7 @@ func branch(own *ticket.Ticket) string {
 func (in Request) allowed(own *ticket.Ticket, person bool) error {
 	again, given := own.State == ticket.NeedsReview, in.BranchName != "" && in.BranchName != branch(own)
 	switch {
-	case in.RepoURL != "" && in.RepoURL != own.RepoURL && (own.RepoURL != "" || again) && !person:
+	case in.RepoURL != "" && in.RepoURL != own.RepoURL && (own.RepoURL != "" || again || in.Holder != "") && !person:
 		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: the repository of ticket %s is %s", own.ID, own.RepoURL)}
 	case given && again && !person:
 		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch_name",
@@ -261,6 +261,9 @@ func (r *Result) follow(p ticket.Progress) {
 func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck func(CheckResult)) (Result, error) {
 	if in.Criteria == nil || len(in.Criteria.Checks) == 0 {
 		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "ticket_id", Message: "ticket_id is missing", Hint: "or give acceptance_criteria with repo_url and branch_name"}
+	}
+	if in.Holder != "" && in.RepoURL != t.Service.RepoURL() {
+		return Result{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: without a ticket, an agent verifies the repository %s only", t.Service.RepoURL())}
 	}
 	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {
 		return Result{}, err

@@ -100,7 +100,7 @@ func person(call *command.Call) bool { return call.By == command.ByUser }
 
 // people refuses a call of a model or an agent.
 func people(call *command.Call) error {
-	if call.Held() {
+	if call.OwnClaims() {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": a model or an agent cannot decide about tickets"}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 	if in.Title == nil {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
 	}
-	in.Person = person(call)
+	in.Person, in.Bound = person(call), call.OwnClaims()
 	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, actor(call), in.Fields)
 	return out, err
 }
