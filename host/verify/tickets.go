@@ -262,7 +262,7 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 	if in.Criteria == nil || len(in.Criteria.Checks) == 0 {
 		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "ticket_id", Message: "ticket_id is missing", Hint: "or give acceptance_criteria with repo_url and branch_name"}
 	}
-	if in.Holder != "" && in.RepoURL != t.Service.RepoURL() {
+	if in.Holder != "" && in.RepoURL != "" && in.RepoURL != t.Service.RepoURL() {
 		return Result{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: without a ticket, an agent verifies the repository %s only", t.Service.RepoURL())}
 	}
 	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {

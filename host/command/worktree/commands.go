@@ -115,12 +115,13 @@ type removeIn struct {
 }
 
 func (f family) remove(ctx context.Context, call *command.Call, in removeIn) (worktree.Removed, error) {
-	// The worktree of a claim that has ended is for anyone to remove who names it.
-	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil && abi.CodeOf(err) != abi.Conflict {
-		return worktree.Removed{}, err
-	}
 	if in.Force && call.By != command.ByUser {
 		return worktree.Removed{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "force", Message: "force: only a person removes a worktree whose work cannot be committed", Hint: "end the claim: the worktree is removed then, and what cannot be committed is kept"}
+	}
+	// The worktree of a claim that has ended, or of a deleted ticket, is for anyone to remove who names it.
+	err := f.holder(ctx, call, in.Ticket, in.Token)
+	if code := abi.CodeOf(err); err != nil && code != abi.Conflict && code != abi.NotFound {
+		return worktree.Removed{}, err
 	}
 	if in.Force {
 		return f.s.Discard(ctx, in.Ticket, in.Token)
