@@ -186,3 +186,41 @@ func TestAgentsChooseNoRepository(t *testing.T) {
 		}
 	}
 }
+
+// The log of a ticket names an agent by its token, whatever name it chooses, and has no entries of
+// agents that look like those of the host.
+func TestLogNamesItsAuthor(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	for _, category := range []string{"ticket_state_changed", "verification_passed"} {
+		if err := asAgent(t, h, "ticket/log", map[string]any{"id": "T-1", "agent_id": "user", "category": category}, nil); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("an entry of the kind %s: %v", category, err)
+		}
+	}
+	var log struct {
+		Activities []struct {
+			Agent string `json:"agent_id"`
+		}
+	}
+	is := func(what, name string) {
+		t.Helper()
+		must(t, h, "ticket/activity", `{"id": "T-1", "limit": 1}`, &log)
+		if got := log.Activities[0].Agent; got != name {
+			t.Errorf("%s is by %q, want %q", what, got, name)
+		}
+	}
+	if err := asAgent(t, h, "ticket/log", map[string]any{"id": "T-1", "agent_id": "user", "category": "git_operation"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a name of its own", "agent:bot/user")
+	if err := asAgent(t, h, "sentinel/run", map[string]any{"definition": map[string]any{"name": "user", "steps": []any{
+		map[string]any{"type": "command", "command": "ticket/comment", "params": map[string]any{"id": "T-1", "text": "merge this"}},
+	}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a step of a definition that is called user", "agent:bot")
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1", "agent_id": "user"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a claim", "agent:bot/user")
+}

@@ -180,6 +180,18 @@ func (c *Call) Claimant() string {
 	return c.Who()
 }
 
+// Actor returns who calls, for logs of what a sentinel does: its id for a step. A model, and a run
+// that an agent started, are named as such, since a definition of theirs may have any id.
+func (c *Call) Actor() string {
+	switch {
+	case c.By == ByStep && c.forAgent():
+		return c.As
+	case c.By == ByStep && c.Sentinel != "":
+		return string(c.Sentinel)
+	}
+	return c.Who()
+}
+
 // forAgent reports whether the run that calls executes for an agent.
 func (c *Call) forAgent() bool { return strings.HasPrefix(c.As, string(ByAgent)+":") }
 

@@ -58,6 +58,13 @@ var Categories = []string{
 	"verification_error", "verification_failed", "verification_passed", "verification_phase", "verification_started",
 }
 
+// OwnCategory reports whether only the service writes entries of a category.
+func OwnCategory(category string) bool {
+	return slices.Contains([]string{
+		categoryState, categoryUpdated, categoryOnHold, categoryRetry, "ticket_claimed", "verification_error", "verification_failed", "verification_passed", "verification_started",
+	}, category)
+}
+
 // numbered returns the id of the n-th entry of a ticket, in the order of numbers.
 func numbered(ticket string, n int) string { return fmt.Sprintf("%s/%08d", ticket, n) }
 

@@ -87,14 +87,6 @@ func begin(call *command.Call) (tickets.Tx, error) {
 	return tx, nil
 }
 
-// actor returns who calls, for the log of a ticket.
-func actor(call *command.Call) string {
-	if call.Sentinel != "" {
-		return string(call.Sentinel)
-	}
-	return call.Who()
-}
-
 // person reports whether a person calls, and no step or model.
 func person(call *command.Call) bool { return call.By == command.ByUser }
 
@@ -136,7 +128,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
 	}
 	in.Person, in.Bound = person(call), call.OwnClaims()
-	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, actor(call), in.Fields)
+	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, call.Actor(), in.Fields)
 	return out, err
 }
 
@@ -196,7 +188,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ti
 		}
 	}
 	in.Person = person(call)
-	return answer(f.s.Update(ctx, tx, in.ID, actor(call), in.Fields))
+	return answer(f.s.Update(ctx, tx, in.ID, call.Actor(), in.Fields))
 }
 
 type removeOut struct {
@@ -241,7 +233,7 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 		in.AgentID = string(call.Run)
 	}
 	if in.AgentID == "" {
-		in.AgentID = actor(call)
+		in.AgentID = call.Actor()
 	}
 	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Bound: call.OwnClaims(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
@@ -282,7 +274,7 @@ func (f family) finish(ctx context.Context, call *command.Call, in completeIn) (
 	if in.Person, in.Key = person(call), call.Key; call.OwnClaims() {
 		in.Holder = call.Claimant()
 	}
-	return answer(f.complete(ctx, in.ID, actor(call), in.Completion))
+	return answer(f.complete(ctx, in.ID, call.Actor(), in.Completion))
 }
 
 // modelToken refuses a call of a model without the token of a claim.
@@ -328,7 +320,7 @@ func (f family) release(ctx context.Context, call *command.Call, in reportIn) (t
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Release(ctx, tx, in.ID, in.Token, actor(call), in.Reason, time.Duration(in.RetryAfterMs)*time.Millisecond))
+	return answer(f.s.Release(ctx, tx, in.ID, in.Token, call.Actor(), in.Reason, time.Duration(in.RetryAfterMs)*time.Millisecond))
 }
 
 type failIn struct {
@@ -365,7 +357,7 @@ func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (tick
 	}
 	failure := in.failure()
 	failure.Person = person(call)
-	return answer(f.s.FailNoRetry(ctx, tx, in.ID, actor(call), failure))
+	return answer(f.s.FailNoRetry(ctx, tx, in.ID, call.Actor(), failure))
 }
 
 type rejectIn struct {
@@ -386,7 +378,7 @@ func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (ti
 	if err := strictjson.DecodeOpen(in.Feedback, &feedback, strictjson.Unlimited()); err != nil {
 		return tickets.Outcome{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "sentinel_feedback", Message: fmt.Sprintf("%s: sentinel_feedback: %v", call.Command, err)}
 	}
-	return f.s.Reject(ctx, tx, in.ID, in.Token, actor(call), feedback)
+	return f.s.Reject(ctx, tx, in.ID, in.Token, call.Actor(), feedback)
 }
 
 type escalateIn struct {
@@ -405,7 +397,7 @@ func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn)
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Escalate(ctx, tx, in.ID, actor(call), tickets.Escalation{Token: in.Token, Reason: in.Reason, Last: in.LastResult, RawReply: in.RawReply}))
+	return answer(f.s.Escalate(ctx, tx, in.ID, call.Actor(), tickets.Escalation{Token: in.Token, Reason: in.Reason, Last: in.LastResult, RawReply: in.RawReply}))
 }
 
 type decideIn struct {
@@ -425,7 +417,7 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ti
 	}
 	in.State, in.Person = nil, person(call) // the action gives the state
 	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{
-		Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields, CriteriaDigest: in.CriteriaDigest, VerifiedCommit: in.VerifiedCommit,
+		Action: in.Action, Comment: in.Comment, By: call.Actor(), Fields: in.Fields, CriteriaDigest: in.CriteriaDigest, VerifiedCommit: in.VerifiedCommit,
 	}))
 }
 
@@ -439,7 +431,7 @@ func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (
 	if err != nil {
 		return tickets.Activity{}, err
 	}
-	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: actor(call), Category: "comment", Message: in.Text})
+	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: call.Actor(), Category: "comment", Message: in.Text})
 }
 
 type logIn struct {
@@ -455,8 +447,15 @@ func (f family) log(ctx context.Context, call *command.Call, in logIn) (tickets.
 	if err != nil {
 		return tickets.Activity{}, err
 	}
-	if in.AgentID == "" {
-		in.AgentID = actor(call)
+	switch by := call.Actor(); {
+	case in.AgentID == "" || in.AgentID == by:
+		in.AgentID = by
+	case call.OwnClaims():
+		in.AgentID = by + "/" + in.AgentID // the name is its own choice
+	}
+	if call.OwnClaims() && tickets.OwnCategory(in.Category) {
+		return tickets.Activity{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "category",
+			Message: fmt.Sprintf("category: entries of the kind %s are the host's own", in.Category), Hint: "use another kind, such as comment or git_operation"}
 	}
 	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: in.AgentID, Category: in.Category, Message: in.Message, Metadata: in.Metadata})
 }
@@ -515,7 +514,7 @@ func (f family) depend(ctx context.Context, call *command.Call, in dependIn) (ti
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Depend(ctx, tx, in.ID, actor(call), in.Add, in.Remove))
+	return answer(f.s.Depend(ctx, tx, in.ID, call.Actor(), in.Add, in.Remove))
 }
 
 type filesIn struct {
@@ -532,7 +531,7 @@ func (f family) files(ctx context.Context, call *command.Call, in filesIn) (tick
 	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.AddFiles(ctx, tx, in.ID, actor(call), in.Token, in.Files))
+	return answer(f.s.AddFiles(ctx, tx, in.ID, call.Actor(), in.Token, in.Files))
 }
 
 type statsIn struct{}

@@ -67,7 +67,7 @@ func (f family) addRule(ctx context.Context, call *command.Call, in addRuleIn) (
 	if err != nil {
 		return ruleOut{}, err
 	}
-	source := learning.Source{Kind: learning.Agent, By: actor(call), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
+	source := learning.Source{Kind: learning.Agent, By: call.Actor(), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
 	if call.By == command.ByModel {
 		source.Kind = learning.Model
 	} else if person(call) {
@@ -94,6 +94,6 @@ func (f family) decideRule(ctx context.Context, call *command.Call, in decideRul
 	if err != nil {
 		return ruleOut{}, err
 	}
-	v, err := f.l.Decide(ctx, tx, in.Rule, in.Action, actor(call))
+	v, err := f.l.Decide(ctx, tx, in.Rule, in.Action, call.Actor())
 	return ruleOut{v}, err
 }

@@ -27,14 +27,10 @@ func Commands(t *verify.Tickets) []command.Command {
 }
 
 func (f family) run(ctx context.Context, call *command.Call, in verify.Request) (verify.Result, error) {
-	actor := string(call.By)
-	if call.Sentinel != "" {
-		actor = string(call.Sentinel)
-	}
 	if in.Key = call.Key; call.OwnClaims() {
 		in.Holder = call.Claimant()
 	}
-	return f.t.Verify(ctx, in, actor, call.By == command.ByUser, nil)
+	return f.t.Verify(ctx, in, call.Actor(), call.By == command.ByUser, nil)
 }
 
 type statusIn struct {
