@@ -311,6 +311,11 @@ func (t *Ticket) guard(f Fields) error {
 
 // Depend adds and removes dependencies.
 func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remove []string) (View, error) {
+	for field, list := range map[string][]string{"add": add, "remove": remove} { // each is compared with each
+		if len(list) > maxLinks {
+			return View{}, bad(field, "has %d ids, at most %d", len(list), maxLinks)
+		}
+	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		before, list := *t, slices.Concat(slices.Clone(t.DependsOn), add)
 		list = slices.DeleteFunc(list, func(id string) bool { return slices.Contains(remove, id) })
