@@ -140,3 +140,121 @@ func TestWorkIsDoneAtTheCommitThatWasVerified(t *testing.T) {
 		t.Errorf("the branch is at %s, want %s", got, evil)
 	}
 }
+
+// A person approves the commit of one branch. An agent that verifies another branch, or the same
+// one after it moved, changes neither what is approved nor that it is.
+func TestApprovalIsOfTheCommitThatWasShown(t *testing.T) {
+	ws, git := project(t)
+	commit := func(branch, text string) string {
+		t.Helper()
+		git("checkout", "-q", "-B", branch, "main")
+		write(t, ws, map[string]string{"a.txt": text})
+		git("commit", "-q", "-a", "-m", branch)
+		return git("rev-parse", "HEAD")
+	}
+	good, evil := commit("work", "green"), commit("evil", "green, and a backdoor")
+	commit("broken", "blue")
+	git("checkout", "-q", "main")
+	h := open(t, host.Options{Workspace: ws, Set: map[string]string{"tickets.review": "off", "tickets.approval": "on", "tickets.deploy": "on"}})
+	must(t, h, "ticket/create", strings.Replace(wantsGreen, `"title"`, `"branch_name": "work", "title"`, 1), nil)
+	type ticket struct {
+		Ticket struct {
+			State    string
+			HoldCode string `json:"hold_code"`
+			Status   string `json:"verification_status"`
+			Branch   string `json:"branch_name"`
+			Verified string `json:"verified_commit"`
+			Judged   string `json:"judged_commit"`
+		}
+	}
+	is := func(when, state, code string) {
+		t.Helper()
+		var v ticket
+		must(t, h, "ticket/get", `{"id": "T-1"}`, &v)
+		if got := v.Ticket; got.State != state || got.HoldCode != code || got.Status != "passing" || got.Branch != "work" || got.Verified != good || got.Judged != good {
+			t.Errorf("%s: %+v, want %s %s of %s", when, got, state, code, good)
+		}
+	}
+	finish := func(role string) {
+		t.Helper()
+		var claim struct{ Token uint64 }
+		if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1", "role": role}, &claim); err != nil {
+			t.Fatal(err)
+		}
+		if role == "worker" {
+			if err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1", "token": claim.Token}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := asAgent(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim.Token}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attack := func(state, code string) {
+		t.Helper()
+		for _, branch := range []string{"evil", "broken"} {
+			err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1", "branch_name": branch}, nil)
+			if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "is work") {
+				t.Errorf("%s: an agent verifies branch %s: %v", state, branch, err)
+			}
+			is("denied", state, code)
+			git("branch", "-q", "-f", "work", branch)
+			var out struct {
+				Judged string `json:"judged_commit"`
+			}
+			if err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1"}, &out); err != nil || out.Judged != good {
+				t.Errorf("%s: the branch moved to %s: %+v, %v", state, branch, out, err)
+			}
+			is("moved to "+branch, state, code)
+		}
+		git("branch", "-q", "-f", "work", good)
+	}
+	finish("worker")
+	attack("blocked", "work_approval")
+	must(t, h, "ticket/decide", `{"id": "T-1", "action": "accept"}`, nil)
+	attack("approved", "")
+	if err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1", "repo_url": t.TempDir()}, nil); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("an agent verifies another repository: %v", err)
+	}
+	is("another repository", "approved", "")
+	git("branch", "-q", "-f", "work", evil)
+	var claim struct{ Token uint64 }
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1", "role": "deployer"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	err := asAgent(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim.Token}, nil)
+	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "the branch is at "+evil[:7]) {
+		t.Errorf("deployed from a branch that moved: %v", err)
+	}
+	git("branch", "-q", "-f", "work", good)
+	if err := asAgent(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim.Token}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("deployed", "done", "")
+}
+
+// A ticket that was done is verified again on its base. An agent does not end this with the
+// branch on which the work once passed.
+func TestWorkThatIsAffectedIsVerifiedOnItsBase(t *testing.T) {
+	ws, git := project(t)
+	h := open(t, host.Options{Workspace: ws, Set: withoutReview})
+	git("checkout", "-q", "-b", "work")
+	write(t, ws, map[string]string{"a.txt": "green"})
+	git("commit", "-q", "-a", "-m", "work")
+	git("checkout", "-q", "main")
+	for _, id := range []string{"T-1", "T-2"} {
+		var claim struct{ Token uint64 }
+		must(t, h, "ticket/create", strings.NewReplacer("T-1", id, `"title"`, `"branch_name": "work", "title"`).Replace(wantsGreen), nil)
+		must(t, h, "ticket/claim", map[string]any{"id": id}, &claim)
+		must(t, h, "verify/run", map[string]any{"ticket_id": id, "token": claim.Token}, nil)
+		must(t, h, "ticket/complete", map[string]any{"id": id, "token": claim.Token, "files": []any{map[string]any{"file_path": "a.txt", "change_type": "modified"}}}, nil)
+	}
+	err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1", "branch_name": "work"}, nil)
+	if got := ticketOf(t, h, "T-1").Ticket; abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "verified on the default branch") || got.State != "needs_review" {
+		t.Errorf("the old branch: %v, the ticket %+v", err, got)
+	}
+	err = asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1"}, nil)
+	if got := ticketOf(t, h, "T-1").Ticket; err != nil || got.State != "needs_review" || got.VerificationStatus != "failing" {
+		t.Errorf("the base: %v, the ticket %+v", err, got)
+	}
+}

@@ -8,16 +8,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // asAgent calls a command with the token of an agent.
 func asAgent(t *testing.T, h *host.Host, name string, params map[string]any, into any) error {
 	t.Helper()
+	return as(t, h, "bot", name, params, into)
+}
+
+// as calls a command with the token of the agent with a name.
+func as(t *testing.T, h *host.Host, agent, name string, params map[string]any, into any) error {
+	t.Helper()
 	text, err := json.Marshal(params)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: text, By: command.ByAgent, As: "bot"})
+	out, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: text, By: command.ByAgent, As: agent})
 	if err == nil && into != nil {
 		err = json.Unmarshal(out, into)
 	}
@@ -59,4 +66,161 @@ func TestClaimIsEndedWithItsToken(t *testing.T) {
 	if err := asAgent(t, h, "verify/run", map[string]any{"ticket_id": "T-1", "branch_name": "main"}, nil); err != nil {
 		t.Errorf("a ticket without a claim: %v", err)
 	}
+}
+
+// The token of a claim is a number that everyone reads. It serves those who made the claim: an
+// agent with the runs that it starts, or the steps and models of one tree of runs.
+func TestClaimIsOfItsClaimant(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	reports := map[string]map[string]any{
+		"ticket/heartbeat": {}, "ticket/release": {}, "ticket/fail": {"error": "x"}, "ticket/cancel": {"error": "x"}, "ticket/complete": {}, "ticket/escalate": {}, "ticket/reject": {"sentinel_feedback": "x"},
+		"ticket/files": {"files": []any{}}, "ticket/context": {}, "verify/run": {}, "worktree/add": {}, "worktree/review": {}, "worktree/commit": {"message": "x"}, "worktree/rebase": {}, "worktree/diff": {},
+		"worktree/push": {}, "worktree/remove": {}, "forge/open-pr": {"title": "x"},
+	}
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	var claim struct {
+		Token  uint64
+		Ticket struct {
+			Lease struct {
+				By string `json:"claimed_by"`
+			}
+		}
+	}
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1", "agent_id": "user"}, &claim); err != nil || claim.Ticket.Lease.By != "agent:bot" {
+		t.Fatalf("%+v, %v", claim, err)
+	}
+	for name, params := range reports {
+		family, _, _ := strings.Cut(name, "/")
+		params["token"] = claim.Token
+		params[map[string]string{"ticket": "id", "verify": "ticket_id", "worktree": "ticket", "forge": "ticket"}[family]] = "T-1"
+		if err := as(t, h, "other", name, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "claim 1 is of agent:bot, and the caller is agent:other") {
+			t.Errorf("%s by another agent: %v", name, err)
+		}
+	}
+	// A step that another agent starts is this agent's, too.
+	run := func(agent string) string {
+		t.Helper()
+		var out json.RawMessage
+		if err := as(t, h, agent, "sentinel/run", map[string]any{"definition": map[string]any{"name": "thief", "steps": []any{
+			map[string]any{"type": "command", "command": "ticket/release", "params": map[string]any{"id": "T-1", "token": claim.Token}},
+		}}}, &out); err != nil {
+			return err.Error()
+		}
+		return string(out)
+	}
+	if got := run("other"); !strings.Contains(got, "the caller is agent:other") {
+		t.Errorf("a step of another agent: %s", got)
+	}
+	if got := run("bot"); !strings.Contains(got, `"completed"`) {
+		t.Errorf("a step of the agent itself: %s", got)
+	}
+}
+
+// A tree of runs shares its claims. The model of another run cannot use one.
+func TestClaimIsOfATreeOfRuns(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	var root sentinels.RunID
+	calls := func(by command.By, root sentinels.RunID, name, params string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: by, Run: "child", Root: root, Tools: []string{"ticket/*"}})
+		return err
+	}
+	must(t, h, "sentinel/create", `{"definition": {"id": "claims", "steps": [
+		{"type": "sentinel", "definition": {"name": "child", "steps": [{"type": "command", "command": "ticket/claim", "params": {"id": "T-1"}}]}}]}}`, nil)
+	var out struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/start", `{"sentinelId": "claims"}`, &out)
+	if _, err := h.Runtime().Wait(t.Context(), out.Run); err != nil {
+		t.Fatal(err)
+	}
+	root = out.Run
+	if err := calls(command.ByModel, "other", "ticket/release", `{"id": "T-1", "token": 1}`); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "claim 1 is of run "+string(root)) {
+		t.Errorf("a model of another run: %v", err)
+	}
+	if err := calls(command.ByModel, root, "ticket/heartbeat", `{"id": "T-1", "token": 1}`); err != nil {
+		t.Errorf("a model of a child: %v", err)
+	}
+	if err := calls(command.ByStep, "other", "ticket/release", `{"id": "T-1", "token": 1}`); err != nil {
+		t.Errorf("a step of a person's definition: %v", err)
+	}
+}
+
+// What an agent may not change of the work of others: what it is judged by and where, and that a
+// ticket is for a person.
+func TestWhatIsForPeopleStaysSo(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.review": "off", "tickets.unverified": "true"}})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "sign off", "assignee_type": "human"}`, nil)
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1"}, nil); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "it is for people") {
+		t.Errorf("an agent claims it: %v", err)
+	}
+	if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", "assignee_type": "agent"}, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "assignee_type") {
+		t.Errorf("an agent makes it one for agents: %v", err)
+	}
+	must(t, h, "ticket/claim", `{"id": "T-1"}`, nil)
+	must(t, h, "ticket/complete", `{"id": "T-1"}`, nil)
+	for field, value := range map[string]any{
+		"base_branch": "evil", "branch_name": "evil", "acceptance_criteria": map[string]any{"checks": []any{map[string]any{"type": "file", "verify": map[string]any{"path": "a"}}}},
+	} {
+		if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", field: value}, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "that is done") {
+			t.Errorf("an agent changes %s: %v", field, err)
+		}
+	}
+	must(t, h, "ticket/update", `{"id": "T-1", "base_branch": "release"}`, nil)
+}
+
+// An agent chooses no repository: the host works and pushes there with the rights of its user.
+func TestAgentsChooseNoRepository(t *testing.T) {
+	ws, other := t.TempDir(), t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	must(t, h, "ticket/create", map[string]any{"id": "P-1", "title": "x", "repo_url": other}, nil)
+	for name, params := range map[string]map[string]any{
+		"ticket/create": {"title": "x", "repo_url": other},
+		"verify/run":    {"repo_url": other, "branch_name": "main", "acceptance_criteria": map[string]any{"checks": []any{map[string]any{"type": "file", "verify": map[string]any{"path": "a"}}}}},
+	} {
+		if err := asAgent(t, h, name, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "repo_url") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, params := range []map[string]any{{"title": "x", "repo_url": ws}, {"title": "x"}, {"title": "x", "repo_url": other, "parent_id": "P-1"}} {
+		if err := asAgent(t, h, "ticket/create", params, nil); err != nil {
+			t.Errorf("%v: %v", params, err)
+		}
+	}
+}
+
+// The log of a ticket names an agent by its token, whatever name it chooses, and has no entries of
+// agents that look like those of the host.
+func TestLogNamesItsAuthor(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	for _, category := range []string{"ticket_state_changed", "verification_passed"} {
+		if err := asAgent(t, h, "ticket/log", map[string]any{"id": "T-1", "agent_id": "user", "category": category}, nil); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("an entry of the kind %s: %v", category, err)
+		}
+	}
+	var log struct {
+		Activities []struct {
+			Agent string `json:"agent_id"`
+		}
+	}
+	is := func(what, name string) {
+		t.Helper()
+		must(t, h, "ticket/activity", `{"id": "T-1", "limit": 1}`, &log)
+		if got := log.Activities[0].Agent; got != name {
+			t.Errorf("%s is by %q, want %q", what, got, name)
+		}
+	}
+	if err := asAgent(t, h, "ticket/log", map[string]any{"id": "T-1", "agent_id": "user", "category": "git_operation"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a name of its own", "agent:bot/user")
+	if err := asAgent(t, h, "sentinel/run", map[string]any{"definition": map[string]any{"name": "user", "steps": []any{
+		map[string]any{"type": "command", "command": "ticket/comment", "params": map[string]any{"id": "T-1", "text": "merge this"}},
+	}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a step of a definition that is called user", "agent:bot")
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1", "agent_id": "user"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	is("a claim", "agent:bot/user")
 }

@@ -510,7 +510,8 @@ func TestSpecFailureAfterApprovalIsCancelled(t *testing.T) {
 			case "ticket/reject":
 				delete(params, "error")
 			default:
-				d.git("update-ref", "refs/heads/sentinel/T-1", "main")
+				// What fails is the commit that was approved: a person has tightened the criteria.
+				must(t, d.h, "ticket/update", strings.NewReplacer(`"title": "Make it green", `, "", "\"pattern\": \"green\"", "\"pattern\": \"tested\"").Replace(wantsGreen), nil)
 				params = map[string]any{"ticket_id": "T-1", "token": claim.Token}
 			}
 			must(t, d.h, fails, params, nil)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/checkpoint"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
@@ -52,6 +53,18 @@ func (h *Host) ticketOfWorktree(ctx context.Context, id string, token uint64) (o
 		out.Token = v.Lease.Token
 	}
 	return out, nil
+}
+
+// holder returns an error if the caller reports about claims of its own only, and the one with the
+// token is none.
+func (h *Host) holder(ctx context.Context, call *command.Call, id string, token uint64) error {
+	switch {
+	case !call.OwnClaims():
+		return nil
+	case token == 0:
+		return call.TokenMissing()
+	}
+	return h.updateTickets(ctx, func(tx ticket.Tx) error { return h.tickets.CheckHolder(ctx, tx, id, token, call.Claimant()) })
 }
 
 // completeTicket reports work as finished while its branch stays where it is: a commit that is

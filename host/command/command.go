@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/principal"
@@ -89,6 +90,7 @@ type Call struct {
 	By        By
 	As        string          // name of the agent, or the persona of the person or run; empty for none
 	Run       sentinels.RunID // empty when no run called
+	Root      sentinels.RunID // with Run: the run at the top of its tree of parents
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step
 	Attempt   int               // attempt of the calling step, from 1
@@ -178,6 +180,25 @@ func (c *Call) Named(name string) string {
 	}
 	return c.Who() + "/" + name
 }
+
+// OwnClaims reports whether the caller reports about a claim on a ticket only if it is its own:
+// a model, an agent, or a step of a run that an agent started.
+func (c *Call) OwnClaims() bool { return c.Held() || c.By == ByStep && c.forAgent() }
+
+// Claimant returns whose a claim on a ticket is that the call makes: an agent's, with the runs
+// that it started; that of a tree of runs, whose steps and models share it; or a person's.
+func (c *Call) Claimant() string {
+	switch {
+	case c.By != ByAgent && c.By != ByUser && c.forAgent():
+		return c.As
+	case c.Root != "":
+		return "run " + string(c.Root)
+	}
+	return c.Who()
+}
+
+// forAgent reports whether the run that calls executes for an agent.
+func (c *Call) forAgent() bool { return strings.HasPrefix(c.As, string(ByAgent)+":") }
 
 // Records are documents in the host's store as one call sees them: its own
 // writes at once, and all of them become durable together when it succeeds.

@@ -58,6 +58,13 @@ var Categories = []string{
 	"verification_error", "verification_failed", "verification_passed", "verification_phase", "verification_started",
 }
 
+// OwnCategory reports whether only the service writes entries of a category.
+func OwnCategory(category string) bool {
+	return slices.Contains([]string{
+		categoryState, categoryUpdated, categoryOnHold, categoryRetry, "ticket_claimed", "verification_error", "verification_failed", "verification_passed", "verification_started",
+	}, category)
+}
+
 // numbered returns the id of the n-th entry of a ticket, in the order of numbers.
 func numbered(ticket string, n int) string { return fmt.Sprintf("%s/%08d", ticket, n) }
 
@@ -91,10 +98,16 @@ func (s *Service) announce(ctx context.Context, tx Tx, t *Ticket, details map[st
 	return s.emit(ctx, tx, t, UpdateEvent, data)
 }
 
-// emit emits an event about a ticket. Its id has the number of the newest activity, so
-// that a repetition of the call emits nothing more.
+// emit emits an event about a ticket. Its id has the number of the newest activity and the time:
+// the numbers of a ticket that is filed again with the id of a deleted one begin again, and the
+// event log takes no id twice.
 func (s *Service) emit(ctx context.Context, tx Tx, t *Ticket, name string, data any) error {
-	return s.emitAbout(ctx, tx, t, name+":"+numbered(t.ID, t.Activities), name, data)
+	return s.emitAbout(ctx, tx, t, s.eventID(t, name), name, data)
+}
+
+// eventID returns the id of an event about a ticket as it is now.
+func (s *Service) eventID(t *Ticket, name string) string {
+	return fmt.Sprintf("%s:%s:%d", name, numbered(t.ID, t.Activities), s.Now().UnixMilli())
 }
 
 // emitAbout emits an event about a ticket, with the fields by which its reader selects
@@ -207,6 +220,7 @@ type Attempt struct {
 	Number    int             `json:"attempt"`
 	TicketID  string          `json:"ticket_id"`
 	Holder    string          `json:"agent_id,omitempty"`
+	By        string          `json:"claimed_by,omitempty"` // whose the claim was
 	Role      Role            `json:"role,omitempty"`
 	Token     uint64          `json:"token,omitempty"`
 	StartedAt *time.Time      `json:"started_at,omitempty"`
@@ -227,7 +241,7 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 	a.Number, a.TicketID, a.EndedAt = t.Attempts, t.ID, s.Now()
 	if l := t.Lease; l != nil {
 		at := l.ClaimedAt
-		a.Holder, a.Role, a.Token, a.StartedAt = l.Holder, l.Role, l.Token, &at
+		a.Holder, a.By, a.Role, a.Token, a.StartedAt = l.Holder, l.By, l.Role, l.Token, &at
 		if t.Offer != nil && t.Offer.Token == l.Token {
 			a.Rules = t.Offer.Rules
 		}

@@ -64,7 +64,7 @@ func TestCriteriaStayWhileAPersonIsAsked(t *testing.T) {
 			return err
 		},
 		"cancel": func(ctx context.Context, d *desk, tx ticket.Tx) error {
-			_, err := d.s.FailNoRetry(ctx, tx, "a", ticket.Failure{Error: "x"})
+			_, err := d.s.FailNoRetry(ctx, tx, "a", "a1", ticket.Failure{Error: "x"})
 			return err
 		},
 		"fail": func(ctx context.Context, d *desk, tx ticket.Tx) error {

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,8 @@ const dueAtOnce = 100
 // A Claim asks for a ticket.
 type Claim struct {
 	Agent   string        // who asks; required
+	By      string        // whose the claim is: see [Service.CheckHolder]
+	Bound   bool          // the caller claims what is for agents only
 	Role    Role          // default worker
 	ID      string        // this ticket only
 	Project string        // tickets of this project only
@@ -62,7 +65,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		}
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
-		if t.State != queue || !t.claimable() {
+		if t.State != queue || !t.claimable() || c.Bound && t.AssigneeType != "agent" {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s cannot be claimed by a %s: %s", t.ID, c.Role, t.reason(s.Now(), queue))}
 		}
 		now, from := s.Now(), t.State
@@ -72,7 +75,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 			}
 		}
 		t.Fence++
-		t.Lease = &Lease{Holder: c.Agent, Role: c.Role, Token: t.Fence, ClaimedAt: now, HeartbeatAt: now, ExpiresAt: now.Add(c.Lease), SpanMs: c.Lease.Milliseconds()}
+		t.Lease = &Lease{Holder: c.Agent, By: c.By, Role: c.Role, Token: t.Fence, ClaimedAt: now, HeartbeatAt: now, ExpiresAt: now.Add(c.Lease), SpanMs: c.Lease.Milliseconds()}
 		if c.Role != Worker {
 			t.Lease.Commit = t.VerifiedCommit
 		}
@@ -81,8 +84,12 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		if t.StartedAt == nil {
 			t.StartedAt = &now
 		}
-		if _, err := s.note(ctx, tx, t, c.Agent, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.Attempts+1), map[string]any{
-			"role": c.Role, "token": t.Fence, "from": from, "to": t.State, "attempt": t.Attempts + 1,
+		actor := c.Agent
+		if c.Bound && c.Agent != c.By {
+			actor = c.By + "/" + c.Agent // the name is its own choice
+		}
+		if _, err := s.note(ctx, tx, t, actor, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.Attempts+1), map[string]any{
+			"role": c.Role, "claimed_by": c.By, "token": t.Fence, "from": from, "to": t.State, "attempt": t.Attempts + 1,
 		}); err != nil {
 			return err
 		}
@@ -133,19 +140,29 @@ func (t *Ticket) checkToken(token uint64) error {
 	return nil
 }
 
-// CheckHolder is the error denied for a caller without the token of a ticket that is claimed,
-// and conflict if the claim with the token has ended. A ticket without a claim needs none.
-func (s *Service) CheckHolder(ctx context.Context, tx Tx, id string, token uint64) error {
+// CheckHolder is the error denied for a caller whose the claim of a ticket is not, or who has not
+// its token, and conflict if the claim with the token has ended. A ticket without a claim needs no
+// token. The token is a number that everyone reads: it names a claim, and by proves whose it is.
+func (s *Service) CheckHolder(ctx context.Context, tx Tx, id string, token uint64, by string) error {
 	t, _, err := load(ctx, tx, id)
 	if err != nil {
 		return err
 	}
-	if token == 0 && t.Lease != nil {
-		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "token",
-			Message: fmt.Sprintf("token is missing: ticket %s is claimed by %s, claim %d", t.ID, t.Lease.Holder, t.Lease.Token),
-			Hint:    "the answer of ticket/claim has the token; without it only a person reports about the claim"}
+	denied := func(message, hint string) error {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "token", Message: message, Hint: hint}
 	}
-	return t.checkToken(token)
+	if token == 0 && t.Lease != nil {
+		return denied(fmt.Sprintf("token is missing: ticket %s is claimed by %s, claim %d", t.ID, t.Lease.Holder, t.Lease.Token),
+			"the answer of ticket/claim has the token; without it only a person reports about the claim")
+	}
+	if err := t.checkToken(token); err != nil {
+		return err
+	}
+	if t.Lease != nil && t.Lease.By != by {
+		return denied(fmt.Sprintf("ticket %s: claim %d is of %s, and the caller is %s", t.ID, token, cmp.Or(t.Lease.By, "unknown"), by),
+			"who made a claim, or a person, reports about it: claim another ticket, or wait until this claim ends")
+	}
+	return nil
 }
 
 // Heartbeat extends a claim from now, and sets the phase unless it is empty.

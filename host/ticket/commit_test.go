@@ -84,3 +84,100 @@ func TestReviewIsOfTheCommitThatWasClaimed(t *testing.T) {
 	})
 	want(t, "state", ticket.Done, d.get("a").State)
 }
+
+// A verdict about another commit than the one that was reviewed or approved is recorded. It
+// neither takes the place of that commit nor ends its approval.
+func TestVerdictIsOfTheCommitThatWasJudged(t *testing.T) {
+	d := open(t, gates("review", "approval", "deploy"))
+	d.create("a", ticket.Fields{AcceptanceCriteria: checks("file_exists")})
+	passes := func(commit, branch string) ticket.Verdict {
+		return ticket.Verdict{Status: ticket.Passing, BranchName: branch, Commit: commit}
+	}
+	_, token := d.claim(ticket.Claim{})
+	d.verify("a", passes(commitA, "work"))
+	if _, err := d.complete("a", ticket.Result{Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	d.verify("a", passes(commitB, "work")) // nothing is reviewed yet
+	d.verify("a", passes(commitA, "work"))
+	want(t, "judged_commit before the review", "", d.get("a").JudgedCommit)
+	others := func(state ticket.State) {
+		t.Helper()
+		for _, v := range []ticket.Verdict{
+			passes(commitB, "work"), passes(commitB, "evil"), {Status: ticket.Failing, BranchName: "work", Commit: commitB}, {Status: ticket.VerifyBlocked, Reason: "not_found", BranchName: "work"},
+			{Status: ticket.VerifyBlocked, Reason: "manual", BranchName: "work", Commit: commitB},
+		} {
+			want(t, "the answer names what was judged", commitA, d.verify("a", v).Judged)
+			got := d.get("a")
+			if got.State != state || got.VerificationStatus != ticket.Passing || got.VerifiedCommit != commitA || got.VerifiedBranch != "work" || got.JudgedCommit != commitA {
+				t.Errorf("after %+v: the ticket is %s, %s, verified %s of %s, judged %s", v, got.State, got.VerificationStatus, got.VerifiedCommit, got.VerifiedBranch, got.JudgedCommit)
+			}
+		}
+		if state == ticket.Blocked { // what a person is asked stays, whatever prevents another verdict
+			d.verify("a", ticket.Verdict{Status: ticket.VerifyBlocked, Reason: "manual", BranchName: "work", Commit: commitA})
+			want(t, "hold_code", ticket.WorkApproval, d.get("a").HoldCode)
+		}
+		if p := d.verify("a", passes(commitA, "work")); p.Judged != "" {
+			t.Errorf("a verdict about the commit itself: %+v", p)
+		}
+	}
+	_, token = d.claim(ticket.Claim{Role: ticket.Reviewer})
+	if _, err := d.complete("a", ticket.Result{Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	others(ticket.Blocked)
+	// A decision while another commit is verified is of the one that waits for it.
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		begun, err := d.s.BeginVerification(ctx, tx, "a", 0, "agent")
+		if err != nil {
+			return err
+		}
+		want(t, "verified while it runs", commitA, begun.Ticket.VerifiedCommit)
+		if _, err := d.s.Decide(ctx, tx, "a", ticket.Decision{Action: "accept", By: "ann"}); err != nil {
+			return err
+		}
+		v := passes(commitB, "evil")
+		v.Number, v.Entry = begun.Number, []byte(`{}`)
+		_, err = d.s.EndVerification(ctx, tx, "a", "agent", v)
+		return err
+	})
+	others(ticket.Approved)
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		page, err := d.s.ListActivities(ctx, tx, "a", []string{"ticket_state_changed"}, 1, 0)
+		if err == nil && !strings.Contains(string(page.Activities[0].Metadata), `"commit":"`+commitA) {
+			t.Errorf("the log of the decision: %s", page.Activities[0].Metadata)
+		}
+		return err
+	})
+	_, token = d.claim(ticket.Claim{Role: ticket.Deployer})
+	others(ticket.Approved)
+	if _, err := d.complete("a", ticket.Result{Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	others(ticket.Done)
+	d.decide("a", "release")
+	want(t, "judged_commit of new work", "", d.get("a").JudgedCommit)
+}
+
+// A failing verdict about the commit that was approved ends the approval, and one that was
+// interrupted does not.
+func TestVerdictAboutTheJudgedCommitCounts(t *testing.T) {
+	d := open(t, gates("approval", "deploy"))
+	d.create("a", ticket.Fields{AcceptanceCriteria: checks("file_exists")})
+	_, token := d.claim(ticket.Claim{})
+	d.verify("a", ticket.Verdict{Status: ticket.Passing, BranchName: "work", Commit: commitA})
+	if _, err := d.complete("a", ticket.Result{Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	d.decide("a", "accept")
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		begun, err := d.s.BeginVerification(ctx, tx, "a", 0, "agent")
+		if err != nil {
+			return err
+		}
+		return d.s.AbandonVerification(ctx, tx, "a", "agent", begun.Number)
+	})
+	want(t, "status after an interruption", ticket.Passing, d.get("a").VerificationStatus)
+	d.verify("a", ticket.Verdict{Status: ticket.Failing, BranchName: "work", Commit: commitA})
+	want(t, "state", ticket.Cancelled, d.get("a").State)
+}

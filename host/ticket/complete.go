@@ -23,7 +23,7 @@ type Result struct {
 	Result      json.RawMessage `json:"result,omitempty"`
 
 	Key    string `json:"-"` // idempotency key
-	Holder bool   `json:"-"` // the caller needs the token of a claim
+	Holder string `json:"-"` // whose the claim must be, see [Service.CheckHolder]; "" for callers that need none
 	Tip    string `json:"-"` // newest commit of the branch that was verified, "" if there is none
 	Pushed string `json:"-"` // commit that the claim's worktree pushed last, "" if it pushed nothing
 }
@@ -83,6 +83,12 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		}
 		t.free()
 		details := map[string]any{}
+		if to == approval {
+			t.JudgedCommit = t.VerifiedCommit
+		}
+		if t.JudgedCommit != "" {
+			details["commit"] = t.JudgedCommit
+		}
 		switch to.state {
 		case Blocked:
 			t.HoldCode, t.HoldReason = to.code, to.reason
@@ -321,11 +327,12 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 		if err := s.shown(ctx, tx, t, d); err != nil {
 			return err
 		}
+		before := *t
 		d.Fields.apply(t)
 		if d.Fields.AcceptanceCriteria != nil {
 			t.unverify(Pending)
 		}
-		if err := s.checkLinks(ctx, tx, t); err != nil {
+		if err := s.checkLinks(ctx, tx, t, &before); err != nil {
 			return err
 		}
 		return s.decided(ctx, tx, t, d.By, to, d.Comment)
@@ -353,6 +360,9 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	}
 	t.free()
 	details := map[string]any{"decided_by": actor}
+	if t.JudgedCommit != "" {
+		details["commit"] = t.JudgedCommit
+	}
 	if approves {
 		t.CriteriaApproved, details["approved"] = true, true
 		details["criteria_digest"] = t.AcceptanceCriteria.Digest()

@@ -30,6 +30,7 @@ type Fields struct {
 	BranchName         *string   `json:"branch_name,omitempty" jsonschema:"branch with the work"`
 	BaseBranch         *string   `json:"base_branch,omitempty" jsonschema:"branch that the work begins from; the repository's default if not given"`
 	Person             bool      `json:"-"` // a person writes them, no agent
+	Bound              bool      `json:"-"` // by an agent or model, which chooses no repository
 	AcceptanceCriteria *Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what verification checks"`
 	DependsOn          *[]string `json:"depends_on,omitempty" jsonschema:"ids of tickets that must be done before"`
 	ParentID           *string   `json:"parent_id,omitempty" jsonschema:"id of the ticket that this one is part of"`
@@ -94,6 +95,11 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	case len(key) > 200:
 		return v, false, bad("key", "has %d bytes, at most 200", len(key))
 	}
+	if f.Bound && t.RepoURL != s.opt.RepoURL {
+		if err := sameRepository(ctx, tx, t); err != nil {
+			return v, false, err
+		}
+	}
 	if old, err := existing(ctx, tx, t); err != nil || old != nil {
 		if err != nil {
 			return v, false, err
@@ -101,7 +107,7 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 		v, err := s.same(old, f)
 		return v, false, err
 	}
-	if err := s.checkLinks(ctx, tx, t); err != nil {
+	if err := s.checkLinks(ctx, tx, t, nil); err != nil {
 		return v, false, err
 	}
 	if err := number(ctx, tx, t); err != nil {
@@ -129,6 +135,18 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 		return v, false, err
 	}
 	return t.View(s.Now()), true, s.write(ctx, tx, t, 0)
+}
+
+// sameRepository is the error denied unless the repository of a ticket is that of its parent: the
+// host works in it and pushes to it with the rights of its user.
+func sameRepository(ctx context.Context, tx Tx, t *Ticket) error {
+	if t.ParentID != "" {
+		if parent, _, err := load(ctx, tx, t.ParentID); err != nil || parent.RepoURL == t.RepoURL {
+			return err
+		}
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: an agent does not choose the repository %.200s", t.RepoURL),
+		Hint: "leave it out, file a part of a ticket that has this repository (parent_id), or have a person file it"}
 }
 
 // existing returns the ticket with the id of t, or with its key and creator, nil if there is
@@ -215,12 +233,12 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 		if err := t.guard(f); err != nil {
 			return err
 		}
-		before, old := verifiedInputs{t.RepoURL, t.BranchName}, t.oldCriteria(s.opt.Lines)
+		before, old := *t, t.oldCriteria(s.opt.Lines)
 		f.apply(t)
-		if f.AcceptanceCriteria != nil || before != (verifiedInputs{t.RepoURL, t.BranchName}) {
+		if f.AcceptanceCriteria != nil || before.RepoURL != t.RepoURL || before.BranchName != t.BranchName {
 			t.unverify(Pending)
 		}
-		if err := s.checkLinks(ctx, tx, t); err != nil {
+		if err := s.checkLinks(ctx, tx, t, &before); err != nil {
 			return err
 		}
 		if f.State != nil {
@@ -245,9 +263,6 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 	})
 	return s.view(t, err)
 }
-
-// verifiedInputs are the fields that a verification belongs to, besides the criteria.
-type verifiedInputs struct{ repo, branch string }
 
 const approvalReason = "approval: an agent wrote acceptance criteria that execute commands or send requests that may change something"
 
@@ -277,15 +292,18 @@ func (t *Ticket) guard(f Fields) error {
 			Message: fmt.Sprintf("acceptance_criteria: those of ticket %s wait for the approval of a person, and stay as the person sees them", t.ID),
 			Hint:    "wait for the decision; ticket/comment says what should be different"}
 	}
-	judged := t.State == Approved || t.State == Blocked && t.HoldCode == WorkApproval
+	differs := func(to *string, is string) bool { return to != nil && *to != is }
+	judged := t.State == Approved || t.workHeld() || t.State == Done || t.State == NeedsReview
 	switch {
-	case judged && (f.AcceptanceCriteria != nil || f.BranchName != nil && *f.BranchName != t.BranchName):
-		return refuse("state", "the work that a person approves or has approved,")
+	case judged && (f.AcceptanceCriteria != nil || differs(f.BranchName, t.BranchName) || differs(f.BaseBranch, t.BaseBranch)):
+		return refuse("state", "the work that a person approves or has approved, or that is done,")
+	case t.AssigneeType == "human" && differs(f.AssigneeType, t.AssigneeType):
+		return refuse("assignee_type", "whom it is for, a person,")
 	case f.AcceptanceCriteria != nil && t.AcceptanceCriteria != nil && t.CriteriaBy != agentActor:
 		return refuse("acceptance_criteria", "the criteria that a person wrote")
 	case f.AcceptanceCriteria != nil && t.Lease != nil:
 		return refuse("acceptance_criteria", "the criteria of the claimed work")
-	case f.RepoURL != nil && *f.RepoURL != t.RepoURL:
+	case differs(f.RepoURL, t.RepoURL):
 		return refuse("repo_url", "the repository")
 	}
 	return nil
@@ -293,11 +311,16 @@ func (t *Ticket) guard(f Fields) error {
 
 // Depend adds and removes dependencies.
 func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remove []string) (View, error) {
+	for field, list := range map[string][]string{"add": add, "remove": remove} { // each is compared with each
+		if len(list) > maxLinks {
+			return View{}, bad(field, "has %d ids, at most %d", len(list), maxLinks)
+		}
+	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
-		list := slices.Concat(slices.Clone(t.DependsOn), add)
+		before, list := *t, slices.Concat(slices.Clone(t.DependsOn), add)
 		list = slices.DeleteFunc(list, func(id string) bool { return slices.Contains(remove, id) })
 		Fields{DependsOn: &list}.apply(t)
-		if err := s.checkLinks(ctx, tx, t); err != nil {
+		if err := s.checkLinks(ctx, tx, t, &before); err != nil {
 			return err
 		}
 		_, err := s.note(ctx, tx, t, actor, categoryUpdated, "dependencies: "+strings.Join(t.DependsOn, ", "), nil)
@@ -306,66 +329,72 @@ func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remo
 	return s.view(t, err)
 }
 
-// checkLinks checks a ticket with its dependencies and parent, and counts those that
-// are not done.
-func (s *Service) checkLinks(ctx context.Context, tx Tx, t *Ticket) error {
+// checkLinks checks a ticket with the dependencies and the parent that it had not before, and
+// counts its dependencies that are not done. before is nil for a new ticket.
+func (s *Service) checkLinks(ctx context.Context, tx Tx, t, before *Ticket) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	if t.ParentID != "" {
-		if err := above(ctx, tx, "parent_id", t.ID, t.ParentID, func(p *Ticket) []string { return []string{p.ParentID} }); err != nil {
+	if before == nil {
+		before = new(Ticket)
+	}
+	if t.ParentID != before.ParentID {
+		if err := above(ctx, tx, "parent_id", t.ID, []string{t.ParentID}, func(p *Ticket) []string { return []string{p.ParentID} }); err != nil {
 			return err
 		}
 	}
-	for _, id := range t.DependsOn {
-		if err := above(ctx, tx, "depends_on", t.ID, id, func(p *Ticket) []string { return p.DependsOn }); err != nil {
-			return err
-		}
+	if slices.Equal(t.DependsOn, before.DependsOn) {
+		return nil
 	}
-	open, err := open(ctx, tx, t)
+	added := slices.DeleteFunc(slices.Clone(t.DependsOn), func(id string) bool { return slices.Contains(before.DependsOn, id) })
+	if err := above(ctx, tx, "depends_on", t.ID, added, func(p *Ticket) []string { return p.DependsOn }); err != nil {
+		return err
+	}
+	open, err := open(ctx, tx, t, map[string]bool{})
 	t.Open = open
 	return err
 }
 
-// open counts the dependencies that are not done.
-func open(ctx context.Context, tx Tx, t *Ticket) (n int, err error) {
+// open counts the dependencies that are not done. done has what is known of tickets, and gets
+// what was read.
+func open(ctx context.Context, tx Tx, t *Ticket, done map[string]bool) (n int, err error) {
 	for _, id := range t.DependsOn {
-		d, _, err := load(ctx, tx, id)
-		if abi.CodeOf(err) == abi.NotFound {
-			n++ // deleted: a person has to remove the dependency
-			continue
+		is, known := done[id]
+		if !known {
+			d, _, err := load(ctx, tx, id)
+			if err != nil && abi.CodeOf(err) != abi.NotFound { // deleted: a person has to remove the dependency
+				return n, err
+			}
+			is = err == nil && d.State == Done
+			done[id] = is
 		}
-		if err != nil {
-			return n, err
-		}
-		if d.State != Done {
+		if !is {
 			n++
 		}
 	}
 	return n, nil
 }
 
-// maxLinked bounds the tickets that one link leads to.
+// maxLinked bounds the tickets that the links of one lead to.
 const maxLinked = 1000
 
-// above refuses a link to a ticket that does not exist, or that leads back to own.
-func above(ctx context.Context, tx Tx, field, own, id string, links func(*Ticket) []string) error {
+// above refuses links to tickets that do not exist, or that lead back to own.
+func above(ctx context.Context, tx Tx, field, own string, ids []string, links func(*Ticket) []string) error {
 	seen := map[string]bool{}
-	todo := []string{id}
-	for len(todo) > 0 {
+	for todo := slices.Clone(ids); len(todo) > 0; {
 		at := todo[0]
 		todo = todo[1:]
 		if at == "" || seen[at] {
 			continue
 		}
 		if at == own {
-			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: field, Message: fmt.Sprintf("%s: %s leads back to %s: a circle", field, id, own)}
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: field, Message: fmt.Sprintf("%s: %s lead back to %s: a circle", field, strings.Join(ids, ", "), own)}
 		}
 		if seen[at] = true; len(seen) > maxLinked {
-			return bad(field, "%s leads to more than %d tickets", id, maxLinked)
+			return bad(field, "leads to more than %d tickets", maxLinked)
 		}
 		t, _, err := load(ctx, tx, at)
-		if abi.CodeOf(err) == abi.NotFound && at != id {
+		if abi.CodeOf(err) == abi.NotFound && !slices.Contains(ids, at) {
 			continue
 		}
 		if err != nil {
@@ -382,13 +411,14 @@ func (s *Service) recount(ctx context.Context, tx Tx, id string) error {
 	if err != nil {
 		return err
 	}
+	done := map[string]bool{}
 	for _, dependent := range dependents {
 		t, revision, err := load(ctx, tx, dependent)
 		if err != nil {
 			return err
 		}
 		was := t.Open
-		if t.Open, err = open(ctx, tx, t); err != nil {
+		if t.Open, err = open(ctx, tx, t, done); err != nil {
 			return err
 		}
 		if t.Open == was {
@@ -398,7 +428,7 @@ func (s *Service) recount(ctx context.Context, tx Tx, id string) error {
 			return err
 		}
 		if t.claimable() {
-			if err := s.emitAs(ctx, tx, fmt.Sprintf("%s:%s:%s", DueEvent, numbered(t.ID, t.Activities), id), DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State}); err != nil {
+			if err := s.emitAs(ctx, tx, s.eventID(t, DueEvent)+":"+id, DueEvent, map[string]any{"ticket_id": t.ID, "state": t.State}); err != nil {
 				return err
 			}
 		}

@@ -92,10 +92,13 @@ func (t *Ticket) criteriaHeld() bool {
 	return t.State == Blocked && t.HoldCode == NeedsApproval && t.AcceptanceCriteria != nil
 }
 
+// workHeld reports whether a person is asked to approve the work of the ticket.
+func (t *Ticket) workHeld() bool { return t.State == Blocked && t.HoldCode == WorkApproval }
+
 // approvalHeld is the error conflict if the ticket waits for the approval of a person,
 // which only a decision gives. While the person looks, what is approved stays as it is.
 func (t *Ticket) approvalHeld() error {
-	if !t.criteriaHeld() && (t.State != Blocked || t.HoldCode != WorkApproval) {
+	if !t.criteriaHeld() && !t.workHeld() {
 		return nil
 	}
 	return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: "ticket " + t.ID + " waits for the approval of a person", Hint: "ticket/decide answers"}

@@ -149,7 +149,7 @@ func (s *Service) Import(ctx context.Context, tx Tx, actor string, person bool, 
 		out.Action, was = ImportUpdated, old.State
 		t.Activities, t.Attempts, t.Verifications, t.Fence = old.Activities, old.Attempts, old.Verifications, old.Fence
 	}
-	if t.Open, err = open(ctx, tx, t); err != nil {
+	if t.Open, err = open(ctx, tx, t, map[string]bool{}); err != nil {
 		return out, err
 	}
 	if _, err := s.note(ctx, tx, t, actor, categoryState, "imported", map[string]any{"to": t.State, "notes": notes}); err != nil {

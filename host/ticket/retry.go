@@ -199,7 +199,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 
 // FailNoRetry cancels a ticket whose failure must not be retried, such as one after its
 // approval by a person.
-func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id string, f Failure) (View, error) {
+func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id, actor string, f Failure) (View, error) {
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(f.Token); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id string, f Failure) 
 			return err
 		}
 		t.Error = textcut.Cut(f.Error, maxError)
-		return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: textcut.Cut(f.RawReply, maxError)})
+		return s.cancel(ctx, tx, t, actor, Attempt{RawReply: textcut.Cut(f.RawReply, maxError)})
 	})
 	return s.view(t, err)
 }

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,8 +117,15 @@ func (s *Service) Now() time.Time { return s.opt.Now().UTC().Truncate(time.Milli
 // Lines returns the shell lines and requests of criteria that need an approval.
 func (s *Service) Lines(c *Criteria) []string { return s.opt.Lines(c) }
 
-// load returns a ticket and the revision of its document.
+// RepoURL returns the repository of tickets that name none.
+func (s *Service) RepoURL() string { return s.opt.RepoURL }
+
+// load returns a ticket and the revision of its document, and the error of ctx if it has ended:
+// links may lead to many tickets.
 func load(ctx context.Context, tx Tx, id string) (*Ticket, uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
 	doc, err := tx.Get(ctx, Collection, id)
 	if err != nil {
 		if abi.CodeOf(err) == abi.NotFound {
@@ -236,6 +244,13 @@ func (s *Service) enter(t *Ticket, to State) error {
 	t.Phase = ""
 	if to == Done {
 		t.HoldReason, t.HoldCode = "", ""
+	}
+	switch to {
+	case Approved, Done:
+		t.JudgedCommit = cmp.Or(t.JudgedCommit, t.VerifiedCommit)
+	case Blocked, NeedsReview:
+	default: // there will be other work, or another review
+		t.JudgedCommit = ""
 	}
 	switch to {
 	case Done, Cancelled:

@@ -47,12 +47,15 @@ type Ticket struct {
 	VerificationLog    []json.RawMessage `json:"verification_log"`          // the newest 20 entries
 	VerifiedCommit     string            `json:"verified_commit,omitempty"` // that passed, and its branch
 	VerifiedBranch     string            `json:"verified_branch,omitempty"`
-	VerifiedRepo       string            `json:"verified_repo,omitempty"`   // if it is not repo_url
-	VerifyAttempts     int               `json:"verify_attempts,omitempty"` // verifications of this claim that failed
-	CriteriaBy         string            `json:"criteria_by,omitempty"`     // agent, if no person wrote the criteria
-	CriteriaApproved   bool              `json:"criteria_approved,omitempty"`
-	ImpactFlags        []Flag            `json:"impact_flags"`
-	Files              []File            `json:"files,omitempty"` // what its work changed
+	VerifiedRepo       string            `json:"verified_repo,omitempty"` // if it is not repo_url
+	// JudgedCommit is the commit that passed the review or waits for an approval, and from then on
+	// the one that approval, deployment and the end are about.
+	JudgedCommit     string `json:"judged_commit,omitempty"`
+	VerifyAttempts   int    `json:"verify_attempts,omitempty"` // verifications of this claim that failed
+	CriteriaBy       string `json:"criteria_by,omitempty"`     // agent, if no person wrote the criteria
+	CriteriaApproved bool   `json:"criteria_approved,omitempty"`
+	ImpactFlags      []Flag `json:"impact_flags"`
+	Files            []File `json:"files,omitempty"` // what its work changed
 
 	RetryCount       int            `json:"retry_count"` // of all causes
 	Retries          map[string]int `json:"retries,omitempty"`
@@ -90,6 +93,7 @@ type Ticket struct {
 // A Lease is a claim that has not ended.
 type Lease struct {
 	Holder      string    `json:"holder"`
+	By          string    `json:"claimed_by"` // whose the claim is, whatever the holder is called: an agent, a run or a person
 	Role        Role      `json:"role"`
 	Token       uint64    `json:"token"`
 	ClaimedAt   time.Time `json:"claimed_at"`

@@ -3,6 +3,7 @@ package ticket_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -378,7 +379,7 @@ func TestLeaseExpires(t *testing.T) {
 			return err
 		},
 		"no retry": func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.FailNoRetry(ctx, tx, "a", ticket.Failure{Token: first})
+			_, err := d.s.FailNoRetry(ctx, tx, "a", "a1", ticket.Failure{Token: first})
 			return err
 		},
 	} {
@@ -419,7 +420,7 @@ func TestIllegalMoves(t *testing.T) {
 	}
 	_, token := d.claim(ticket.Claim{})
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		v, err := d.s.FailNoRetry(ctx, tx, "a", ticket.Failure{Error: "refused", Token: token})
+		v, err := d.s.FailNoRetry(ctx, tx, "a", "a1", ticket.Failure{Error: "refused", Token: token})
 		want(t, "state", ticket.Cancelled, v.State)
 		return err
 	})
@@ -622,5 +623,106 @@ func TestDelete(t *testing.T) {
 	})
 	if id, _ := d.claim(ticket.Claim{}); id != "" {
 		t.Errorf("%s is claimed though its dependency is gone", id)
+	}
+}
+
+// A ticket with the id of a deleted one has the same numbers of activities, and its events are new.
+func TestEventsOfATicketThatIsFiledAgain(t *testing.T) {
+	d := open(t)
+	for _, title := range []string{"spam", "work", "more work"} {
+		d.now = d.now.Add(time.Minute)
+		d.create("a", ticket.Fields{Title: p(title)})
+		d.now = d.now.Add(time.Minute)
+		_, token := d.claim(ticket.Claim{})
+		d.must(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Release(ctx, tx, "a", token, "a1", "", 0)
+			return err
+		})
+		d.now = d.now.Add(time.Minute)
+		d.must(func(ctx context.Context, tx ticket.Tx) error { return d.s.Delete(ctx, tx, "a") })
+	}
+	events, err := d.rt.Events(ticket.UpdateEvent, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 3*4 { // filed, claimed, released, deleted
+		t.Errorf("%d events, want 12: %+v", len(events), events)
+	}
+}
+
+// countingTx counts the documents that are read by their id.
+type countingTx struct {
+	ticket.Tx
+	reads int
+}
+
+func (c *countingTx) Get(ctx context.Context, collection, id string) (sentinels.Document, error) {
+	c.reads++
+	return c.Tx.Get(ctx, collection, id)
+}
+
+// Links that lead to the same tickets read each of them once, and a change that is not of the
+// links reads none of them. The end of a request ends it.
+func TestLinksAreReadOnce(t *testing.T) {
+	const chain, links = 60, 30
+	d := open(t, func(o *ticket.Options) { o.AllowUnverified = true })
+	var last []string
+	for i := range chain {
+		id := fmt.Sprintf("c%02d", i)
+		d.create(id, ticket.Fields{DependsOn: &last, State: p("draft")})
+		last = []string{id}
+	}
+	var ids []string
+	for i := range links {
+		ids = append(ids, fmt.Sprintf("c%02d", chain-1-i))
+	}
+	reads := func(what string, most int, fn func(ctx context.Context, tx ticket.Tx) error) {
+		t.Helper()
+		d.must(func(ctx context.Context, tx ticket.Tx) error {
+			counting := &countingTx{Tx: tx}
+			err := fn(ctx, counting)
+			if counting.reads > most {
+				t.Errorf("%s reads %d documents, want at most %d", what, counting.reads, most)
+			}
+			return err
+		})
+	}
+	reads("creating", chain+links+20, func(ctx context.Context, tx ticket.Tx) error {
+		_, _, err := d.s.Create(ctx, tx, "a", "", "user", ticket.Fields{Title: p("a"), DependsOn: &ids})
+		return err
+	})
+	want(t, "open dependencies", links, d.get("a").Open)
+	reads("another priority", 20, func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Update(ctx, tx, "a", "user", ticket.Fields{Priority: p(7)})
+		return err
+	})
+	d.create("leaf", ticket.Fields{})
+	ids = append(ids, "leaf")
+	for i := range 10 {
+		d.create(fmt.Sprint("b", i), ticket.Fields{DependsOn: &ids})
+	}
+	_, token := d.claim(ticket.Claim{ID: "leaf"})
+	reads("the end of a dependency", 10+2*links, func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Complete(ctx, tx, "leaf", "a1", ticket.Result{Token: token})
+		return err
+	})
+	want(t, "open dependencies", links, d.get("b0").Open)
+	for name, lists := range map[string][2][]string{"add": {make([]string, 201), nil}, "remove": {nil, make([]string, 201)}} {
+		err := d.do(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Depend(ctx, tx, "a", "user", lists[0], lists[1])
+			return err
+		})
+		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), name+": has 201 ids, at most 200") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := d.do(func(ctx context.Context, tx ticket.Tx) error {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := d.s.Update(ctx, tx, "a", "user", ticket.Fields{DependsOn: &last})
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the request: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,7 @@ type Progress struct {
 	Attempt   int        // verdicts of this claim
 	Max       int        // those after which a person decides
 	Escalated bool       // the ticket is blocked
+	Judged    string     // the commit that was reviewed or approved, if the verdict is about another one and does not count
 	Retry     *Strategy  // after a fault of the infrastructure
 	After     *time.Time // when to verify again
 }
@@ -73,7 +75,7 @@ func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "state", Message: fmt.Sprintf("ticket %s is %s: there is nothing to verify", t.ID, t.State)}
 		}
 		t.Verifications++
-		t.unverify(Running)
+		t.VerificationStatus = Running // with the commit that passed before: claims and decisions name it
 		out = Verification{*t, t.Verifications, t.approved()}
 		if _, err := s.note(ctx, tx, t, actor, "verification_started", fmt.Sprintf("verification %d", t.Verifications), nil); err != nil {
 			return err
@@ -86,6 +88,12 @@ func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token
 // unverify forgets what the verification passed for.
 func (t *Ticket) unverify(status string) {
 	t.VerificationStatus, t.VerifiedCommit, t.VerifiedBranch, t.VerifiedRepo = status, "", "", ""
+}
+
+// judgedOther reports whether a verdict about a commit would be about another one than was reviewed
+// or approved. A ticket that was done is verified again with what came since.
+func (t *Ticket) judgedOther(commit string) bool {
+	return t.JudgedCommit != "" && t.JudgedCommit != commit && t.State != NeedsReview
 }
 
 // sameCommit is the error conflict if work is reported as finished that is not the commit
@@ -136,13 +144,15 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		if t.VerificationStatus != Running || t.Verifications != v.Number {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "verification_status", Message: fmt.Sprintf("ticket %s: verification %d no longer counts: the ticket has changed, or was verified again", t.ID, v.Number), Hint: "verify again"}
 		}
+		if t.judgedOther(v.Commit) {
+			p.Judged = t.JudgedCommit
+			return s.recordOther(ctx, tx, t, actor, v, p)
+		}
 		from := t.State
-		category := "verification_failed"
-		t.VerificationStatus = v.Status
+		t.unverify(v.Status)
 		hold, reason := "", v.Message
 		switch v.Status {
 		case Passing:
-			category = "verification_passed"
 			t.VerifiedCommit, t.VerifiedBranch = v.Commit, v.BranchName
 			if v.RepoURL != t.RepoURL {
 				t.VerifiedRepo = v.RepoURL
@@ -160,7 +170,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 		case Failing:
 			s.verified(t)
 			if from == Approved {
-				if err := s.noteVerdict(ctx, tx, t, actor, category, v); err != nil {
+				if err := s.noteVerdict(ctx, tx, t, actor, v); err != nil {
 					return err
 				}
 				if err := s.keepResult(ctx, tx, t, v, p); err != nil {
@@ -178,16 +188,15 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 				}
 			}
 		default:
-			category = "verification_error"
 			var err error
 			if hold, err = s.prevented(ctx, t, v, &p); err != nil {
 				return err
 			}
 		}
-		if err := s.noteVerdict(ctx, tx, t, actor, category, v); err != nil {
+		if err := s.noteVerdict(ctx, tx, t, actor, v); err != nil {
 			return err
 		}
-		if hold != "" && t.State != NeedsReview {
+		if hold != "" && t.State != NeedsReview && !t.workHeld() {
 			p.Escalated = true
 			if err := s.wait(ctx, tx, t, hold, reason, v.Entry, ""); err != nil {
 				return err
@@ -209,8 +218,38 @@ func (s *Service) logAttempt(t *Ticket, n int, verdict, message string) {
 	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", textcut.Cut(message, 500))
 }
 
+// recordOther records a verdict about another commit than the one that was reviewed or approved:
+// it neither takes the place of that one nor ends its approval.
+func (s *Service) recordOther(ctx context.Context, tx Tx, t *Ticket, actor string, v Verdict, p Progress) error {
+	t.settle()
+	v.Message = fmt.Sprintf("commit %s, and not %s of the review or approval: %s", cmp.Or(short(v.Commit), "unknown"), short(t.JudgedCommit), v.Message)
+	if err := s.noteVerdict(ctx, tx, t, actor, v); err != nil {
+		return err
+	}
+	if err := s.keepResult(ctx, tx, t, v, p); err != nil {
+		return err
+	}
+	return s.announce(ctx, tx, t, map[string]any{"verification": v.Status})
+}
+
+// settle ends a verification that gave no verdict about the ticket.
+func (t *Ticket) settle() {
+	if t.JudgedCommit != "" && t.VerifiedCommit != "" && t.State != NeedsReview {
+		t.VerificationStatus = Passing
+	} else {
+		t.unverify(Pending)
+	}
+}
+
 // noteVerdict puts a verdict into the logs of a ticket.
-func (s *Service) noteVerdict(ctx context.Context, tx Tx, t *Ticket, actor, category string, v Verdict) error {
+func (s *Service) noteVerdict(ctx context.Context, tx Tx, t *Ticket, actor string, v Verdict) error {
+	category := "verification_error"
+	switch v.Status {
+	case Passing:
+		category = "verification_passed"
+	case Failing:
+		category = "verification_failed"
+	}
 	t.log(v.Entry)
 	_, err := s.note(ctx, tx, t, actor, category, v.Message, map[string]any{"verification": v.Number, "status": v.Status, "commit": v.Commit})
 	return err
@@ -296,7 +335,7 @@ func (s *Service) AbandonVerification(ctx context.Context, tx Tx, id, actor stri
 }
 
 func (s *Service) abandon(ctx context.Context, tx Tx, t *Ticket, actor string) error {
-	t.VerificationStatus = Pending
+	t.settle()
 	_, err := s.note(ctx, tx, t, actor, "verification_error", "interrupted: it gave no result", nil)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -37,6 +38,33 @@ func readInside(root *os.Root, name string) ([]byte, error) {
 		return nil, errors.Join(err, errors.New("is not a regular file"))
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// secret reports whether the author of the criteria may not know what is in a file. The author
+// commits links, so the file that one leads to counts.
+func (s *session) secret(name string) bool {
+	if s.job.ByPerson || s.v.opt.Secret == nil {
+		return false
+	}
+	top, err := filepath.EvalSymlinks(s.checkout.tree)
+	if err != nil {
+		return true
+	}
+	path, err := filepath.EvalSymlinks(top + string(filepath.Separator) + name) // not joined: .. is behind links
+	if err != nil {
+		return false // the check says that it is not there
+	}
+	rel, err := filepath.Rel(top, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return true
+	}
+	data, _ := readInside(s.root, name) // what cannot be read is for the check to say
+	return s.v.opt.Secret(filepath.ToSlash(rel), data)
+}
+
+// refuseSecret is the result of a check that would tell what is in a file with secrets.
+func refuseSecret(name string) CheckResult {
+	return skip(Refused, "%s: the criteria of an agent do not look into files that hold secrets: a person has to write this check", quote(name))
 }
 
 // unreadable says why a file could not be read.

@@ -54,23 +54,25 @@ type Blocked struct {
 
 // A Result is a verification.
 type Result struct {
-	TicketID   string        `json:"ticket_id,omitempty"`
-	Number     int           `json:"verification,omitempty" jsonschema:"number of this verification of the ticket"`
-	Status     string        `json:"verification_status" enum:"passing,failing,blocked"`
-	Attempt    int           `json:"attempt,omitempty" jsonschema:"verifications of this claim that came to a verdict"`
-	Max        int           `json:"maxAttempts,omitempty" jsonschema:"those after which a person decides"`
-	Escalated  bool          `json:"escalated,omitempty" jsonschema:"the ticket is blocked now, since it failed too often"`
-	Checks     []CheckResult `json:"checks"`
-	Summary    Summary       `json:"summary"`
-	Blocked    *Blocked      `json:"blocked,omitempty"`
-	Feedback   []string      `json:"feedback_for_agent,omitempty" jsonschema:"one text for each failed check"`
-	ReadyForPR bool          `json:"ready_for_pr"`
-	RepoURL    string        `json:"repo_url,omitempty"`
-	BranchName string        `json:"branch_name,omitempty"`
-	Commit     string        `json:"commit_sha,omitempty"`
-	Missing    []string      `json:"missing_confinement,omitempty" jsonschema:"what this machine cannot keep commands from"`
-	StartedAt  time.Time     `json:"started_at"`
-	DurationMs int64         `json:"duration_ms"`
+	TicketID string `json:"ticket_id,omitempty"`
+	Number   int    `json:"verification,omitempty" jsonschema:"number of this verification of the ticket"`
+	Status   string `json:"verification_status" enum:"passing,failing,blocked"`
+	Attempt  int    `json:"attempt,omitempty" jsonschema:"verifications of this claim that came to a verdict"`
+	Max      int    `json:"maxAttempts,omitempty" jsonschema:"those after which a person decides"`
+	// JudgedCommit says that the verdict does not count for the ticket.
+	JudgedCommit string        `json:"judged_commit,omitempty" jsonschema:"commit that was reviewed or approved, if this verdict is about another one: it is recorded, and the ticket stays as it is"`
+	Escalated    bool          `json:"escalated,omitempty" jsonschema:"the ticket is blocked now, since it failed too often"`
+	Checks       []CheckResult `json:"checks"`
+	Summary      Summary       `json:"summary"`
+	Blocked      *Blocked      `json:"blocked,omitempty"`
+	Feedback     []string      `json:"feedback_for_agent,omitempty" jsonschema:"one text for each failed check"`
+	ReadyForPR   bool          `json:"ready_for_pr"`
+	RepoURL      string        `json:"repo_url,omitempty"`
+	BranchName   string        `json:"branch_name,omitempty"`
+	Commit       string        `json:"commit_sha,omitempty"`
+	Missing      []string      `json:"missing_confinement,omitempty" jsonschema:"what this machine cannot keep commands from"`
+	StartedAt    time.Time     `json:"started_at"`
+	DurationMs   int64         `json:"duration_ms"`
 }
 
 // The verdicts.

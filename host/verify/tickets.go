@@ -40,9 +40,9 @@ type Request struct {
 	// Key is the idempotency key: a verification that gave a result is not repeated, since
 	// each that fails is an attempt of the ticket.
 	Key string `json:"-"`
-	// Holder says that the caller verifies a claimed ticket only with the token of the claim,
-	// which failing verifications end.
-	Holder bool `json:"-"`
+	// Holder is whose the claim of a claimed ticket must be, see [ticket.Service.CheckHolder]: failing
+	// verifications end it. It is empty for callers that verify any ticket.
+	Holder string `json:"-"`
 }
 
 // Verify executes a verification and records it. person says that a person asks, and
@@ -70,13 +70,15 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 		if past, err = t.past(ctx, tx, in); past != nil || err != nil {
 			return err
 		}
-		if in.Holder {
-			if err = t.Service.CheckHolder(ctx, tx, in.TicketID, in.Token); err != nil {
+		if in.Holder != "" {
+			if err = t.Service.CheckHolder(ctx, tx, in.TicketID, in.Token, in.Holder); err != nil {
 				return err
 			}
 		}
-		begun, err = t.Service.BeginVerification(ctx, tx, in.TicketID, in.Token, actor)
-		return err
+		if begun, err = t.Service.BeginVerification(ctx, tx, in.TicketID, in.Token, actor); err != nil {
+			return err
+		}
+		return in.allowed(&begun.Ticket, person) // an error undoes the beginning
 	})
 	if err != nil {
 		return Result{}, failure(in.TicketID, err)
@@ -85,25 +87,11 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 		return *past, nil
 	}
 	own := &begun.Ticket
-	job := Job{Criteria: own.AcceptanceCriteria, RepoURL: own.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), OnCheck: onCheck}
-	if job.Branch == "" && own.State == ticket.NeedsReview {
-		job.Branch = own.BaseBranch // the work is there, with what was changed since
-	} else if job.Branch == "" {
-		job.Branch = own.BranchName
+	job := Job{
+		Criteria: own.AcceptanceCriteria, RepoURL: cmp.Or(in.RepoURL, own.RepoURL), Branch: cmp.Or(in.BranchName, branch(own)), ServiceURL: in.ServiceURL,
+		Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), OnCheck: onCheck,
 	}
-	var r Result
-	if in.RepoURL != "" && own.RepoURL != "" && in.RepoURL != own.RepoURL && !person {
-		err = &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: the repository of ticket %s is %s", own.ID, own.RepoURL)}
-	} else {
-		if in.RepoURL != "" {
-			job.RepoURL = in.RepoURL
-		}
-		if job.Branch == "" && own.State != ticket.NeedsReview && len(criteria(own)) > 0 {
-			err = &abi.Error{Code: abi.BadFields, Permanent: true, Field: "branch_name", Message: "branch_name: ticket " + own.ID + " has no branch yet"}
-		} else {
-			r, err = t.Verifier.Run(ctx, job)
-		}
-	}
+	r, err := t.Verifier.Run(ctx, job)
 	// What follows is recorded even when the caller has gone away.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -118,6 +106,34 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	r.TicketID, r.Number = own.ID, begun.Number
 	err = t.record(after, &r, in.Key, actor)
 	return r, failure(in.TicketID, err)
+}
+
+// branch returns the branch of a ticket that is verified: "" is the default one of its repository.
+func branch(own *ticket.Ticket) string {
+	if own.State == ticket.NeedsReview {
+		return own.BaseBranch // the work is there, with what was changed since
+	}
+	return own.BranchName
+}
+
+// allowed is the error of a request for a verification that its caller may not ask for, or that
+// nothing says the branch of. A person chooses branch and repository. For others they are those of
+// the ticket; the work of a claim under way may be on another branch, and work without a branch too.
+func (in Request) allowed(own *ticket.Ticket, person bool) error {
+	again, given := own.State == ticket.NeedsReview, in.BranchName != "" && in.BranchName != branch(own)
+	switch {
+	case in.RepoURL != "" && in.RepoURL != own.RepoURL && (own.RepoURL != "" || again || in.Holder != "") && !person:
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: the repository of ticket %s is %s", own.ID, own.RepoURL)}
+	case given && again && !person:
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch_name",
+			Message: fmt.Sprintf("branch_name: ticket %s was done and is verified on %s", own.ID, cmp.Or(own.BaseBranch, "the default branch of its repository")), Hint: "leave out branch_name"}
+	case given && own.BranchName != "" && own.State != ticket.InProgress && !person:
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch_name",
+			Message: fmt.Sprintf("branch_name: the branch of ticket %s, which is %s, is %.100s", own.ID, own.State, own.BranchName), Hint: "leave out branch_name, or claim the ticket; a person verifies any branch"}
+	case in.BranchName == "" && own.BranchName == "" && !again && len(criteria(own)) > 0:
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "branch_name", Message: "branch_name: ticket " + own.ID + " has no branch yet"}
+	}
+	return nil
 }
 
 // maxCompleted is how many attempts by others a repetition of Complete may be behind.
@@ -144,8 +160,8 @@ func (t *Tickets) Complete(ctx context.Context, id, actor string, r ticket.Resul
 		}
 	}
 	err = t.Update(ctx, func(tx ticket.Tx) error {
-		if r.Holder {
-			if err := t.Service.CheckHolder(ctx, tx, id, r.Token); err != nil {
+		if r.Holder != "" {
+			if err := t.Service.CheckHolder(ctx, tx, id, r.Token, r.Holder); err != nil {
 				return err
 			}
 		}
@@ -229,7 +245,7 @@ func (t *Tickets) record(ctx context.Context, r *Result, key, actor string) erro
 
 // follow completes the result by what was decided about the ticket.
 func (r *Result) follow(p ticket.Progress) {
-	r.Attempt, r.Escalated = p.Attempt, p.Escalated
+	r.Attempt, r.Escalated, r.JudgedCommit = p.Attempt, p.Escalated, p.Judged
 	if p.Attempt > 0 {
 		r.Max = p.Max
 	}
@@ -245,6 +261,9 @@ func (r *Result) follow(p ticket.Progress) {
 func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck func(CheckResult)) (Result, error) {
 	if in.Criteria == nil || len(in.Criteria.Checks) == 0 {
 		return Result{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "ticket_id", Message: "ticket_id is missing", Hint: "or give acceptance_criteria with repo_url and branch_name"}
+	}
+	if in.Holder != "" && in.RepoURL != "" && in.RepoURL != t.Service.RepoURL() {
+		return Result{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repo_url: without a ticket, an agent verifies the repository %s only", t.Service.RepoURL())}
 	}
 	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {
 		return Result{}, err

@@ -34,18 +34,21 @@ type Options struct {
 	// Published returns the folder of a copy of a repository on another machine that has a
 	// branch which is not pushed yet, "" if there is none; default there is none.
 	Published func(repoURL, branch string) string
-	URL       string        // where http_request goes without a service; default [DefaultURL] for criteria of persons, nowhere for those of agents
-	Env       []string      // variables of the host that checks get and {{NAME}} reads; default none
-	Read      []string      // folders outside of the checkout that commands may read
-	Hide      []string      // files and folders of the host, which do not exist for commands
-	Offline   bool          // commands have a network of their own
-	Require   []string      // walls without which no command is executed; see confine.Walls
-	Timeout   time.Duration // of a check that names none; default 5 minutes
-	Parallel  int           // verifications at one time; default 4
-	Getenv    func(string) (string, bool)
-	Redact    func(string) string // hides secrets in what is shown; default nothing is hidden
-	Now       func() time.Time
-	Logger    *slog.Logger
+	URL       string   // where http_request goes without a service; default [DefaultURL] for criteria of persons, nowhere for those of agents
+	Env       []string // variables of the host that checks get and {{NAME}} reads; default none
+	Read      []string // folders outside of the checkout that commands may read
+	Hide      []string // files and folders of the host, which do not exist for commands
+	// Secret reports whether a file of the checkout, by its path with links resolved and its content,
+	// holds secrets: an agent's criteria do not tell what is in it. Default no file does.
+	Secret   func(name string, data []byte) bool
+	Offline  bool          // commands have a network of their own
+	Require  []string      // walls without which no command is executed; see confine.Walls
+	Timeout  time.Duration // of a check that names none; default 5 minutes
+	Parallel int           // verifications at one time; default 4
+	Getenv   func(string) (string, bool)
+	Redact   func(string) string // hides secrets in what is shown; default nothing is hidden
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // DefaultURL is where requests of a person's criteria go that have no service. An agent's do
@@ -298,9 +301,15 @@ func (s *session) execute(ctx context.Context, c check) CheckResult {
 	}
 	switch do := c.do.(type) {
 	case *fileCheck:
+		if len(do.Contains) > 0 && s.secret(do.Path) {
+			return refuseSecret(do.Path)
+		}
 		status, message := do.run(s.root)
 		return CheckResult{Status: status, Message: message}
 	case *patternCheck:
+		if s.secret(do.File) {
+			return refuseSecret(do.File)
+		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		status, message := do.run(ctx, s.root)

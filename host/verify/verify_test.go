@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
@@ -624,6 +625,36 @@ func TestCriteriaAreChecked(t *testing.T) {
 		}
 		if err := verify.Check(&own); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: %v, want %s", c.checks, err, c.message)
+		}
+	}
+}
+
+// Criteria of an agent tell nothing of files with secrets, whatever link leads to them; those of a
+// person do.
+func TestAgentsCriteriaDoNotReadSecrets(t *testing.T) {
+	dir := repo(t, map[string]string{".env": "API_KEY=x1\n", "a/prod.env": "x1", "a/b/c": "", "notes.txt": "API_KEY=x1\n", "key.txt": "-----BEGIN PRIVATE KEY-----\nx1\n"})
+	git(t, dir, "checkout", "-q", "work")
+	for name, target := range map[string]string{"link.txt": ".env", "d": "a/b"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "-m", "link")
+	git(t, dir, "checkout", "-q", "main")
+	v := verifier(t, func(o *verify.Options) { o.Secret = command.FileRules{}.MatchContent })
+	for name, hidden := range map[string]bool{".env": true, "link.txt": true, "d/../prod.env": true, "./a/../.env": true, "key.txt": true, "notes.txt": false} {
+		for _, check := range []string{`{"type":"pattern","verify":{"file":"` + name + `","pattern":"x1"}}`, `{"type":"file","verify":{"path":"` + name + `","contains":["x1"]}}`} {
+			for _, person := range []bool{false, true} {
+				r := run(t, v, verify.Job{Criteria: criteria(t, `[`+check+`]`), RepoURL: dir, Branch: "work", ByPerson: person})
+				want := verify.Passed
+				if hidden && !person {
+					want = verify.Skipped
+				}
+				if got := r.Checks[0]; got.Status != want || want == verify.Skipped && got.Reason != verify.Refused {
+					t.Errorf("%s, by a person %t: %+v", check, person, got)
+				}
+			}
 		}
 	}
 }

@@ -132,6 +132,7 @@ type CommandCall struct {
 	// was the value of a variable: its steps call commands as a model does. nil for other runs.
 	Within    []string
 	Run       sentinels.RunID
+	Root      sentinels.RunID // the run at the top of the tree of parents
 	Sentinel  sentinels.ID
 	As        string // for whom the run executes
 	Path      string

@@ -145,7 +145,7 @@ func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[strin
 // decideCommand checks the words before it looks for a process, so that a mistyped
 // decision is reported also when no process answers.
 func (a verbs) decideCommand() *cobra.Command {
-	var result, comment, by, digest string
+	var result, comment, by, digest, commit string
 	verdicts := []string{"retry", "skip", "fail", "approve", "reject"}
 	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
@@ -184,11 +184,14 @@ func (a verbs) decideCommand() *cobra.Command {
 				}
 				params["result"] = raw
 			}
-			if digest != "" {
-				if len(args) != 2 || !slices.Contains(ofTickets, verdict) {
-					return app.NewUsageError("--"+app.DigestFlag+" needs a decision about a ticket", "")
+			for flag, looked := range map[string]string{app.DigestFlag: digest, "verified-commit": commit} {
+				if looked == "" {
+					continue
 				}
-				params["criteria_digest"] = digest
+				if len(args) != 2 || !slices.Contains(ofTickets, verdict) {
+					return app.NewUsageError("--"+flag+" needs a decision about a ticket", "")
+				}
+				params[strings.ReplaceAll(flag, "-", "_")] = looked
 			}
 			if len(args) == 2 && slices.Contains(ofTickets, verdict) {
 				return a.decideTicket(cmd.Context(), args[0], params)
@@ -200,6 +203,7 @@ func (a verbs) decideCommand() *cobra.Command {
 	c.Flags().StringVar(&comment, "comment", "", "why, for the record")
 	c.Flags().StringVar(&by, "by", "", "who decides (default: your user name)")
 	c.Flags().StringVar(&digest, app.DigestFlag, "", "of a ticket's criteria that you looked at, as the inbox prints it (default: those that are printed now)")
+	c.Flags().StringVar(&commit, "verified-commit", "", "of a ticket's work that you looked at, as the inbox prints it (default: the one that is verified now)")
 	return c
 }
 
@@ -276,7 +280,7 @@ func (a verbs) decideTicket(ctx context.Context, word string, params map[string]
 	}
 	defer a.CloseSession(s, &err)
 	in := map[string]any{"id": word, "action": verdict}
-	for _, name := range []string{"comment", "criteria_digest"} {
+	for _, name := range []string{"comment", "criteria_digest", "verified_commit"} {
 		if value, ok := params[name]; ok {
 			in[name] = value
 		}

@@ -46,7 +46,7 @@ func (a verbs) inbox() *cobra.Command {
 			}
 			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "TYPE")}
 			for _, e := range out.Entries {
-				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.Prompt, 80), output.Clip(a.toType(e), 120)})
+				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.Prompt, 80), output.Clip(a.toType(e), 160)})
 			}
 			if err := a.Table(rows); err != nil {
 				return err
@@ -122,6 +122,9 @@ func (a verbs) toType(e entry) string {
 		line += " " + output.Quote(asked)
 	}
 	line += " " + strings.Join(e.Choices, "|")
+	if commit := e.Pin["verified_commit"]; commit != "" {
+		line += " --verified-commit " + commit
+	}
 	if e.Kind == "quarantine" {
 		line += " --comment WHY" // without it a quarantine is not lifted
 	}

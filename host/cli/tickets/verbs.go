@@ -284,7 +284,7 @@ func (a verbs) show() *cobra.Command {
 }
 
 func (a verbs) decide() *cobra.Command {
-	var comment, digest string
+	var comment, digest, commit string
 	c := &cobra.Command{
 		Use: "decide ID release|reject|accept|hold", Short: "Decide about a ticket that is held, blocked or to be reviewed",
 		Long:    "release puts it back into the queue with new retries, reject cancels it, accept makes it done, and hold\ntakes it out of its queue. The comment of a release is feedback for the next attempt.",
@@ -296,6 +296,9 @@ func (a verbs) decide() *cobra.Command {
 			}
 			if digest != "" {
 				params["criteria_digest"] = digest
+			}
+			if commit != "" {
+				params["verified_commit"] = commit
 			}
 			s, err := a.Connect(cmd.Context(), false)
 			if err != nil {
@@ -311,6 +314,7 @@ func (a verbs) decide() *cobra.Command {
 	}
 	c.Flags().StringVar(&comment, "comment", "", "why")
 	c.Flags().StringVar(&digest, app.DigestFlag, "", "of the criteria that you looked at, as the inbox prints it (default: those that are printed now)")
+	c.Flags().StringVar(&commit, "verified-commit", "", "of a ticket's work that you looked at, as the inbox prints it (default: the one that is verified now)")
 	return c
 }
 

@@ -116,6 +116,37 @@ func TestPipesAndHardLinksAreRefused(t *testing.T) {
 	}
 }
 
+// TestModelsDoNotReadRepositories has models and agents list, read and search .git, whose objects
+// are all versions of all files.
+func TestModelsDoNotReadRepositories(t *testing.T) {
+	b := newHarness(t, code.Options{}, map[string]string{".git/objects/ab/cdef": "needle", ".git/HEAD": "needle", "sub/.git": "gitdir: needle", "ok.txt": "needle"})
+	link(t, ".git/objects", filepath.Join(b.dir, "innocent"))
+	for _, by := range []command.By{command.ByModel, command.ByAgent} {
+		for _, name := range []string{".git", ".git/objects", "innocent", ".GIT/objects"} {
+			if got, err := b.try(by, "code/tree", params{"path": name, "all": true}); err == nil {
+				t.Errorf("%s lists %q: %v", by, name, got)
+			}
+		}
+		for _, name := range []string{".git/HEAD", "innocent/ab/cdef", "sub/.git"} {
+			if _, err := b.try(by, "code/read", params{"path": name}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "git repository") {
+				t.Errorf("%s reads %q: %v", by, name, err)
+			}
+		}
+		if _, err := b.try(by, "code/write", params{"path": "sub/.git", "content": "gitdir: elsewhere"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "steer tools") {
+			t.Errorf("%s writes: %v", by, err)
+		}
+		if got, err := b.try(by, "code/tree", params{"all": true}); err != nil || strings.Contains(got["text"].(string), ".git") {
+			t.Errorf("%s lists: %v, %v", by, got, err)
+		}
+		if got, err := b.try(by, "code/search", params{"pattern": "needle", "all": true}); err != nil || len(got["matches"].([]any)) != 1 {
+			t.Errorf("%s finds: %v, %v", by, got, err)
+		}
+	}
+	if got, err := b.try(command.ByStep, "code/read", params{"path": ".git/HEAD"}); err != nil || got["content"] != "needle" {
+		t.Errorf("a step reads %v, %v", got, err)
+	}
+}
+
 func TestModelsDoNotWriteFilesThatSteerTools(t *testing.T) {
 	b := newHarness(t, code.Options{}, map[string]string{".git/hooks/pre-commit": "old", ".sentinel/state/token": "tok", "ok.txt": "x"})
 	link(t, ".git/hooks", filepath.Join(b.dir, "innocent"))

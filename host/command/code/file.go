@@ -44,7 +44,7 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 // that it never saw would be lost, or be one that another party knows. Writing what the file
 // has already is a repeated call.
 func (w *workspace) mayReplace(p *rootfs.Entry, text []byte) error {
-	if !w.model {
+	if !w.model || w.rules.Closed(p.Path) { // WriteFile refuses what is closed
 		return nil
 	}
 	f, _, err := w.OpenFile(p)

@@ -8,11 +8,18 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/forge"
 )
 
-type family struct{ s *forge.Service }
+// A Holder returns an error if the caller reports about claims of its own only, and the one with
+// the token is none.
+type Holder func(ctx context.Context, call *command.Call, ticket string, token uint64) error
+
+type family struct {
+	s      *forge.Service
+	holder Holder
+}
 
 // Commands returns the family forge/*.
-func Commands(s *forge.Service) []command.Command {
-	f := family{s}
+func Commands(s *forge.Service, holder Holder) []command.Command {
+	f := family{s, holder}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
 	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Aliases: ids}
 	return []command.Command{
@@ -31,8 +38,8 @@ type openIn struct {
 }
 
 func (f family) open(ctx context.Context, call *command.Call, in openIn) (forge.Opened, error) {
-	if in.Token == 0 && call.Held() {
-		return forge.Opened{}, call.TokenMissing()
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
+		return forge.Opened{}, err
 	}
 	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository})
 }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -142,9 +143,9 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 	args := []string{"checkout", "--quiet", "--no-recurse-submodules"}
 	switch {
 	case len(in.Paths) > 0:
-		from := in.Base
-		if from == "" {
-			from = "HEAD"
+		from, err := r.resolve(ctx, cmp.Or(in.Base, "HEAD"))
+		if err != nil {
+			return err
 		}
 		args = pathspec(append(args, from), in.Paths)
 	case in.Branch == "":

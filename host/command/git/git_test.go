@@ -393,3 +393,40 @@ func TestModelsDoNotSeeChangesOfSecretFiles(t *testing.T) {
 		t.Errorf("a secret file alone: %+v", r)
 	}
 }
+
+// TestRevisionsAreCommits gives hashes of a secret file and of a folder of secret files, whose
+// changes have no names that say so.
+func TestRevisionsAreCommits(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	b.put(".env", "needle of a file\n")
+	b.put(".aws/config", "needle of a folder\n")
+	b.raw(b.dir, "add", ".")
+	b.raw(b.dir, "commit", "-q", "-m", "second")
+	b.raw(b.dir, "tag", "-a", "-m", "of a file", "blob", "HEAD:.env")
+	b.raw(b.dir, "tag", "-a", "-m", "of a commit", "v1", "HEAD~1")
+	var objects []string
+	for _, name := range []string{"HEAD:.env", "HEAD:.aws", "HEAD^{tree}"} {
+		hash := strings.TrimSpace(b.raw(b.dir, "rev-parse", name))
+		objects = append(objects, hash, hash[:7])
+	}
+	for _, object := range append(objects, "blob", "HEAD^{tree}") {
+		for _, p := range []params{
+			{"operation": "diff", "base": object, "paths": []string{"a.txt"}}, {"operation": "diff", "base": object}, {"operation": "diff", "base": object, "staged": true},
+			{"operation": "log", "base": object}, {"operation": "show", "ref": object}, {"operation": "checkout", "base": object, "paths": []string{"config"}},
+			{"operation": "branch", "branch": "new", "base": object}, {"operation": "checkout", "branch": "new", "create": true, "base": object},
+		} {
+			if r, err := b.try(p); err == nil || strings.Contains(err.Error(), "needle") {
+				t.Errorf("%v: %+v, %v", p, r, err)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "config")); err == nil {
+		t.Error("a file of the folder was checked out under another name")
+	}
+	for _, p := range []params{{"operation": "diff", "base": "v1"}, {"operation": "log", "base": "v1"}, {"operation": "show", "ref": "v1"}} {
+		if r := b.do(p); p["operation"] == "diff" && r.Of != "v1 and the workspace" {
+			t.Errorf("%v: %+v", p, r)
+		}
+	}
+}

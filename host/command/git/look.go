@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -122,14 +123,20 @@ func (r *repository) diff(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
+	base := in.Base
+	if base != "" {
+		if base, err = r.resolve(ctx, base); err != nil {
+			return err
+		}
+	}
 	var what []string
 	switch {
 	case in.Staged && in.Base != "":
-		what, out.Of = []string{"--cached", in.Base}, in.Base+" and the index"
+		what, out.Of = []string{"--cached", base}, in.Base+" and the index"
 	case in.Staged, hash == "":
 		what, out.Of = []string{"--cached"}, "the last commit and the index"
 	case in.Base != "":
-		what, out.Of = []string{in.Base}, in.Base+" and the workspace"
+		what, out.Of = []string{base}, in.Base+" and the workspace"
 	default:
 		what, out.Of = []string{"HEAD"}, "the last commit and the workspace"
 	}
@@ -243,9 +250,9 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 	if in.Limit == 0 {
 		in.Limit = 20
 	}
-	from := in.Base
-	if from == "" {
-		from = "HEAD"
+	from, err := r.resolve(ctx, cmp.Or(in.Base, "HEAD"))
+	if err != nil {
+		return err
 	}
 	args := []string{"log", "--no-color", "-z", "--format=%H%x09%an <%ae>%x09%aI%x09%s", "-n", strconv.Itoa(in.Limit), "--end-of-options", from}
 	text, err := r.must(ctx, pathspec(args, in.Paths)...)
@@ -290,14 +297,10 @@ func (r *repository) log(ctx context.Context, in request, out *Result) error {
 
 // show shows one commit.
 func (r *repository) show(ctx context.Context, in request, out *Result) error {
-	if in.Ref == "" {
-		in.Ref = "HEAD"
-	}
-	hash, err := r.must(ctx, "rev-parse", "--verify", "--end-of-options", in.Ref+"^{commit}")
-	if err != nil {
+	var err error
+	if out.Hash, err = r.resolve(ctx, cmp.Or(in.Ref, "HEAD")); err != nil {
 		return err
 	}
-	out.Hash = strings.TrimSpace(hash)
 	head, err := r.must(ctx, "show", "--no-patch", "--no-color", "--format=medium", out.Hash)
 	if err != nil {
 		return err

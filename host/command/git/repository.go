@@ -146,6 +146,13 @@ func (r *repository) head(ctx context.Context) (branch, hash string, err error) 
 	return branch, hash, err
 }
 
+// resolve returns the commit that a revision names. A tree or a file has no name by which it
+// could be hidden, so git is given commits only.
+func (r *repository) resolve(ctx context.Context, revision string) (string, error) {
+	hash, err := r.must(ctx, "rev-parse", "--verify", "--end-of-options", revision+"^{commit}")
+	return strings.TrimSpace(hash), err
+}
+
 // pathspec appends paths after the mark that ends options; none means all of
 // the workspace.
 func pathspec(args, paths []string) []string {

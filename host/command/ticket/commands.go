@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -88,15 +87,12 @@ func begin(call *command.Call) (tickets.Tx, error) {
 	return tx, nil
 }
 
-// actor returns who calls, for the log of a ticket.
-func actor(call *command.Call) string { return call.Who() }
-
 // person reports whether a person calls, and no step or model.
 func person(call *command.Call) bool { return call.By == command.ByUser }
 
 // people refuses a call of a model or an agent.
 func people(call *command.Call) error {
-	if call.Held() {
+	if call.OwnClaims() {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Message: call.Command + ": a model or an agent cannot decide about tickets"}
 	}
 	return nil
@@ -131,8 +127,8 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 	if in.Title == nil {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
 	}
-	in.Person = person(call)
-	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, actor(call), in.Fields)
+	in.Person, in.Bound = person(call), call.OwnClaims()
+	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, call.Who(), in.Fields)
 	return out, err
 }
 
@@ -192,7 +188,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ti
 		}
 	}
 	in.Person = person(call)
-	return answer(f.s.Update(ctx, tx, in.ID, actor(call), in.Fields))
+	return answer(f.s.Update(ctx, tx, in.ID, call.Who(), in.Fields))
 }
 
 type removeOut struct {
@@ -238,7 +234,7 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	} else {
 		in.AgentID = call.Named(in.AgentID)
 	}
-	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
+	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Bound: call.OwnClaims(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
 		out.Token = out.Ticket.Lease.Token
 	}
@@ -256,6 +252,9 @@ func (f family) heartbeat(ctx context.Context, call *command.Call, in heartbeatI
 	if err != nil {
 		return ticketOut{}, err
 	}
+	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+		return ticketOut{}, err
+	}
 	return answer(f.s.Heartbeat(ctx, tx, in.ID, in.Token, in.Phase))
 }
 
@@ -271,8 +270,10 @@ func (f family) finish(ctx context.Context, call *command.Call, in completeIn) (
 	if err := modelToken(call, in.Token); err != nil {
 		return ticketOut{}, err
 	}
-	in.Person, in.Holder, in.Key = person(call), call.Held(), call.Key
-	return answer(f.complete(ctx, in.ID, actor(call), in.Completion))
+	if in.Person, in.Key = person(call), call.Key; call.OwnClaims() {
+		in.Holder = call.Claimant()
+	}
+	return answer(f.complete(ctx, in.ID, call.Who(), in.Completion))
 }
 
 // modelToken refuses a call of a model without the token of a claim.
@@ -283,16 +284,21 @@ func modelToken(call *command.Call, token uint64) error {
 	return nil
 }
 
-// holder refuses a call of a model or agent without the token of a claim: only the holder of
-// a claim reports about it. An agent may report about a ticket that is not claimed.
+// holder refuses a report about a claim that is not the caller's. A model needs the token of a
+// claim; an agent may report about a ticket that is not claimed.
 func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
-	if token != 0 || !call.Held() {
-		return nil
-	}
 	if err := modelToken(call, token); err != nil {
 		return err
 	}
-	if err := f.s.CheckHolder(ctx, tx, id, token); abi.CodeOf(err) != abi.NotFound {
+	return f.own(ctx, tx, call, id, token)
+}
+
+// own refuses a call of a model or agent about a ticket whose claim is not its own.
+func (f family) own(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
+	if !call.OwnClaims() {
+		return nil
+	}
+	if err := f.s.CheckHolder(ctx, tx, id, token, call.Claimant()); abi.CodeOf(err) != abi.NotFound {
 		return err
 	}
 	return nil // the command itself reports an unknown ticket
@@ -313,7 +319,7 @@ func (f family) release(ctx context.Context, call *command.Call, in reportIn) (t
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Release(ctx, tx, in.ID, in.Token, actor(call), in.Reason, time.Duration(in.RetryAfterMs)*time.Millisecond))
+	return answer(f.s.Release(ctx, tx, in.ID, in.Token, call.Who(), in.Reason, time.Duration(in.RetryAfterMs)*time.Millisecond))
 }
 
 type failIn struct {
@@ -350,7 +356,7 @@ func (f family) cancel(ctx context.Context, call *command.Call, in failIn) (tick
 	}
 	failure := in.failure()
 	failure.Person = person(call)
-	return answer(f.s.FailNoRetry(ctx, tx, in.ID, failure))
+	return answer(f.s.FailNoRetry(ctx, tx, in.ID, call.Who(), failure))
 }
 
 type rejectIn struct {
@@ -371,7 +377,7 @@ func (f family) reject(ctx context.Context, call *command.Call, in rejectIn) (ti
 	if err := strictjson.DecodeOpen(in.Feedback, &feedback, strictjson.Unlimited()); err != nil {
 		return tickets.Outcome{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "sentinel_feedback", Message: fmt.Sprintf("%s: sentinel_feedback: %v", call.Command, err)}
 	}
-	return f.s.Reject(ctx, tx, in.ID, in.Token, actor(call), feedback)
+	return f.s.Reject(ctx, tx, in.ID, in.Token, call.Who(), feedback)
 }
 
 type escalateIn struct {
@@ -390,7 +396,7 @@ func (f family) escalate(ctx context.Context, call *command.Call, in escalateIn)
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Escalate(ctx, tx, in.ID, actor(call), tickets.Escalation{Token: in.Token, Reason: in.Reason, Last: in.LastResult, RawReply: in.RawReply}))
+	return answer(f.s.Escalate(ctx, tx, in.ID, call.Who(), tickets.Escalation{Token: in.Token, Reason: in.Reason, Last: in.LastResult, RawReply: in.RawReply}))
 }
 
 type decideIn struct {
@@ -410,7 +416,7 @@ func (f family) decide(ctx context.Context, call *command.Call, in decideIn) (ti
 	}
 	in.State, in.Person = nil, person(call) // the action gives the state
 	return answer(f.s.Decide(ctx, tx, in.ID, tickets.Decision{
-		Action: in.Action, Comment: in.Comment, By: actor(call), Fields: in.Fields, CriteriaDigest: in.CriteriaDigest, VerifiedCommit: in.VerifiedCommit,
+		Action: in.Action, Comment: in.Comment, By: call.Who(), Fields: in.Fields, CriteriaDigest: in.CriteriaDigest, VerifiedCommit: in.VerifiedCommit,
 	}))
 }
 
@@ -424,7 +430,7 @@ func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (
 	if err != nil {
 		return tickets.Activity{}, err
 	}
-	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: actor(call), Category: "comment", Message: in.Text})
+	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: call.Who(), Category: "comment", Message: in.Text})
 }
 
 type logIn struct {
@@ -440,16 +446,11 @@ func (f family) log(ctx context.Context, call *command.Call, in logIn) (tickets.
 	if err != nil {
 		return tickets.Activity{}, err
 	}
-	if !person(call) && ownCategory(in.Category) {
+	if !person(call) && tickets.OwnCategory(in.Category) {
 		return tickets.Activity{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "category",
 			Message: fmt.Sprintf("ticket/log: entries of the category %q are written by the service of tickets", in.Category), Hint: "give it another category, such as ai_request"}
 	}
 	return f.s.AddActivity(ctx, tx, in.ID, tickets.Activity{AgentID: call.Named(in.AgentID), Category: in.Category, Message: in.Message, Metadata: in.Metadata})
-}
-
-// ownCategory reports whether entries of a category say what the service did.
-func ownCategory(category string) bool {
-	return strings.HasPrefix(category, "ticket_") || strings.HasPrefix(category, "verification_")
 }
 
 type activityIn struct {
@@ -506,7 +507,7 @@ func (f family) depend(ctx context.Context, call *command.Call, in dependIn) (ti
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Depend(ctx, tx, in.ID, actor(call), in.Add, in.Remove))
+	return answer(f.s.Depend(ctx, tx, in.ID, call.Who(), in.Add, in.Remove))
 }
 
 type filesIn struct {
@@ -520,7 +521,10 @@ func (f family) files(ctx context.Context, call *command.Call, in filesIn) (tick
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.AddFiles(ctx, tx, in.ID, actor(call), in.Token, in.Files))
+	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+		return ticketOut{}, err
+	}
+	return answer(f.s.AddFiles(ctx, tx, in.ID, call.Who(), in.Token, in.Files))
 }
 
 type statsIn struct{}

@@ -52,7 +52,7 @@ func (f family) importRows(ctx context.Context, call *command.Call, in importIn)
 		return nil
 	}
 	for n, row := range in.Rows {
-		one, err := f.s.Import(ctx, tx, actor(call), person(call), row)
+		one, err := f.s.Import(ctx, tx, call.Who(), person(call), row)
 		if err := keep(n, false, one, err); err != nil {
 			return out, err
 		}

@@ -20,6 +20,11 @@ func (f family) context(ctx context.Context, call *command.Call, in contextIn) (
 	if err != nil {
 		return learning.Context{}, err
 	}
+	if in.Token != 0 {
+		if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+			return learning.Context{}, err
+		}
+	}
 	return f.l.Context(ctx, tx, f.s, learning.Request{Ticket: in.ID, Token: in.Token, Bytes: in.MaxBytes, Texts: in.Texts})
 }
 
@@ -62,7 +67,7 @@ func (f family) addRule(ctx context.Context, call *command.Call, in addRuleIn) (
 	if err != nil {
 		return ruleOut{}, err
 	}
-	source := learning.Source{Kind: learning.Agent, By: actor(call), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
+	source := learning.Source{Kind: learning.Agent, By: call.Who(), Ticket: in.Ticket, Attempt: in.Attempt, Run: call.Run}
 	if call.By == command.ByModel {
 		source.Kind = learning.Model
 	} else if person(call) {
@@ -89,6 +94,6 @@ func (f family) decideRule(ctx context.Context, call *command.Call, in decideRul
 	if err != nil {
 		return ruleOut{}, err
 	}
-	v, err := f.l.Decide(ctx, tx, in.Rule, in.Action, actor(call))
+	v, err := f.l.Decide(ctx, tx, in.Rule, in.Action, call.Who())
 	return ruleOut{v}, err
 }

@@ -27,7 +27,9 @@ func Commands(t *verify.Tickets) []command.Command {
 }
 
 func (f family) run(ctx context.Context, call *command.Call, in verify.Request) (verify.Result, error) {
-	in.Key, in.Holder = call.Key, call.Held()
+	if in.Key = call.Key; call.OwnClaims() {
+		in.Holder = call.Claimant()
+	}
 	return f.t.Verify(ctx, in, call.Who(), call.By == command.ByUser, nil)
 }
 

@@ -13,18 +13,22 @@ import (
 // timeout limits calls without a deadline: a clone or push of a large repository is slow.
 const timeout = 15 * time.Minute
 
-// Options configure the family. Service is required.
+// Options configure the family. Both are required.
 type Options struct {
 	Service *worktree.Service
+	// Holder returns an error if the caller reports about claims of its own only, and the one with
+	// the token is none.
+	Holder func(ctx context.Context, call *command.Call, ticket string, token uint64) error
 }
 
 type family struct {
-	s *worktree.Service
+	s      *worktree.Service
+	holder func(ctx context.Context, call *command.Call, ticket string, token uint64) error
 }
 
 // Commands returns the family worktree/*.
 func Commands(opt Options) []command.Command {
-	f := family{opt.Service}
+	f := family{opt.Service, opt.Holder}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
 	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
@@ -45,14 +49,6 @@ type ticketIn struct {
 	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
 }
 
-// check refuses a call of a model or agent without the token of its claim.
-func (in ticketIn) check(call *command.Call) error {
-	if in.Token == 0 && call.Held() {
-		return call.TokenMissing()
-	}
-	return nil
-}
-
 type addIn struct {
 	ticketIn
 	Repo     string `json:"repo,omitempty" jsonschema:"path or URL of the repository; that of the ticket if not given"`
@@ -62,14 +58,14 @@ type addIn struct {
 }
 
 func (f family) add(ctx context.Context, call *command.Call, in addIn) (worktree.Added, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Added{}, err
 	}
 	return f.s.Add(ctx, worktree.Add{Ticket: in.Ticket, Token: in.Token, Repo: in.Repo, Bound: call.Held(), Base: in.Base, Branch: in.Branch, Continue: in.Continue})
 }
 
 func (f family) review(ctx context.Context, call *command.Call, in ticketIn) (worktree.Reviewed, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Reviewed{}, err
 	}
 	return f.s.Review(ctx, in.Ticket, in.Token)
@@ -81,21 +77,21 @@ type commitIn struct {
 }
 
 func (f family) commit(ctx context.Context, call *command.Call, in commitIn) (worktree.Committed, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Committed{}, err
 	}
 	return f.s.Commit(ctx, in.Ticket, in.Token, in.Message, call.Key)
 }
 
 func (f family) rebase(ctx context.Context, call *command.Call, in ticketIn) (worktree.Rebased, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Rebased{}, err
 	}
 	return f.s.Rebase(ctx, in.Ticket, in.Token)
 }
 
 func (f family) diff(ctx context.Context, call *command.Call, in ticketIn) (worktree.Diff, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Diff{}, err
 	}
 	return f.s.Diff(ctx, in.Ticket, in.Token)
@@ -107,7 +103,7 @@ type pushIn struct {
 }
 
 func (f family) push(ctx context.Context, call *command.Call, in pushIn) (worktree.Pushed, error) {
-	if err := in.check(call); err != nil {
+	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Pushed{}, err
 	}
 	return f.s.Push(ctx, in.Ticket, in.Token, in.Remote)
@@ -119,11 +115,13 @@ type removeIn struct {
 }
 
 func (f family) remove(ctx context.Context, call *command.Call, in removeIn) (worktree.Removed, error) {
-	if err := in.check(call); err != nil {
-		return worktree.Removed{}, err
-	}
 	if in.Force && call.By != command.ByUser {
 		return worktree.Removed{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "force", Message: "force: only a person removes a worktree whose work cannot be committed", Hint: "end the claim: the worktree is removed then, and what cannot be committed is kept"}
+	}
+	// The worktree of a claim that has ended, or of a deleted ticket, is for anyone to remove who names it.
+	err := f.holder(ctx, call, in.Ticket, in.Token)
+	if code := abi.CodeOf(err); err != nil && code != abi.Conflict && code != abi.NotFound {
+		return worktree.Removed{}, err
 	}
 	if in.Force {
 		return f.s.Discard(ctx, in.Ticket, in.Token)

@@ -93,7 +93,7 @@ func (d *desk) attempt(n int, random *rand.Rand, share func(texts string) float6
 		if random.Float64() < share(strings.Join(offered(c.Rules), "|")) {
 			_, err = d.s.Complete(ctx, tx, id, "a", ticket.Result{Token: v.Lease.Token})
 		} else {
-			_, err = d.s.FailNoRetry(ctx, tx, id, ticket.Failure{Token: v.Lease.Token, Error: "x"})
+			_, err = d.s.FailNoRetry(ctx, tx, id, "a1", ticket.Failure{Token: v.Lease.Token, Error: "x"})
 		}
 		return err
 	})
