@@ -104,7 +104,7 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 		return err
 	}
 	t.s.opt.At("rebase: begins")
-	onto := []string{"-c", "rebase.updateRefs=false", "-c", "rerere.enabled=false", "rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
+	onto := []string{"rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
 		"--onto", base, since}
 	a, err := t.run(ctx, identity, "", onto...)
 	if err != nil || a.Code == 0 {

@@ -100,7 +100,7 @@ func (r *repository) inspect(ctx context.Context) error {
 		key, value, _ := strings.Cut(fields[i+1], "\n")
 		key = strings.ToLower(key)
 		switch {
-		case scope == "global" && key == "core.sshcommand":
+		case (scope == "system" || scope == "global") && key == "core.sshcommand":
 			r.ssh = value
 		case (scope == "local" || scope == "worktree") && unsafe.MatchString(key) && !harmless[value]:
 			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", key),
