@@ -209,15 +209,18 @@ func (t *tree) open(ctx context.Context, folder string) error {
 	}
 	at := []string{}
 	a, err := t.s.git.Exec(ctx, folder, "", "", "rev-parse", "--path-format=absolute", "--git-common-dir")
-	if err == nil && a.Code != 0 { // a bare repository is only read when it is named
+	if err == nil && a.Code != 0 && !refuses(a) { // a bare repository is only read when it is named
 		at = []string{"--git-dir=" + folder}
 		a, err = t.s.git.Exec(ctx, folder, "", "", append(at, "rev-parse", "--path-format=absolute", "--git-common-dir")...)
 	}
 	if err != nil {
 		return err
 	}
-	if a.Code != 0 {
+	if a.Code != 0 && !refuses(a) {
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("%s is not a git repository", folder), Hint: "git init, and a first commit"}
+	}
+	if a.Code != 0 {
+		return gitsource.Failed("rev-parse", gitsource.Repository{URL: folder, Local: folder}, "base", t.Base, a)
 	}
 	t.Source = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
 	if t.Base != "" {
@@ -227,10 +230,15 @@ func (t *tree) open(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	if t.Base = strings.TrimSpace(a.Out); a.Code != 0 || !gitsource.ValidBranch(t.Base) {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s is on no branch: name the base", folder)}
+	if t.Base = strings.TrimSpace(a.Out); a.Code == 0 {
+		return gitsource.CheckBranch("base", t.Base)
 	}
-	return nil
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s is on no branch: name the base", folder)}
+}
+
+// refuses reports whether git has found a repository in a folder and does not read it.
+func refuses(a gitexec.Answer) bool {
+	return !strings.Contains(a.Err, "not a git repository") && !strings.Contains(a.Err, "cannot use bare repository")
 }
 
 // defaultBranch asks a repository on another machine for its default branch.

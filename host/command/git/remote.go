@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -31,7 +32,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 			return t, &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git %s: HEAD is on no branch", r.operation), Hint: "name a branch"}
 		}
 	}
-	if !validBranch.MatchString(t.branch) {
+	if !gitsource.ValidBranch(t.branch) {
 		return t, badField("branch", t.branch, "is not a name of a branch")
 	}
 	own, err := r.line(ctx, "config", "--get", "branch."+t.branch+".remote")
@@ -65,7 +66,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 		return t, e
 	}
 	t.there = t.branch
-	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && validBranch.MatchString(name) {
+	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && gitsource.ValidBranch(name) {
 		t.there, t.tracks = name, true
 	}
 	return t, nil
