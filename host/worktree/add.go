@@ -46,7 +46,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	if err := s.Sweep(ctx); err != nil {
 		return out, err
 	}
-	t := &tree{s: s, name: nameOf(in.Ticket)}
+	t := &tree{s: s, name: s.nameOf(in.Ticket)}
 	l := s.lock(t.name)
 	l.Lock()
 	defer l.Unlock()
@@ -70,9 +70,16 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	if err := in.check(ticket.RepoURL, ticket.Branch); err != nil {
 		return out, err
 	}
-	t.Ticket, t.Token = in.Ticket, ticket.Token
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+t.name)
-	if err := t.create(ctx, "add", func() error { return t.clone(ctx, in.Continue) }); err != nil {
+	t.Ticket, t.Store, t.Token = in.Ticket, s.opt.Store, ticket.Token
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+idName(t.Ticket))
+	if err := t.create(ctx, "add", func() error {
+		if in.Branch == "" && ticket.Branch == "" {
+			if err := t.avoidOthers(ctx); err != nil {
+				return err
+			}
+		}
+		return t.clone(ctx, in.Continue)
+	}); err != nil {
 		return out, err
 	}
 	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
@@ -92,7 +99,7 @@ func (in *Add) check(repo, branch string) error {
 	case in.Branch != "" && branch != "" && in.Branch != branch:
 		return refuse("branch", in.Branch, branch)
 	case in.Branch == branchFolder: // no other ticket could have a branch then
-		return refuse("branch", in.Branch, branchFolder+"/"+nameOf(in.Ticket))
+		return refuse("branch", in.Branch, branchFolder+"/"+idName(in.Ticket))
 	}
 	return nil
 }
@@ -264,6 +271,31 @@ func (s *Service) defaultBranch(ctx context.Context, repo gitsource.Repository) 
 		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s has no default branch, or no commits: name the base", repo.URL)}
 	}
 	return name, nil
+}
+
+// avoidOthers gives the branch another name if the one of the ticket is a branch of the
+// ticket with the same id of another store. That one stays as it is, with its commits.
+func (t *tree) avoidOthers(ctx context.Context) error {
+	if t.Store == "" {
+		return nil
+	}
+	other := t.Branch + "-" + t.Store
+	refs, err := t.source(ctx, "for-each-ref", "--format=%(refname)", branchRef(t.Branch), branchRef(other), "refs/sentinel/branches/"+idName(t.Ticket)+"-*")
+	if err != nil {
+		return err
+	}
+	have, others := map[string]bool{}, 0
+	for ref := range strings.FieldsSeq(refs) {
+		have[ref] = true
+		if strings.HasPrefix(ref, "refs/sentinel/branches/") && ref != t.ref("branches") {
+			others++
+		}
+	}
+	if have[branchRef(other)] || have[branchRef(t.Branch)] && !have[t.ref("branches")] && others > 0 {
+		t.s.opt.Logger.Warn("the branch of a ticket gets another name, since one of another store has the name", "ticket", t.Ticket, "branch", other, "kept", t.Branch)
+		t.Branch = other
+	}
+	return nil
 }
 
 // clone makes the clone and its branch.

@@ -42,6 +42,10 @@ type Ticket struct {
 // Options are what a Service needs. Dir and Ticket are required.
 type Options struct {
 	Dir string // absolute folder of the worktrees, for this service alone; made when needed
+	// Store is the identity of the store with the tickets, letters and digits. It is a part of
+	// the names of worktrees and references, because another store in the same place has
+	// tickets with the same ids. Default none.
+	Store string
 	// Ticket returns a ticket. A token other than 0 that is not that of its claim is the
 	// error conflict, a ticket that does not exist the error not_found.
 	Ticket     func(ctx context.Context, id string, token uint64) (Ticket, error)
@@ -111,6 +115,7 @@ type Worktree struct {
 // state is what is durable about a worktree. It is written when the worktree is complete.
 type state struct {
 	Worktree
+	Store   string `json:"store,omitempty"` // [Options.Store]
 	RepoURL string `json:"repo_url"`
 	// ReadOnly says that it is for a review, and on no branch.
 	ReadOnly bool   `json:"read_only,omitempty"`
@@ -134,15 +139,26 @@ type tree struct {
 
 var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// nameOf returns the name of a ticket's folder and references: its id, or a digest of an
-// id that git or a file system would read as something else.
-func nameOf(id string) string {
-	if safeName.MatchString(id) && gitsource.ValidBranch(id) {
+// idName returns the name of a ticket in branches: its id, or a digest of an id that git or a
+// file system would read as something else.
+func idName(id string) string {
+	if safeName.MatchString(id) && gitsource.ValidBranch(id) && len(id) <= 80 {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "id-" + hex.EncodeToString(sum[:12])
 }
+
+// nameOf returns the name of a ticket's folder and references: it is of one ticket of one store.
+func (s *Service) nameOf(id string) string {
+	if s.opt.Store == "" {
+		return idName(id)
+	}
+	return idName(id) + "-" + s.opt.Store
+}
+
+// errOtherStore is the error of a worktree that belongs to another store.
+var errOtherStore = errors.New("it belongs to another store, whose state folder was here before")
 
 func (s *Service) dir(name string) string  { return filepath.Join(s.opt.Dir, "trees", name) }
 func (s *Service) file(name string) string { return filepath.Join(s.dir(name), "worktree.json") }
@@ -169,7 +185,11 @@ func (s *Service) read(name string) (*tree, error) {
 		return nil, err
 	}
 	t := &tree{s: s, name: name}
-	if err := strictjson.DecodeOpen(raw, &t.state, strictjson.Unlimited()); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
+	err = strictjson.DecodeOpen(raw, &t.state, strictjson.Unlimited())
+	if err == nil && t.Store != s.opt.Store {
+		return nil, errOtherStore
+	}
+	if err != nil || s.nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
 		return nil, fmt.Errorf("worktree %s: its record cannot be read (a person removes it with force)", name)
 	}
 	t.saved = raw
@@ -194,7 +214,7 @@ func (t *tree) save() error {
 
 // with executes a step on the worktree of a ticket, for the holder of its claim.
 func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
-	name := nameOf(id)
+	name := s.nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
@@ -222,7 +242,7 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 // Hold calls fn while no step changes the worktree or branch of a ticket, with the commit that
 // the worktree of the present claim has pushed last, "" if there is none.
 func (s *Service) Hold(ctx context.Context, id string, fn func(pushed string) error) error {
-	name := nameOf(id)
+	name := s.nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
@@ -473,7 +493,7 @@ func (s *Service) List() ([]Worktree, error) {
 	list := []Worktree{}
 	for _, name := range s.names() {
 		t, err := s.read(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherStore) {
 			continue
 		}
 		if err != nil {
