@@ -80,8 +80,9 @@ var refusals = []refusal{
 		"if its files belong to this repository: rm -rf WORD/.git"},
 	{lazyregexp.New(`your current branch '(.*)' does not have any commits yet`), abi.NotFound, "branch NAME has no commit yet", "make a first commit, for example of a README"},
 	{lazyregexp.New(`bad (?:numeric|boolean) config value '.*' for '([A-Za-z0-9_.-]+)'`), abi.Denied, badValue, "git config --show-origin --get-all WORD shows where it is"},
-	{lazyregexp.New(`(?:bad config variable|missing value for|malformed value for|invalid value for|unable to parse) '([A-Za-z0-9_.-]+)'`), abi.Denied, badValue,
+	{lazyregexp.New(`(?i)(?:bad config variable|(?:missing|malformed|invalid|unknown) value for(?: config)?|given for|unable to parse) '([a-z0-9_.-]+)'`), abi.Denied, badValue,
 		"git config --show-origin --get-all WORD shows where it is"},
+	{lazyregexp.New(`(?i)(?:bad|unrecognized value) ([a-z]+\.[a-z.]+)(?: argument)?: `), abi.Denied, badValue, "git config --show-origin --get-all WORD shows where it is"},
 	{lazyregexp.New(`bad config line ([0-9]+) in `), abi.Denied, "line NAME of a file of git's configuration cannot be read", "git config --list --show-origin shows which"},
 }
 
