@@ -3,6 +3,9 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
@@ -111,7 +114,7 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 		return err
 	}
 	if several != "1" {
-		if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+		if err := t.abortRebase(ctx); err != nil {
 			return err
 		}
 		message, err := t.must(ctx, "log", "log", "-1", "--format=%B", "HEAD")
@@ -128,6 +131,46 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	}
 	t.s.opt.At("rebase: stopped")
 	return t.conflict(ctx, identity, base, a, out)
+}
+
+// abortRebase ends a rebase that has not ended: branch, index and files are what they were. A
+// git that was killed while it wrote or removed the notes of a rebase leaves some of them, with
+// which git cannot abort: then the branch is where it was, or where the rebase
+// has put it, and the files follow. A rebase begins without changes, so none is lost.
+func (t *tree) abortRebase(ctx context.Context) error {
+	var left []string
+	for _, dir := range []string{"rebase-merge", "rebase-apply"} {
+		if path := filepath.Join(t.gitDir(), dir); exists(path) {
+			left = append(left, path)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	a, err := t.exec(ctx, "", "rebase", "--abort")
+	if err != nil || gitexec.Locked(a) {
+		return cmp.Or(err, gitexec.Fatal("rebase", a))
+	}
+	if a.Code == 0 && !slices.ContainsFunc(left, exists) {
+		return nil
+	}
+	if _, err := t.must(ctx, "symbolic-ref", "symbolic-ref", "-m", "rebase: abort", "HEAD", branchRef(t.Branch)); err != nil {
+		return err
+	}
+	if _, err := t.must(ctx, "reset", "reset", "--quiet", "--hard", "HEAD"); err != nil {
+		return err
+	}
+	for _, path := range left { // last, so that a crash repeats this
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // replace makes a commit with a tree and one parent the end of the branch. The files do not
@@ -175,7 +218,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	if err != nil {
 		return err
 	}
-	if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+	if err := t.abortRebase(ctx); err != nil {
 		return err
 	}
 	if files == "" { // it failed for another reason

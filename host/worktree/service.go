@@ -333,12 +333,8 @@ func (t *tree) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"rebase-merge", "rebase-apply"} {
-		if _, err := os.Stat(filepath.Join(t.gitDir(), dir)); err == nil {
-			if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
-				return err
-			}
-		}
+	if err := t.abortRebase(ctx); err != nil {
+		return err
 	}
 	if t.Unresolved != nil && !t.Unresolved.Placed {
 		return t.place(ctx)
