@@ -13,7 +13,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -353,18 +352,4 @@ func (t *tree) borrow(ctx context.Context) error {
 		err = gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
 	}
 	return err
-}
-
-// submodules returns the folders that stay empty.
-func (t *tree) submodules(ctx context.Context) (paths []string) {
-	a, err := t.exec(ctx, "", "config", "--null", "--blob", "HEAD:.gitmodules", "--get-regexp", `^submodule\..*\.path$`)
-	if err != nil || a.Code != 0 {
-		return nil
-	}
-	for _, entry := range strings.Split(a.Out, "\x00") {
-		if _, path, ok := strings.Cut(entry, "\n"); ok && len(paths) < 100 {
-			paths = append(paths, textcut.Mark(path, 200))
-		}
-	}
-	return paths
 }

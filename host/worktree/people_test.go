@@ -60,6 +60,13 @@ func TestRefusalsOfGit(t *testing.T) {
 		_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1"})
 		refused(t, err, abi.Denied, "core.compression", "--show-origin")
 	})
+	t.Run("hook of pushes", func(t *testing.T) {
+		b := newBench(t)
+		b.first()
+		b.git("config", "receive.procReceiveRefs", "refs")
+		_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1"})
+		refused(t, err, abi.Denied, "receive.procReceiveRefs", "--unset-all")
+	})
 	t.Run("no repository", func(t *testing.T) {
 		b := newBench(t)
 		if err := os.MkdirAll(b.repo, 0o755); err != nil {
@@ -77,4 +84,54 @@ func TestRefusalsOfGit(t *testing.T) {
 		_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1"})
 		refused(t, err, abi.NotFound, "has no commits", "first commit")
 	})
+}
+
+// What an agent writes into the folder of a submodule, or into a repository that it has made, is
+// never dropped without a word: a commit names it, and the end of the claim keeps it.
+func TestFilesThatGitLeavesOut(t *testing.T) {
+	for name, spoil := range map[string]struct {
+		do    func(t *testing.T, path string)
+		words []string
+		left  string
+	}{
+		"submodule": {func(t *testing.T, path string) { put(t, path, "sub/f.txt", "x\n") }, []string{"folder sub is that of a submodule", "its own repository"}, `"sub": it is the folder of a submodule`},
+		"repository without a commit": {func(t *testing.T, path string) {
+			git(t, path, "init", "-q", "inner")
+			put(t, path, "inner/f.txt", "x\n")
+		}, []string{"folder inner is a git repository of its own", "inner/.git"}, `"inner": it is a git repository of its own`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.first()
+			sub := filepath.Join(t.TempDir(), "sub")
+			b.git("clone", "-q", b.repo, sub)
+			b.git("submodule", "--quiet", "add", sub, "sub")
+			b.git("commit", "-q", "-m", "submodule")
+			w := b.add(worktree.Add{})
+			put(t, w.Path, "work.txt", "work\n")
+			spoil.do(t, w.Path)
+			_, err := b.s.Commit(t.Context(), "T-1", 0, "work", "")
+			refused(t, err, abi.Conflict, spoil.words...)
+			if e := abi.As(err); e != nil && strings.Contains(e.Message, "exit code") {
+				t.Errorf("the message of git: %v", err)
+			}
+			_, err = b.s.Remove(t.Context(), "T-1", 1)
+			refused(t, err, abi.Conflict, append(spoil.words[:1:1], "force")...)
+			b.claim("T-1", 0)
+			if err := b.s.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if kept := b.kept(); len(kept) != 1 || b.git("show", "sentinel/T-1:work.txt") != "work" {
+				t.Errorf("kept %v", kept)
+			}
+			b.claim("T-1", 2)
+			w = b.add(worktree.Add{})
+			put(t, w.Path, "more.txt", "more\n")
+			spoil.do(t, w.Path)
+			out, err := b.s.Discard(t.Context(), "T-1", 0)
+			if err != nil || len(out.LeftOut) != 1 || out.LeftOut[0] != spoil.left || !out.Saved {
+				t.Errorf("by force: %+v, %v", out, err)
+			}
+		})
+	}
 }

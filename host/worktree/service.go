@@ -409,6 +409,9 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 		return err
 	case strings.Contains(a.Out, "checked out"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("branch %s is checked out in the user's repository", t.Branch), Hint: "switch to another branch there"}
+	case strings.Contains(a.Out, "proc-receive"): // a list of values, which no setting takes back
+		return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("repository %s gives branches to a hook (receive.procReceiveRefs), and no hook is executed, so branch %s is not made", t.RepoURL, t.Branch),
+			Hint: "git -C " + gitexec.Quote(t.Source) + " config --unset-all receive.procReceiveRefs"}
 	case strings.Contains(a.Out, "cannot create 'refs/"), strings.Contains(a.Err, "cannot create 'refs/"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s cannot be made in %s: a branch is named as a folder of it", t.Branch, t.RepoURL), Hint: "rename that branch, or name another one for the ticket"}
 	case strings.Contains(a.Err, "unable to create temporary object directory"), strings.Contains(a.Err, "unable to write file"):
