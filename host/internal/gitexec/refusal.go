@@ -78,6 +78,8 @@ var refusals = []refusal{
 		"commit them in the repository of the submodule"},
 	{lazyregexp.New(`error: '(.*)' does not have a commit checked out`), abi.Conflict, "folder NAME is a git repository of its own, without a commit, so that its files cannot be committed",
 		"if its files belong to this repository: rm -rf WORD/.git"},
+	{lazyregexp.New(`(?m)^(?:fatal|error): (.*): (?:smudge|clean) filter lfs failed`), abi.Unavailable, "the object of NAME in Git LFS is neither on this machine nor at the remote, or git-lfs is missing",
+		"git lfs version, and git lfs fetch in the repository, say which"},
 	{lazyregexp.New(`your current branch '(.*)' does not have any commits yet`), abi.NotFound, "branch NAME has no commit yet", "make a first commit, for example of a README"},
 	{lazyregexp.New(`bad (?:numeric|boolean) config value '.*' for '([A-Za-z0-9_.-]+)'`), abi.Denied, badValue, "git config --show-origin --get-all WORD shows where it is"},
 	{lazyregexp.New(`(?i)(?:bad config variable|(?:missing|malformed|invalid|unknown) value for(?: config)?|given for|unable to parse) '([a-z0-9_.-]+)'`), abi.Denied, badValue,
