@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -317,7 +318,7 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 		return err
 	}
 	t.s.opt.At("add: cloned")
-	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--no-track", "--no-recurse-submodules", "-B", t.Branch, start, "--"); err != nil {
+	if err := t.checkOut(ctx, "--no-track", "-B", t.Branch, start); err != nil {
 		return err
 	}
 	if start != t.BaseCommit {
@@ -344,10 +345,30 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 	return t.publish(ctx, append(updates, update{branchRef(t.Branch), tip, start}, update{t.ref("branches"), ours, start})...)
 }
 
+// checkOut writes the files of a commit, with the objects of Git LFS.
+func (t *tree) checkOut(ctx context.Context, args ...string) error {
+	env, err := t.lfsRemote(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := t.run(ctx, env, "", append(append([]string{"checkout", "--quiet", "--no-recurse-submodules"}, args...), "--")...)
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal("checkout", a)
+	}
+	return err
+}
+
 // borrow makes a clone without files that borrows the objects of the repository.
 func (t *tree) borrow(ctx context.Context) error {
-	a, err := t.s.git.Exec(ctx, t.s.dir(t.name), "", "", "clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch="+t.Base, "--no-recurse-submodules",
-		"--upload-pack="+t.s.git.Service("upload-pack"), "--separate-git-dir="+t.gitDir(), "--", t.Source, t.Path)
+	args := []string{
+		"clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch=" + t.Base, "--no-recurse-submodules",
+		"--upload-pack=" + t.s.git.Service("upload-pack"), "--separate-git-dir=" + t.gitDir(),
+	}
+	filters, err := gitlfs.CloneFilters(ctx, t.inSource)
+	if err != nil {
+		return err
+	}
+	a, err := t.s.git.Exec(ctx, t.s.dir(t.name), "", "", append(append(args, filters...), "--", t.Source, t.Path)...)
 	if err == nil && a.Code != 0 {
 		err = gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
 	}

@@ -87,7 +87,7 @@ func TestRefusalsOfGit(t *testing.T) {
 }
 
 // What an agent writes into the folder of a submodule, or into a repository that it has made, is
-// never dropped without a word: a commit names it, and the end of the claim keeps it.
+// never dropped silently: a commit names it, and the end of the claim keeps it.
 func TestFilesThatGitLeavesOut(t *testing.T) {
 	for name, spoil := range map[string]struct {
 		do    func(t *testing.T, path string)

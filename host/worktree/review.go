@@ -78,7 +78,7 @@ func (t *tree) checkout(ctx context.Context) error {
 	if err := t.borrow(ctx); err != nil {
 		return err
 	}
-	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--detach", "--no-recurse-submodules", t.Commit, "--"); err != nil {
+	if err := t.checkOut(ctx, "--detach", t.Commit); err != nil {
 		return err
 	}
 	// Work that shares nothing with the base is compared with all of it.

@@ -163,6 +163,7 @@ var errOtherStore = errors.New("it belongs to another store, whose state folder 
 func (s *Service) dir(name string) string  { return filepath.Join(s.opt.Dir, "trees", name) }
 func (s *Service) file(name string) string { return filepath.Join(s.dir(name), "worktree.json") }
 func (t *tree) gitDir() string             { return filepath.Join(t.s.dir(t.name), "git") }
+func (t *tree) lfsDir() string             { return filepath.Join(t.gitDir(), "lfs", "objects") }
 func (t *tree) ref(kind string) string     { return "refs/sentinel/" + kind + "/" + t.name }
 func fail(code abi.Code, text string) error {
 	return &abi.Error{Code: code, Permanent: true, Message: text}
@@ -377,9 +378,7 @@ func (t *tree) must(ctx context.Context, operation string, args ...string) (stri
 // source runs git in the repository that the objects are borrowed from, and returns "" if
 // git says no.
 func (t *tree) source(ctx context.Context, args ...string) (string, error) {
-	git := t.s.git
-	git.Env = []string{"GIT_DIR=" + t.Source}
-	a, err := git.Exec(ctx, t.Source, "", "", args...)
+	a, err := t.inSource(ctx, "", args...)
 	if err != nil || a.Code != 0 {
 		return "", err
 	}
@@ -392,6 +391,9 @@ type update struct{ ref, from, to string } // from "" makes it
 // publish changes references of the repository together, if they are as they were. A
 // branch that is checked out there is not changed.
 func (t *tree) publish(ctx context.Context, updates ...update) error {
+	if err := t.shareObjects(ctx); err != nil {
+		return err
+	}
 	args := []string{
 		"push", "--porcelain", "--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no",
 		"--receive-pack=" + t.s.git.Service("receive-pack", "receive.denyCurrentBranch=refuse", "receive.denyNonFastForwards=false"),

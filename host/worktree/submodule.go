@@ -39,7 +39,7 @@ func (t *tree) submodules(ctx context.Context) (paths []string) {
 }
 
 // filledSubmodules returns the folders of submodules that have files and are no repositories:
-// what has been written there is of no repository, and git leaves it out without a word.
+// what has been written there is of no repository, and git leaves it out silently.
 func (t *tree) filledSubmodules(ctx context.Context) (filled []string, err error) {
 	paths := t.submodulePaths(ctx)
 	if len(paths) == 0 {
