@@ -109,6 +109,12 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	t.s.opt.At("rebase: begins")
 	onto := []string{"rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
 		"--onto", base, since}
+	// Git merges by the first value of this, which no later one takes back.
+	if set, err := t.exec(ctx, "", "config", "--get", "pull.twohead"); err != nil {
+		return err
+	} else if set.Code == 0 {
+		onto = append(onto, "--strategy=recursive")
+	}
 	a, err := t.run(ctx, identity, "", onto...)
 	if err != nil || a.Code == 0 {
 		return err

@@ -93,7 +93,6 @@ var Settings = []Setting{
 	{"commit.cleanup", "default", rebases},
 	{"merge.conflictStyle", "merge", "what agents read about a conflict names its two sides alone"},
 	{"merge.autoStash", "false", "changes of the user would be moved"},
-	{"pull.twohead", "recursive", rebases},
 	{"rebase.backend", "merge", rebases},
 	{"rebase.autoSquash", "false", rebases},
 	{"rebase.missingCommitsCheck", "ignore", rebases},
