@@ -106,7 +106,7 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 // input of git, which then fails or not; the caller knows it.
 func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.Reader, args ...string) (Answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
-	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments, args)...)
+	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments(), args)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
@@ -133,7 +133,7 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 // machine: a git without the programs that the repository names. kind is upload-pack or
 // receive-pack, settings are further ones.
 func (g *Runner) Service(kind string, settings ...string) string {
-	words := append([]string{g.Program}, arguments...)
+	words := append([]string{g.Program}, arguments()...)
 	for _, o := range settings {
 		words = append(words, "-c", o)
 	}

@@ -1,6 +1,9 @@
 package gitexec
 
-import "os"
+import (
+	"os"
+	"sync"
+)
 
 // A Setting is one of git that this package sets for each git, over every file of
 // configuration, with the reason.
@@ -128,10 +131,10 @@ var Settings = []Setting{
 	{"fetch.writeCommitGraph", "false", tidies},
 }
 
-// arguments are the settings as arguments of git, made once.
-var arguments = func() (args []string) {
+// arguments returns the settings as arguments of git, made once.
+var arguments = sync.OnceValue(func() (args []string) {
 	for _, s := range Settings {
 		args = append(args, "-c", s.Key+"="+s.Value)
 	}
 	return args
-}()
+})
