@@ -112,10 +112,13 @@ func (t *tree) stage(ctx context.Context) error {
 		return embedded(inner[0])
 	}
 	filled, err := t.filledSubmodules(ctx)
-	if err != nil || len(filled) == 0 {
+	if err != nil {
 		return err
 	}
-	return inSubmodule(filled[0])
+	if len(filled) > 0 {
+		return inSubmodule(filled[0])
+	}
+	return t.wantFilter(ctx)
 }
 
 // embedded is the error of a folder that has become a repository of its own.

@@ -3,11 +3,15 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // lfsRemote returns variables by which git-lfs asks the remote of the repository for objects
@@ -37,6 +41,32 @@ func (t *tree) inSource(ctx context.Context, stdin string, args ...string) (gite
 // lfsStore is the folder with the objects of the repository.
 func (t *tree) lfsStore(ctx context.Context) (string, error) {
 	return gitlfs.Store(ctx, t.inSource, t.Source)
+}
+
+// wantFilter is an error if a file of Git LFS is staged and git has no filter for it: its
+// content would be in the commit, and not in the store.
+func (t *tree) wantFilter(ctx context.Context) error {
+	a, err := t.exec(ctx, "", "grep", "--cached", "-q", "--fixed-strings", "-e", "filter=lfs", "--", ".gitattributes", ":(glob)**/.gitattributes")
+	if err != nil || a.Code != 0 {
+		return err
+	}
+	if a, err = t.exec(ctx, "", "config", "--get-regexp", `^filter\.lfs\.(clean|process)$`); err != nil || a.Code == 0 {
+		return err
+	}
+	names, err := t.must(ctx, "diff", "diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=AMT", "HEAD")
+	if err != nil || names == "" {
+		return err
+	}
+	if a, err = t.exec(ctx, names, "check-attr", "-z", "--stdin", "filter"); err != nil {
+		return err
+	}
+	for fields := strings.Split(a.Out, "\x00"); len(fields) > 3; fields = fields[3:] { // name, filter, value
+		if fields[2] == "lfs" {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("file %s belongs to Git LFS, which is not set up on this machine: its content would be committed", textcut.Mark(fields[0], 200)),
+				Hint: "install git-lfs, and run git lfs install"}
+		}
+	}
+	return nil
 }
 
 // shareObjects copies the objects of Git LFS that were made in the worktree to where the git of

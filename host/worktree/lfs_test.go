@@ -112,6 +112,22 @@ func TestLFSRefuses(t *testing.T) {
 	}
 }
 
+// Without the filter the content would be committed where a pointer belongs.
+func TestLFSThatIsNotSetUp(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	b.change("deep/old.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:"+digest("x")+"\nsize 1\n")
+	b.change(".gitattributes", "*.bin filter=lfs -text\n")
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "text.txt", "not of LFS\n")
+	if c := b.commit("work", ""); !c.Changed {
+		t.Errorf("got %+v", c)
+	}
+	put(t, w.Path, "deep/new.bin", "content\n")
+	_, err := b.s.Commit(t.Context(), "T-1", 0, "work", "")
+	refused(t, err, abi.Conflict, "deep/new.bin", "git lfs install")
+}
+
 // Objects that the user's clone does not have come from its remote; if they are nowhere, the
 // error names the file.
 func TestLFSObjectsOfTheRemote(t *testing.T) {
