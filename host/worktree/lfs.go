@@ -46,7 +46,8 @@ func (t *tree) lfsStore(ctx context.Context) (string, error) {
 // wantFilter is an error if a file of Git LFS is staged and git has no filter for it: its
 // content would be in the commit, and not in the store.
 func (t *tree) wantFilter(ctx context.Context) error {
-	a, err := t.exec(ctx, "", "grep", "--cached", "-q", "--fixed-strings", "-e", "filter=lfs", "--", ".gitattributes", ":(glob)**/.gitattributes")
+	a, err := t.exec(ctx, "", "grep", "--cached", "-q", "--fixed-strings", "-e", "filter=lfs",
+		"--", ".gitattributes", ":(glob)**/.gitattributes")
 	if err != nil || a.Code != 0 {
 		return err
 	}
@@ -62,8 +63,12 @@ func (t *tree) wantFilter(ctx context.Context) error {
 	}
 	for fields := strings.Split(a.Out, "\x00"); len(fields) > 3; fields = fields[3:] { // name, filter, value
 		if fields[2] == "lfs" {
-			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("file %s belongs to Git LFS, which is not set up on this machine: its content would be committed", textcut.Mark(fields[0], 200)),
-				Hint: "install git-lfs, and run git lfs install"}
+			name := textcut.Mark(fields[0], 200)
+			return &abi.Error{
+				Code: abi.Conflict, Permanent: true,
+				Message: fmt.Sprintf("file %s belongs to Git LFS, which is not set up on this machine: its content would be committed", name),
+				Hint:    "install git-lfs, and run git lfs install",
+			}
 		}
 	}
 	return nil

@@ -47,9 +47,13 @@ func TestSettingsOfUsers(t *testing.T) {
 		b.put("ü.txt", "new\n")
 		var text strings.Builder
 		for _, p := range []params{
-			{"operation": "status"}, {"operation": "diff"}, {"operation": "add", "paths": []string{"."}}, {"operation": "diff", "staged": true}, {"operation": "commit", "message": "tagesfähig\n\n# no comment\n"},
-			{"operation": "log"}, {"operation": "log", "format": "medium"}, {"operation": "log", "paths": []string{"a.txt"}}, {"operation": "show"}, {"operation": "show", "ref": "HEAD~2"}, {"operation": "status"},
-			{"operation": "push"}, {"operation": "fetch"}, {"operation": "pull"}, {"operation": "branch", "branch": "made"}, {"operation": "checkout", "branch": "made"}, {"operation": "checkout", "branch": "new", "create": true},
+			{"operation": "status"}, {"operation": "diff"}, {"operation": "add", "paths": []string{"."}}, {"operation": "diff", "staged": true},
+			{"operation": "commit", "message": "tagesfähig\n\n# no comment\n"},
+			{"operation": "log"}, {"operation": "log", "format": "medium"},
+			{"operation": "log", "paths": []string{"a.txt"}}, {"operation": "show"},
+			{"operation": "show", "ref": "HEAD~2"}, {"operation": "status"},
+			{"operation": "push"}, {"operation": "fetch"}, {"operation": "pull"}, {"operation": "branch", "branch": "made"},
+			{"operation": "checkout", "branch": "made"}, {"operation": "checkout", "branch": "new", "create": true},
 		} {
 			r, err := b.try(p)
 			if err != nil {

@@ -53,7 +53,8 @@ func Refusal(operation string, a Answer) *abi.Error {
 		if found := r.words.FindStringSubmatch(a.Err); found != nil {
 			what := textcut.Mark(strings.TrimSuffix(found[1], "/"), 500)
 			fill := strings.NewReplacer("NAME", what, "WORD", Quote(what))
-			return &abi.Error{Code: r.code, Permanent: r.code != abi.Unavailable, Message: "git " + operation + ": " + fill.Replace(r.message), Hint: fill.Replace(r.hint)}
+			message := "git " + operation + ": " + fill.Replace(r.message)
+			return &abi.Error{Code: r.code, Permanent: r.code != abi.Unavailable, Message: message, Hint: fill.Replace(r.hint)}
 		}
 	}
 	return nil
@@ -67,25 +68,39 @@ type refusal struct {
 	message, hint string
 }
 
-const badValue = "the configuration has a value for NAME that git does not take"
+const (
+	badValue   = "the configuration has a value for NAME that git does not take"
+	whereValue = "git config --show-origin --get-all WORD shows where it is"
+)
 
 var refusals = []refusal{
-	{lazyregexp.New(`dubious ownership in repository at '(.*)'`), abi.Denied, "repository NAME belongs to another user of this machine",
+	{lazyregexp.New(`dubious ownership in repository at '(.*)'`),
+		abi.Denied, "repository NAME belongs to another user of this machine",
 		"if you trust it: git config --global --add safe.directory WORD"},
-	{lazyregexp.New(`(?i)Unable to create '(.*\.lock)': File exists`), abi.Unavailable, "another git is at work and holds NAME",
+	{lazyregexp.New(`(?i)Unable to create '(.*\.lock)': File exists`),
+		abi.Unavailable, "another git is at work and holds NAME",
 		"wait until it has ended; if no git is at work, remove that file"},
-	{lazyregexp.New(`Pathspec '.*' is in submodule '(.*)'`), abi.Conflict, "NAME is the folder of a submodule, whose files belong to another repository",
+	{lazyregexp.New(`Pathspec '.*' is in submodule '(.*)'`),
+		abi.Conflict, "NAME is the folder of a submodule, whose files belong to another repository",
 		"commit them in the repository of the submodule"},
-	{lazyregexp.New(`error: '(.*)' does not have a commit checked out`), abi.Conflict, "folder NAME is a git repository of its own, without a commit, so that its files cannot be committed",
+	{lazyregexp.New(`error: '(.*)' does not have a commit checked out`),
+		abi.Conflict,
+		"folder NAME is a git repository of its own, without a commit, so that its files cannot be committed",
 		"if its files belong to this repository: rm -rf WORD/.git"},
-	{lazyregexp.New(`(?m)^(?:fatal|error): (.*): (?:smudge|clean) filter lfs failed`), abi.Unavailable, "the object of NAME in Git LFS is neither on this machine nor at the remote, or git-lfs is missing",
+	{lazyregexp.New(`(?m)^(?:fatal|error): (.*): (?:smudge|clean) filter lfs failed`),
+		abi.Unavailable,
+		"the object of NAME in Git LFS is neither on this machine nor at the remote, or git-lfs is missing",
 		"git lfs version, and git lfs fetch in the repository, say which"},
-	{lazyregexp.New(`your current branch '(.*)' does not have any commits yet`), abi.NotFound, "branch NAME has no commit yet", "make a first commit, for example of a README"},
-	{lazyregexp.New(`bad (?:numeric|boolean) config value '.*' for '([A-Za-z0-9_.-]+)'`), abi.Denied, badValue, "git config --show-origin --get-all WORD shows where it is"},
-	{lazyregexp.New(`(?i)(?:bad config variable|(?:missing|malformed|invalid|unknown) value for(?: config)?|given for|unable to parse) '([a-z0-9_.-]+)'`), abi.Denied, badValue,
-		"git config --show-origin --get-all WORD shows where it is"},
-	{lazyregexp.New(`(?i)(?:bad|unrecognized value) ([a-z]+\.[a-z.]+)(?: argument)?: `), abi.Denied, badValue, "git config --show-origin --get-all WORD shows where it is"},
-	{lazyregexp.New(`bad config line ([0-9]+) in `), abi.Denied, "line NAME of a file of git's configuration cannot be read", "git config --list --show-origin shows which"},
+	{lazyregexp.New(`your current branch '(.*)' does not have any commits yet`),
+		abi.NotFound, "branch NAME has no commit yet", "make a first commit, for example of a README"},
+	{lazyregexp.New(`bad (?:numeric|boolean) config value '.*' for '([A-Za-z0-9_.-]+)'`),
+		abi.Denied, badValue, whereValue},
+	{lazyregexp.New(`(?i)(?:bad config variable|(?:missing|malformed|invalid|unknown) value for(?: config)?|given for|unable to parse) '([a-z0-9_.-]+)'`),
+		abi.Denied, badValue, whereValue},
+	{lazyregexp.New(`(?i)(?:bad|unrecognized value) ([a-z]+\.[a-z.]+)(?: argument)?: `),
+		abi.Denied, badValue, whereValue},
+	{lazyregexp.New(`bad config line ([0-9]+) in `),
+		abi.Denied, "line NAME of a file of git's configuration cannot be read", "git config --list --show-origin shows which"},
 }
 
 // causes map git's words, in lower case, to codes. The first that fits counts.

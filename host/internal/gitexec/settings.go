@@ -91,6 +91,7 @@ var Settings = []Setting{
 	{"color.transport", "false", colours},
 
 	{"core.abbrev", "auto", reads},
+	{"core.bigFileThreshold", "512m", "changes of a text file would be missing, as of one that is binary"},
 	{"core.ignoreStat", "false", "changes would be missing from a commit, and a rebase would stop"},
 	{"core.safecrlf", "warn", "a file with mixed line ends would keep all work of a ticket from being committed"},
 	{"commit.cleanup", "default", rebases},

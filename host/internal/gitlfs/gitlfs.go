@@ -26,7 +26,9 @@ import (
 
 // Filters are the filters of Git LFS as git lfs install configures them. A repository may name
 // them, because git-lfs is found on PATH as git is.
-var Filters = []string{"git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs smudge --skip -- %f", "git-lfs filter-process", "git-lfs filter-process --skip"}
+var Filters = []string{
+	"git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs smudge --skip -- %f", "git-lfs filter-process", "git-lfs filter-process --skip",
+}
 
 // A Git runs git in the repository that a call is about.
 type Git func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error)
@@ -65,8 +67,11 @@ func Store(ctx context.Context, git Git, dir string) (string, error) {
 	}
 	inside, err := filepath.Rel(dir, where)
 	if scope != "system" && scope != "global" && (err != nil || !filepath.IsLocal(inside)) {
-		return "", &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo", Message: fmt.Sprintf("the repository's configuration has lfs.storage, which is outside of it: %q", value),
-			Hint: "if you trust it: git config --global lfs.storage " + gitexec.Quote(value)}
+		return "", &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: "repo",
+			Message: fmt.Sprintf("the repository's configuration has lfs.storage, which is outside of it: %q", value),
+			Hint:    "if you trust it: git config --global lfs.storage " + gitexec.Quote(value),
+		}
 	}
 	return filepath.Join(where, "objects"), nil
 }
@@ -263,8 +268,11 @@ func Push(ctx context.Context, git Git, remote string, objects []string) error {
 		case err != nil:
 			return err
 		case a.Code != 0 && strings.Contains(a.Err, "is not a git command"):
-			return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the branch names %d objects of Git LFS, which cannot be sent without git-lfs: nothing is pushed", len(objects)),
-				Hint: "install git-lfs in an absolute folder of PATH"}
+			return &abi.Error{
+				Code: abi.Denied, Permanent: true,
+				Message: fmt.Sprintf("the branch names %d objects of Git LFS, which cannot be sent without git-lfs: nothing is pushed", len(objects)),
+				Hint:    "install git-lfs in an absolute folder of PATH",
+			}
 		case a.Code != 0:
 			e := abi.As(gitexec.Fatal("lfs push", a))
 			e.Message = "objects of Git LFS were not sent, so nothing is pushed: " + e.Message

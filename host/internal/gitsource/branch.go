@@ -19,7 +19,10 @@ func ValidBranch(name string) bool {
 	if name == "" || name == "@" || name == "HEAD" || name[0] == '-' || len(name) > maxBranch || !utf8.ValidString(name) {
 		return false
 	}
-	if strings.ContainsFunc(name, isControl) || strings.ContainsAny(name, ` ~^:?*[\`) || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
+	if strings.ContainsFunc(name, isControl) || strings.ContainsAny(name, ` ~^:?*[\`) {
+		return false
+	}
+	if strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false
 	}
 	for part := range strings.SplitSeq(name, "/") {

@@ -10,8 +10,10 @@ import (
 
 // branches are names as people and attackers have them.
 var branches = []string{
-	"main", "feature/x", "développement", "feature(x)", "it's", "a,b", "релиз/2024", "分支", "a&b", "a;b", "a|b", "$x", "`x`", "a\"b", "#12", "!x", "%x", "{x}", "a=b", "a+b", "<x>", "a@b", "x@", "@x", "1", "_", "a-", "~",
-	"", "-", "-x", "--upload-pack=x", "HEAD", "@{-1}", "a@{1}", "a..b", "a b", "a\tb", "x\n", "x\x7f", "a:b", "a^", "a~1", "a?", "a*", "a[", "a]", "a\\b", "/x", "x/", "a//b", ".x", "a/.b", "x.", "a./b", "x.lock", "a.lock/b", "x.lockx",
+	"main", "feature/x", "développement", "feature(x)", "it's", "a,b", "релиз/2024", "分支", "a&b", "a;b", "a|b", "$x", "`x`", "a\"b",
+	"#12", "!x", "%x", "{x}", "a=b", "a+b", "<x>", "a@b", "x@", "@x", "1", "_", "a-", "~",
+	"", "-", "-x", "--upload-pack=x", "HEAD", "@{-1}", "a@{1}", "a..b", "a b", "a\tb", "x\n", "x\x7f", "a:b", "a^", "a~1", "a?", "a*",
+	"a[", "a]", "a\\b", "/x", "x/", "a//b", ".x", "a/.b", "x.", "a./b", "x.lock", "a.lock/b", "x.lockx",
 	"refs/heads/main", "heads/x", "../x", "refs/../x", "HEAD/x", "x/HEAD", "\u00a0", "a\u2028b", "\u202ex",
 }
 

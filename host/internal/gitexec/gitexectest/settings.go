@@ -26,38 +26,62 @@ type pair struct{ key, value string }
 
 // usual are values that people have, all at the same time.
 var usual = []pair{
-	{"push.pushOption", "ci.skip"}, {"i18n.commitEncoding", "ISO-8859-1"}, {"i18n.logOutputEncoding", "ISO-8859-1"}, {"diff.context", "0"}, {"diff.interHunkContext", "9"},
-	{"diff.noprefix", "true"}, {"diff.mnemonicPrefix", "true"}, {"diff.relative", "true"}, {"diff.renames", "copies"}, {"diff.algorithm", "histogram"}, {"diff.colorMoved", "zebra"},
-	{"diff.submodule", "log"}, {"diff.suppressBlankEmpty", "true"}, {"diff.external", "difft"}, {"diff.wsErrorHighlight", "all"}, {"diff.tool", "meld"},
-	{"color.ui", "always"}, {"color.diff", "always"}, {"color.status", "always"}, {"color.push", "always"}, {"color.remote", "always"}, {"color.transport", "always"}, {"color.advice", "always"}, {"color.grep", "always"},
-	{"column.ui", "always"}, {"core.quotePath", "true"}, {"core.pager", "delta"}, {"core.editor", "vim"}, {"core.fsmonitor", "true"}, {"core.untrackedCache", "true"}, {"core.safecrlf", "true"},
-	{"core.commentChar", ";"}, {"core.abbrev", "20"}, {"core.splitIndex", "true"}, {"core.preloadIndex", "false"}, {"core.whitespace", "trailing-space,space-before-tab"}, {"feature.manyFiles", "true"}, {"index.version", "4"},
-	{"commit.gpgSign", "true"}, {"tag.gpgSign", "true"}, {"commit.cleanup", "scissors"}, {"commit.verbose", "true"}, {"commit.template", "/nonexistent/message"}, {"user.useConfigOnly", "true"},
-	{"log.date", "relative"}, {"log.decorate", "full"}, {"log.abbrevCommit", "true"}, {"log.follow", "true"}, {"log.showRoot", "false"}, {"log.showSignature", "true"}, {"log.diffMerges", "off"}, {"format.pretty", "oneline"},
-	{"status.short", "true"}, {"status.branch", "true"}, {"status.showUntrackedFiles", "no"}, {"status.aheadBehind", "false"}, {"status.showStash", "true"}, {"status.relativePaths", "false"}, {"status.submoduleSummary", "true"},
-	{"grep.patternType", "fixed"}, {"grep.lineNumber", "true"}, {"grep.extendedRegexp", "true"}, {"merge.conflictStyle", "zdiff3"}, {"merge.ff", "only"}, {"merge.log", "true"}, {"merge.verbosity", "5"},
-	{"rebase.autoSquash", "true"}, {"rebase.autoStash", "true"}, {"rebase.backend", "apply"}, {"rebase.updateRefs", "true"}, {"rebase.missingCommitsCheck", "error"}, {"rebase.instructionFormat", "(%an) %s"}, {"rebase.stat", "true"},
-	{"apply.whitespace", "error"}, {"rerere.enabled", "true"}, {"rerere.autoUpdate", "true"}, {"pull.rebase", "merges"}, {"pull.ff", "only"}, {"branch.autoSetupMerge", "always"}, {"branch.autoSetupRebase", "always"}, {"branch.sort", "-committerdate"},
-	{"push.default", "nothing"}, {"push.followTags", "true"}, {"push.gpgSign", "if-asked"}, {"push.negotiate", "true"}, {"push.useForceIfIncludes", "true"}, {"push.autoSetupRemote", "true"}, {"push.recurseSubmodules", "on-demand"},
-	{"fetch.prune", "true"}, {"fetch.pruneTags", "true"}, {"fetch.parallel", "0"}, {"fetch.output", "compact"}, {"fetch.fsckObjects", "true"}, {"fetch.writeCommitGraph", "true"}, {"fetch.recurseSubmodules", "true"},
-	{"transfer.fsckObjects", "true"}, {"transfer.hideRefs", "refs/sentinel"}, {"receive.fsckObjects", "true"}, {"receive.denyNonFastForwards", "true"}, {"receive.denyDeletes", "true"}, {"receive.hideRefs", "refs/heads"}, {"receive.maxInputSize", "1"},
-	{"receive.advertiseAtomic", "false"}, {"uploadpack.hideRefs", "refs/heads"}, {"clone.defaultRemoteName", "upstream"}, {"clone.rejectShallow", "true"}, {"init.defaultBranch", "trunk"}, {"submodule.recurse", "true"}, {"protocol.allow", "never"},
-	{"protocol.version", "0"}, {"gc.auto", "1"}, {"maintenance.auto", "true"}, {"alias.status", "log"}, {"alias.co", "checkout"}, {"pager.log", "less"}, {"blame.date", "iso"}, {"help.autoCorrect", "10"}, {"checkout.defaultRemote", "upstream"},
-	{"core.logAllRefUpdates", "always"}, {"core.trustctime", "false"}, {"core.hooksPath", ".husky"}, {"core.checkStat", "minimal"}, {"trace2.eventTarget", "0"}, {"notes.rewriteRef", "refs/notes/*"}, {"notes.displayRef", "refs/notes/*"},
+	{"push.pushOption", "ci.skip"}, {"i18n.commitEncoding", "ISO-8859-1"}, {"i18n.logOutputEncoding", "ISO-8859-1"},
+	{"diff.context", "0"}, {"diff.interHunkContext", "9"},
+	{"diff.noprefix", "true"}, {"diff.mnemonicPrefix", "true"}, {"diff.relative", "true"}, {"diff.renames", "copies"},
+	{"diff.algorithm", "histogram"}, {"diff.colorMoved", "zebra"},
+	{"diff.submodule", "log"}, {"diff.suppressBlankEmpty", "true"}, {"diff.external", "difft"}, {"diff.wsErrorHighlight", "all"},
+	{"diff.tool", "meld"},
+	{"color.ui", "always"}, {"color.diff", "always"}, {"color.status", "always"}, {"color.push", "always"},
+	{"color.remote", "always"}, {"color.transport", "always"}, {"color.advice", "always"}, {"color.grep", "always"},
+	{"column.ui", "always"}, {"core.quotePath", "true"}, {"core.pager", "delta"}, {"core.editor", "vim"}, {"core.fsmonitor", "true"},
+	{"core.untrackedCache", "true"}, {"core.safecrlf", "true"},
+	{"core.commentChar", ";"}, {"core.abbrev", "20"}, {"core.splitIndex", "true"}, {"core.preloadIndex", "false"},
+	{"core.whitespace", "trailing-space,space-before-tab"}, {"feature.manyFiles", "true"}, {"index.version", "4"},
+	{"commit.gpgSign", "true"}, {"tag.gpgSign", "true"}, {"commit.cleanup", "scissors"}, {"commit.verbose", "true"},
+	{"commit.template", "/nonexistent/message"}, {"user.useConfigOnly", "true"},
+	{"log.date", "relative"}, {"log.decorate", "full"}, {"log.abbrevCommit", "true"}, {"log.follow", "true"},
+	{"log.showRoot", "false"}, {"log.showSignature", "true"}, {"log.diffMerges", "off"}, {"format.pretty", "oneline"},
+	{"status.short", "true"}, {"status.branch", "true"}, {"status.showUntrackedFiles", "no"}, {"status.aheadBehind", "false"},
+	{"status.showStash", "true"}, {"status.relativePaths", "false"}, {"status.submoduleSummary", "true"},
+	{"grep.patternType", "fixed"}, {"grep.lineNumber", "true"}, {"grep.extendedRegexp", "true"}, {"merge.conflictStyle", "zdiff3"},
+	{"merge.ff", "only"}, {"merge.log", "true"}, {"merge.verbosity", "5"},
+	{"rebase.autoSquash", "true"}, {"rebase.autoStash", "true"}, {"rebase.backend", "apply"}, {"rebase.updateRefs", "true"},
+	{"rebase.missingCommitsCheck", "error"}, {"rebase.instructionFormat", "(%an) %s"}, {"rebase.stat", "true"},
+	{"apply.whitespace", "error"}, {"rerere.enabled", "true"}, {"rerere.autoUpdate", "true"}, {"pull.rebase", "merges"},
+	{"pull.ff", "only"}, {"branch.autoSetupMerge", "always"}, {"branch.autoSetupRebase", "always"}, {"branch.sort", "-committerdate"},
+	{"push.default", "nothing"}, {"push.followTags", "true"}, {"push.gpgSign", "if-asked"}, {"push.negotiate", "true"},
+	{"push.useForceIfIncludes", "true"}, {"push.autoSetupRemote", "true"}, {"push.recurseSubmodules", "on-demand"},
+	{"fetch.prune", "true"}, {"fetch.pruneTags", "true"}, {"fetch.parallel", "0"}, {"fetch.output", "compact"},
+	{"fetch.fsckObjects", "true"}, {"fetch.writeCommitGraph", "true"}, {"fetch.recurseSubmodules", "true"},
+	{"transfer.fsckObjects", "true"}, {"transfer.hideRefs", "refs/sentinel"}, {"receive.fsckObjects", "true"},
+	{"receive.denyNonFastForwards", "true"}, {"receive.denyDeletes", "true"}, {"receive.hideRefs", "refs/heads"},
+	{"receive.maxInputSize", "1"},
+	{"receive.advertiseAtomic", "false"}, {"uploadpack.hideRefs", "refs/heads"}, {"clone.defaultRemoteName", "upstream"},
+	{"clone.rejectShallow", "true"}, {"init.defaultBranch", "trunk"}, {"submodule.recurse", "true"}, {"protocol.allow", "never"},
+	{"protocol.version", "0"}, {"gc.auto", "1"}, {"maintenance.auto", "true"}, {"alias.status", "log"}, {"alias.co", "checkout"},
+	{"pager.log", "less"}, {"blame.date", "iso"}, {"help.autoCorrect", "10"}, {"checkout.defaultRemote", "upstream"},
+	{"core.logAllRefUpdates", "always"}, {"core.trustctime", "false"}, {"core.hooksPath", ".husky"}, {"core.checkStat", "minimal"},
+	{"trace2.eventTarget", "0"}, {"notes.rewriteRef", "refs/notes/*"}, {"notes.displayRef", "refs/notes/*"},
 }
 
 // broke are values that each changed the outcome once; the last one git refuses.
 var broke = []pair{
-	{"push.pushOption", "x"}, {"i18n.commitEncoding", "ISO-8859-1"}, {"diff.context", "0"}, {"receive.maxInputSize", "1"}, {"grep.patternType", "fixed"}, {"core.ignoreStat", "true"}, {"merge.conflictStyle", "diff3"},
-	{"rebase.backend", "apply"}, {"format.pretty", "hostile"}, {"color.diff", "always"}, {"diff.noprefix", "true"}, {"core.safecrlf", "true"}, {"log.date", "hostile"}, {"pull.twohead", "ours"}, {"core.compression", "much"},
+	{"push.pushOption", "x"}, {"i18n.commitEncoding", "ISO-8859-1"}, {"diff.context", "0"}, {"receive.maxInputSize", "1"},
+	{"grep.patternType", "fixed"}, {"core.ignoreStat", "true"}, {"merge.conflictStyle", "diff3"},
+	{"rebase.backend", "apply"}, {"format.pretty", "hostile"}, {"color.diff", "always"}, {"diff.noprefix", "true"},
+	{"core.safecrlf", "true"}, {"core.bigFileThreshold", "0"}, {"log.date", "hostile"}, {"pull.twohead", "ours"}, {"core.compression", "much"},
 }
 
 // hostile are the values that the long form gives each setting.
 var hostile = []string{"true", "0", "", "hostile", "refs/heads"}
 
 // names stand for the parts of a key that are free.
-var names = strings.NewReplacer("<name>", "origin", "<url>", "https://127.0.0.1", "<cmd>", "log", "<driver>", "text", "<tool>", "meld", "<base>", "https://127.0.0.1/", "<format>", "ssh",
-	"<id>", "x", "<identity>", "x", "<task>", "gc", "<group>", "x", "<filter>", "tree", "<msg-id>", "badDate", "<command>", "rebase", "<pattern>", "refs/heads", "<condition>", "gitdir:/")
+var names = strings.NewReplacer(
+	"<name>", "origin", "<url>", "https://127.0.0.1", "<cmd>", "log", "<driver>", "text", "<tool>", "meld", "<base>", "https://127.0.0.1/",
+	"<format>", "ssh", "<id>", "x", "<identity>", "x", "<task>", "gc", "<group>", "x", "<filter>", "tree", "<msg-id>", "badDate",
+	"<command>", "rebase", "<pattern>", "refs/heads", "<condition>", "gitdir:/",
+)
 
 // keys returns the settings that git knows.
 func keys(t *testing.T) (all []string) {
@@ -143,7 +167,8 @@ func Settings(t *testing.T, scenario func(config string) Outcome) {
 	for _, value := range hostile {
 		var group []pair
 		for _, key := range keys(t) {
-			if !slices.ContainsFunc(slices.Concat(decided, unnamed), func(prefix string) bool { return strings.HasPrefix(strings.ToLower(key), prefix) }) {
+			begins := func(prefix string) bool { return strings.HasPrefix(strings.ToLower(key), prefix) }
+			if !slices.ContainsFunc(slices.Concat(decided, unnamed), begins) {
 				group = append(group, pair{key, value})
 			}
 		}
