@@ -97,7 +97,7 @@ var refusals = []refusal{
 		abi.Denied, badValue, whereValue},
 	{lazyregexp.New(`(?i)(?:bad config variable|(?:missing|malformed|invalid|unknown) value for(?: config)?|given for|unable to parse) '([a-z0-9_.-]+)'`),
 		abi.Denied, badValue, whereValue},
-	{lazyregexp.New(`(?i)(?:bad|unrecognized value) ([a-z]+\.[a-z.]+)(?: argument)?: `),
+	{lazyregexp.New(`(?i)(?:bad|unrecognized value|invalid branch name:) ([a-z]+\.[a-z.]+)(?: argument)?(?:: | = )`),
 		abi.Denied, badValue, whereValue},
 	{lazyregexp.New(`bad config line ([0-9]+) in `),
 		abi.Denied, "line NAME of a file of git's configuration cannot be read", "git config --list --show-origin shows which"},

@@ -27,6 +27,7 @@ func TestRefusals(t *testing.T) {
 		"variable":       {"error: invalid color value: secret\nfatal: bad config variable 'color.diff' in file '/h' at line 2\n", abi.Denied, []string{"color.diff"}},
 		"style":          {"fatal: unknown style 'secret' given for 'merge.conflictstyle'\n", abi.Denied, []string{"merge.conflictstyle"}},
 		"argument":       {"fatal: bad grep.patterntype argument: secret\n", abi.Denied, []string{"grep.patterntype"}},
+		"branch":         {"fatal: invalid branch name: init.defaultBranch = \n", abi.Denied, []string{"init.defaultBranch"}},
 		"line":           {"fatal: bad config line 7 in file /h/.gitconfig\n", abi.Denied, []string{"line 7", "--show-origin"}},
 		"object of LFS":  {"Error downloading object\nerror: external filter 'git-lfs filter-process' failed\nfatal: a b.bin: smudge filter lfs failed\n", abi.Unavailable, []string{"the object of a b.bin in Git LFS", "git lfs fetch"}},
 		"another reason": {"fatal: something else\n", "", nil},
