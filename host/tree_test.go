@@ -130,10 +130,12 @@ var layers = []layer{
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
-	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
+	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
-	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
+	{"host/internal/gitexec/gitexectest", nil, nil},
+	{"host/internal/gitlfs", []string{"host/internal/gitexec", "sdk/abi"}, nil},
+	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
@@ -200,7 +202,7 @@ var layers = []layer{
 	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
-	{"host/command/git", []string{"host/command", "host/internal/gitexec", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/git", []string{"host/command", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/livefeed", []string{"host/principal", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise

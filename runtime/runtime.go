@@ -114,6 +114,15 @@ func (rt *Runtime) alive() error {
 	return nil
 }
 
+// StoreID returns the identity of the store, 16 hexadecimal digits. A state folder that is
+// deleted and made again has another one. It is "" for a runtime without a folder.
+func (rt *Runtime) StoreID() string {
+	if db, inFolder := rt.db.(interface{ ID() string }); inFolder {
+		return db.ID()
+	}
+	return ""
+}
+
 // Unclean reports whether the last process that had the state open ended
 // without closing it.
 func (rt *Runtime) Unclean() bool {

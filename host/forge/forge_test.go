@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -508,11 +509,52 @@ func TestRecords(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, bad := range []forge.Request{
-		{Ticket: "T-1"}, {Ticket: "T-1", Title: "a\nb"}, {Ticket: "T-1", Title: strings.Repeat("x", 300)}, {Ticket: "T-1", Title: "x", Body: strings.Repeat("x", 100<<10)},
-		{Ticket: "T-1", Title: "x", Repository: "../x"},
+		{Ticket: "T-1"}, {Ticket: "T-1", Title: " \n"}, {Ticket: "T-1", Title: "x", Repository: "../x"},
 	} {
 		if _, err := s.Open(t.Context(), bad); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("%.60v: %v", bad, err)
+		}
+	}
+}
+
+// What a ticket may have is cut to what forges take, and never refused: the work is done then.
+func TestLongTexts(t *testing.T) {
+	f := newFake(t, forge.GitHub)
+	store, u := documents{}, f.url
+	s := forge.New(forge.Options{
+		Forge: f.client(t), URL: u, Update: func(_ context.Context, fn func(forge.Tx) error) error { return fn(store) },
+		Work: func(context.Context, string, uint64) (forge.Work, error) {
+			return forge.Work{Branch: "work", Base: "main", Commit: "c0ffee", Remote: u + "/o/r"}, nil
+		},
+	})
+	for name, in := range map[string]forge.Request{
+		"fits":       {Title: strings.Repeat("я", 255), Body: strings.Repeat("я", 65536)},
+		"Cyrillic":   {Title: strings.Repeat("я", 256), Body: strings.Repeat("я", 65537)},
+		"emoji":      {Title: strings.Repeat("😀", 250), Body: strings.Repeat("😀", 40000)},
+		"ASCII":      {Title: strings.Repeat("x", 500), Body: strings.Repeat("x", 62000) + strings.Repeat("y", 62000)},
+		"many lines": {Title: "one\ntwo\x00\r\nthree", Body: "a\x00b"},
+	} {
+		f.pulls, f.comments = nil, nil
+		in.Ticket = "T-1"
+		out, err := s.Open(t.Context(), in)
+		if err != nil || out.Outcome != "opened" {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		title, body := f.pulls[0]["title"].(string), f.pulls[0]["body"].(string)
+		if n := len(utf16.Encode([]rune(title))); n > 255 || strings.ContainsAny(title, "\r\n\x00") || name != "fits" && name != "many lines" && !strings.HasSuffix(title, "…") {
+			t.Errorf("%s: title of %d characters: %.50q", name, n, title)
+		}
+		if n := len(utf16.Encode([]rune(body))); n > 65536 || strings.Contains(body, "\x00") || name != "fits" && name != "many lines" && !strings.Contains(body, "cut here") {
+			t.Errorf("%s: body of %d characters", name, n)
+		}
+		if name == "fits" && (title != in.Title || body != in.Body) {
+			t.Error("what fits is changed")
+		}
+		if c, err := s.Comment(t.Context(), "T-1", in.Body, "key"); err != nil || !c.Posted {
+			t.Errorf("%s: comment: %+v, %v", name, c, err)
+		} else if n := len(utf16.Encode([]rune(f.comments[0]["body"].(string)))); n > 65536 {
+			t.Errorf("%s: comment of %d characters", name, n)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -14,11 +16,36 @@ import (
 // Collection has a record of each ticket's newest pull request.
 const Collection = "pull_requests"
 
-// Bounds of what is sent, in bytes.
+// Limits of GitHub, in characters; those of Gitea and Forgejo are not lower. A comment has
+// its key too.
 const (
-	maxTitle = 255
-	maxBody  = 60 << 10
+	maxTitle   = 255
+	maxBody    = 65536
+	maxComment = maxBody - 100
 )
+
+// Marks of what was cut.
+const (
+	cutTitle = "…"
+	cutBody  = "\n\n… (cut here: the text is longer than a forge takes)"
+)
+
+// fit cuts a text to what a forge takes, and marks that. The work is done by then, so a text is
+// never a reason to refuse it. Characters outside the first plane of Unicode count twice, as
+// servers may count them.
+func fit(text string, most int, mark string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
+	units, end, room := 0, 0, most-utf8.RuneCountInString(mark)
+	for i, r := range text {
+		if units += utf16.RuneLen(r); units <= room {
+			end = i + utf8.RuneLen(r)
+		}
+	}
+	if units <= most {
+		return text
+	}
+	return strings.TrimRight(text[:end], " \n") + mark
+}
 
 // A Record is what is durable about a pull request.
 type Record struct {
@@ -88,13 +115,12 @@ type Opened struct {
 }
 
 // Open opens the pull request of a ticket's branch, or finds it, and records it. Without a
-// forge for the repository it is recorded only.
+// forge for the repository it is recorded only. A title becomes one line of at most 255
+// characters and a body has at most 65,536: the rest is cut and marked.
 func (s *Service) Open(ctx context.Context, in Request) (out Opened, err error) {
-	switch {
-	case strings.TrimSpace(in.Title) == "" || len(in.Title) > maxTitle || strings.ContainsAny(in.Title, "\r\n\x00"):
-		return out, bad("title", "want one line of 1 to %d bytes", maxTitle)
-	case len(in.Body) > maxBody:
-		return out, bad("body", "has %d bytes, at most %d", len(in.Body), maxBody)
+	in.Title, in.Body = fit(strings.Join(strings.Fields(in.Title), " "), maxTitle, cutTitle), fit(in.Body, maxBody, cutBody)
+	if in.Title == "" {
+		return out, bad("title", "is missing")
 	}
 	work, err := s.opt.Work(ctx, in.Ticket, in.Token)
 	if abi.CodeOf(err) == abi.NotFound { // a call that is repeated when the worktree is gone
@@ -210,8 +236,8 @@ type Commented struct {
 // Comment adds a comment to the pull request of a ticket. A call that is repeated with its
 // key within a day finds the comment.
 func (s *Service) Comment(ctx context.Context, ticket, body, key string) (out Commented, err error) {
-	if strings.TrimSpace(body) == "" || len(body) > maxBody {
-		return out, bad("body", "want 1 to %d bytes", maxBody)
+	if body = fit(body, maxComment, cutBody); strings.TrimSpace(body) == "" {
+		return out, bad("body", "is missing")
 	}
 	r, err := s.record(ctx, ticket)
 	if err != nil {
@@ -260,6 +286,6 @@ func save(ctx context.Context, tx Tx, r Record, revision uint64) error {
 	return err
 }
 
-func bad(field, format string, args ...any) error {
-	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
+func bad(field, problem string) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + problem}
 }

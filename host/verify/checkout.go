@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -80,9 +81,16 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 			_ = c.removed.Remove(out.dir) // the next sweep does it
 		}
 	}()
-	args := []string{"clone", "--quiet", "--shared", "--no-tags", "--single-branch", "--no-recurse-submodules"}
+	args := []string{"clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--single-branch", "--no-recurse-submodules"}
 	if branch != "" {
 		args = append(args, "--branch", branch)
+	}
+	if r.Local != "" {
+		filters, err := gitlfs.CloneFilters(ctx, c.in(gitDir(r.Local)))
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, filters...)
 	}
 	a, err := c.git.Exec(ctx, c.checkoutDir(), "", "", append(args, "--", source, out.tree)...)
 	if err != nil {
@@ -95,8 +103,60 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	if err == nil && a.Code != 0 {
 		err = gitsource.Failed("rev-parse", r, "branch_name", branch, a)
 	}
+	if err != nil {
+		return nil, err
+	}
 	out.commit = strings.TrimSpace(a.Out)
+	git := c.git
+	if git.Env, err = c.lfsObjects(ctx, r, source, out.commit); err != nil {
+		return nil, err
+	}
+	a, err = git.Exec(ctx, out.tree, c.mirrors.SSH(), "", "checkout", "--quiet", "--no-recurse-submodules", "HEAD", "--")
+	if err == nil && a.Code != 0 {
+		err = gitsource.Failed("checkout", r, "branch_name", branch, a)
+	}
 	return out, err
+}
+
+// gitDir is the git directory of a repository on this machine. A file .git, which leads to
+// another one, is not followed.
+func gitDir(repo string) string {
+	dir := filepath.Join(repo, ".git")
+	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+		return dir
+	}
+	return repo
+}
+
+// in is git in a git directory.
+func (c *checkouts) in(dir string) gitlfs.Git {
+	git := c.git
+	git.Env = []string{"GIT_DIR=" + dir}
+	return func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
+		return git.Exec(ctx, c.dir, "", stdin, args...)
+	}
+}
+
+// lfsObjects copies the objects of Git LFS that a commit needs from a repository of this
+// machine to its mirror, where git-lfs finds them. For another one it returns the variables by
+// which git-lfs asks its remote.
+func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirror, commit string) (env []string, err error) {
+	if r.Local == "" {
+		if env, err = c.mirrors.Credential(r.URL); err != nil {
+			return nil, err
+		}
+		return gitlfs.From(env, r.URL), nil
+	}
+	objects, err := gitlfs.Objects(ctx, c.in(mirror), commit+"^{tree}")
+	if err != nil || len(objects) == 0 {
+		return nil, err
+	}
+	own := gitDir(r.Local)
+	from, err := gitlfs.Store(ctx, c.in(own), own)
+	if err != nil {
+		return nil, err
+	}
+	return nil, gitlfs.Fetch(ctx, from, filepath.Join(mirror, "lfs", "objects"), objects)
 }
 
 // tip returns the newest commit of a branch where make clones it from, "" if the branch does not

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -46,7 +46,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	if err := s.Sweep(ctx); err != nil {
 		return out, err
 	}
-	t := &tree{s: s, name: nameOf(in.Ticket)}
+	t := &tree{s: s, name: s.nameOf(in.Ticket)}
 	l := s.lock(t.name)
 	l.Lock()
 	defer l.Unlock()
@@ -70,9 +70,16 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	if err := in.check(ticket.RepoURL, ticket.Branch); err != nil {
 		return out, err
 	}
-	t.Ticket, t.Token = in.Ticket, ticket.Token
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+t.name)
-	if err := t.create(ctx, "add", func() error { return t.clone(ctx, in.Continue) }); err != nil {
+	t.Ticket, t.Store, t.Token = in.Ticket, s.opt.Store, ticket.Token
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+idName(t.Ticket))
+	if err := t.create(ctx, "add", func() error {
+		if in.Branch == "" && ticket.Branch == "" {
+			if err := t.avoidOthers(ctx); err != nil {
+				return err
+			}
+		}
+		return t.clone(ctx, in.Continue)
+	}); err != nil {
 		return out, err
 	}
 	return Added{Worktree: t.Worktree, Submodules: t.submodules(ctx)}, nil
@@ -92,7 +99,7 @@ func (in *Add) check(repo, branch string) error {
 	case in.Branch != "" && branch != "" && in.Branch != branch:
 		return refuse("branch", in.Branch, branch)
 	case in.Branch == branchFolder: // no other ticket could have a branch then
-		return refuse("branch", in.Branch, branchFolder+"/"+nameOf(in.Ticket))
+		return refuse("branch", in.Branch, branchFolder+"/"+idName(in.Ticket))
 	}
 	return nil
 }
@@ -209,15 +216,18 @@ func (t *tree) open(ctx context.Context, folder string) error {
 	}
 	at := []string{}
 	a, err := t.s.git.Exec(ctx, folder, "", "", "rev-parse", "--path-format=absolute", "--git-common-dir")
-	if err == nil && a.Code != 0 { // a bare repository is only read when it is named
+	if err == nil && a.Code != 0 && !refuses(a) { // a bare repository is only read when it is named
 		at = []string{"--git-dir=" + folder}
 		a, err = t.s.git.Exec(ctx, folder, "", "", append(at, "rev-parse", "--path-format=absolute", "--git-common-dir")...)
 	}
 	if err != nil {
 		return err
 	}
-	if a.Code != 0 {
+	if a.Code != 0 && !refuses(a) {
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo", Message: fmt.Sprintf("%s is not a git repository", folder), Hint: "git init, and a first commit"}
+	}
+	if a.Code != 0 {
+		return gitsource.Failed("rev-parse", gitsource.Repository{URL: folder, Local: folder}, "base", t.Base, a)
 	}
 	t.Source = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
 	if t.Base != "" {
@@ -227,10 +237,15 @@ func (t *tree) open(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	if t.Base = strings.TrimSpace(a.Out); a.Code != 0 || !gitsource.ValidBranch(t.Base) {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s is on no branch: name the base", folder)}
+	if t.Base = strings.TrimSpace(a.Out); a.Code == 0 {
+		return gitsource.CheckBranch("base", t.Base)
 	}
-	return nil
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "base", Message: fmt.Sprintf("repository %s is on no branch: name the base", folder)}
+}
+
+// refuses reports whether git has found a repository in a folder and does not read it.
+func refuses(a gitexec.Answer) bool {
+	return !strings.Contains(a.Err, "not a git repository") && !strings.Contains(a.Err, "cannot use bare repository")
 }
 
 // defaultBranch asks a repository on another machine for its default branch.
@@ -258,6 +273,31 @@ func (s *Service) defaultBranch(ctx context.Context, repo gitsource.Repository) 
 	return name, nil
 }
 
+// avoidOthers gives the branch another name if the one of the ticket is a branch of the
+// ticket with the same id of another store. That one stays as it is, with its commits.
+func (t *tree) avoidOthers(ctx context.Context) error {
+	if t.Store == "" {
+		return nil
+	}
+	other := t.Branch + "-" + t.Store
+	refs, err := t.source(ctx, "for-each-ref", "--format=%(refname)", branchRef(t.Branch), branchRef(other), "refs/sentinel/branches/"+idName(t.Ticket)+"-*")
+	if err != nil {
+		return err
+	}
+	have, others := map[string]bool{}, 0
+	for ref := range strings.FieldsSeq(refs) {
+		have[ref] = true
+		if strings.HasPrefix(ref, "refs/sentinel/branches/") && ref != t.ref("branches") {
+			others++
+		}
+	}
+	if have[branchRef(other)] || have[branchRef(t.Branch)] && !have[t.ref("branches")] && others > 0 {
+		t.s.opt.Logger.Warn("the branch of a ticket gets another name, since one of another store has the name", "ticket", t.Ticket, "branch", other, "kept", t.Branch)
+		t.Branch = other
+	}
+	return nil
+}
+
 // clone makes the clone and its branch.
 func (t *tree) clone(ctx context.Context, keep bool) error {
 	start := t.BaseCommit
@@ -278,7 +318,7 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 		return err
 	}
 	t.s.opt.At("add: cloned")
-	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--no-track", "--no-recurse-submodules", "-B", t.Branch, start, "--"); err != nil {
+	if err := t.checkOut(ctx, "--no-track", "-B", t.Branch, start); err != nil {
 		return err
 	}
 	if start != t.BaseCommit {
@@ -305,26 +345,32 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 	return t.publish(ctx, append(updates, update{branchRef(t.Branch), tip, start}, update{t.ref("branches"), ours, start})...)
 }
 
-// borrow makes a clone without files that borrows the objects of the repository.
-func (t *tree) borrow(ctx context.Context) error {
-	a, err := t.s.git.Exec(ctx, t.s.dir(t.name), "", "", "clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch="+t.Base, "--no-recurse-submodules",
-		"--upload-pack="+t.s.git.Service("upload-pack"), "--separate-git-dir="+t.gitDir(), "--", t.Source, t.Path)
+// checkOut writes the files of a commit, with the objects of Git LFS.
+func (t *tree) checkOut(ctx context.Context, args ...string) error {
+	env, err := t.lfsRemote(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := t.run(ctx, env, "", append(append([]string{"checkout", "--quiet", "--no-recurse-submodules"}, args...), "--")...)
 	if err == nil && a.Code != 0 {
-		err = gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
+		err = gitexec.Fatal("checkout", a)
 	}
 	return err
 }
 
-// submodules returns the folders that stay empty.
-func (t *tree) submodules(ctx context.Context) (paths []string) {
-	a, err := t.exec(ctx, "", "config", "--null", "--blob", "HEAD:.gitmodules", "--get-regexp", `^submodule\..*\.path$`)
-	if err != nil || a.Code != 0 {
-		return nil
+// borrow makes a clone without files that borrows the objects of the repository.
+func (t *tree) borrow(ctx context.Context) error {
+	args := []string{
+		"clone", "--quiet", "--shared", "--no-tags", "--no-checkout", "--single-branch", "--branch=" + t.Base, "--no-recurse-submodules",
+		"--upload-pack=" + t.s.git.Service("upload-pack"), "--separate-git-dir=" + t.gitDir(),
 	}
-	for _, entry := range strings.Split(a.Out, "\x00") {
-		if _, path, ok := strings.Cut(entry, "\n"); ok && len(paths) < 100 {
-			paths = append(paths, textcut.Mark(path, 200))
-		}
+	filters, err := gitlfs.CloneFilters(ctx, t.inSource)
+	if err != nil {
+		return err
 	}
-	return paths
+	a, err := t.s.git.Exec(ctx, t.s.dir(t.name), "", "", append(append(args, filters...), "--", t.Source, t.Path)...)
+	if err == nil && a.Code != 0 {
+		err = gitsource.Failed("clone", gitsource.Repository{URL: t.RepoURL}, "base", t.Base, a)
+	}
+	return err
 }

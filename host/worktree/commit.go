@@ -94,14 +94,31 @@ var add = []string{"-c", "advice.addEmbeddedRepo=false", "add", "--all"}
 // stage puts all files into the index. A folder that has become a repository of its own is
 // an error: a commit would have none of its files.
 func (t *tree) stage(ctx context.Context) error {
-	if _, err := t.must(ctx, "add", append(add[:len(add):len(add)], "--", ".")...); err != nil {
+	a, err := t.exec(ctx, "", append(add[:len(add):len(add)], "--", ".")...)
+	if err != nil {
 		return err
+	}
+	if inner := emptyRepositories(a); len(inner) > 0 {
+		return embedded(inner[0])
+	}
+	if a.Code != 0 {
+		return gitexec.Fatal("add", a)
 	}
 	inner, err := t.unstageRepositories(ctx)
-	if err != nil || len(inner) == 0 {
+	if err != nil {
 		return err
 	}
-	return embedded(inner[0])
+	if len(inner) > 0 {
+		return embedded(inner[0])
+	}
+	filled, err := t.filledSubmodules(ctx)
+	if err != nil {
+		return err
+	}
+	if len(filled) > 0 {
+		return inSubmodule(filled[0])
+	}
+	return t.wantFilter(ctx)
 }
 
 // embedded is the error of a folder that has become a repository of its own.

@@ -14,7 +14,7 @@ func TestStepsLookAtTheirClaimUnderTheLock(t *testing.T) {
 	looked := 0
 	s = New(Options{Dir: t.TempDir(), Git: "git", Ticket: func(_ context.Context, id string, _ uint64) (Ticket, error) {
 		looked++
-		if l := s.lock(nameOf(id)); l.TryLock() {
+		if l := s.lock(s.nameOf(id)); l.TryLock() {
 			l.Unlock()
 			t.Error("the claim is looked at while another step may change it")
 		}

@@ -110,6 +110,13 @@ func (t *tree) push(ctx context.Context, to gitsource.Repository, out *Pushed) e
 	if err != nil {
 		return err
 	}
+	if err := t.sendObjects(ctx, to, credential, last); err != nil {
+		if abi.CodeOf(err) == abi.Unavailable || ctx.Err() != nil {
+			return err
+		}
+		out.Reason = textcut.Mark(err.Error(), 2<<10)
+		return nil
+	}
 	a, err := t.run(ctx, credential, "", "push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
 		"--receive-pack="+service, "--force-with-lease="+branchRef(t.Branch)+":"+last, "--", to.URL, t.Commit+":"+branchRef(t.Branch))
 	if err != nil {

@@ -24,6 +24,7 @@ const (
 func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, err error) {
 	args := append(add[:len(add):len(add)], "--ignore-errors", "--", ".")
 	a, err := t.exec(ctx, "", args...)
+	var empty []string // repositories without a commit
 	// Of a folder that it cannot read git only warns.
 	if err != nil || a.Code != 0 || a.Err != "" {
 		if left, err = t.unreadable(ctx); err != nil {
@@ -32,7 +33,8 @@ func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, e
 		if a, err = t.exec(ctx, "", args...); err != nil {
 			return nil, err
 		}
-		if a.Code != 0 && (a.Code != 1 || len(left) == 0) {
+		empty = emptyRepositories(a)
+		if a.Code != 0 && (a.Code != 1 || len(left)+len(empty) == 0) {
 			return nil, gitexec.Fatal("add", a)
 		}
 	}
@@ -40,11 +42,23 @@ func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, e
 	if err != nil {
 		return nil, err
 	}
-	if len(inner) > 0 && how == unlessFailed {
+	filled, err := t.filledSubmodules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner = append(inner, empty...)
+	switch {
+	case how != unlessFailed:
+	case len(inner) > 0:
 		return nil, embedded(inner[0])
+	case len(filled) > 0:
+		return nil, inSubmodule(filled[0])
 	}
 	for _, name := range inner {
 		left = append(left, line(name, "it is a git repository of its own"))
+	}
+	for _, name := range filled {
+		left = append(left, line(name, "it is the folder of a submodule"))
 	}
 	if more := len(left) - maxLeftOut; more > 0 {
 		left = append(left[:maxLeftOut], fmt.Sprintf("and %d more", more))

@@ -3,6 +3,9 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
@@ -104,14 +107,20 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 		return err
 	}
 	t.s.opt.At("rebase: begins")
-	onto := []string{"-c", "rebase.updateRefs=false", "-c", "rerere.enabled=false", "rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
+	onto := []string{"rebase", "--quiet", "--no-verify", "--no-autostash", "--no-gpg-sign", "--no-fork-point",
 		"--onto", base, since}
+	// Git merges by the first value of this, which no later one takes back.
+	if set, err := t.exec(ctx, "", "config", "--get", "pull.twohead"); err != nil {
+		return err
+	} else if set.Code == 0 {
+		onto = append(onto, "--strategy=recursive")
+	}
 	a, err := t.run(ctx, identity, "", onto...)
 	if err != nil || a.Code == 0 {
 		return err
 	}
 	if several != "1" {
-		if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+		if err := t.abortRebase(ctx); err != nil {
 			return err
 		}
 		message, err := t.must(ctx, "log", "log", "-1", "--format=%B", "HEAD")
@@ -128,6 +137,46 @@ func (t *tree) onto(ctx context.Context, base string, out *Rebased) error {
 	}
 	t.s.opt.At("rebase: stopped")
 	return t.conflict(ctx, identity, base, a, out)
+}
+
+// abortRebase ends a rebase that has not ended: branch, index and files are what they were. A
+// git that was killed while it wrote or removed the notes of a rebase leaves some of them, with
+// which git cannot abort: then the branch is where it was, or where the rebase
+// has put it, and the files follow. A rebase begins without changes, so none is lost.
+func (t *tree) abortRebase(ctx context.Context) error {
+	var left []string
+	for _, dir := range []string{"rebase-merge", "rebase-apply"} {
+		if path := filepath.Join(t.gitDir(), dir); exists(path) {
+			left = append(left, path)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	a, err := t.exec(ctx, "", "rebase", "--abort")
+	if err != nil || gitexec.Locked(a) {
+		return cmp.Or(err, gitexec.Fatal("rebase", a))
+	}
+	if a.Code == 0 && !slices.ContainsFunc(left, exists) {
+		return nil
+	}
+	if _, err := t.must(ctx, "symbolic-ref", "symbolic-ref", "-m", "rebase: abort", "HEAD", branchRef(t.Branch)); err != nil {
+		return err
+	}
+	if _, err := t.must(ctx, "reset", "reset", "--quiet", "--hard", "HEAD"); err != nil {
+		return err
+	}
+	for _, path := range left { // last, so that a crash repeats this
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // replace makes a commit with a tree and one parent the end of the branch. The files do not
@@ -175,7 +224,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	if err != nil {
 		return err
 	}
-	if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
+	if err := t.abortRebase(ctx); err != nil {
 		return err
 	}
 	if files == "" { // it failed for another reason

@@ -52,7 +52,7 @@ func (s *Service) Discard(ctx context.Context, id string, token uint64) (Removed
 }
 
 func (s *Service) end(ctx context.Context, id string, token uint64, how resolve) (out Removed, err error) {
-	name := nameOf(id)
+	name := s.nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
@@ -134,7 +134,7 @@ func (s *Service) setAside(name string, out *Removed) error {
 		return err
 	}
 	out.Removed, out.Kept = true, to
-	s.opt.Logger.Warn("a worktree is removed that could not be committed completely; its files are kept", "worktree", name, "left_out", out.LeftOut, "path", to)
+	s.opt.Logger.Warn("a worktree is removed whose work is not committed completely; its files are kept", "worktree", name, "left_out", out.LeftOut, "path", to)
 	entries, err := os.ReadDir(dir) // oldest first, by their names
 	var all int64
 	for i := len(entries) - 1; i >= 0; i-- {
@@ -244,7 +244,11 @@ func (s *Service) sweep(ctx context.Context, name string, how resolve) error {
 		}
 		return nil
 	case err != nil: // no step can use it
-		if err := s.setAside(name, &Removed{LeftOut: []string{reason(err)}}); err != nil {
+		why := reason(err)
+		if errors.Is(err, errOtherStore) {
+			why = err.Error()
+		}
+		if err := s.setAside(name, &Removed{LeftOut: []string{why}}); err != nil {
 			s.opt.Logger.Warn("a worktree is not removed", "worktree", name, "reason", err)
 		}
 		return nil

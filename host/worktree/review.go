@@ -39,7 +39,7 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 	if err := s.Sweep(ctx); err != nil {
 		return out, err
 	}
-	t := &tree{s: s, name: nameOf(id)}
+	t := &tree{s: s, name: s.nameOf(id)}
 	l := s.lock(t.name)
 	l.Lock()
 	defer l.Unlock()
@@ -54,8 +54,8 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 	case !errors.Is(err, fs.ErrNotExist):
 		return out, err
 	}
-	t.Ticket, t.Token = id, ticket.Token
-	t.RepoURL, t.Base, t.Branch = ticket.RepoURL, ticket.Base, cmp.Or(ticket.Branch, branchFolder+"/"+t.name)
+	t.Ticket, t.Store, t.Token = id, s.opt.Store, ticket.Token
+	t.RepoURL, t.Base, t.Branch = ticket.RepoURL, ticket.Base, cmp.Or(ticket.Branch, branchFolder+"/"+idName(t.Ticket))
 	t.ReadOnly, t.Commit, t.From = true, ticket.Verified, ticket.Verified
 	if err := t.create(ctx, "review", func() error { return t.checkout(ctx) }); err != nil {
 		return out, err
@@ -78,7 +78,7 @@ func (t *tree) checkout(ctx context.Context) error {
 	if err := t.borrow(ctx); err != nil {
 		return err
 	}
-	if _, err := t.must(ctx, "checkout", "checkout", "--quiet", "--detach", "--no-recurse-submodules", t.Commit, "--"); err != nil {
+	if err := t.checkOut(ctx, "--detach", t.Commit); err != nil {
 		return err
 	}
 	// Work that shares nothing with the base is compared with all of it.

@@ -42,6 +42,10 @@ type Ticket struct {
 // Options are what a Service needs. Dir and Ticket are required.
 type Options struct {
 	Dir string // absolute folder of the worktrees, for this service alone; made when needed
+	// Store is the identity of the store with the tickets, letters and digits. It is a part of
+	// the names of worktrees and references, because another store in the same place has
+	// tickets with the same ids. Default none.
+	Store string
 	// Ticket returns a ticket. A token other than 0 that is not that of its claim is the
 	// error conflict, a ticket that does not exist the error not_found.
 	Ticket     func(ctx context.Context, id string, token uint64) (Ticket, error)
@@ -111,6 +115,7 @@ type Worktree struct {
 // state is what is durable about a worktree. It is written when the worktree is complete.
 type state struct {
 	Worktree
+	Store   string `json:"store,omitempty"` // [Options.Store]
 	RepoURL string `json:"repo_url"`
 	// ReadOnly says that it is for a review, and on no branch.
 	ReadOnly bool   `json:"read_only,omitempty"`
@@ -134,19 +139,31 @@ type tree struct {
 
 var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// nameOf returns the name of a ticket's folder and references: its id, or a digest of an
-// id that git or a file system would read as something else.
-func nameOf(id string) string {
-	if safeName.MatchString(id) && gitsource.ValidBranch(id) {
+// idName returns the name of a ticket in branches: its id, or a digest of an id that git or a
+// file system would read as something else.
+func idName(id string) string {
+	if safeName.MatchString(id) && gitsource.ValidBranch(id) && len(id) <= 80 {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "id-" + hex.EncodeToString(sum[:12])
 }
 
+// nameOf returns the name of a ticket's folder and references: it is of one ticket of one store.
+func (s *Service) nameOf(id string) string {
+	if s.opt.Store == "" {
+		return idName(id)
+	}
+	return idName(id) + "-" + s.opt.Store
+}
+
+// errOtherStore is the error of a worktree that belongs to another store.
+var errOtherStore = errors.New("it belongs to another store, whose state folder was here before")
+
 func (s *Service) dir(name string) string  { return filepath.Join(s.opt.Dir, "trees", name) }
 func (s *Service) file(name string) string { return filepath.Join(s.dir(name), "worktree.json") }
 func (t *tree) gitDir() string             { return filepath.Join(t.s.dir(t.name), "git") }
+func (t *tree) lfsDir() string             { return filepath.Join(t.gitDir(), "lfs", "objects") }
 func (t *tree) ref(kind string) string     { return "refs/sentinel/" + kind + "/" + t.name }
 func fail(code abi.Code, text string) error {
 	return &abi.Error{Code: code, Permanent: true, Message: text}
@@ -169,7 +186,11 @@ func (s *Service) read(name string) (*tree, error) {
 		return nil, err
 	}
 	t := &tree{s: s, name: name}
-	if err := strictjson.DecodeOpen(raw, &t.state, strictjson.Unlimited()); err != nil || nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
+	err = strictjson.DecodeOpen(raw, &t.state, strictjson.Unlimited())
+	if err == nil && t.Store != s.opt.Store {
+		return nil, errOtherStore
+	}
+	if err != nil || s.nameOf(t.Ticket) != name || !gitsource.ValidBranch(t.Branch) || !gitsource.ValidBranch(t.Base) {
 		return nil, fmt.Errorf("worktree %s: its record cannot be read (a person removes it with force)", name)
 	}
 	t.saved = raw
@@ -194,7 +215,7 @@ func (t *tree) save() error {
 
 // with executes a step on the worktree of a ticket, for the holder of its claim.
 func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tree) error) error {
-	name := nameOf(id)
+	name := s.nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
@@ -222,7 +243,7 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 // Hold calls fn while no step changes the worktree or branch of a ticket, with the commit that
 // the worktree of the present claim has pushed last, "" if there is none.
 func (s *Service) Hold(ctx context.Context, id string, fn func(pushed string) error) error {
-	name := nameOf(id)
+	name := s.nameOf(id)
 	l := s.lock(name)
 	l.Lock()
 	defer l.Unlock()
@@ -313,12 +334,8 @@ func (t *tree) repair(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"rebase-merge", "rebase-apply"} {
-		if _, err := os.Stat(filepath.Join(t.gitDir(), dir)); err == nil {
-			if _, err := t.must(ctx, "rebase", "rebase", "--abort"); err != nil {
-				return err
-			}
-		}
+	if err := t.abortRebase(ctx); err != nil {
+		return err
 	}
 	if t.Unresolved != nil && !t.Unresolved.Placed {
 		return t.place(ctx)
@@ -361,9 +378,7 @@ func (t *tree) must(ctx context.Context, operation string, args ...string) (stri
 // source runs git in the repository that the objects are borrowed from, and returns "" if
 // git says no.
 func (t *tree) source(ctx context.Context, args ...string) (string, error) {
-	git := t.s.git
-	git.Env = []string{"GIT_DIR=" + t.Source}
-	a, err := git.Exec(ctx, t.Source, "", "", args...)
+	a, err := t.inSource(ctx, "", args...)
 	if err != nil || a.Code != 0 {
 		return "", err
 	}
@@ -376,6 +391,9 @@ type update struct{ ref, from, to string } // from "" makes it
 // publish changes references of the repository together, if they are as they were. A
 // branch that is checked out there is not changed.
 func (t *tree) publish(ctx context.Context, updates ...update) error {
+	if err := t.shareObjects(ctx); err != nil {
+		return err
+	}
 	args := []string{
 		"push", "--porcelain", "--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no",
 		"--receive-pack=" + t.s.git.Service("receive-pack", "receive.denyCurrentBranch=refuse", "receive.denyNonFastForwards=false"),
@@ -393,6 +411,9 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 		return err
 	case strings.Contains(a.Out, "checked out"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("branch %s is checked out in the user's repository", t.Branch), Hint: "switch to another branch there"}
+	case strings.Contains(a.Out, "proc-receive"): // a list of values, which no setting takes back
+		return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("repository %s gives branches to a hook (receive.procReceiveRefs), and no hook is executed, so branch %s is not made", t.RepoURL, t.Branch),
+			Hint: "git -C " + gitexec.Quote(t.Source) + " config --unset-all receive.procReceiveRefs"}
 	case strings.Contains(a.Out, "cannot create 'refs/"), strings.Contains(a.Err, "cannot create 'refs/"):
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch", Message: fmt.Sprintf("branch %s cannot be made in %s: a branch is named as a folder of it", t.Branch, t.RepoURL), Hint: "rename that branch, or name another one for the ticket"}
 	case strings.Contains(a.Err, "unable to create temporary object directory"), strings.Contains(a.Err, "unable to write file"):
@@ -473,7 +494,7 @@ func (s *Service) List() ([]Worktree, error) {
 	list := []Worktree{}
 	for _, name := range s.names() {
 		t, err := s.read(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherStore) {
 			continue
 		}
 		if err != nil {

@@ -32,8 +32,8 @@ func Commands(s *forge.Service, holder Holder) []command.Command {
 type openIn struct {
 	Ticket     string `json:"ticket" jsonschema:"id of the ticket"`
 	Token      uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
-	Title      string `json:"title" jsonschema:"one line"`
-	Body       string `json:"body,omitempty" jsonschema:"in Markdown"`
+	Title      string `json:"title" jsonschema:"becomes one line; cut to the 255 characters that forges take"`
+	Body       string `json:"body,omitempty" jsonschema:"in Markdown; cut to the 65,536 characters that forges take"`
 	Repository string `json:"repository,omitempty" jsonschema:"OWNER/NAME on the forge; that of the remote if not given"`
 }
 
@@ -54,7 +54,7 @@ func (f family) pull(ctx context.Context, _ *command.Call, in pullIn) (forge.Sho
 
 type commentIn struct {
 	Ticket string `json:"ticket" jsonschema:"id of the ticket"`
-	Body   string `json:"body" jsonschema:"in Markdown"`
+	Body   string `json:"body" jsonschema:"in Markdown; cut to the 65,436 characters that forges take"`
 }
 
 func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (forge.Commented, error) {

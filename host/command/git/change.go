@@ -127,7 +127,7 @@ func (r *repository) branch(ctx context.Context, in request, out *Result) error 
 	if err != nil {
 		return err
 	}
-	out.Branches = strings.Fields(text)
+	out.Branches = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }) // names may have other spaces of Unicode
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}

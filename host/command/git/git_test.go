@@ -280,7 +280,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	b := newBench(t)
 	b.repo()
 	evil := []string{
-		"--upload-pack=touch canary", "-x", "--output=canary", "HEAD;id", "$(touch canary)", "`id`", "a b", "main..HEAD", ":/first", "HEAD:a.txt", "..", "a\nb", "a\x00b", "@{-1", "a:b", "ext::sh -c id", "*", "a?b", "a[b", `a\b`,
+		"--upload-pack=touch canary", "-x", "--output=canary", "$(touch canary)", "a b", "main..HEAD", ":/first", "HEAD:a.txt", "..", "a\nb", "a\x00b", "@{-1", "a:b", "ext::sh -c id", "*", "a?b", "a[b", `a\b`,
 	}
 	for _, value := range evil {
 		for _, p := range []params{

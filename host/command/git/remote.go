@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -31,7 +33,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 			return t, &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git %s: HEAD is on no branch", r.operation), Hint: "name a branch"}
 		}
 	}
-	if !validBranch.MatchString(t.branch) {
+	if !gitsource.ValidBranch(t.branch) {
 		return t, badField("branch", t.branch, "is not a name of a branch")
 	}
 	own, err := r.line(ctx, "config", "--get", "branch."+t.branch+".remote")
@@ -65,7 +67,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 		return t, e
 	}
 	t.there = t.branch
-	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && validBranch.MatchString(name) {
+	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && gitsource.ValidBranch(name) {
 		t.there, t.tracks = name, true
 	}
 	return t, nil
@@ -117,6 +119,9 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
+	if err := r.sendObjects(ctx, t); err != nil {
+		return err
+	}
 	args := []string{"push", "--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no", "--receive-pack=" + service}
 	if !t.tracks {
 		args = append(args, "--set-upstream")
@@ -138,6 +143,22 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 	pushed = a.Code == 0 && !strings.Contains(a.Out, "\n=\t")
 	out.Output, _ = fit(strings.TrimSpace(a.Out+a.Err), maxText)
 	return nil
+}
+
+// sendObjects sends the objects of Git LFS that the branch names and the remote may not have.
+func (r *repository) sendObjects(ctx context.Context, t target) error {
+	git := func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
+		return r.g.Exec(ctx, r.dir, r.ssh, stdin, args...)
+	}
+	top := "refs/heads/" + t.branch
+	if hash, err := r.line(ctx, "rev-parse", "--quiet", "--verify", top+"^{commit}"); err != nil || hash == "" {
+		return err // the push names the branch that is missing
+	}
+	objects, err := gitlfs.Objects(ctx, git, top, "--remotes="+t.remote)
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	return gitlfs.Push(ctx, git, t.remote, objects)
 }
 
 // pull brings the branch up to its remote, forward only; fetch only looks. A

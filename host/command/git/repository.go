@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -78,10 +80,9 @@ func refuse(problem, hint string) error {
 var unsafe = lazyregexp.New(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
 	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy)$`)
 
-// harmless are values of such keys that many honest repositories have.
-var harmless = map[string]bool{
-	"git-lfs clean -- %f": true, "git-lfs smudge -- %f": true, "git-lfs smudge --skip -- %f": true, "git-lfs filter-process": true, "git-lfs filter-process --skip": true,
-	"git-upload-pack": true, "git-receive-pack": true,
+// harmless reports whether a value of such a key is one that many honest repositories have.
+func harmless(value string) bool {
+	return value == "git-upload-pack" || value == "git-receive-pack" || slices.Contains(gitlfs.Filters, value)
 }
 
 // inspect reads the configuration and refuses a repository that names programs
@@ -100,9 +101,9 @@ func (r *repository) inspect(ctx context.Context) error {
 		key, value, _ := strings.Cut(fields[i+1], "\n")
 		key = strings.ToLower(key)
 		switch {
-		case scope == "global" && key == "core.sshcommand":
+		case (scope == "system" || scope == "global") && key == "core.sshcommand":
 			r.ssh = value
-		case (scope == "local" || scope == "worktree") && unsafe.MatchString(key) && !harmless[value]:
+		case (scope == "local" || scope == "worktree") && unsafe.MatchString(key) && !harmless(value):
 			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", key),
 				"if you trust it, put it into your own configuration: git config --global")
 		}

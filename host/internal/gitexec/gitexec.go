@@ -1,7 +1,7 @@
 // Package gitexec runs git without letting a repository name programs to run.
 //
 // Git runs programs that the configuration of a repository names: hooks, filters,
-// pagers, helpers. The overrides of [Runner.Exec] take those away that a setting can
+// pagers, helpers. The [Settings] take those away that a setting can
 // take away; a caller that works in a repository of another user looks for the rest.
 // Of the environment of the host git gets only what is listed.
 package gitexec
@@ -16,11 +16,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
-	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Literal makes a pathspec that matches one path: brackets and stars in it match
@@ -56,22 +54,11 @@ func LookPath() string {
 	return ""
 }
 
-// Overrides are settings that a repository must not have its say about: what
-// names a program is emptied, what weakens a check is set.
-var Overrides = []string{
-	"core.hooksPath=" + os.DevNull, "core.fsmonitor=false", "core.pager=cat", "core.editor=false", "sequence.editor=false", "core.askPass=",
-	"core.alternateRefsCommand=true", "core.protectNTFS=true", "core.protectHFS=true", "core.quotePath=false",
-	"commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false", "log.showSignature=false", "merge.verifySignatures=false",
-	"diff.external=", "diff.ignoreSubmodules=dirty", "diff.noprefix=false", "diff.mnemonicPrefix=false", "color.ui=false",
-	"submodule.recurse=false", "fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "safe.bareRepository=explicit",
-	"gc.auto=0", "maintenance.auto=false", "receive.autogc=false", "advice.detachedHead=false", "init.templateDir=",
-	"protocol.ext.allow=never", "protocol.fd.allow=never",
-}
-
 // passed are the variables of the host that git gets: what it needs to find
 // the person's configuration and agent. GIT_DIR and its like stay behind.
 var passed = []string{
-	"HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_CONFIG_GLOBAL",
+	"HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "SSH_AGENT_PID",
+	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM",
 	"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
 	"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"SystemRoot", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "ComSpec", "PATHEXT",
@@ -90,10 +77,10 @@ func environment(sshCommand string) []string {
 		sshCommand = "ssh -oBatchMode=yes"
 	}
 	env := []string{
-		"PATH=" + strings.Join(path, string(os.PathListSeparator)), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"PATH=" + strings.Join(path, string(os.PathListSeparator)), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0",
 		"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=false", "GIT_SEQUENCE_EDITOR=false", "GIT_PAGER=cat", "PAGER=cat",
 		"GIT_SSH_COMMAND=" + sshCommand, "GIT_ALLOW_PROTOCOL=file:https:ssh", "GIT_NO_LAZY_FETCH=1", "GIT_OPTIONAL_LOCKS=0",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_ATTR_NOSYSTEM=1", "GIT_MERGE_AUTOEDIT=no", "GIT_PROTOCOL_FROM_USER=1",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_MERGE_AUTOEDIT=no", "GIT_PROTOCOL_FROM_USER=1",
 	}
 	for _, name := range passed {
 		if v, ok := os.LookupEnv(name); ok {
@@ -119,10 +106,7 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 // input of git, which then fails or not; the caller knows it.
 func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.Reader, args ...string) (Answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
-	for _, o := range Overrides {
-		full = append(full, "-c", o)
-	}
-	cmd := exec.CommandContext(ctx, g.Program, append(full, args...)...)
+	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments(), args)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
@@ -149,9 +133,12 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 // machine: a git without the programs that the repository names. kind is upload-pack or
 // receive-pack, settings are further ones.
 func (g *Runner) Service(kind string, settings ...string) string {
-	words := []string{"'" + strings.ReplaceAll(g.Program, "'", `'\''`) + "'"}
-	for _, o := range append(settings, Overrides...) {
-		words = append(words, "-c", "'"+o+"'")
+	words := append([]string{g.Program}, arguments()...)
+	for _, o := range settings {
+		words = append(words, "-c", o)
+	}
+	for i, w := range words {
+		words[i] = Quote(w)
 	}
 	return strings.Join(append(words, kind), " ")
 }
@@ -172,64 +159,4 @@ func (c *capped) Write(p []byte) (int, error) {
 		c.Buffer.Write(p)
 	}
 	return len(p), nil
-}
-
-// locked is what git says of a lock that another git holds, or has left, in lower case.
-const locked = ".lock': file exists"
-
-// Locked reports whether a git failed, here or on a remote, because another one holds a
-// lock. It may succeed later.
-func Locked(a Answer) bool { return strings.Contains(strings.ToLower(a.Err), locked) }
-
-// Fatal gives the error of a git that could not do its work.
-func Fatal(operation string, a Answer) error {
-	text := strings.TrimSpace(a.Err)
-	if text == "" {
-		text = strings.TrimSpace(a.Out)
-	}
-	text = strings.ReplaceAll(text, Literal, "") // the caller gave a path
-	e := &abi.Error{Code: abi.Internal, Message: fmt.Sprintf("git %s: exit code %d: %s", operation, a.Code, textcut.Mark(text, 2<<10))}
-	lower := strings.ToLower(text)
-	for _, c := range causes {
-		if strings.Contains(lower, c.text) {
-			e.Code, e.Hint, e.Permanent = c.code, c.hint, c.code != abi.Unavailable
-			break
-		}
-	}
-	return e
-}
-
-// causes map git's words, in lower case, to codes. The first that fits counts.
-var causes = []struct {
-	text string
-	code abi.Code
-	hint string
-}{
-	{locked, abi.Unavailable, "another git is at work; if none is, remove the lock file"},
-	{"could not resolve host", abi.Unavailable, ""},
-	{"connection refused", abi.Unavailable, ""},
-	{"connection timed out", abi.Unavailable, ""},
-	{"connection reset", abi.Unavailable, ""},
-	{"the requested url returned error: 5", abi.Unavailable, ""},
-	{"unable to access", abi.Unavailable, ""},
-	{"early eof", abi.Unavailable, ""},
-	{"authentication failed", abi.Denied, "configure credentials for git outside the repository"},
-	{"could not read username", abi.Denied, "configure credentials for git outside the repository"},
-	{"permission denied", abi.Denied, ""},
-	{"host key verification failed", abi.Denied, ""},
-	{"not allowed", abi.Denied, "only https, ssh and files are allowed"},
-	{"dubious ownership", abi.Denied, "add the folder to safe.directory of your own git configuration"},
-	{"not a git repository", abi.NotFound, "operation init makes one"},
-	{"does not appear to be a git repository", abi.NotFound, ""},
-	{"unknown revision", abi.NotFound, ""},
-	{"bad revision", abi.NotFound, ""},
-	{"did not match any", abi.NotFound, ""},
-	{"invalid reference", abi.NotFound, ""},
-	{"not a valid object name", abi.NotFound, ""},
-	{"couldn't find remote ref", abi.NotFound, ""},
-	{"does not have any commits", abi.NotFound, "there is no commit yet"},
-	{"needed a single revision", abi.NotFound, ""},
-	{"already exists", abi.Conflict, ""},
-	{"would be overwritten", abi.Conflict, "commit or take back the changes first"},
-	{"pathspec", abi.NotFound, ""},
 }

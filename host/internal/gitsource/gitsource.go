@@ -69,24 +69,6 @@ func Parse(field, text string) (Repository, error) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// validBranch is what a branch may be called: git's rules, without what a command
-// line or a revision would read as something else.
-var validBranch = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./+#@=-]{0,250}$`)
-
-// ValidBranch reports whether a text can be the name of a branch.
-func ValidBranch(name string) bool {
-	return validBranch.MatchString(name) && name != "HEAD" && !strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.Contains(name, "//") &&
-		!strings.Contains(name, "/.") && !strings.Contains(name, ".lock/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".lock") && !strings.HasSuffix(name, ".")
-}
-
-// CheckBranch is ValidBranch with an error that names the field.
-func CheckBranch(field, name string) error {
-	if !ValidBranch(name) {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: fmt.Sprintf("%s: %.100q is not a valid name of a branch", field, name)}
-	}
-	return nil
-}
-
 // Mirrors are bare copies of repositories on other machines, in a folder. They may be
 // used by several goroutines.
 type Mirrors struct {
@@ -127,10 +109,10 @@ func (m *Mirrors) Sweep() error {
 func (m *Mirrors) SSH() string {
 	words := []string{"ssh", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes"}
 	if m.Key != "" {
-		words = append(words, "-oIdentitiesOnly=yes", "-i", "'"+strings.ReplaceAll(m.Key, "'", `'\''`)+"'")
+		words = append(words, "-oIdentitiesOnly=yes", "-i", gitexec.Quote(m.Key))
 	}
 	if m.Hosts != "" {
-		words = append(words, "-oUserKnownHostsFile='"+strings.ReplaceAll(m.Hosts, "'", `'\''`)+"'")
+		words = append(words, "-oUserKnownHostsFile="+gitexec.Quote(m.Hosts))
 	}
 	return strings.Join(words, " ")
 }
@@ -146,11 +128,15 @@ func Failed(operation string, r Repository, field, branch string, a gitexec.Answ
 	if strings.Contains(lower, "remote branch") && strings.Contains(lower, "not found") || strings.Contains(lower, "couldn't find remote ref") {
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s is not in %s", branch, r.URL), Hint: "push it first"}
 	}
+	if e := gitexec.Refusal(operation, a); e != nil {
+		e.Field = "repo_url"
+		return e
+	}
 	err := gitexec.Fatal(operation, a)
 	if e := abi.As(err); r.Local != "" && e != nil {
 		return &abi.Error{
 			Code: e.Code, Permanent: e.Permanent, Field: "repo_url", Message: fmt.Sprintf("git %s: repository %s cannot be read", operation, r.Local),
-			Hint: cmp.Or(e.Hint, "git -C "+r.Local+" fsck shows why"),
+			Hint: cmp.Or(e.Hint, "git -C "+gitexec.Quote(r.Local)+" fsck shows why"),
 		}
 	}
 	return err
@@ -233,7 +219,7 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, localTime, &abi.Error{
 			Code: abi.Timeout, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("git fetch: repository %s was not read within %s", from, localTime),
-			Hint: "a file of it may be a pipe: git -C " + from + " fsck shows it",
+			Hint: "a file of it may be a pipe: git -C " + gitexec.Quote(from) + " fsck shows it",
 		})
 		defer cancel()
 	}
