@@ -79,7 +79,7 @@ func TestNamesOfPersons(t *testing.T) {
 			t.Errorf("%q is among the names: %q", name, got)
 		}
 	}
-	for _, name := range []string{"agent:bot", "agent:bot/user", "step of user", "sentinel/user"} {
+	for _, name := range []string{"agent:bot", "agent:bot/user", "sentinel/user"} {
 		if !slices.Contains(got, name) {
 			t.Errorf("%q is not among the names: %q", name, got)
 		}

@@ -160,6 +160,8 @@ func (c *Call) Who() string {
 	switch {
 	case c.By == ByAgent:
 		return string(ByAgent) + ":" + c.As
+	case c.By != ByUser && c.forAgent():
+		return c.As // a definition that an agent started may have any id
 	case c.By != ByUser:
 		return string(c.By) + " of " + string(c.Sentinel)
 	case c.As != "":

@@ -84,11 +84,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		if t.StartedAt == nil {
 			t.StartedAt = &now
 		}
-		actor := c.Agent
-		if c.Bound && c.Agent != c.By {
-			actor = c.By + "/" + c.Agent // the name is its own choice
-		}
-		if _, err := s.note(ctx, tx, t, actor, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.Attempts+1), map[string]any{
+		if _, err := s.note(ctx, tx, t, c.Agent, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.Attempts+1), map[string]any{
 			"role": c.Role, "claimed_by": c.By, "token": t.Fence, "from": from, "to": t.State, "attempt": t.Attempts + 1,
 		}); err != nil {
 			return err

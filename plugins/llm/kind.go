@@ -16,7 +16,8 @@ type kind struct {
 }
 
 // kindOf returns the kind of a call. That of a shell line is its program and the plain
-// words behind it, such as go test or npm run build: options and paths may differ. A line
+// words behind it, such as go test or npm run build: paths may differ, and options that only
+// choose what is done and how it is shown. Others write files or start programs. A line
 // is a kind of its own, of which no other call is, if a shell would do more with it than
 // start one program; if nothing tells what the program does with its arguments; or if the
 // program takes another one, code, or files to replace as its arguments. Calls of any
@@ -25,9 +26,11 @@ func kindOf(command string, arguments sdk.Value) kind {
 	if command != shellCommand {
 		return kind{key: command, text: command}
 	}
-	words, simple := wordsOf(arguments)
+	all, simple := wordsOf(arguments)
+	words := all
 	if simple {
-		words = plainWords(words)
+		words = plainWords(all)
+		simple = len(words) > 0 && optionsAreHarmless(words[0], all[len(words):])
 	}
 	text := join(words, " ")
 	if !simple || len(words) < 2 || len(text) > maxKind || takesAnything(words) {
@@ -134,6 +137,68 @@ func isPlain(word string) bool {
 		}
 	}
 	return word != ""
+}
+
+// harmlessOptions are options, by program, that write no file and start no program, with or
+// without a number behind them: -n20.
+func harmlessOptions(program string) string {
+	switch program {
+	case "go":
+		return " -v -run -count -race -short -timeout -bench -benchmem -benchtime -cover -failfast -json -cpu -p -tags -shuffle -parallel -list -skip "
+	case "git":
+		return " -m --message -a --all -s --short --stat --oneline -n -p --patch --name-only --name-status --cached --staged --amend --no-edit -b --graph" +
+			" --since --until --author --follow -u -v -q --quiet - "
+	case "npm", "pnpm", "yarn", "bun":
+		return " -s --silent --if-present -q "
+	case "cargo":
+		return " -p --package --release --workspace --all --lib --bins --tests --no-fail-fast -q --quiet -v --verbose --all-targets --all-features --features --locked --offline --no-run "
+	case "make":
+		return " -j -k -s -B "
+	case "grep", "rg":
+		return " -n -i -r -l -c -v -w -E -F -A -B -C "
+	}
+	return ""
+}
+
+// optionsAreHarmless reports whether the words behind a program and its plain words have no
+// option but harmless ones, and no variable of make.
+func optionsAreHarmless(program string, words []string) bool {
+	known := harmlessOptions(program)
+	for _, word := range words {
+		plain := ""
+		for i := 0; i < len(word); i++ {
+			if word[i] != 0 { // that of a quote
+				plain += word[i : i+1]
+			}
+		}
+		end := 0
+		for end < len(plain) && plain[end] != '=' {
+			end++
+		}
+		if plain == "" || plain[0] != '-' {
+			if end < len(plain) && program == "make" {
+				return false
+			}
+			continue
+		}
+		name := plain[:end]
+		for len(name) > 1 && isDigit(name[len(name)-1]) {
+			name = name[:len(name)-1]
+		}
+		if !contains(known, " "+name+" ") {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(text, part string) bool {
+	for i := 0; i+len(part) <= len(text); i++ {
+		if text[i:i+len(part)] == part {
+			return true
+		}
+	}
+	return false
 }
 
 // takesAnything reports whether the words leave open what is done: the program is one of

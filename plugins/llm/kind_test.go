@@ -26,10 +26,18 @@ func TestKind(t *testing.T) {
 		"go test ./...":                     "go test",
 		"  go   test -run 'A|B;C' ./x ":     "go test",
 		"npm run build":                     "npm run build",
-		"npm run test:unit -- --watch=no":   "npm run test:unit",
+		"npm run test:unit":                 "npm run test:unit",
+		"go test -count=1 -v ./...":         "go test",
+		"git log -20 --oneline":             "git log",
+		"make -j4 test":                     "",
 		`git commit -m "Repair it; really"`: "git commit",
 		"./scripts/check fast":              "./scripts/check fast",
-		"make test CC=gcc":                  "make test",
+		"make test -j4":                     "make test",
+
+		// Options that write files or start programs.
+		"npm run test:unit -- --watch=no": "", "make test CC=gcc": "", "make test --eval=x": "", "git log --output=a": "", `git log "--output=a"`: "", "git grep -Osh x": "",
+		"git fetch --upload-pack=x origin": "", "git rebase -x y": "", "go test -exec x": "", "go vet -vettool=x ./...": "", "cargo test --config x": "", "go build -o x ./y": "",
+		"sort text -o x": "", "./scripts/check fast -x": "",
 
 		"make": "", "ls -la": "", "cat a.txt": "", "python script": "", "npm run": "", "go run ./x": "", "cargo run": "", "yarn dlx": "",
 		"rm build": "", "/bin/rm build": "", "RM build": "", "sudo go test": "", "env go test": "", "bash script": "", "git config user": "",
@@ -88,7 +96,7 @@ func FuzzKind(f *testing.F) {
 		if fields := strings.Fields(line); !strings.HasPrefix(strings.Join(fields, " "), k.text) {
 			t.Errorf("%q is of the kind %q", line, k.text)
 		}
-		if again := lineKind(k.text + " --option"); again != k {
+		if again := lineKind(k.text + " some/path"); again != k {
 			t.Errorf("%+v, and of its own text %+v", k, again)
 		}
 		if alone := lineKind("A=1 " + line); !alone.one {

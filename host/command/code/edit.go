@@ -42,7 +42,10 @@ type change struct {
 	Added   int `json:"added" jsonschema:"number of lines of the new text"`
 }
 
-const maxChanges = 50
+const (
+	maxChanges = 50  // that are shown
+	maxEdits   = 200 // each looks through the whole file
+)
 
 // edit reads the file and replaces it. What another process writes between the two
 // is lost.
@@ -150,6 +153,9 @@ func badEdit(field, problem string) *abi.Error {
 // old text is looked for, and are kept, see [lined]. Errors are of type [abi.Error], without
 // the name of the file.
 func apply(text string, edits []replacement) (string, []change, error) {
+	if len(edits) > maxEdits {
+		return "", nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "edits", Message: fmt.Sprintf("%d edits, at most %d are made in one call", len(edits), maxEdits), Hint: "make several calls, or write the file"}
+	}
 	var changes []change
 	d := parseLines(text)
 	for i, e := range edits {

@@ -66,7 +66,7 @@ func command(t *testing.T, o order, server string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	// Not the environment of the test: of it only what a host and shells need.
 	cmd.Env = []string{
-		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "HOME=" + o.Workspace,
+		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + o.Workspace,
 		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
 	}
 	cmd.Dir = o.Workspace

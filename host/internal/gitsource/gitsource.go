@@ -154,6 +154,8 @@ func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string
 	to := branch
 	if branch == "" {
 		to = DefaultBranch
+	} else if first, _, _ := strings.Cut(branch, "/"); strings.EqualFold(first, DefaultBranch) {
+		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s: the name %s is the host's for the default branch", branch, DefaultBranch), Hint: "rename the branch"}
 	}
 	return m.FetchTo(ctx, from, field, branch, "refs/heads/"+to)
 }
