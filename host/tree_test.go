@@ -131,8 +131,8 @@ var layers = []layer{
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
 	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, nil},
-	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil}, // it looks whether a run is active
+	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
+	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                    // it looks whether a run is active
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
@@ -151,8 +151,8 @@ var layers = []layer{
 	{"host/internal/termtext", nil, nil},
 	{"host/internal/regularfile", nil, nil},
 	{"host/internal/trust", []string{"host/internal/regularfile", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                     // likewise
+	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                      // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
 	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                         // and so is the state folder that it reports on
