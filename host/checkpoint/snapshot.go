@@ -104,7 +104,8 @@ func (r *repository) tryCommit(ctx context.Context, s *scan, c Checkpoint) (Chec
 		ended <- err
 		_ = to.CloseWithError(err)
 	}()
-	a, err := r.exec(ctx, in, "fast-import", "--quiet", "--force", "--done", "--date-format=now")
+	// Without deltas, which a later repack finds among all objects.
+	a, err := r.exec(ctx, in, "fast-import", "--depth=0", "--quiet", "--force", "--done", "--date-format=now")
 	_ = in.Close()
 	failed := <-ended
 	switch {

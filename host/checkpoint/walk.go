@@ -90,7 +90,6 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 		w.fail(tooMany())
 		return v
 	}
-	slices.SortFunc(nodes, func(a, b node) int { return strings.Compare(a.name, b.name) })
 	v.nodes = slices.DeleteFunc(nodes, func(n node) bool { return w.skip(name, n) })
 	var started sync.WaitGroup
 	for i := range v.nodes {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // An openedFolder is a folder that is open for reading its names and the states of what is
@@ -36,6 +37,7 @@ func (f *openedFolder) list() ([]node, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.Sort(names)
 	nodes := make([]node, 0, len(names))
 	for _, name := range names {
 		if n, err := f.stat(name); err == nil {

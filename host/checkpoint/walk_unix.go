@@ -47,7 +47,7 @@ func exhausted(err error) bool {
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// list returns what is in the folder. What vanishes meanwhile is left out.
+// list returns what is in the folder, sorted. What vanishes meanwhile is left out.
 func (f *openedFolder) list() ([]node, error) {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
@@ -62,6 +62,7 @@ func (f *openedFolder) list() ([]node, error) {
 		}
 		_, _, names = unix.ParseDirent((*buffer)[:n], -1, names)
 	}
+	slices.Sort(names)
 	nodes := make([]node, 0, len(names))
 	for _, name := range names {
 		n, err := f.stat(name)
