@@ -123,7 +123,8 @@ func (r *repository) diff(ctx context.Context, all []Checkpoint, from Checkpoint
 		d.Files, d.Cut = changes[:maxChanges], true
 	}
 	if patch {
-		a, err := r.exec(ctx, strings.NewReader(""), "diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--relative="+filesDir, from.ref(), to.ref())
+		args := []string{"diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--relative=" + filesDir}
+		a, err := r.exec(ctx, strings.NewReader(""), append(args, from.ref(), to.ref())...)
 		if err == nil && a.Code != 0 {
 			err = gitexec.Fatal("diff-tree", a)
 		}
@@ -264,7 +265,8 @@ func (r *repository) lines(ctx context.Context, list []Change, from, to string) 
 	if len(list) == 0 {
 		return nil
 	}
-	out, err := r.must(ctx, "", "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", from, to, "--", filesDir, ignoredDir)
+	args := []string{"diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv"}
+	out, err := r.must(ctx, "", append(args, from, to, "--", filesDir, ignoredDir)...)
 	if err != nil {
 		return err
 	}

@@ -357,7 +357,7 @@ func (d *decoder) fixed() int64 {
 	if d.bad {
 		return 0
 	}
-	return int64(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
+	return int64(binary.LittleEndian.Uint64([]byte(s)))
 }
 
 func (d *decoder) node(n *node) {

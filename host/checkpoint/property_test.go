@@ -197,7 +197,10 @@ func (m *model) step(all bool) {
 		}
 	case 19:
 		if all && m.rng.IntN(20) == 0 {
-			calls := [][]string{{"init", "-q"}, {"add", "-A"}, {"add", "-f", name}, {"commit", "-qm", "x", "--no-gpg-sign"}, {"rm", "-q", "--cached", "-r", "."}, {"checkout", "-q", "-b", "b"}, {"stash", "-q"}, {"clean", "-fdq"}}
+			calls := [][]string{
+				{"init", "-q"}, {"add", "-A"}, {"add", "-f", name}, {"commit", "-qm", "x", "--no-gpg-sign"}, {"rm", "-q", "--cached", "-r", "."},
+				{"checkout", "-q", "-b", "b"}, {"stash", "-q"}, {"clean", "-fdq"},
+			}
 			call := calls[m.rng.IntN(len(calls))]
 			dir := "."
 			if m.rng.IntN(2) == 0 {

@@ -195,7 +195,12 @@ func (p *restore) halfway(name string, b, e, n *node) bool {
 	if p.before == nil || !same(p.before.find(name), e) {
 		return false
 	}
-	return n == nil || b != nil && p.sameContent(name, b, n) || e != nil && (p.sameContent(name, e, n) || e.kind == n.kind && e.size == n.size && e.mtime == n.mtime && e.ino == n.ino)
+	if n == nil || b != nil && p.sameContent(name, b, n) {
+		return true
+	}
+	// A change of the mode alone gives the file another ctime.
+	unwritten := func() bool { return e.kind == n.kind && e.size == n.size && e.mtime == n.mtime && e.ino == n.ino }
+	return e != nil && (p.sameContent(name, e, n) || unwritten())
 }
 
 // plan finds the steps and the conflicts.
@@ -259,7 +264,8 @@ func (p *restore) keepFolders() {
 // unlocked reports whether an interrupted restore has left a folder writable, see
 // [applier.unlock].
 func (p *restore) unlocked(dir string, b, n *node) bool {
-	return p.before != nil && isFolder(b) && isFolder(n) && b.mode != n.mode && n.mode == b.mode|0o700 && same(p.before.find(join(dir, b.name)), b)
+	return p.before != nil && isFolder(b) && isFolder(n) && b.mode != n.mode && n.mode == b.mode|0o700 &&
+		same(p.before.find(join(dir, b.name)), b)
 }
 
 func (p *restore) leftChange(dir string, b, n *node, left string) Change {
@@ -315,7 +321,8 @@ func (p *restore) same(name string, x, n *node) bool {
 // sameContent compares a content that is kept with the present one, which is read if its times
 // are others.
 func (p *restore) sameContent(name string, x, n *node) bool {
-	if x.kind != n.kind || x.kind != kindFile && x.kind != kindLink || x.sameFile(n) || !x.kept() || n.content.store == storeGit && x.content.store == storeGit {
+	known := n.content.store == storeGit && x.content.store == storeGit || x.sameFile(n) || !x.kept()
+	if known || x.kind != n.kind || x.kind != kindFile && x.kind != kindLink {
 		return x.sameContent(n)
 	}
 	if x.size != n.size {
@@ -359,7 +366,8 @@ func (p *restore) files(ctx context.Context, now string) ([]Change, error) {
 	for i, s := range p.steps {
 		dir, _ := splitPath(s.path)
 		inside := i+1 < len(p.steps) && below(p.steps[i+1].path, s.path)
-		if refused := slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == s.path }); refused || !s.meta && inside && (isFolder(s.from) || isFolder(s.to)) {
+		refused := slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == s.path })
+		if refused || !s.meta && inside && (isFolder(s.from) || isFolder(s.to)) {
 			continue // what is in it is listed
 		}
 		if s.meta && slices.ContainsFunc(p.left, func(c Change) bool { return c.Path == s.path }) {
@@ -439,7 +447,8 @@ func (p *restore) require() {
 			return false
 		}
 		if total += s.from.size; total > p.s.opt.Bytes {
-			p.refuse(s.path, fmt.Sprintf("with it, more than %d MiB of present files would have to be kept; move it away, or raise checkpoints.size in the configuration", p.s.opt.Bytes>>20))
+			p.refuse(s.path, fmt.Sprintf("with it, more than %d MiB of present files would have to be kept; "+
+				"move it away, or raise checkpoints.size in the configuration", p.s.opt.Bytes>>20))
 			return true
 		}
 		if it := planned[s.path]; it != nil {

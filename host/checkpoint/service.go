@@ -60,7 +60,8 @@ func New(opt Options) *Service {
 		opt.Git = gitexec.LookPath()
 	}
 	opt.Keep, opt.Bytes, opt.FileBytes, opt.Most = max(cmp.Or(opt.Keep, 100), 4), cmp.Or(opt.Bytes, 2<<30), cmp.Or(opt.FileBytes, 10<<20), cmp.Or(opt.Most, 50)
-	opt.IgnoredFileBytes, opt.IgnoredBytes, opt.IgnoredFiles = cmp.Or(opt.IgnoredFileBytes, 1<<20), cmp.Or(opt.IgnoredBytes, 64<<20), cmp.Or(opt.IgnoredFiles, 5000)
+	opt.IgnoredFileBytes, opt.IgnoredBytes = cmp.Or(opt.IgnoredFileBytes, 1<<20), cmp.Or(opt.IgnoredBytes, 64<<20)
+	opt.IgnoredFiles = cmp.Or(opt.IgnoredFiles, 5000)
 	if opt.At == nil {
 		opt.At = func(string) {}
 	}

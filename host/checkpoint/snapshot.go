@@ -197,7 +197,8 @@ func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
 func (f *feeder) tree() {
 	var put strings.Builder
 	merge(func(dir string, nodes []*node) {
-		if a, b := nodes[0], nodes[1]; a != nil && b != nil && a.content == b.content && a.mode == b.mode && a.kind == b.kind && a.flags == b.flags {
+		a, b := nodes[0], nodes[1]
+		if a != nil && b != nil && a.content == b.content && a.mode == b.mode && a.kind == b.kind && a.flags == b.flags {
 			return
 		}
 		was, is := treeEntry(dir, nodes[1]), treeEntry(dir, nodes[0])
