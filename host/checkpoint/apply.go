@@ -113,8 +113,8 @@ func (a *applier) check(s *step) error {
 	}
 	switch from := s.from; {
 	case isFolder(now) && (isFolder(from) || isFolder(s.to)): // a folder is removed only if it is empty
-	case from == nil || from.kind == 0 || !a.same(s.path, from, now):
-		return errMeanwhile
+	case from == nil || from.kind != now.kind || !s.meta && !a.sameContent(s.path, from, now):
+		return errMeanwhile // another mode may come from a step for another name of the file
 	case !s.meta && !from.kept() && from.kind != kindOther:
 		return errUnkept
 	}

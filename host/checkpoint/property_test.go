@@ -316,7 +316,8 @@ func (m *model) round(steps int) (ok bool) {
 		}
 	}
 	for _, c := range r.Refused {
-		if reason := c.Reason; !strings.Contains(reason, "permission denied") && !strings.Contains(reason, "could not be read") {
+		expected := []string{"permission denied", "could not be read", "a repository is in its place"}
+		if !slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(c.Reason, text) }) {
 			bad("refused: %+v", c)
 		}
 		left[strings.TrimSuffix(c.Path, "/")] = true

@@ -287,6 +287,14 @@ func (p *restore) makeWay(s *step) {
 	}
 	if isFolder(s.from) && !isFolder(s.to) {
 		for name, n := range p.now.under(s.path) {
+			if n.kind == kindGit {
+				p.conflict(name, "it is in the place of a file that would be restored")
+				p.refuse(s.path, "a repository is in its place, and "+leftGit)
+				delete(p.byPath, s.path)
+				return
+			}
+		}
+		for name, n := range p.now.under(s.path) {
 			if p.byPath[name] == nil {
 				p.conflict(name, "it is in the place of a file that would be restored")
 				p.add(&step{path: name, from: n})

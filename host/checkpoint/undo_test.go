@@ -350,3 +350,17 @@ func TestClone(t *testing.T) {
 		t.Errorf("%d clones, %v", len(clones), err)
 	}
 }
+
+// TestTwoNames checks that a file which a task gave a second name is restored under both: a
+// change of the mode of one name is one of the other.
+func TestTwoNames(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{})
+	f.put("a", "1")
+	f.put("b", "2")
+	f.task("r1", func() {
+		f.remove("b")
+		if err := errors.Join(os.Link(f.path("a"), f.path("b")), os.Link(f.path("a"), f.path("c")), os.Chmod(f.path("a"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
