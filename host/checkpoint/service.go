@@ -33,7 +33,7 @@ type Options struct {
 	Most      int      // workspaces; the one that was used least recently goes; default 50
 	Exclude   []string // absolute folders that are not covered; default none
 	// Limits of the ignored files whose content is kept: bytes of one, default 1 MiB; bytes and
-	// number of all, default 64 MiB and 5,000.
+	// number of all, default 64 MiB and 3,000.
 	IgnoredFileBytes, IgnoredBytes int64
 	IgnoredFiles                   int
 	// At is called with the name of each state of an operation that a crash may leave;
@@ -61,7 +61,7 @@ func New(opt Options) *Service {
 	}
 	opt.Keep, opt.Bytes, opt.FileBytes, opt.Most = max(cmp.Or(opt.Keep, 100), 4), cmp.Or(opt.Bytes, 2<<30), cmp.Or(opt.FileBytes, 10<<20), cmp.Or(opt.Most, 50)
 	opt.IgnoredFileBytes, opt.IgnoredBytes = cmp.Or(opt.IgnoredFileBytes, 1<<20), cmp.Or(opt.IgnoredBytes, 64<<20)
-	opt.IgnoredFiles = cmp.Or(opt.IgnoredFiles, 5000)
+	opt.IgnoredFiles = cmp.Or(opt.IgnoredFiles, 3000)
 	if opt.At == nil {
 		opt.At = func(string) {}
 	}

@@ -229,7 +229,7 @@ func Default() Config {
 		Verify:      Verify{Timeout: Duration(5 * time.Minute), Attempts: 3, Network: Open},
 		Shell:       Shell{Confine: None},
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
-		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20, IgnoredFileSize: 1 << 20, IgnoredSize: 64 << 20, IgnoredFiles: 5000},
+		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20, IgnoredFileSize: 1 << 20, IgnoredSize: 64 << 20, IgnoredFiles: 3000},
 		Forge:       Forge{Token: "FORGE_TOKEN"},
 		Limits:      Limits{FreeSpace: 64 << 20},
 	}

@@ -47,7 +47,7 @@ func (a verbs) doCommand() *cobra.Command {
 			"The run begins and ends with a checkpoint of the files, so that --undo can revert its changes, and the\n" +
 			"work is checked by the project's own build and tests, or by --check. TASK may be -, or @FILE.\n\n" +
 			"--undo removes only what did not exist before. It restores files up to 10 MB, and of those that git\n" +
-			"ignores the first 5,000 up to 1 MB and 64 MB in all, with mode and owner. Of other files it knows only that\n" +
+			"ignores the first 3,000 up to 1 MB and 64 MB in all, with mode and owner. Of other files it knows only that\n" +
 			"they exist: a change of one is listed as not covered. A .git is left as it is. What an undo replaces or\n" +
 			"removes is kept, and --undo of the undo brings it back.\n\n" +
 			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`).",
