@@ -31,7 +31,8 @@ func (h *Host) openWorktrees() *worktree.Service {
 func (h *Host) openCheckpoints() *checkpoint.Service {
 	c := h.settings.Checkpoints
 	return checkpoint.New(checkpoint.Options{
-		Dir: filepath.Join(h.state, "checkpoints"), Keep: c.Keep, Bytes: int64(c.Size), FileBytes: int64(c.FileSize), Exclude: []string{h.state},
+		Dir: filepath.Join(h.state, "checkpoints"), Keep: c.Keep, Bytes: int64(c.Size), FileBytes: int64(c.FileSize),
+		IgnoredFileBytes: int64(c.IgnoredFileSize), IgnoredBytes: int64(c.IgnoredSize), IgnoredFiles: c.IgnoredFiles, Exclude: []string{h.state},
 	})
 }
 

@@ -3,20 +3,23 @@ package checkpoint
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 )
 
-// maxBatch limits the contents that are in memory at one time, in bytes; a single one may
-// be larger.
+// maxBatch limits the contents that are in memory at one time, in bytes; a single one of at
+// most maxWhole may exceed it.
 const maxBatch = 32 << 20
 
 // restorePrefix begins the names of temporary files. No other operation on the workspace
@@ -24,13 +27,13 @@ const maxBatch = 32 << 20
 const restorePrefix = atomicfile.TempPrefix + "restore-"
 
 // clean removes temporary files that a restore which was killed left.
-func (p *restore) clean(left []string) error {
+func (p *restore) clean() error {
 	root, err := os.OpenRoot(p.workspace)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	for _, name := range left {
+	for _, name := range p.now.left {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -38,178 +41,307 @@ func (p *restore) clean(left []string) error {
 	return nil
 }
 
-// apply gives the files of the workspace the wanted state. Each is replaced atomically,
-// and no link is followed.
+// An applier executes the steps. A step that fails is refused, and the others go on.
+type applier struct {
+	*restore
+	root   *os.Root
+	opened map[string]*node // folders that were made writable, with the state to return to
+}
+
+// apply gives the paths of the workspace the wanted state. Each file is replaced atomically,
+// no link is followed, and what is not as the checkpoint of before has it stays.
 func (p *restore) apply(ctx context.Context) error {
 	root, err := os.OpenRoot(p.workspace)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	var written []Change
-	for _, c := range slices.Backward(p.changes) { // a folder after what is in it
-		if c.to.mode != modeNone {
-			written = append(written, c)
+	a := &applier{restore: p, root: root, opened: map[string]*node{}}
+	for _, s := range slices.Backward(p.steps) { // a folder after what is in it
+		if s.from != nil && !s.meta && (s.to == nil || isFolder(s.from) || isFolder(s.to)) {
+			a.try(s, a.remove)
+		}
+	}
+	var written []*step
+	for _, s := range p.steps {
+		switch {
+		case s.done || s.to == nil:
+		case isFolder(s.to) && !s.meta:
+			a.try(s, a.makeFolder)
+		case !s.meta:
+			written = append(written, s)
+		case !isFolder(s.to):
+			a.try(s, a.setMeta)
+		}
+	}
+	if err := a.writeAll(ctx, written); err != nil {
+		return errors.Join(err, a.closeFolders())
+	}
+	for _, s := range slices.Backward(p.steps) {
+		if isFolder(s.to) && !s.done {
+			a.try(s, a.setMeta)
+		}
+	}
+	return a.closeFolders()
+}
+
+// try executes a part of a step on a path that is as it was kept.
+func (a *applier) try(s *step, do func(*step) error) {
+	err := a.check(s)
+	if s.done {
+		return
+	}
+	if err == nil {
+		a.unlock(path.Dir(s.path))
+		err = do(s)
+	}
+	if err != nil {
+		s.done = true
+		a.refuse(s.path, reasonOf(err))
+	}
+}
+
+// check returns an error if the step would destroy what the checkpoint of before does not
+// have. A path that has its state already is done, such as another name of a file.
+func (a *applier) check(s *step) error {
+	now, err := a.reader.stat(s.path)
+	if err != nil {
+		return err
+	}
+	if s.done = s.to == nil && now == nil || s.to != nil && !isFolder(s.to) && a.same(s.path, s.to, now); s.done || now == nil {
+		return nil
+	}
+	switch from := s.from; {
+	case isFolder(now) && (isFolder(from) || isFolder(s.to)): // a folder is removed only if it is empty
+	case from == nil || from.kind != now.kind || !s.meta && !a.sameContent(s.path, from, now):
+		return errMeanwhile // another mode may come from a step for another name of the file
+	case !s.meta && !from.kept() && from.kind != kindOther:
+		return errUnkept
+	}
+	return nil
+}
+
+var (
+	errMeanwhile = errors.New("it was changed meanwhile")
+	errUnkept    = errors.New("the present content could not be kept")
+)
+
+// reasonOf leaves out the operation and the path of an error.
+func reasonOf(err error) string {
+	var inPath *fs.PathError
+	if errors.As(err, &inPath) {
+		err = inPath.Err
+	}
+	return err.Error()
+}
+
+// unlock makes a folder writable for its owner until the end.
+func (a *applier) unlock(dir string) {
+	info, err := a.root.Lstat(dir)
+	if dir == "." || err != nil || !info.IsDir() || info.Mode()&0o300 == 0o300 || a.opened[dir] != nil {
+		return
+	}
+	n := a.now.find(dir)
+	if n == nil || a.root.Chmod(dir, info.Mode()|0o700) != nil {
+		return // then the step fails
+	}
+	a.opened[dir] = n
+}
+
+// closeFolders gives the folders that were made writable their mode.
+func (a *applier) closeFolders() (err error) {
+	for dir, n := range a.opened {
+		if s := a.byPath[dir]; s != nil && s.to != nil {
+			n = s.to
+		}
+		if info, statErr := a.root.Lstat(dir); statErr == nil && info.IsDir() {
+			err = errors.Join(err, a.root.Chmod(dir, fileMode(n.mode)))
+		}
+	}
+	return err
+}
+
+// remove removes what is to be gone, or clears the path. A folder with something in it that is to
+// stay stays.
+func (a *applier) remove(s *step) error {
+	err := a.root.Remove(s.path)
+	if isFolder(s.from) {
+		a.reader.forget()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case isFolder(s.from) && s.to == nil && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist)):
+		err = nil
+	}
+	if s.done = s.to == nil; err == nil {
+		a.s.opt.At("removed")
+	}
+	return err
+}
+
+func (a *applier) makeFolder(s *step) error {
+	a.reader.forget()
+	err := a.root.Mkdir(s.path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil // a folder, as the check has seen
+	}
+	a.s.opt.At("made")
+	return err
+}
+
+// setMeta sets the owner and the mode of a file or folder that is there.
+func (a *applier) setMeta(s *step) error {
+	now, err := a.reader.stat(s.path)
+	if err != nil || now == nil || now.kind != s.to.kind {
+		return errors.Join(err, errMeanwhile)
+	}
+	if now.uid != s.to.uid || now.gid != s.to.gid {
+		if err := a.root.Lchown(s.path, int(s.to.uid), int(s.to.gid)); err != nil {
+			return err
+		}
+		now.mode = s.to.mode ^ 1 // the system takes bits away
+	}
+	if s.to.kind == kindLink || now.mode == s.to.mode {
+		return nil
+	}
+	delete(a.opened, s.path)
+	return a.root.Chmod(s.path, fileMode(s.to.mode))
+}
+
+// fileMode converts a mode to that of Go.
+func fileMode(mode uint32) fs.FileMode {
+	m := fs.FileMode(mode & 0o777)
+	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if mode&bit != 0 {
+			m |= flag
+		}
+	}
+	return m
+}
+
+// writeAll writes files and links: those in git in batches that fit into memory, the others
+// one by one.
+func (a *applier) writeAll(ctx context.Context, list []*step) error {
+	for len(list) > 0 {
+		n, total := 0, int64(0)
+		for n < len(list) && list[n].small() && (n == 0 || total+list[n].to.size <= maxBatch) {
+			total, n = total+list[n].to.size, n+1
+		}
+		if n > 0 {
+			if err := a.writeBatch(ctx, list[:n]); err != nil {
+				return err
+			}
+			list = list[n:]
 			continue
 		}
-		if err := remove(root, c.Path); err != nil {
-			return err
-		}
-		p.s.opt.At("removed")
-	}
-	slices.Reverse(written)
-	sizes, err := p.sizes(ctx, written)
-	if err != nil {
-		return err
-	}
-	for len(written) > 0 {
-		n, total := 0, int64(0)
-		for n < len(written) && (n == 0 || total+sizes[n] <= maxBatch) {
-			total, n = total+sizes[n], n+1
-		}
-		if err := p.applyBatch(ctx, root, written[:n]); err != nil {
-			return err
-		}
-		written, sizes = written[n:], sizes[n:]
+		s := list[0]
+		a.try(s, func(*step) error { return a.write(s, func(f *os.File) error { return a.copyTo(ctx, f, s.to) }) })
+		list = list[1:]
 	}
 	return nil
 }
 
-// remove removes a file, and the folders that are empty then.
-func remove(root *os.Root, name string) error {
-	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if root.Remove(dir) != nil {
-			break // it is not empty, or not there
-		}
-	}
-	return nil
+// small reports whether a content is read into memory.
+func (s *step) small() bool {
+	return s.to.kind == kindLink || s.to.content.store == storeGit && s.to.size <= maxWhole
 }
 
-// hashes returns the lines with which cat-file is asked for contents.
-func hashes(list []Change) string {
+// copyTo copies a clone or a large blob to a file.
+func (a *applier) copyTo(ctx context.Context, f *os.File, n *node) error {
+	if n.content.store == storeClone {
+		clone, err := os.Open(a.clonePath(n.content.id))
+		if err != nil {
+			return err
+		}
+		defer clone.Close()
+		if err := cloneFile(f, clone); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+		_, err = io.Copy(f, clone)
+		return err
+	}
+	answer, err := a.execTo(ctx, strings.NewReader(""), f, "cat-file", "blob", hex.EncodeToString(n.content.id[:]))
+	if err == nil && answer.Code != 0 {
+		err = gitexec.Fatal("cat-file", answer)
+	}
+	return err
+}
+
+// writeBatch writes files whose contents fit into memory.
+func (a *applier) writeBatch(ctx context.Context, list []*step) error {
 	var lines strings.Builder
-	for _, c := range list {
-		lines.WriteString(c.to.hash + "\n")
+	for _, s := range list {
+		fmt.Fprintf(&lines, "%x\n", s.to.content.id)
 	}
-	return lines.String()
-}
-
-// sizes returns the sizes of the contents.
-func (p *restore) sizes(ctx context.Context, list []Change) ([]int64, error) {
-	out, err := p.must(ctx, hashes(list), "cat-file", "--batch-check=%(objectsize)")
-	if err != nil {
-		return nil, err
-	}
-	sizes := make([]int64, len(list))
-	lines := strings.Split(out, "\n")
-	for i := range list {
-		if i >= len(lines) {
-			return nil, fmt.Errorf("read %q: git ended early", list[i].Path)
-		}
-		if sizes[i], err = strconv.ParseInt(lines[i], 10, 64); err != nil {
-			return nil, fmt.Errorf("read %q: %s", list[i].Path, lines[i]) // "HASH missing"
-		}
-	}
-	return sizes, nil
-}
-
-// applyBatch writes files whose contents fit into memory.
-func (p *restore) applyBatch(ctx context.Context, root *os.Root, list []Change) error {
-	rest, err := p.must(ctx, hashes(list), "cat-file", "--batch=%(objectsize)")
+	rest, err := a.must(ctx, lines.String(), "cat-file", "--batch=%(objectsize)")
 	if err != nil {
 		return err
 	}
-	for _, c := range list {
+	for _, s := range list {
 		head, behind, _ := strings.Cut(rest, "\n")
-		size, err := strconv.Atoi(head)
-		if err != nil || len(behind) < size+1 {
-			return fmt.Errorf("read %q: %s", c.Path, head)
+		var size int
+		if _, err := fmt.Sscanf(head, "%d", &size); err != nil || len(behind) < size+1 {
+			return fmt.Errorf("read %q: %s", s.path, head) // "HASH missing"
 		}
-		if err := write(root, c, behind[:size]); err != nil {
-			return fmt.Errorf("restore %q: %w", c.Path, err)
-		}
-		p.s.opt.At("replaced")
+		a.try(s, func(*step) error {
+			if s.to.kind == kindLink {
+				return a.link(s, behind[:size])
+			}
+			return a.write(s, func(f *os.File) error { _, err := f.WriteString(behind[:size]); return err })
+		})
+		a.s.opt.At("replaced")
 		rest = behind[size+1:]
 	}
 	return nil
 }
 
-// write replaces a file or link. What was there keeps the bits of its mode besides the
-// executable one, and another name of it, a hard link, keeps its content.
-func write(root *os.Root, c Change, data string) error {
-	if err := makeParents(root, path.Dir(c.Path)); err != nil {
+func (s *step) temp() string {
+	return path.Join(path.Dir(s.path), restorePrefix+rand.Text()+atomicfile.TempSuffix)
+}
+
+func (a *applier) link(s *step, target string) error {
+	temp := s.temp()
+	if err := a.root.Symlink(target, temp); err != nil {
 		return err
 	}
-	temp := path.Join(path.Dir(c.Path), restorePrefix+rand.Text()+atomicfile.TempSuffix)
-	if c.to.mode == modeLink {
-		if err := root.Symlink(data, temp); err != nil {
-			return err
-		}
-		return replace(root, temp, c.Path)
+	info, err := a.root.Lstat(temp)
+	if err == nil {
+		err = own(info, s.to, func(uid, gid int) error { return a.root.Lchown(temp, uid, gid) })
 	}
-	perm := fs.FileMode(0o666)
-	if c.to.mode == modeProgram {
-		perm = 0o777
-	}
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	return a.replace(s, temp, err)
+}
+
+// write replaces a file. Another name of it, a hard link, keeps its content.
+func (a *applier) write(s *step, fill func(*os.File) error) error {
+	temp := s.temp()
+	f, err := a.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(data)
-	if now, lookErr := root.Lstat(c.Path); err == nil && lookErr == nil && now.Mode().IsRegular() {
-		keep := now.Mode().Perm() &^ 0o111
-		if c.to.mode == modeProgram {
-			keep |= keep >> 2 & 0o111 // for all who may read it
+	err = fill(f)
+	if info, statErr := f.Stat(); err == nil {
+		if err = statErr; err == nil {
+			err = own(info, s.to, f.Chown)
 		}
-		err = f.Chmod(keep)
+	}
+	if err == nil {
+		err = f.Chmod(fileMode(s.to.mode))
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, root.Remove(temp))
-	}
-	return replace(root, temp, c.Path)
+	return a.replace(s, temp, errors.Join(err, f.Close()))
 }
 
-// replace renames a temporary file. An empty folder in its place is removed.
-func replace(root *os.Root, temp, name string) error {
-	if info, err := root.Lstat(name); err == nil && info.IsDir() {
-		if err := root.Remove(name); err != nil {
-			return errors.Join(err, root.Remove(temp))
-		}
+// replace renames a temporary file that was written without an error.
+func (a *applier) replace(s *step, temp string, err error) error {
+	if err == nil {
+		err = a.root.Rename(temp, s.path)
 	}
-	if err := root.Rename(temp, name); err != nil {
-		return errors.Join(err, root.Remove(temp))
+	if err != nil {
+		return errors.Join(err, a.root.Remove(temp))
 	}
-	return nil
-}
-
-// makeParents makes the folders of a file. A link among them is an error: what is written
-// through it would be elsewhere.
-func makeParents(root *os.Root, dir string) error {
-	if dir == "." {
-		return nil
-	}
-	at := ""
-	for part := range strings.SplitSeq(dir, "/") {
-		at = path.Join(at, part)
-		info, err := root.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err := root.Mkdir(at, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return fmt.Errorf("%q is not a folder", at)
-		}
-	}
+	s.done = true
 	return nil
 }

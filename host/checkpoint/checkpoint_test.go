@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 
 // A folder is a workspace of a test.
 type folder struct {
-	t     *testing.T
+	t     testing.TB
 	dir   string
 	store string // folder of the service
 	s     *checkpoint.Service
@@ -70,29 +69,33 @@ func (f *folder) makeExecutable(name string) {
 	}
 }
 
-// state returns each file with its content, mode and kind; all but git's own.
+// state returns each path with its content, mode, owner and kind; all but git's own.
 func (f *folder) state() map[string]string {
 	f.t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(f.dir, func(name string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			if err == nil && d.Name() == ".git" {
-				return filepath.SkipDir
-			}
-			return err
-		}
-		rel, _ := filepath.Rel(f.dir, name)
-		info, err := d.Info()
 		if err != nil {
 			return err
 		}
+		if d.Name() == ".git" && name != f.dir {
+			return filepath.SkipDir
+		}
+		rel, _ := filepath.Rel(f.dir, name)
+		info, err := d.Info()
+		if err != nil || rel == "." {
+			return err
+		}
+		if d.IsDir() {
+			out[rel+"/"] = info.Mode().String() + owner(info)
+			return nil
+		}
 		if info.Mode()&os.ModeSymlink != 0 {
 			target, err := os.Readlink(name)
-			out[rel] = "-> " + target
+			out[rel] = "-> " + target + owner(info)
 			return err
 		}
 		data, err := os.ReadFile(name)
-		out[rel] = info.Mode().String() + " " + string(data)
+		out[rel] = info.Mode().String() + owner(info) + " " + string(data)
 		return err
 	})
 	if err != nil {
@@ -193,7 +196,7 @@ func TestSpecUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			files := []string{
-				"type becomes-link", "modified bin", "modified changed.txt", "deleted deleted.txt", "added folder", "deleted folder/only.txt",
+				"type becomes-link", "modified bin", "modified changed.txt", "deleted deleted.txt", "type folder", "deleted folder/only.txt",
 				"modified link", "added new/deep/file.txt", "modified odd \n\"name", "mode script",
 			}
 			if diff := cmp.Diff(files, paths(d.Files)); diff != "" {
@@ -252,42 +255,56 @@ func (f *folder) gitFiles() map[string]string {
 	return g.state()
 }
 
-// TestIgnored checks that files which git ignores are neither kept nor touched: by nested
-// .gitignore files, by those above the workspace, by info/exclude, and that ignored files
-// which the user's repository has are kept.
+// TestIgnored checks that files which git ignores are kept within limits: by nested .gitignore
+// files, by those above the workspace and by info/exclude; that ignored files which the user's
+// repository has are kept as others; and that a change of what is not kept is named.
 func TestIgnored(t *testing.T) {
-	f := newFolder(t, checkpoint.Options{})
+	f := newFolder(t, checkpoint.Options{IgnoredFileBytes: 100, IgnoredBytes: 150, IgnoredFiles: 4})
 	top := *f
 	top.git("init")
 	top.put(".gitignore", "node_modules/\n")
 	top.put(".git/info/exclude", "excluded\n")
 	f.dir = top.path("sub")
-	for _, name := range []string{"a.txt", "node_modules/x.js", "excluded", "in/.gitignore", "in/tracked.log", "in/other.log"} {
+	for _, name := range []string{"a.txt", "node_modules/x.js", "node_modules/deep/y.js", "excluded", "in/.gitignore", "in/tracked.log", "in/other.log"} {
 		f.put(name, "1\n")
 	}
 	f.put("in/.gitignore", "*.log\n")
+	f.put("in/small.log", strings.Repeat("s", 99)) // within the limit of one file
+	f.put("in/large.log", strings.Repeat("l", 101))
+	f.put("node_modules/deep/z.js", strings.Repeat("z", 50)) // beyond the limit of all
 	f.git("add", "-f", "in/tracked.log")
 	c := f.create("r1", checkpoint.Begin)
-	if c.Files != 3 || c.Uncovered.Ignored != 3 {
+	if c.Files != 7 || c.Uncovered.Ignored != 3 {
 		t.Errorf("%+v", c)
 	}
-	for _, name := range []string{"a.txt", "node_modules/x.js", "excluded", "in/tracked.log", "in/other.log"} {
+	for _, name := range []string{"a.txt", "node_modules/x.js", "excluded", "in/tracked.log", "in/other.log", "in/small.log", "in/large.log", "node_modules/deep/y.js"} {
 		f.put(name, "2\n")
 	}
-	f.put("in/.gitignore", "*.log\na.txt\n") // nothing else is ignored by it
+	f.put("in/.gitignore", "*.log\na.txt\n") // the rules of the begin hold
 	f.create("r1", checkpoint.End)
 	r := f.restore("r1", false)
-	if diff := cmp.Diff([]string{"modified a.txt", "modified in/.gitignore", "modified in/tracked.log"}, paths(r.Files)); diff != "" {
+	if diff := cmp.Diff([]string{
+		"modified a.txt", "modified in/.gitignore", "modified in/tracked.log",
+		"modified excluded", "modified in/large.log", "modified in/other.log", "modified in/small.log", "modified node_modules/deep/y.js", "modified node_modules/x.js",
+	}, paths(r.Files)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]string{"a.txt": "1\n", "in/tracked.log": "1\n", "in/other.log": "2\n", "excluded": "2\n", "node_modules/x.js": "2\n"} {
+	for _, c := range r.Files {
+		if want := c.Path == "in/large.log" || c.Path == "node_modules/deep/y.js"; (c.Left != "") != want {
+			t.Errorf("%+v", c)
+		}
+	}
+	for name, want := range map[string]string{
+		"a.txt": "1\n", "in/tracked.log": "1\n", "in/other.log": "1\n", "excluded": "1\n", "node_modules/x.js": "1\n",
+		"in/small.log": strings.Repeat("s", 99), "in/large.log": "2\n", "node_modules/deep/y.js": "2\n",
+	} {
 		if got, _ := os.ReadFile(f.path(name)); string(got) != want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 }
 
-// Specification: "Nested repositories, submodules, ignored files and files over a bound are
+// Specification: "Files over a bound, what cannot be read and .git of nested repositories are
 // not covered: the result lists/counts them".
 func TestSpecUncovered(t *testing.T) {
 	state := t.TempDir()
@@ -312,21 +329,25 @@ func TestSpecUncovered(t *testing.T) {
 	f.put("state/token", "1")
 	c := f.create("r1", checkpoint.Begin)
 	want := checkpoint.Uncovered{Repositories: []string{"empty", "nested"}, Large: []string{"large"}}
-	files := 2
+	files := 4
 	if os.Getuid() != 0 {
-		want.Unreadable, files = []string{"secret"}, 1
+		want.Unreadable, files = []string{"secret"}, 3
 	}
 	if diff := cmp.Diff(want, c.Uncovered); diff != "" || c.Files != files {
 		t.Errorf("%d files (-want +got):\n%s", c.Files, diff)
 	}
-	// A file that grows above the bound is not covered any more: its old content is not
-	// taken for the present one.
-	f.put("a.txt", strings.Repeat("x", 101))
-	if c = f.create("r1", checkpoint.End); !slices.Contains(c.Uncovered.Large, "a.txt") {
-		t.Errorf("%+v", c)
+	// A file that grows above the bound is the same file: its old content comes back, and the
+	// present one is kept at any size.
+	grown := strings.Repeat("x", 101)
+	f.put("a.txt", grown)
+	f.create("r1", checkpoint.End)
+	r := f.restore("r1", false)
+	if got, _ := os.ReadFile(f.path("a.txt")); !r.Success || string(got) != "1" {
+		t.Errorf("%q %+v", got, r)
 	}
-	if r := f.restore("r1", true); r.Success || len(r.Conflicts) != 1 || !strings.Contains(r.Conflicts[0].Reason, "do not cover") {
-		t.Errorf("a file without a copy was written over: %+v", r)
+	back := f.restore(r.Undo, false)
+	if got, _ := os.ReadFile(f.path("a.txt")); !back.Success || string(got) != grown {
+		t.Errorf("%q %+v", got, back)
 	}
 }
 

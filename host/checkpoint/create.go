@@ -25,12 +25,14 @@ type Checkpoint struct {
 	ID        string    `json:"id"`
 	Of        string    `json:"of,omitempty" jsonschema:"scope: the run, or the restore, that it was made for"`
 	Label     string    `json:"label,omitempty" jsonschema:"begin and end are the pair of a scope"`
+	Undoes    string    `json:"undoes,omitempty" jsonschema:"of one that a restore made: the scope that it takes back"`
 	Workspace string    `json:"workspace"`
 	CreatedAt time.Time `json:"createdAt"`
-	Files     int       `json:"files" jsonschema:"number of files that it covers"`
-	Uncovered Uncovered `json:"uncovered" jsonschema:"what it does not cover"`
+	Files     int       `json:"files" jsonschema:"number of files and links whose content it keeps"`
+	Uncovered Uncovered `json:"uncovered" jsonschema:"of what it keeps no content, only that it exists"`
 
-	tree string
+	tree   string
+	chunks int // of its index
 }
 
 // A Request says what for a checkpoint is made.
@@ -52,11 +54,15 @@ func (s *Service) Create(ctx context.Context, in Request) (c Checkpoint, err err
 			c = all[i]
 			return nil
 		}
-		snap, err := r.snapshot(ctx)
+		var rules *Checkpoint
+		if begin, _, err := pair(all, in.Of); err == nil && in.Label != Begin {
+			rules = &begin
+		}
+		now, err := r.scan(ctx, all, rules)
 		if err != nil {
 			return err
 		}
-		if c, err = r.keep(ctx, snap, id, in.Of, in.Label); err != nil {
+		if c, err = r.keep(ctx, now, Checkpoint{ID: id, Of: in.Of, Label: in.Label}); err != nil {
 			return err
 		}
 		return r.prune(ctx, append(all, c))
@@ -73,23 +79,24 @@ func newID(key string) string {
 	return "c-" + hex.EncodeToString(sum[:6])
 }
 
-// keep makes a checkpoint of a snapshot. It is there when its reference is.
-func (r *repository) keep(ctx context.Context, snap *snapshot, id, of, label string) (Checkpoint, error) {
-	c := Checkpoint{
-		ID: id, Of: of, Label: label, Workspace: r.workspace, CreatedAt: time.Now().UTC(), Files: snap.files, Uncovered: snap.Uncovered, tree: snap.tree,
+// refs is where the references of checkpoints are, nowRef that of the state that was compared
+// last.
+const (
+	refs   = "refs/checkpoints/"
+	nowRef = "refs/now"
+)
+
+func (c *Checkpoint) ref() string {
+	if c.ID == "" {
+		return nowRef
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return c, err
-	}
-	commit, err := r.must(ctx, string(text), "commit-tree", c.tree, "-F", "-")
-	if err != nil {
-		return c, err
-	}
-	r.s.opt.At("committed")
-	_, err = r.must(ctx, "", "update-ref", "refs/checkpoints/"+id, strings.TrimSpace(commit))
-	r.s.opt.At("referenced")
-	return c, err
+	return refs + c.ID
+}
+
+// keep makes a checkpoint of what a scan has found. It is there when its reference is.
+func (r *repository) keep(ctx context.Context, now *scan, c Checkpoint) (Checkpoint, error) {
+	c.Workspace, c.CreatedAt = r.workspace, time.Now().UTC()
+	return r.commit(ctx, now, c)
 }
 
 // checkpoints returns the checkpoints of the workspace, the oldest first. One whose metadata
@@ -104,10 +111,12 @@ func (r *repository) checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	for i := 0; i+2 < len(fields); i += 3 {
 		c := Checkpoint{ID: strings.TrimPrefix(fields[i], "\n"), tree: fields[i+1]}
 		id := c.ID
-		if json.Unmarshal([]byte(fields[i+2]), &c) != nil {
-			c = Checkpoint{}
+		message := stored{}
+		if json.Unmarshal([]byte(fields[i+2]), &message) != nil {
+			message = stored{}
 		}
-		c.ID, c.tree = id, fields[i+1]
+		c = message.Checkpoint
+		c.ID, c.tree, c.chunks = id, fields[i+1], message.Chunks
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b Checkpoint) int { return a.CreatedAt.Compare(b.CreatedAt) })

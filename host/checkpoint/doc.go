@@ -1,18 +1,31 @@
 // Package checkpoint keeps the state of the files of workspaces, so that what a run changed
 // can be listed and taken back.
 //
-// A workspace has a git repository of its own in the folder of the [Service], with an index
-// of its own and the workspace as its work tree. The repository of the user, if there is
-// one, is only asked which files it does not ignore: its index, references, objects, hooks
-// and settings are neither used nor changed. Attributes do not count, so each file is kept
-// byte by byte. A workspace need not be a repository.
+// A workspace has a git repository of its own in the folder of the [Service]. The repository
+// of the user, if there is one, is only asked which files it does not ignore: its index,
+// references, objects, hooks and settings are neither used nor changed. Attributes do not
+// count, so each file is kept byte by byte. A workspace need not be a repository.
 //
 // # What is covered
 //
-// All regular files and links that git does not ignore, with their executable bit. Not
-// covered are ignored files, nested repositories and submodules, files above
-// [Options.FileBytes], files that cannot be read, and the folders of [Options.Exclude];
-// [Uncovered] counts them.
+// A checkpoint has an index of every path below the workspace, ignored or not: kind, size,
+// mode, owner, times and inode. So it knows what existed, and a restore removes only what did
+// not. It also keeps the content of
+//
+//   - links and files that git lists, up to [Options.FileBytes] each;
+//   - files that git ignores or that are in nested repositories, up to
+//     [Options.IgnoredFileBytes] each, [Options.IgnoredBytes] and [Options.IgnoredFiles] in
+//     all, those in the uppermost folders first;
+//   - other files, if the file system of the workspace and of the Service can clone them
+//     (FICLONE, on Linux).
+//
+// [Uncovered] counts the others. A change of one is in the list of changes, with the reason
+// why a restore leaves it. The folder or file .git of a repository is never restored and not
+// looked into; a change of its references, settings or hooks is listed. Left out altogether
+// are the folders of [Options.Exclude] and temporary files of the host.
+//
+// The rules are taken at the begin of a scope and hold to its end: what becomes ignored,
+// listed, small or large in between is what it was.
 //
 // # Pairs
 //
@@ -24,8 +37,11 @@
 // # Files of this package
 //
 //	service.go   Options, Service, the repository of a workspace
-//	list.go      which files a checkpoint covers
-//	snapshot.go  their state as a tree of git
+//	index.go     what a checkpoint knows of each path, and how it is stored
+//	walk.go      reading that from the workspace
+//	rules.go     of which files the content is kept
+//	snapshot.go  storing contents and index as a commit of git
+//	clone.go     contents as clones of files
 //	create.go    checkpoints: references with metadata, lists
 //	prune.go     their number and size
 //	diff.go      what changed between two of them
@@ -35,8 +51,8 @@
 // # Crashes
 //
 // A process may be killed at any point. A checkpoint is complete when its reference is
-// there; index and files are replaced atomically. A restore that was interrupted can be
-// repeated: files that it has written already do not conflict.
+// there; files are replaced atomically. A restore that was interrupted can be repeated: it
+// continues under the scope of the first one, and what that has written does not conflict.
 //
 // # Concurrency
 //

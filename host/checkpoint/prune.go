@@ -20,7 +20,7 @@ const (
 
 // prune removes the oldest checkpoints, so that their number and size stay below the
 // limits, and packs what is left. The newest one, and others of its scope, stay.
-func (r *repository) prune(ctx context.Context, all []Checkpoint) error {
+func (r *repository) prune(ctx context.Context, all []Checkpoint) (err error) {
 	newest := all[len(all)-1]
 	removable := slices.DeleteFunc(slices.Clone(all), func(c Checkpoint) bool {
 		return c.ID == newest.ID || c.Of != "" && c.Of == newest.Of
@@ -28,7 +28,7 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) error {
 	if over := len(all) - r.s.opt.Keep; over > 0 {
 		// Some more than have to, because to free their space takes time.
 		n := min(len(removable), over+r.s.opt.Keep/4)
-		if err := r.remove(ctx, removable[:n]); err != nil {
+		if all, err = r.remove(ctx, all, removable[:n]); err != nil {
 			return err
 		}
 		removable = removable[n:]
@@ -38,6 +38,11 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) error {
 		if err != nil {
 			return err
 		}
+		old, err := r.oldClones(ctx, newest)
+		if err != nil {
+			return err
+		}
+		size += old
 		if size <= r.s.opt.Bytes || len(removable) == 0 {
 			if loose > maxLoose || packs > maxPacks {
 				return r.pack(ctx)
@@ -45,27 +50,33 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) error {
 			return nil
 		}
 		n := (len(removable) + 1) / 2
-		if err := r.remove(ctx, removable[:n]); err != nil {
+		if all, err = r.remove(ctx, all, removable[:n]); err != nil {
 			return err
 		}
 		removable = removable[n:]
 	}
 }
 
-// remove removes checkpoints and frees the space that only they need.
-func (r *repository) remove(ctx context.Context, list []Checkpoint) error {
+// remove removes checkpoints, frees the space that only they need, and returns the others.
+func (r *repository) remove(ctx context.Context, all, list []Checkpoint) ([]Checkpoint, error) {
 	if len(list) == 0 {
-		return nil
+		return all, nil
 	}
 	var lines strings.Builder
 	for _, c := range list {
-		fmt.Fprintf(&lines, "delete refs/checkpoints/%s\n", c.ID)
+		fmt.Fprintf(&lines, "delete %s%s\n", refs, c.ID)
 	}
 	if _, err := r.must(ctx, lines.String(), "update-ref", "--stdin"); err != nil {
-		return err
+		return all, err
 	}
 	r.s.opt.At("pruned")
-	return r.pack(ctx)
+	all = slices.DeleteFunc(slices.Clone(all), func(c Checkpoint) bool {
+		return slices.ContainsFunc(list, func(o Checkpoint) bool { return o.ID == c.ID })
+	})
+	if err := r.pack(ctx); err != nil {
+		return all, err
+	}
+	return all, r.removeClones(ctx, all)
 }
 
 // pack writes all objects that are needed into one pack and removes the others.

@@ -1,13 +1,12 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
+	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +24,9 @@ type Conflict struct {
 type Restored struct {
 	Success   bool       `json:"success" jsonschema:"false if there are conflicts: nothing was changed"`
 	Of        string     `json:"of" jsonschema:"scope whose changes were taken back"`
-	Files     []Change   `json:"files" jsonschema:"files that were changed, or that would be; the first 1,000"`
+	Files     []Change   `json:"files" jsonschema:"files that were changed, or that would be, and those that are left; the first 1,000"`
 	Conflicts []Conflict `json:"conflicts,omitempty" jsonschema:"the first 100"`
+	Refused   []Conflict `json:"refused,omitempty" jsonschema:"with success: paths that were not restored, although their content of before is kept; the first 100"`
 	Open      bool       `json:"open,omitempty" jsonschema:"the scope has no end: all changes since its begin count"`
 	Undo      string     `json:"undo,omitempty" jsonschema:"scope of this restore: restoring that takes it back"`
 }
@@ -34,13 +34,14 @@ type Restored struct {
 // maxConflicts is how many conflicts a result lists.
 const maxConflicts = 100
 
-// Restore gives the files that differ between the begin and the end of a scope the state
-// that they had at its begin. A file that was changed since the end is a conflict, and
-// then nothing is changed unless force is set. So is a scope without an end, of which all
-// changes until now count, and one that another scope overlaps. What there was before the
-// restore is kept under a scope of its own.
+// Restore gives the paths that differ between the begin and the end of a scope the state
+// that they had at its begin: content, mode and owner. It removes only what did not exist
+// then. A path that was changed since the end is a conflict, and then nothing is changed
+// unless force is set. So is a scope without an end, of which all changes until now count,
+// and one that another scope overlaps.
 //
-// The executable bit is restored; an existing file keeps the other bits of its mode.
+// What a restore replaces or removes is kept before under a scope of its own, at any size. A
+// path of which that is not possible is refused, and the others are restored.
 func (s *Service) Restore(ctx context.Context, workspace, of string, force bool) (out Restored, err error) {
 	err = s.with(workspace, func(r *repository) error {
 		all, err := r.checkpoints(ctx)
@@ -51,35 +52,41 @@ func (s *Service) Restore(ctx context.Context, workspace, of string, force bool)
 		if err != nil {
 			return err
 		}
-		snap, err := r.snapshot(ctx)
-		if err != nil {
+		p := &restore{repository: r, of: begin, again: interrupted(all, of)}
+		if err := p.read(ctx, all, end); err != nil {
 			return err
 		}
-		p := &restore{repository: r, begin: begin.tree, end: snap.tree, now: snap.tree}
-		out = Restored{Of: of, Files: []Change{}, Open: end == nil}
+		defer p.reader.close()
+		out = Restored{Of: of, Open: end == nil}
 		if end == nil {
 			p.conflict("", "the scope has no end, so changes of others cannot be distinguished from its own")
-		} else {
-			p.end = end.tree
 		}
 		for _, other := range overlapping(all, begin, end) {
 			p.conflict("", other+" changed files of this folder at the same time")
 		}
-		if err := p.plan(ctx); err != nil {
+		p.plan()
+		if len(p.conflicts) > 0 {
+			p.again = nil // its scope would not have what others have changed since
+		}
+		if len(p.conflicts) > 0 && !force {
+			out.Conflicts = p.conflicts
+			if _, err := r.commit(ctx, p.now, Checkpoint{Workspace: r.workspace}); err != nil {
+				return err
+			}
+			out.Files, err = p.files(ctx, nowRef)
 			return err
 		}
-		out.Files, out.Conflicts = p.changes[:min(len(p.changes), maxChanges)], p.conflicts
-		if len(p.conflicts) > 0 && !force || p.lossy {
-			return nil
-		}
-		out.Conflicts = nil
-		if err := p.clean(snap.left); err != nil {
+		if err := p.clean(); err != nil {
 			return err
 		}
-		if out.Success = true; len(p.changes) == 0 {
-			return nil
+		out.Success = true
+		if len(p.steps) > 0 || p.again != nil {
+			if out.Undo, err = p.execute(ctx); err != nil {
+				return err
+			}
 		}
-		out.Undo, err = p.execute(ctx, snap)
+		out.Refused = p.refused
+		out.Files, err = p.files(ctx, refs+p.kept)
 		return err
 	})
 	return out, err
@@ -108,15 +115,44 @@ func overlapping(all []Checkpoint, begin Checkpoint, end *Checkpoint) []string {
 	})
 }
 
+// interrupted returns the begin of the newest scope if that is a restore of a scope which has
+// not got to its end.
+func interrupted(all []Checkpoint, of string) *Checkpoint {
+	last := all[len(all)-1]
+	if last.Undoes != of || last.Label == End {
+		return nil
+	}
+	i := slices.IndexFunc(all, func(c Checkpoint) bool { return c.Of == last.Of })
+	return &all[i]
+}
+
 // A restore is one under way.
 type restore struct {
 	*repository
-	begin, end, now string // trees
-	changes         []Change
-	conflicts       []Conflict
-	lossy           bool // some conflict is with a file of which there is no copy
-	wanted          string
+	of         Checkpoint  // the begin of the scope
+	begin, end *index      // of the scope; end is that of now if it has none
+	again      *Checkpoint // begin of the restore that was interrupted, and that this one continues
+	before     *index      // its index
+	now        *scan
+	reader     *folderReader
+	steps      []*step // in the order of the index
+	byPath     map[string]*step
+	left       []Change // what is not restored, because it cannot be, as the scope changed it
+	conflicts  []Conflict
+	refused    []Conflict
+	kept       string // id of the checkpoint of what was there before
 }
+
+// A step gives one path another state. nil is no file.
+type step struct {
+	path     string
+	from, to *node
+	meta     bool // the content stays, only the mode and the owner change
+	done     bool
+}
+
+// folder reports whether a node is a folder.
+func isFolder(n *node) bool { return n != nil && n.kind == kindFolder }
 
 func (p *restore) conflict(name, reason string) {
 	if len(p.conflicts) < maxConflicts {
@@ -124,113 +160,263 @@ func (p *restore) conflict(name, reason string) {
 	}
 }
 
-// plan finds what has to be written, as a tree that is now but for the files to restore.
-func (p *restore) plan(ctx context.Context) error {
-	undone, err := p.repository.changes(ctx, p.end, p.begin)
-	if err != nil {
-		return err
+func (p *restore) refuse(name, reason string) {
+	if len(p.refused) < maxConflicts && !slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == name }) {
+		p.refused = append(p.refused, Conflict{name, reason})
 	}
-	left, err := p.paths(ctx, p.now, p.begin) // not restored yet
-	if err != nil {
-		return err
-	}
-	since, err := p.paths(ctx, p.end, p.now)
-	if err != nil {
-		return err
-	}
-	var lines strings.Builder
-	chosen := map[string]bool{}
-	for _, c := range undone {
-		if !left[c.Path] {
-			continue
-		}
-		if since[c.Path] {
-			p.conflict(c.Path, "it was changed since")
-		}
-		chosen[c.Path] = true
-		if c.to.mode == modeNone {
-			fmt.Fprintf(&lines, "0 %s\t%s\x00", strings.Repeat("0", 40), c.Path)
-		} else {
-			fmt.Fprintf(&lines, "%s %s\t%s\x00", c.to.mode, c.to.hash, c.Path)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil
-	}
-	if err := p.compose(ctx, lines.String()); err != nil {
-		return err
-	}
-	if p.changes, err = p.repository.changes(ctx, p.now, p.wanted); err != nil {
-		return err
-	}
-	return p.check(chosen)
 }
 
-// paths returns the paths that differ between two trees.
-func (p *restore) paths(ctx context.Context, from, to string) (map[string]bool, error) {
-	out, err := p.must(ctx, "", "diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to)
-	set := map[string]bool{}
-	for _, name := range split(out + "\x00") {
-		set[name] = true
-	}
-	return set, err
-}
-
-// compose makes the tree of the files as they are now with other states of some.
-func (p *restore) compose(ctx context.Context, lines string) error {
-	own := *p.repository
-	own.index = filepath.Join(p.dir, "index."+rand.Text())
-	if err := copyFile(p.index, own.index); err != nil {
-		return storage(err)
-	}
-	_, err := own.must(ctx, lines, "update-index", "-z", "--index-info")
-	if err == nil {
-		p.wanted, err = own.must(ctx, "", "write-tree")
-		p.wanted = strings.TrimSpace(p.wanted)
-	}
-	return errors.Join(err, removeIfThere(own.index))
-}
-
-// check finds conflicts with files that the pair did not change: a folder in the place of
-// a file, and files that checkpoints do not cover.
-func (p *restore) check(chosen map[string]bool) error {
-	reader, err := openReader(p.workspace)
-	if err != nil {
+// read reads the states that are compared.
+func (p *restore) read(ctx context.Context, all []Checkpoint, end *Checkpoint) (err error) {
+	if p.now, err = p.scan(ctx, all, &p.of); err != nil {
 		return err
 	}
-	defer reader.close()
-	for _, c := range p.changes {
-		if !chosen[c.Path] {
-			p.conflict(c.Path, "it is in the place of a file or folder that would be restored")
-			continue
+	if p.begin, err = p.load(ctx, &p.of); err != nil {
+		return err
+	}
+	p.end = p.now.index
+	if end != nil {
+		if p.end, err = p.load(ctx, end); err != nil {
+			return err
 		}
-		if c.Change != "added" {
-			continue
+	}
+	if p.again != nil {
+		if p.before, err = p.load(ctx, p.again); err != nil {
+			return err
 		}
-		dir, err := reader.enter(c.Path)
-		if err == nil {
-			_, err = dir.Lstat(path.Base(c.Path))
+	}
+	p.reader, err = openReader(p.workspace)
+	return err
+}
+
+// halfway reports whether a path is as an interrupted restore may leave it: removed and not
+// written yet, or without its mode and owner.
+func (p *restore) halfway(name string, b, e, n *node) bool {
+	if p.before == nil || !same(p.before.find(name), e) {
+		return false
+	}
+	if n == nil || b != nil && p.sameContent(name, b, n) {
+		return true
+	}
+	// A change of the mode alone gives the file another ctime.
+	unwritten := func() bool { return e.kind == n.kind && e.size == n.size && e.mtime == n.mtime && e.ino == n.ino }
+	return e != nil && (p.sameContent(name, e, n) || unwritten())
+}
+
+// plan finds the steps and the conflicts.
+func (p *restore) plan() {
+	p.byPath = map[string]*step{}
+	blind := slices.Concat(p.begin.blind(), p.end.blind(), p.now.blind())
+	merge(func(dir string, nodes []*node) {
+		b, e, n := nodes[0], nodes[1], nodes[2]
+		if same(b, e) && !p.unlocked(dir, b, n) {
+			return
 		}
-		if err == nil { // git ignores it, or it is too large
-			if info, err := dir.Lstat(path.Base(c.Path)); err == nil && !info.IsDir() {
-				p.lossy = true
-				p.conflict(c.Path, "there is a file which checkpoints do not cover; move it away")
+		if i := slices.IndexFunc(blind, func(d string) bool { return below(dir, d) }); i >= 0 {
+			p.refuse(blind[i]+"/", leftBlind)
+			return
+		}
+		name := join(dir, cmpNode(cmpNode(b, e), n).name)
+		if p.same(name, b, n) {
+			return
+		}
+		left := leftAt(b, n)
+		if left == leftGit || left != "" && n == nil {
+			p.left = append(p.left, p.leftChange(dir, b, n, left))
+			return
+		}
+		if left != "" {
+			// Of a content that is not kept the mode and owner come back, if it is of the same kind.
+			p.left = append(p.left, p.leftChange(dir, b, n, left))
+			if b.kind != n.kind || b.sameMeta(n) {
+				return
 			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			continue // what is in the way is a conflict of its own, or is written over with force
+		}
+		if !p.same(name, e, n) && !(isFolder(n) && e == nil) && !p.halfway(name, b, e, n) {
+			p.conflict(name, "it was changed since")
+		}
+		p.add(&step{path: name, from: n, to: b, meta: left != "" || b != nil && n != nil && p.sameContent(name, b, n)})
+	}, p.begin, p.end, p.now.index)
+	for _, s := range slices.Clone(p.steps) {
+		p.makeWay(s)
+	}
+	slices.SortFunc(p.steps, func(a, b *step) int { return comparePaths(a.path, b.path) })
+	p.keepFolders()
+}
+
+// keepFolders drops the steps that would remove a folder in which something stays.
+func (p *restore) keepFolders() {
+	for _, s := range slices.Backward(p.steps) { // a folder after what is in it
+		f := p.now.folder(s.path)
+		if s.to != nil || !isFolder(s.from) || f == nil {
+			continue
+		}
+		if slices.ContainsFunc(f.nodes, func(n node) bool {
+			inside := p.byPath[join(s.path, n.name)]
+			return inside == nil || inside.to != nil
+		}) {
+			delete(p.byPath, s.path)
 		}
 	}
-	return nil
+	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return p.byPath[s.path] == nil })
+}
+
+// unlocked reports whether an interrupted restore has left a folder writable, see
+// [applier.unlock].
+func (p *restore) unlocked(dir string, b, n *node) bool {
+	return p.before != nil && isFolder(b) && isFolder(n) && b.mode != n.mode && n.mode == b.mode|0o700 &&
+		same(p.before.find(join(dir, b.name)), b)
+}
+
+func (p *restore) leftChange(dir string, b, n *node, left string) Change {
+	c := changeOf(dir, b, n)
+	c.Left = left
+	return c
+}
+
+func (p *restore) add(s *step) {
+	p.steps = append(p.steps, s)
+	p.byPath[s.path] = s
+}
+
+// makeWay adds what has to change around a step: its parents have to be folders, and a file
+// does not take the place of a folder that has something in it. Both are conflicts.
+func (p *restore) makeWay(s *step) {
+	if s.to == nil {
+		return
+	}
+	if isFolder(s.from) && !isFolder(s.to) {
+		for name, n := range p.now.under(s.path) {
+			if n.kind == kindGit {
+				p.conflict(name, "it is in the place of a file that would be restored")
+				p.refuse(s.path, "a repository is in its place, and "+leftGit)
+				delete(p.byPath, s.path)
+				return
+			}
+		}
+		for name, n := range p.now.under(s.path) {
+			if p.byPath[name] == nil {
+				p.conflict(name, "it is in the place of a file that would be restored")
+				p.add(&step{path: name, from: n})
+			}
+		}
+	}
+	for dir := path.Dir(s.path); dir != "."; dir = path.Dir(dir) {
+		n, planned := p.now.find(dir), p.byPath[dir]
+		if planned != nil && isFolder(planned.to) || planned == nil && isFolder(n) {
+			return
+		}
+		if n != nil {
+			p.conflict(dir, "it is in the place of a folder of a file that would be restored")
+		}
+		to := p.begin.find(dir)
+		if planned != nil { // it is gone since, and would be removed
+			planned.to, planned.meta = to, false
+			continue
+		}
+		p.add(&step{path: dir, from: n, to: to})
+	}
+}
+
+// same compares a state that was kept with the present one.
+func (p *restore) same(name string, x, n *node) bool {
+	if x == nil || n == nil {
+		return x == n
+	}
+	return x.sameMeta(n) && p.sameContent(name, x, n)
+}
+
+// sameContent compares a content that is kept with the present one, which is read if its times
+// are others.
+func (p *restore) sameContent(name string, x, n *node) bool {
+	known := n.content.store == storeGit && x.content.store == storeGit || x.sameFile(n) || !x.kept()
+	if known || x.kind != n.kind || x.kind != kindFile && x.kind != kindLink {
+		return x.sameContent(n)
+	}
+	if x.size != n.size {
+		return false
+	}
+	if x.content.store == storeClone {
+		return p.sameClone(name, x)
+	}
+	now, err := p.hash(p.reader, name, n)
+	return err == nil && now == x.content
+}
+
+// sameClone compares a clone with the present file.
+func (p *restore) sameClone(name string, x *node) bool {
+	file, _, err := p.reader.open(name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	clone, err := os.Open(p.clonePath(x.content.id))
+	if err != nil {
+		return false
+	}
+	defer clone.Close()
+	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, errA := io.ReadFull(file, a)
+		m, errB := io.ReadFull(clone, b)
+		if n != m || !bytes.Equal(a[:n], b[:m]) {
+			return false
+		}
+		if errA != nil || errB != nil {
+			return errA != nil && errB != nil
+		}
+	}
+}
+
+// files lists the steps as changes, and what is left.
+func (p *restore) files(ctx context.Context, now string) ([]Change, error) {
+	list := slices.Clone(p.left)
+	for i, s := range p.steps {
+		dir, _ := splitPath(s.path)
+		inside := i+1 < len(p.steps) && below(p.steps[i+1].path, s.path)
+		refused := slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == s.path })
+		if refused || !s.meta && inside && (isFolder(s.from) || isFolder(s.to)) {
+			continue // what is in it is listed
+		}
+		if s.meta && slices.ContainsFunc(p.left, func(c Change) bool { return c.Path == s.path }) {
+			continue
+		}
+		c := changeOf(dir, s.from, s.to)
+		c.Left = ""
+		if s.meta {
+			c.Change = "mode"
+		}
+		list = append(list, c)
+	}
+	sortChanges(list)
+	list = list[:min(len(list), maxChanges)]
+	if now == refs { // nothing was kept, because nothing changed
+		return list, nil
+	}
+	return list, p.lines(ctx, list, now, p.of.ref())
 }
 
 // execute writes the files, between two checkpoints that make the restore a pair.
-func (p *restore) execute(ctx context.Context, before *snapshot) (undo string, err error) {
-	undo = "undo-" + newID("")[2:]
-	if _, err := p.keep(ctx, before, newID(""), undo, Begin); err != nil {
+func (p *restore) execute(ctx context.Context) (undo string, err error) {
+	undo, p.kept = "undo-"+newID("")[2:], newID("")
+	label := Begin
+	if p.again != nil {
+		undo, label = p.again.Of, "repeated"
+	}
+	p.clone(p.now)
+	p.require()
+	if _, err := p.keep(ctx, p.now, Checkpoint{ID: p.kept, Of: undo, Label: label, Undoes: p.of.Of}); err != nil {
 		return "", err
 	}
 	p.s.opt.At("kept")
-	if err := p.apply(ctx); err != nil {
+	err = p.apply(ctx)
+	if err == nil {
+		var all []Checkpoint
+		if all, err = p.checkpoints(ctx); err == nil {
+			err = p.finish(ctx, all, undo)
+		}
+	}
+	if err != nil {
 		e := abi.As(storage(err))
 		if e == nil {
 			e = abi.New(abi.Internal, err.Error())
@@ -238,10 +424,48 @@ func (p *restore) execute(ctx context.Context, before *snapshot) (undo string, e
 		e.Hint = strings.TrimPrefix(e.Hint+"; what was restored stays: repeat the restore, or take it back with "+undo, "; ")
 		return "", e
 	}
-	after, err := p.snapshot(ctx)
+	return undo, nil
+}
+
+// finish makes the checkpoint of the end of the restore.
+func (p *restore) finish(ctx context.Context, all []Checkpoint, undo string) error {
+	begin, _, err := pair(all, undo)
 	if err != nil {
-		return "", err
+		return err
 	}
-	_, err = p.keep(ctx, after, newID(""), undo, End)
-	return undo, err
+	after, err := p.scan(ctx, all, &begin)
+	if err != nil {
+		return err
+	}
+	_, err = p.keep(ctx, after, Checkpoint{ID: newID(""), Of: undo, Label: End, Undoes: p.of.Of})
+	return err
+}
+
+// require has the checkpoint keep all that the steps replace or remove. What exceeds the size
+// of all checkpoints is refused.
+func (p *restore) require() {
+	planned := map[string]*item{}
+	for i := range p.now.fresh {
+		planned[p.now.fresh[i].path()] = &p.now.fresh[i]
+	}
+	var more []item
+	total := int64(0)
+	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool {
+		if s.meta || s.from == nil || s.from.kept() || s.from.kind != kindFile && s.from.kind != kindLink {
+			return false
+		}
+		if total += s.from.size; total > p.s.opt.Bytes {
+			p.refuse(s.path, fmt.Sprintf("with it, more than %d MiB of present files would have to be kept; "+
+				"move it away, or raise checkpoints.size in the configuration", p.s.opt.Bytes>>20))
+			return true
+		}
+		if it := planned[s.path]; it != nil {
+			it.must = true
+		} else {
+			dir, _ := splitPath(s.path)
+			more = append(more, item{dir, s.from, true})
+		}
+		return false
+	})
+	p.now.fresh = append(p.now.fresh, more...)
 }

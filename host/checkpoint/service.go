@@ -29,9 +29,13 @@ type Options struct {
 	Git       string   // program; default the git on PATH
 	Keep      int      // checkpoints of a workspace, at least 4; default 100
 	Bytes     int64    // of the repository of a workspace; default 2 GiB
-	FileBytes int64    // of a file; larger ones are not covered; default 10 MiB
+	FileBytes int64    // of a file; of larger ones no content is kept; default 10 MiB
 	Most      int      // workspaces; the one that was used least recently goes; default 50
 	Exclude   []string // absolute folders that are not covered; default none
+	// Limits of the ignored files whose content is kept: bytes of one, default 1 MiB; bytes and
+	// number of all, default 64 MiB and 3,000.
+	IgnoredFileBytes, IgnoredBytes int64
+	IgnoredFiles                   int
 	// At is called with the name of each state of an operation that a crash may leave;
 	// default none.
 	At func(state string)
@@ -39,8 +43,8 @@ type Options struct {
 
 // Limits of one workspace.
 const (
-	maxFiles = 500_000
-	maxList  = 256 << 20 // bytes of a list of files
+	maxPaths = 2_000_000
+	maxList  = 512 << 20 // bytes of a list of files
 )
 
 // A Service makes and restores checkpoints.
@@ -56,6 +60,8 @@ func New(opt Options) *Service {
 		opt.Git = gitexec.LookPath()
 	}
 	opt.Keep, opt.Bytes, opt.FileBytes, opt.Most = max(cmp.Or(opt.Keep, 100), 4), cmp.Or(opt.Bytes, 2<<30), cmp.Or(opt.FileBytes, 10<<20), cmp.Or(opt.Most, 50)
+	opt.IgnoredFileBytes, opt.IgnoredBytes = cmp.Or(opt.IgnoredFileBytes, 1<<20), cmp.Or(opt.IgnoredBytes, 64<<20)
+	opt.IgnoredFiles = cmp.Or(opt.IgnoredFiles, 3000)
 	if opt.At == nil {
 		opt.At = func(string) {}
 	}
@@ -67,7 +73,6 @@ type repository struct {
 	s         *Service
 	workspace string   // absolute, with links resolved
 	dir       string   // git directory
-	index     string   // file of the index that git uses
 	exclude   []string // folders that are not covered, relative and with a slash at their end
 }
 
@@ -83,9 +88,8 @@ func (s *Service) with(workspace string, fn func(*repository) error) error {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("checkpoint of %q: not a folder", workspace)}
 	}
-	sum := sha256.Sum256([]byte(real))
+	sum := sha256.Sum256([]byte("2\x00" + real)) // the second form of a repository
 	r := &repository{s: s, workspace: real, dir: filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8]))}
-	r.index = filepath.Join(r.dir, "index")
 	for _, dir := range append([]string{s.opt.Dir}, s.opt.Exclude...) {
 		if rel, err := filepath.Rel(real, rootfs.EvalLinks(dir)); err == nil && filepath.IsLocal(rel) {
 			r.exclude = append(r.exclude, filepath.ToSlash(rel)+"/")
@@ -101,7 +105,8 @@ func (s *Service) with(workspace string, fn func(*repository) error) error {
 }
 
 // settings are those that git has in the repository, whatever the user has configured.
-const settings = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n"
+const settings = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n" +
+	"\tcompression = 1\n\tbigFileThreshold = 16m\n[pack]\n\tcompression = 1\n"
 
 // attributes keep git from converting a file or running a program for it.
 const attributes = "* -text -eol -filter -ident -working-tree-encoding\n"
@@ -143,7 +148,7 @@ func (r *repository) prepare() error {
 // keep every other git out. No other operation is under way.
 func (r *repository) tidy() error {
 	var errs []error
-	for _, pattern := range []string{"index.*", "marks.*", "fast_import_crash_*", atomicfile.TempPrefix + "*", "*.lock", "refs/*.lock", "refs/checkpoints/*.lock", "objects/pack/tmp_*", "objects/pack/*.keep", "objects/??/tmp_*"} {
+	for _, pattern := range []string{"fast_import_crash_*", atomicfile.TempPrefix + "*", "*.lock", "refs/*.lock", "refs/checkpoints/*.lock", "objects/pack/tmp_*", "objects/pack/*.keep", "objects/??/tmp_*"} {
 		files, err := filepath.Glob(filepath.Join(r.dir, filepath.FromSlash(pattern)))
 		errs = append(errs, err)
 		for _, file := range files {
@@ -155,10 +160,15 @@ func (r *repository) tidy() error {
 
 // exec runs git on the repository and the workspace.
 func (r *repository) exec(ctx context.Context, stdin io.Reader, args ...string) (gitexec.Answer, error) {
+	return r.execTo(ctx, stdin, nil, args...)
+}
+
+// execTo is exec with an output that is not in the answer.
+func (r *repository) execTo(ctx context.Context, stdin io.Reader, out io.Writer, args ...string) (gitexec.Answer, error) {
 	git := r.s.git
+	git.Out = out
 	git.Env = []string{
-		"GIT_DIR=" + r.dir, "GIT_WORK_TREE=" + r.workspace, "GIT_INDEX_FILE=" + r.index, "GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_AUTHOR_NAME=sentinel", "GIT_AUTHOR_EMAIL=sentinel@localhost", "GIT_COMMITTER_NAME=sentinel", "GIT_COMMITTER_EMAIL=sentinel@localhost",
+		"GIT_DIR=" + r.dir, "GIT_WORK_TREE=" + r.workspace, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 	}
 	own := []string{"-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "-c", "core.attributesFile=" + os.DevNull, "-c", "core.autocrlf=false"}
 	return git.ExecFrom(ctx, r.workspace, "", stdin, append(own, args...)...)
@@ -180,8 +190,8 @@ func (r *repository) must(ctx context.Context, stdin string, args ...string) (st
 // tooMany is the error of a workspace with more files than a checkpoint may have.
 func tooMany() error {
 	return &abi.Error{
-		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("checkpoint: more than %d files, or names of more than %d MiB", maxFiles, maxList>>20),
-		Hint: "use a smaller folder as the workspace, or have git ignore what is generated",
+		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("checkpoint: more than %d files and folders, or names of more than %d MiB", maxPaths, maxList>>20),
+		Hint: "use a smaller folder as the workspace",
 	}
 }
 

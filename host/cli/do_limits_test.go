@@ -109,6 +109,28 @@ func TestDoUndoConflict(t *testing.T) {
 	}
 }
 
+// TestDoUndoIgnored has a task that changes what git ignores, ignored files and a file above
+// the limit: what --undo does not cover is named by the summary and by the undo, and the rest
+// is restored.
+func TestDoUndoIgnored(t *testing.T) {
+	env := taskModel(t, toolCall("code_shell_execute", map[string]any{"command": "echo new > .env; echo new > large; rm .gitignore"}), "done")
+	dir := folder(t, map[string]string{".gitignore": ".env\ndata.db\n", ".env": "old\n", "data.db": "mine\n", "large": strings.Repeat("large\n", 2<<20)})
+	out, _ := without(t, dir, env, "do", "x", "--yolo", "--no-check")
+	const named = "modified large  not covered by --undo: the content of before is not kept"
+	if !strings.Contains(out, named) || !strings.Contains(out, "modified .env") {
+		t.Errorf("the summary is\n%s", out)
+	}
+	out, code := without(t, dir, env, "do", "--undo")
+	if code != 0 || !strings.Contains(out, named) {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	for name, want := range map[string]string{".gitignore": ".env\ndata.db\n", ".env": "old\n", "data.db": "mine\n", "large": "new\n"} {
+		if got := fileText(t, dir, name); got != want {
+			t.Errorf("%s is %.40q", name, got)
+		}
+	}
+}
+
 // TestDoStreamCut has a model whose answers end in the middle of a call: the run ends with a
 // reason, and nothing of the call is made.
 func TestDoStreamCut(t *testing.T) {

@@ -192,7 +192,11 @@ type Worktrees struct {
 type Checkpoints struct {
 	Keep     int  `json:"keep" doc:"of a workspace, at least 4"`
 	Size     Size `json:"size" doc:"of those of a workspace together"`
-	FileSize Size `json:"fileSize" doc:"larger files are not covered"`
+	FileSize Size `json:"fileSize" doc:"of larger files no content is kept, only that they exist"`
+
+	IgnoredFileSize Size `json:"ignoredFileSize" doc:"the same for files that git ignores"`
+	IgnoredSize     Size `json:"ignoredSize" doc:"of the kept files that git ignores together"`
+	IgnoredFiles    int  `json:"ignoredFiles" doc:"number of kept files that git ignores; those in the uppermost folders first"`
 }
 
 // Forge settles where pull requests are opened.
@@ -226,7 +230,7 @@ func Default() Config {
 		Verify:      Verify{Timeout: Duration(5 * time.Minute), Attempts: 3, Network: Open},
 		Shell:       Shell{Confine: None},
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
-		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20},
+		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20, IgnoredFileSize: 1 << 20, IgnoredSize: 64 << 20, IgnoredFiles: 3000},
 		Forge:       Forge{Token: "FORGE_TOKEN"},
 		Limits:      Limits{FreeSpace: 64 << 20},
 	}

@@ -261,6 +261,15 @@ func (l *Loaded) check(origins map[string]string) []string {
 	if l.Checkpoints.FileSize < 1<<10 {
 		say("checkpoints.fileSize", "invalid size: want at least 1KB")
 	}
+	if l.Checkpoints.IgnoredFileSize < 1 {
+		say("checkpoints.ignoredFileSize", "invalid size: want at least 1 byte")
+	}
+	if l.Checkpoints.IgnoredSize < 1 {
+		say("checkpoints.ignoredSize", "invalid size: want at least 1 byte")
+	}
+	if l.Checkpoints.IgnoredFiles < 1 {
+		say("checkpoints.ignoredFiles", "invalid number %d: want at least 1", l.Checkpoints.IgnoredFiles)
+	}
 	if l.Worktrees.Most < 1 {
 		say("worktrees.most", "invalid number %d: want at least 1", l.Worktrees.Most)
 	}

@@ -48,6 +48,10 @@ func (a verbs) doCommand() *cobra.Command {
 			"work is checked by the project's own build and tests, or by --check. TASK may be -, or @FILE.\n\n" +
 			"A task may outgrow the window of its model: results of tools are then left out, and the model goes on from\n" +
 			"a summary; `sentinel trace` shows where. A window that the program does not know is set in models.known.\n\n" +
+			"--undo removes only what did not exist before. It restores files up to 10 MB, and of those that git\n" +
+			"ignores the first 3,000 up to 1 MB and 64 MB in all, with mode and owner. Of other files it knows only that\n" +
+			"they exist: a change of one is listed as not covered. A .git is left as it is. What an undo replaces or\n" +
+			"removes is kept, and --undo of the undo brings it back.\n\n" +
 			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`).",
 		Example: "  sentinel do 'Make the parser accept empty lines, with a test'\n" +
 			"  sentinel do --yolo --max-usd 1 --check 'go test ./...' @task.md\n" +
@@ -90,7 +94,7 @@ func (a verbs) doCommand() *cobra.Command {
 	fs.IntVar(&f.attempts, "attempts", 3, "how often the work is checked before the run ends")
 	fs.StringVar(&f.cont, "continue", "", "continue the newest task of this folder, or --continue=RUN, with TASK as the next one")
 	fs.StringVar(&f.undo, "undo", "", "revert what the newest task of this folder changed, or --undo=RUN")
-	fs.BoolVar(&f.force, "force", false, "with --undo: also files that were changed since")
+	fs.BoolVar(&f.force, "force", false, "with --undo: also files that were changed since; their present content is kept")
 	fs.StringVar(&f.record, "record", "", "write what models answer to this new cassette file")
 	fs.StringVar(&f.replay, "replay", "", "answer from this cassette file in place of models")
 	fs.Lookup("continue").NoOptDefVal, fs.Lookup("undo").NoOptDefVal = newest, newest

@@ -51,6 +51,9 @@ type doChange struct {
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
 	Binary  bool   `json:"binary,omitempty"`
+	Files   int    `json:"files,omitempty"` // of a folder that is named in place of what is in it
+	Ignored bool   `json:"ignored,omitempty"`
+	Left    string `json:"left,omitempty"` // why --undo leaves it as it is
 }
 
 type doCheck struct {
@@ -59,7 +62,8 @@ type doCheck struct {
 	Text    string `json:"text,omitempty"`
 }
 
-// doUncovered is what the checkpoints do not cover, as package checkpoint counts it.
+// doUncovered is of what the checkpoints keep no content, only that it exists, as package
+// checkpoint counts it.
 type doUncovered struct {
 	Ignored      int      `json:"ignored,omitempty"`
 	Repositories []string `json:"repositories,omitempty"`
@@ -274,7 +278,7 @@ func (a verbs) showSummary(out outcome, sum doSummary) error {
 		a.Warn("the files at the end of the run are not kept: " + sum.Problem)
 	}
 	if text := sum.Without.text(); text != "" {
-		a.Info("%s", "not covered by --undo: "+text)
+		a.Info("%s", "only their existence is covered by --undo, not their content: "+text)
 	}
 	return nil
 }
@@ -310,12 +314,17 @@ func (a verbs) pageFiles(b *output.Page, sum doSummary) {
 			counts = "binary"
 		case c.Change == "mode" || c.Change == "type":
 			counts = output.Escape(c.Change)
+		case c.Files > 0:
+			counts = output.Escape(output.Plural(c.Files, "path", "paths"))
+		}
+		if c.Left != "" {
+			counts = a.PaintOut.Warn(output.Escape("not covered by --undo: " + c.Left))
 		}
 		b.Printf("%-8s %s  %s\n", c.Change, output.Clip(c.Path, 120), counts)
 	}
 }
 
-// text says in one line what checkpoints do not cover; "" if that is only what git ignores.
+// text says in one line of what no content is kept; "" if that is only what git ignores.
 func (u doUncovered) text() string {
 	if len(u.Repositories)+len(u.Large)+len(u.Unreadable) == 0 {
 		return ""

@@ -15,12 +15,16 @@ type restored struct {
 	Success   bool       `json:"success"`
 	Of        string     `json:"of"`
 	Files     []doChange `json:"files"`
-	Conflicts []struct {
-		Path   string `json:"path,omitempty"`
-		Reason string `json:"reason"`
-	} `json:"conflicts,omitempty"`
-	Open bool   `json:"open,omitempty"`
-	Undo string `json:"undo,omitempty"`
+	Conflicts []conflict `json:"conflicts,omitempty"`
+	Refused   []conflict `json:"refused,omitempty"`
+	Open      bool       `json:"open,omitempty"`
+	Undo      string     `json:"undo,omitempty"`
+}
+
+// conflict is why a path is not restored.
+type conflict struct {
+	Path   string `json:"path,omitempty"`
+	Reason string `json:"reason"`
 }
 
 // undo reverts what a run changed, or an earlier undo.
@@ -101,15 +105,19 @@ func (a verbs) showRestored(out restored) error {
 			return err
 		}
 	}
-	if out.Success {
-		return nil
-	}
-	for _, c := range out.Conflicts {
+	for _, c := range append(out.Conflicts, out.Refused...) {
 		text := c.Reason
 		if c.Path != "" {
 			text = c.Path + ": " + c.Reason
 		}
 		a.PrintErr("%s\n", output.Escape(text))
+	}
+	switch {
+	case len(out.Refused) > 0:
+		a.ErrorMessage("these paths were not restored; the others were", "remove the cause and repeat the undo; nothing was lost")
+		return app.ExitError(app.ExitFailed)
+	case out.Success:
+		return nil
 	}
 	a.ErrorMessage("nothing was changed", fmt.Sprintf("sentinel do%s --undo %s --force reverts it anyway; the present files are kept in a checkpoint", a.SameStore(), shortScope(out.Of)))
 	return app.ExitError(app.ExitFailed)

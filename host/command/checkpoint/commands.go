@@ -41,11 +41,11 @@ func Commands(opt Options) []command.Command {
 	f := family{opt}
 	read := command.Options{Effect: command.Reads, Idempotent: true, ByName: true, Timeout: timeout}
 	return []command.Command{
-		command.New("checkpoint/create", "Keep the state of all files of the workspace that git does not ignore, so that changes can be listed and taken back.",
+		command.New("checkpoint/create", "Keep the state of the files of the workspace, so that changes can be listed and taken back. Of large files, and of many that git ignores, it keeps only that they exist.",
 			command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout}, f.create),
 		command.New("checkpoint/list", "List the checkpoints of the workspace, the oldest first.", read, f.list),
 		command.New("checkpoint/diff", "Show what changed between two checkpoints, or since one.", read, f.diff),
-		command.New("checkpoint/restore", "Give the files that a run changed the state that they had before it. Files that were changed since are conflicts: then nothing is changed.",
+		command.New("checkpoint/restore", "Give the files that a run changed the state that they had before it. Only what did not exist then is removed. Files that were changed since are conflicts: then nothing is changed.",
 			command.Options{Effect: command.Decides, Timeout: timeout}, f.restore),
 	}
 }
@@ -129,7 +129,7 @@ func (f family) diff(ctx context.Context, call *command.Call, in diffIn) (checkp
 
 type restoreIn struct {
 	Run   string `json:"run" jsonschema:"run whose changes are taken back, or the undo of another restore"`
-	Force bool   `json:"force,omitempty" jsonschema:"also files that were changed since; of a run without an end, all changes since its begin"`
+	Force bool   `json:"force,omitempty" jsonschema:"also files that were changed since, whose present content is kept; of a run without an end, all changes since its begin"`
 }
 
 // restore refuses a run that is active. One that was interrupted is stopped: to continue it

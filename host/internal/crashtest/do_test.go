@@ -126,7 +126,7 @@ func nothingLeft(t *testing.T, o order) {
 		if text := git(t, o.Workspace, "--git-dir", dir, "fsck", "--strict", "--no-dangling", "--no-progress"); strings.Contains(text, "error") || strings.Contains(text, "missing") {
 			t.Errorf("fsck: %s", text)
 		}
-		for line := range strings.Lines(git(t, o.Workspace, "--git-dir", dir, "for-each-ref", "--format=%(contents:subject)")) {
+		for line := range strings.Lines(git(t, o.Workspace, "--git-dir", dir, "for-each-ref", "--format=%(contents:subject)", "refs/checkpoints")) {
 			var c struct{ ID, Of, Label string }
 			if err := json.Unmarshal([]byte(line), &c); err != nil || c.ID == "" || c.Of == "" || c.Label == "" {
 				t.Errorf("half a checkpoint: %q, %v", line, err)

@@ -35,9 +35,10 @@ const (
 
 // A Runner starts git. It may be used by several goroutines.
 type Runner struct {
-	Program string   // path of git; see [LookPath]
-	MaxOut  int      // bytes of output that are read, default 4 MiB
-	Env     []string // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
+	Program string    // path of git; see [LookPath]
+	MaxOut  int       // bytes of output that are read, default 4 MiB
+	Out     io.Writer // gets the output in place of [Answer.Out]; default none
+	Env     []string  // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
 }
 
 // LookPath finds git in the absolute folders of PATH, so that no file of a
@@ -110,6 +111,9 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
 	cmd.Stdout, cmd.Stderr = out, messages
+	if g.Out != nil {
+		cmd.Stdout = g.Out
+	}
 	cmd.WaitDelay = patience + time.Second/2
 	done := bindLifetime(cmd)
 	end := begin()

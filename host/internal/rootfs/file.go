@@ -82,8 +82,9 @@ func changed(op, name string) error {
 }
 
 // WriteFile replaces the file at p atomically: it writes a temporary file in the
-// same folder, fsyncs it and renames it. An existing file keeps its mode. It
-// returns whether the file is new.
+// same folder, fsyncs it and renames it. An existing file keeps its mode and owner; if this
+// process must not give a file to that owner, nothing is written. It returns whether the
+// file is new.
 func (t *Tree) WriteFile(p *Entry, data []byte) (created bool, err error) {
 	if err := t.rules.write(p.Path); err != nil {
 		return false, err
@@ -99,7 +100,7 @@ func (t *Tree) WriteFile(p *Entry, data []byte) (created bool, err error) {
 				Message: fmt.Sprintf("write %q: the file has another name (a hard link), which may be %s", p.Path, t.rules.Outside),
 			}
 		}
-		mode = p.Info.Mode().Perm()
+		mode = p.Info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 	}
 	// The name is random, so that no other process can put a link there first.
 	temp := tempPrefix + rand.Text() + tempSuffix
@@ -107,11 +108,20 @@ func (t *Tree) WriteFile(p *Entry, data []byte) (created bool, err error) {
 	if err != nil {
 		return false, t.Explain(p.Path, err)
 	}
-	if err = fill(f, data, mode); err == nil {
+	if err = fill(f, data, mode, p.Info); err == nil {
 		err = p.Dir.Rename(temp, p.Name)
 	}
 	if err != nil {
 		_ = p.Dir.Remove(temp) // the first error is the cause
+	}
+	if errors.Is(err, errOwner) {
+		return false, &abi.Error{
+			Code: abi.Denied, Field: "path", Permanent: true,
+			Message: fmt.Sprintf("write %q: the file belongs to another user or group, which a new file cannot be given", p.Path),
+			Hint:    "a program that writes into the file itself keeps its owner, such as a shell step",
+		}
+	}
+	if err != nil {
 		return false, t.Explain(p.Path, err)
 	}
 	return p.Info == nil, syncDir(p.Dir)
@@ -149,10 +159,17 @@ func (t *Tree) Remove(p *Entry) error {
 	return syncDir(p.Dir)
 }
 
-// fill writes, syncs and closes a temporary file. The mode is set before the file
-// is renamed, so that the final name never has a wrong mode.
-func fill(f *os.File, data []byte, mode fs.FileMode) error {
+// errOwner is the error of a file that cannot keep its owner.
+var errOwner = errors.New("the owner cannot be kept")
+
+// fill writes, syncs and closes a temporary file. Owner and mode, in this order because a
+// change of the owner clears bits of the mode, are set before the file is renamed, so that
+// the final name never has wrong ones.
+func fill(f *os.File, data []byte, mode fs.FileMode, before fs.FileInfo) error {
 	_, err := f.Write(data)
+	if err == nil && before != nil && keepOwner(f, before) != nil {
+		err = errOwner
+	}
 	if err == nil {
 		err = f.Chmod(mode)
 	}

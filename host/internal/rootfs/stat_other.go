@@ -2,7 +2,10 @@
 
 package rootfs
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
 // links returns 1: the number of hard links is not cheap to read here, so files
 // with several are not refused. A replacement by rename does not write through
@@ -12,3 +15,6 @@ func links(fs.FileInfo) uint64 { return 1 }
 // ignoreUnsupported drops the error of syncing a folder, which this system does
 // not support.
 func ignoreUnsupported(error) error { return nil }
+
+// keepOwner does nothing: owners are inherited on this system.
+func keepOwner(*os.File, fs.FileInfo) error { return nil }

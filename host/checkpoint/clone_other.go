@@ -1,0 +1,11 @@
+//go:build !linux
+
+package checkpoint
+
+import (
+	"errors"
+	"os"
+)
+
+// cloneFile is not supported here.
+func cloneFile(_, _ *os.File) error { return errors.ErrUnsupported }

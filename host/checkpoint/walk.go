@@ -1,0 +1,154 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+)
+
+// walkers is how many folders are read at the same time.
+const walkers = 4
+
+// A walk reads what there is in a workspace, and no content. It follows no link.
+type walk struct {
+	exclude []string // folders that are left out, relative
+	free    chan struct{}
+	paths   atomic.Int64
+
+	mu   sync.Mutex
+	err  error
+	left []string // temporary files of a restore that was interrupted
+}
+
+// A visit is one folder, and those in it.
+type visit struct {
+	folder
+	subs []*visit
+}
+
+// walk returns the index of the workspace without contents, and the temporary files that a
+// restore which was killed left.
+func (r *repository) walk(ctx context.Context) (*index, []string, error) {
+	w := &walk{free: make(chan struct{}, walkers-1)}
+	for _, dir := range r.exclude {
+		w.exclude = append(w.exclude, strings.TrimSuffix(dir, "/"))
+	}
+	if slices.Contains(w.exclude, ".") {
+		return &index{}, nil, nil
+	}
+	top, err := openFolder(r.workspace)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := w.visit(ctx, top, "")
+	if w.err != nil {
+		return nil, nil, w.err
+	}
+	x := &index{}
+	x.flatten(v)
+	return x, w.left, nil
+}
+
+func (x *index) flatten(v *visit) {
+	if v == nil {
+		return
+	}
+	x.folders = append(x.folders, v.folder)
+	for _, sub := range v.subs {
+		x.flatten(sub)
+	}
+}
+
+func (w *walk) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// visit reads a folder, which it closes.
+func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit {
+	v := &visit{folder: folder{path: name}}
+	nodes, err := dir.list()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		dir.close()
+		w.fail(fmt.Errorf("read folder %q: %w", path.Join(".", name), err))
+		return v
+	}
+	if w.paths.Add(int64(len(nodes))) > maxPaths {
+		dir.close()
+		w.fail(tooMany())
+		return v
+	}
+	v.nodes = slices.DeleteFunc(nodes, func(n node) bool { return w.skip(name, n) })
+	var started sync.WaitGroup
+	for i := range v.nodes {
+		n := &v.nodes[i]
+		switch {
+		case strings.EqualFold(n.name, ".git") && n.kind != kindLink:
+			n.content = content{storeState, dir.gitState(n)}
+			n.kind = kindGit
+		case n.kind == kindFolder:
+			sub, err := dir.open(n.name)
+			if err != nil {
+				if exhausted(err) {
+					w.fail(err)
+				}
+				n.flags |= flagUnreadable
+				continue
+			}
+			at := len(v.subs)
+			v.subs = append(v.subs, nil)
+			child := join(name, n.name)
+			select {
+			case w.free <- struct{}{}:
+				started.Go(func() {
+					done := w.visit(ctx, sub, child)
+					<-w.free
+					w.mu.Lock()
+					v.subs[at] = done
+					w.mu.Unlock()
+				})
+			default:
+				done := w.visit(ctx, sub, child)
+				w.mu.Lock()
+				v.subs[at] = done
+				w.mu.Unlock()
+			}
+		}
+	}
+	dir.close()
+	started.Wait()
+	return v
+}
+
+// skip reports whether a name is no part of the workspace: folders of the host, and
+// temporary files.
+func (w *walk) skip(dir string, n node) bool {
+	if n.kind == kindFolder {
+		return len(w.exclude) > 0 && slices.Contains(w.exclude, join(dir, n.name))
+	}
+	if !rootfs.IsTemp(n.name) {
+		return false
+	}
+	if strings.HasPrefix(n.name, restorePrefix) {
+		w.mu.Lock()
+		w.left = append(w.left, join(dir, n.name))
+		w.mu.Unlock()
+	}
+	return true
+}
+
+// gitNames are what the state of a .git consists of: what it refers to, and what it makes
+// git do. Its index, logs and objects are left out, which reading commands change too.
+var gitNames = []string{"HEAD", "packed-refs", "config", "refs", "hooks", "info"}
