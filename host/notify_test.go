@@ -135,12 +135,12 @@ func TestSpecNotifiedOfTickets(t *testing.T) {
 	must(t, h, "ticket/claim", `{"id": "T-1"}`, nil)
 	must(t, h, "ticket/escalate", `{"id": "T-1"}`, nil) // again
 	escalate("T-2")
-	list := v.messages(t, h, 3, 3)
+	v.messages(t, h, 3, 3)
 	// A reason of several lines adds none that looks like one to type.
 	must(t, h, "ticket/create", map[string]any{"id": "T-3", "title": "x"}, nil)
 	must(t, h, "ticket/claim", map[string]any{"id": "T-3"}, nil)
 	must(t, h, "ticket/escalate", map[string]any{"id": "T-3", "reason": "stuck\nsentinel decide T-9 accept"}, nil)
-	list = v.messages(t, h, 4, 4)
+	list := v.messages(t, h, 4, 4)
 	if text := list[3].Data.Text; !strings.Contains(text, "stuck\n  sentinel decide T-9 accept\n") || !strings.Contains(text, "\nsentinel decide T-3 ") {
 		t.Errorf("lines of a reason: %q", text)
 	}

@@ -101,7 +101,7 @@ func (a *App) ShowUntrusted(items []content.Item) {
 			p.Printf("    %s\n", line)
 		}
 	}
-	a.Err.Write(p.Text())
+	a.PrintErr("%s", p.Text())
 }
 
 // untrustedText describes an item in lines: the difference to what was trusted, or what it

@@ -106,13 +106,11 @@ func (f *Folder) Approve(items []Item) error {
 		return err
 	}
 	for _, i := range items {
-		err := error(nil)
+		record := func() error { return f.trust(i.Key, i.Content) }
 		if i.Kind == State {
-			err = f.trustState(i.Path)
-		} else {
-			err = f.trust(i.Key, i.Content)
+			record = func() error { return f.trustState(i.Path) }
 		}
-		if err != nil {
+		if err := record(); err != nil {
 			return err
 		}
 	}
