@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -91,9 +93,25 @@ func (t *tree) staged(ctx context.Context) (bool, error) {
 // add are the arguments of git for putting all files into the index.
 var add = []string{"-c", "advice.addEmbeddedRepo=false", "add", "--all"}
 
+// inspectInner refuses submodules whose own configuration names programs that git starts when it
+// looks for changes in them.
+func (t *tree) inspectInner(ctx context.Context) error {
+	git := t.s.git
+	git.Env = []string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}
+	folder, key, err := git.InnerFilter(ctx, t.Path, func(value string) bool { return slices.Contains(gitlfs.Filters, value) })
+	if err == nil && folder != "" {
+		err = &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the repository in %q has the setting %s, which names a program to run", textcut.Mark(folder, 200), key),
+			Hint: "remove the setting or the folder"}
+	}
+	return err
+}
+
 // stage puts all files into the index. A folder that has become a repository of its own is
 // an error: a commit would have none of its files.
 func (t *tree) stage(ctx context.Context) error {
+	if err := t.inspectInner(ctx); err != nil {
+		return err
+	}
 	a, err := t.exec(ctx, "", append(add[:len(add):len(add)], "--", ".")...)
 	if err != nil {
 		return err

@@ -22,6 +22,9 @@ const (
 // cannot read is left out and returned, a line for each; so are folders that have become
 // repositories of their own, where a worktree is removed in any case.
 func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, err error) {
+	if err := t.inspectInner(ctx); err != nil {
+		return nil, err
+	}
 	args := append(add[:len(add):len(add)], "--ignore-errors", "--", ".")
 	a, err := t.exec(ctx, "", args...)
 	var empty []string // repositories without a commit

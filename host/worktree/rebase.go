@@ -202,6 +202,9 @@ type unresolved struct {
 
 // conflict ends a rebase that has stopped with conflicts.
 func (t *tree) conflict(ctx context.Context, identity []string, base string, stopped gitexec.Answer, out *Rebased) error {
+	if err := t.inspectInner(ctx); err != nil {
+		return err
+	}
 	files, err := t.must(ctx, "diff", "diff", "--name-only", "-z", "--diff-filter=U")
 	if err != nil {
 		return err

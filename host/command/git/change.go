@@ -15,6 +15,9 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if len(in.Paths) == 0 {
 		return badField("paths", "", `is missing: name files, or "." for all`)
 	}
+	if err := r.inspectInner(ctx); err != nil {
+		return err
+	}
 	if _, err := r.must(ctx, pathspec([]string{"add"}, in.Paths)...); err != nil {
 		return err
 	}
@@ -38,7 +41,10 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 	}
 	committed := false
 	out.Committed = &committed
-	var err error
+	err := r.inspectInner(ctx)
+	if err != nil {
+		return err
+	}
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}

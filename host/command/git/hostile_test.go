@@ -118,14 +118,16 @@ func TestHostileRepositoriesRunNothing(t *testing.T) {
 		"submodule with a monitor": func(string) {
 			sub := filepath.Join(b.dir, "sub")
 			b.raw(b.dir, "init", "-q", "sub")
-			b.raw(sub, "commit", "-q", "--allow-empty", "-m", "x")
+			b.put("sub/x.txt", "x\n")
+			b.raw(sub, "add", "x.txt")
+			b.raw(sub, "commit", "-q", "-m", "x")
 			b.raw(b.dir, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
 			b.raw(b.dir, "commit", "-q", "-m", "sub")
 			b.raw(sub, "config", "core.fsmonitor", evil)
 			b.raw(sub, "config", "filter.evil.clean", evil)
-			if err := os.WriteFile(filepath.Join(sub, ".gitattributes"), []byte("* filter=evil\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			b.put("sub/.gitattributes", "* filter=evil\n")
+			b.put("sub/x.txt", "y\n") // which git can compare through the filter only
+			b.put(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n\tignore = none\n")
 		},
 		"bare repository inside": func(string) {
 			b.put("HEAD", "ref: refs/heads/main\n")

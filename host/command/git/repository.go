@@ -111,6 +111,16 @@ func (r *repository) inspect(ctx context.Context) error {
 	return nil
 }
 
+// inspectInner refuses submodules whose own configuration names programs that git starts when it
+// looks for changes in them.
+func (r *repository) inspectInner(ctx context.Context) error {
+	folder, key, err := r.g.InnerFilter(ctx, r.dir, harmless)
+	if err == nil && folder != "" {
+		err = refuse(fmt.Sprintf("the repository in %q has the setting %s, which names a program to run", folder, key), "remove the setting or the folder, or use git in a terminal")
+	}
+	return err
+}
+
 // git runs git in the repository.
 func (r *repository) git(ctx context.Context, args ...string) (gitexec.Answer, error) {
 	return r.g.Exec(ctx, r.dir, r.ssh, "", args...)
