@@ -107,9 +107,14 @@ func TestSpecPermanentFailureOfAServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
-			s.refuse = refusal(tt.status, tt.body, 1)
+			// A request that is too long is made once more, with another limit for the reply.
+			requests := 1
+			if name == "context length" {
+				requests = 2
+			}
+			s.refuse = refusal(tt.status, tt.body, 1, 2, 3)
 			res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi"}]}`, t.TempDir())
-			if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != tt.code || s.turns() != 1 {
+			if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != tt.code || s.turns() != requests {
 				t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())
 			}
 		})

@@ -79,7 +79,7 @@ func init() {
 		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
-		{name: "tools", doc: "Useful commands: first among the tools of each step, and offered to a step with parseToolCalls and without tools. No filter.",
+		{name: "tools", doc: "Useful commands: first among the tools of a step, and offered to one with parseToolCalls and no tools. No filter.",
 			value: "list of text; an entry may be an object with `name`", example: `["code/read", {"name": "code/edit"}]`,
 			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
 				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},

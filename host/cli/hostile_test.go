@@ -102,6 +102,7 @@ var hostileVerbs = []hostileVerb{
 	{"create", true, [][]string{{"other" + evilFile + ".json"}, {"--name", evil, "--steps", `[{"type":"shell","command":"true"}]`, "-o", "json"}}},
 	{"create", true, [][]string{{"bad" + evilFile + ".json"}}},
 	{"decide", true, [][]string{{"waits", evil}, {"waits", "reject", "--comment", evil, "-o", "json"}}},
+	{"accept", true, [][]string{{"evil", "1", "--note", evil}, {evil, "1"}}},
 	{"delete", true, [][]string{{"evil", "--note", evil, "-o", "json"}, {evil}}},
 	{"delete", false, [][]string{{"evil", "--note", evil}}},
 	{"deploy", true, [][]string{{"evil", "--to", "to" + evilFile}, {"evil", "--to", "to" + evilFile, "-o", "json"}}},
