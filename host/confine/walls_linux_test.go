@@ -438,6 +438,21 @@ func TestSocketsBelow(t *testing.T) {
 	if want := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}; !slices.Equal(found, want) {
 		t.Errorf("%q, want %q", found, want)
 	}
+	// What follows a line end in the path of a socket is no socket.
+	short, err := os.MkdirTemp("/tmp", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	file := filepath.Join(short, "f")
+	path := filepath.Join(short, "0\n", file)
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.MkdirAll(filepath.Dir(path), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	listenAt(t, path)
+	if found := confine.Sockets(short); slices.Contains(found, file) {
+		t.Errorf("%q, a file, is taken for a socket", file)
+	}
 }
 
 // A cache of the user is warm for a command, and not changed by it.

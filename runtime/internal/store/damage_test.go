@@ -3,8 +3,10 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +66,39 @@ var damages = map[string]func(t *testing.T, file string){
 			t.Fatal(err)
 		}
 	},
+}
+
+// TestForgedMeta: a meta page with a right checksum and impossible fields is damage. The database
+// library would take it, and end the program or read without end.
+func TestForgedMeta(t *testing.T) {
+	order := binary.NativeEndian
+	for name, forge := range map[string]func(body []byte){
+		"page size": func(body []byte) { order.PutUint32(body[8:], 0x100) },
+		"end":       func(body []byte) { order.PutUint64(body[40:], 1<<40) },
+	} {
+		for _, page := range []int{0, 1} {
+			t.Run(fmt.Sprintf("%s of page %d", name, page), func(t *testing.T) {
+				dir, file := filledStore(t)
+				b := readFile(t, file)
+				body := b[page*4096+16 : page*4096+16+64]
+				forge(body)
+				order.PutUint64(body[48:], order.Uint64(body[48:])+2) // the newer one
+				sum := fnv.New64a()
+				sum.Write(body[:56])
+				order.PutUint64(body[56:], sum.Sum64())
+				if err := os.WriteFile(file, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				db, err := store.Open(dir, store.Options{})
+				if err == nil || !strings.Contains(err.Error(), "forged") {
+					t.Errorf("opened: %v", err)
+				}
+				if db != nil {
+					_ = db.Close()
+				}
+			})
+		}
+	}
 }
 
 // uses are what an open store is asked for, each of which meets the damage first
