@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -131,6 +132,58 @@ func TestFilesThatGitLeavesOut(t *testing.T) {
 			out, err := b.s.Discard(t.Context(), "T-1", 0)
 			if err != nil || len(out.LeftOut) != 1 || out.LeftOut[0] != spoil.left || !out.Saved {
 				t.Errorf("by force: %+v, %v", out, err)
+			}
+		})
+	}
+}
+
+// TestWhatHoldsGit: git waits for a pipe in place of a file that it reads in every folder, and
+// executes filters of a repository inside. Neither is committed, and a worktree with it holds
+// up no other.
+func TestWhatHoldsGit(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"pipe": func(t *testing.T, path string) {
+			put(t, path, "below/x.txt", "x\n")
+			if out, err := exec.Command("mkfifo", filepath.Join(path, "below", ".gitattributes")).CombinedOutput(); err != nil {
+				t.Skipf("mkfifo: %v %s", err, out)
+			}
+		},
+		"filter": func(t *testing.T, path string) {
+			sub := filepath.Join(path, "sub")
+			git(t, sub, "init", "-q")
+			git(t, sub, "config", "filter.e.clean", "touch "+filepath.Join(path, "executed")+"; cat")
+			put(t, sub, "f.txt", "x\n")
+			git(t, sub, "-c", "filter.e.clean=cat", "add", "f.txt")
+			git(t, sub, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x")
+			put(t, sub, ".gitattributes", "* filter=e\n")
+			put(t, sub, "f.txt", "y\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.first()
+			sub := filepath.Join(t.TempDir(), "sub")
+			b.git("clone", "-q", b.repo, sub)
+			b.git("submodule", "--quiet", "add", sub, "sub")
+			b.git("commit", "-q", "-m", "submodule")
+			w := b.add(worktree.Add{})
+			put(t, w.Path, "work.txt", "work\n")
+			spoil(t, w.Path)
+			_, err := b.s.Commit(t.Context(), "T-1", 0, "work", "")
+			refused(t, err, abi.Denied)
+			b.claim("T-1", 0)
+			if err := b.s.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if kept := b.kept(); len(kept) != 1 {
+				t.Errorf("kept %v", kept)
+			}
+			b.claim("T-1", 2)
+			if again := b.add(worktree.Add{}); again.Path == "" {
+				t.Error("no new worktree")
+			}
+			if _, err := os.Stat(filepath.Join(w.Path, "executed")); err == nil {
+				t.Error("the filter was executed")
 			}
 		})
 	}
