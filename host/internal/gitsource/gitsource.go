@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -191,6 +192,31 @@ func (m *Mirrors) init(ctx context.Context, dir string) error {
 	return err
 }
 
+// clear deletes the references of a mirror that are in the way of one: those that are a folder of
+// it, and those that it would be a folder of.
+func (m *Mirrors) clear(ctx context.Context, dir, ref string) error {
+	a, err := m.Git.Exec(ctx, dir, "", "", "--git-dir="+dir, "for-each-ref", "--format=%(refname)", "--", ref+"/")
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal("for-each-ref", a)
+	}
+	if err != nil {
+		return err
+	}
+	names := strings.Fields(a.Out)
+	for above := path.Dir(ref); strings.Count(above, "/") > 1; above = path.Dir(above) {
+		names = append(names, above)
+	}
+	var commands strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&commands, "delete %s\n", name)
+	}
+	a, err = m.Git.Exec(ctx, dir, "", commands.String(), "--git-dir="+dir, "update-ref", "--stdin")
+	if err == nil && a.Code != 0 {
+		err = gitexec.Fatal("update-ref", a)
+	}
+	return err
+}
+
 // FetchTo is Fetch into another reference of the mirror.
 func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (string, error) {
 	dir := m.Folder(from)
@@ -228,8 +254,9 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	args = append(args, "--", from, refspec)
 	a, err := git.Exec(ctx, m.Dir, m.SSH(), "", args...)
 	if err == nil && a.Code != 0 && strings.Contains(a.Err, "cannot lock ref") {
-		// A branch a is in the way of a/b although it is gone there.
-		if err := errors.Join(m.Removed.Remove(dir), m.init(ctx, dir)); err != nil {
+		// A branch a is in the way of a/b although it is gone there. Only the reference goes: the
+		// checkouts of running checks borrow the objects.
+		if err := m.clear(ctx, dir, to); err != nil {
 			return "", err
 		}
 		a, err = git.Exec(ctx, m.Dir, m.SSH(), "", args...)
