@@ -76,3 +76,18 @@ func TestMemoriesAreSeparate(t *testing.T) {
 	}
 	must(t, h, "data/read", map[string]any{"collection": "memory", "id": "m"}, nil)
 }
+
+// TestRecallIsBounded: every word and tag of a search is looked for in every memory.
+func TestRecallIsBounded(t *testing.T) {
+	h := open(t, host.Options{})
+	for params, want := range map[string]abi.Code{
+		`{"sentinelId": "a", "query": "` + strings.Repeat("w ", 64) + `"}`:                   "",
+		`{"sentinelId": "a", "query": "` + strings.Repeat("w ", 65) + `"}`:                   abi.BadFields,
+		`{"sentinelId": "a", "tags": [` + strings.Repeat(`"t",`, 64) + `"t"]}`:               abi.BadFields,
+		`{"sentinelId": "a", "tags": [` + strings.Repeat(`"t",`, 63) + `"t"], "query": "w"}`: "",
+	} {
+		if err := call(t, h, "memory/recall", params, nil); abi.CodeOf(err) != want {
+			t.Errorf("%.60s: %v, want %q", params, err, want)
+		}
+	}
+}

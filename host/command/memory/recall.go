@@ -75,6 +75,9 @@ func recall(ctx context.Context, call *command.Call, in recallIn) (recallOut, er
 	return out, nil
 }
 
+// maxWords bounds the words and the tags of one search, which looks for each in every memory.
+const maxWords = 64
+
 func search(ctx context.Context, call *command.Call, owner string, in recallIn) (found []recalled, err error) {
 	q := command.Query{Filter: map[string]json.RawMessage{}, Limit: 500}
 	for name, value := range map[string]string{"sentinel": owner, "key": in.Key} {
@@ -87,6 +90,12 @@ func search(ctx context.Context, call *command.Call, owner string, in recallIn) 
 	}
 	phrase := strings.ToLower(strings.TrimSpace(in.Query))
 	words := strings.Fields(phrase)
+	switch {
+	case len(words) > maxWords:
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "query", Message: fmt.Sprintf("%s: query: %d words, at most %d are looked for", call.Command, len(words), maxWords)}
+	case len(in.Tags) > maxWords:
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "tags", Message: fmt.Sprintf("%s: %d tags, at most %d are compared", call.Command, len(in.Tags), maxWords)}
+	}
 	for searched := 0; ; {
 		docs, err := call.Records.List(ctx, Collection, q)
 		if err != nil {
