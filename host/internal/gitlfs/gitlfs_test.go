@@ -56,6 +56,7 @@ func put(t *testing.T, path, text string) {
 
 // The store is inside of the repository, or where the user's configuration says.
 func TestStore(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // git refuses ~ without one
 	dir, git := repository(t)
 	own := filepath.Join(dir, ".git")
 	for _, tt := range []struct{ value, want string }{
