@@ -74,7 +74,7 @@ func (s *storing) model(name string, params any) string {
 
 // lines are the steps of a definition whose shell line makes the marker.
 func (s *storing) lines() []any {
-	return []any{map[string]any{"id": "look", "type": "set", "values": map[string]any{"m": "x"}}, map[string]any{"id": "s", "type": "shell", "command": "touch " + s.marker}}
+	return []any{map[string]any{"id": "look", "type": "set", "values": map[string]any{"m": "x"}}, map[string]any{"id": "s", "type": "shell", "command": "touch '" + s.marker + "'"}}
 }
 
 func (s *storing) definition(id string) map[string]any {

@@ -92,6 +92,7 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 	}
 	v.nodes = slices.DeleteFunc(nodes, func(n node) bool { return w.skip(name, n) })
 	var started sync.WaitGroup
+	subs := make([]*visit, len(v.nodes)) // each walker writes its own
 	for i := range v.nodes {
 		n := &v.nodes[i]
 		switch {
@@ -107,28 +108,21 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 				n.flags |= flagUnreadable
 				continue
 			}
-			at := len(v.subs)
-			v.subs = append(v.subs, nil)
 			child := join(name, n.name)
 			select {
 			case w.free <- struct{}{}:
 				started.Go(func() {
-					done := w.visit(ctx, sub, child)
+					subs[i] = w.visit(ctx, sub, child)
 					<-w.free
-					w.mu.Lock()
-					v.subs[at] = done
-					w.mu.Unlock()
 				})
 			default:
-				done := w.visit(ctx, sub, child)
-				w.mu.Lock()
-				v.subs[at] = done
-				w.mu.Unlock()
+				subs[i] = w.visit(ctx, sub, child)
 			}
 		}
 	}
 	dir.close()
 	started.Wait()
+	v.subs = slices.DeleteFunc(subs, func(sub *visit) bool { return sub == nil })
 	return v
 }
 
