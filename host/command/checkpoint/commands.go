@@ -153,5 +153,12 @@ func (f family) restore(ctx context.Context, call *command.Call, in restoreIn) (
 	case err != nil && abi.CodeOf(err) != abi.NotFound:
 		return checkpoint.Restored{}, err
 	}
-	return f.Service.Restore(ctx, workspace, of, in.Force)
+	out, err := f.Service.Restore(ctx, workspace, of, in.Force)
+	if err == nil && out.Success && unfinished && !in.Force {
+		// It was interrupted behind its last checkpoint. To continue it would report work that is undone.
+		if stopped := f.Runs.Stop(ctx, info.ID); stopped != nil && abi.CodeOf(stopped) != abi.Conflict {
+			return out, stopped
+		}
+	}
+	return out, err
 }
