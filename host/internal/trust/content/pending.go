@@ -40,20 +40,20 @@ const maxFile = 32 << 20
 // if that is not "", comes last. A file that cannot be read is left out: it is not
 // executed either.
 func (f *Folder) Pending(state ...string) ([]Item, error) {
-	if f == nil || f.covered() {
+	if f == nil || f.covered {
 		return nil, nil
 	}
 	var items []Item
 	for _, one := range f.files() {
-		content, err := readFile(one.Path)
+		content, err := regularfile.Read(one.Path, maxFile)
 		if err != nil || f.Check(one.Path, content) == nil {
 			continue
 		}
 		one.Content = content
 		if f.record != "" {
-			if last := f.contents(one.Key)[0]; last != "" {
+			if all := f.contents(one.Key); len(all) > 0 {
 				one.Changed = true
-				if one.Before, err = os.ReadFile(last); err != nil {
+				if one.Before, err = os.ReadFile(all[0]); err != nil {
 					return nil, fmt.Errorf("read trusted content: %w", err)
 				}
 			}
@@ -66,15 +66,6 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 		}
 	}
 	return items, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	file, _, err := regularfile.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return regularfile.ReadAll(file, maxFile)
 }
 
 // files lists the files that this folder decides about.

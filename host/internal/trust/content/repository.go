@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 )
 
 // gitTimeout bounds one question to git.
@@ -24,7 +25,7 @@ const gitTimeout = 10 * time.Second
 // before git changes the file, so a file is never seen with new content too early. What
 // cannot be decided counts as written by git.
 func (f *Folder) fromRepository(path string, content []byte) bool {
-	dir := realPath(filepath.Dir(path))
+	dir := rootfs.EvalLinks(filepath.Dir(path))
 	if !inRepository(dir) {
 		return false
 	}

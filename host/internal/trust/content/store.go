@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -34,9 +36,9 @@ type Options struct {
 
 const (
 	folderFile = "folder.json" // of a record
-	heldSuffix = ".held"       // marks a path whose content was held
+	heldName   = "held"        // marks a path whose content was held
 	keepPerKey = 50            // trusted contents of one path; older ones are removed
-	maxRecord  = 64 << 10      // bytes of folderFile
+	maxRecord  = 64 << 10      // bytes of folderFile and of an identity
 
 	// IdentityFile is the file in a state folder with the random identity of its store.
 	IdentityFile = "identity"
@@ -54,6 +56,7 @@ type Folder struct {
 	dir       string // real path
 	workspace string // real path, "" for none
 	record    string // folder of the record, "" if there can be none
+	covered   bool   // it is below a root of the user
 }
 
 // record is the content of folderFile.
@@ -65,30 +68,23 @@ type record struct {
 // Open returns the folder dir of a host. It need not exist. workspace is the project whose
 // .continuum folder is judged too, "" for none.
 func Open(dir, workspace string, opt Options) *Folder {
-	f := &Folder{opt: opt, dir: realPath(dir)}
+	f := &Folder{opt: opt, dir: rootfs.EvalLinks(filepath.Clean(dir))}
 	if workspace != "" {
-		f.workspace = realPath(workspace)
+		f.workspace = rootfs.EvalLinks(filepath.Clean(workspace))
 	}
 	if opt.Records != "" {
-		f.record = filepath.Join(opt.Records, hash(f.dir)[:32])
+		f.record = filepath.Join(opt.Records, hash([]byte(f.dir))[:32])
 	}
+	f.covered = slices.ContainsFunc(opt.Roots, func(root string) bool {
+		root = rootfs.EvalLinks(filepath.Clean(root))
+		_, inside := below(root, f.dir)
+		return inside || root == f.dir
+	})
 	return f
 }
 
-// realPath resolves the links of the part of a path that exists.
-func realPath(path string) string {
-	path = filepath.Clean(path)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if above := filepath.Dir(path); above != path {
-		return filepath.Join(realPath(above), filepath.Base(path))
-	}
-	return path
-}
-
-func hash(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -103,7 +99,7 @@ func below(dir, path string) (string, bool) {
 func (f *Folder) key(path string) (string, bool) {
 	// Links are resolved in the folder of the file only: a link in it counts by its own
 	// name, and its content is what is judged.
-	path = filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+	path = filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path))
 	if rel, ok := below(f.dir, path); ok {
 		first, _, _ := strings.Cut(rel, "/")
 		return rel, slices.Contains(folders, first)
@@ -120,15 +116,6 @@ var folders = []string{"sentinels", "recipes", "plugins"}
 
 const continuum = ".continuum"
 
-// covered reports whether the folder is below a root of the user.
-func (f *Folder) covered() bool {
-	return slices.ContainsFunc(f.opt.Roots, func(root string) bool {
-		root = realPath(root)
-		_, inside := below(root, f.dir)
-		return inside || root == f.dir
-	})
-}
-
 // known reports whether the user or this program began a record of the folder.
 func (f *Folder) known() bool {
 	_, err := os.Stat(filepath.Join(f.record, folderFile))
@@ -141,11 +128,24 @@ func (f *Folder) contentFile(key string, content []byte) string {
 	if !strings.HasSuffix(key, ".wasm") {
 		content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
 	}
-	return filepath.Join(f.record, hash(key)[:16]+"-"+hash(string(content))[:48])
+	return filepath.Join(f.recordOf(key), hash(content))
 }
 
-func (f *Folder) heldFile(key string) string {
-	return filepath.Join(f.record, hash(key)[:16]+heldSuffix)
+// recordOf is the folder with what is recorded of one path.
+func (f *Folder) recordOf(key string) string { return filepath.Join(f.record, hash([]byte(key))[:32]) }
+
+func (f *Folder) heldFile(key string) string { return filepath.Join(f.recordOf(key), heldName) }
+
+// hold marks a path whose content does not count, nor an edit of it.
+func (f *Folder) hold(key string) error {
+	err := os.MkdirAll(f.recordOf(key), 0o700)
+	if err == nil {
+		err = os.WriteFile(f.heldFile(key), nil, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	return nil
 }
 
 func exists(file string) bool {
@@ -161,7 +161,7 @@ func (f *Folder) Check(path string, content []byte) error {
 		return nil
 	}
 	key, judged := f.key(path)
-	if !judged || f.covered() {
+	if !judged || f.covered {
 		return nil
 	}
 	if f.record != "" && exists(f.contentFile(key, content)) {
@@ -173,7 +173,7 @@ func (f *Folder) Check(path string, content []byte) error {
 	case exists(f.heldFile(key)):
 	case f.fromRepository(path, content):
 		why = "git wrote its content"
-		_ = os.WriteFile(f.heldFile(key), nil, 0o600) // without the mark it is judged again
+		_ = f.hold(key) // without the mark it is judged again
 	default:
 		_ = f.trust(key, content) // without the record it is judged again, and asked about once it is committed
 		return nil
@@ -184,7 +184,7 @@ func (f *Folder) Check(path string, content []byte) error {
 // Wrote records content that this program wrote to a file of a known folder on behalf of
 // the user.
 func (f *Folder) Wrote(path string, content []byte) error {
-	if f == nil || f.covered() || !f.known() {
+	if f == nil || f.covered || !f.known() {
 		return nil
 	}
 	key, judged := f.key(path)
@@ -209,7 +209,7 @@ func (f *Folder) Write(dir string, write func() (name string, err error)) error 
 	if err != nil || of == nil {
 		return err
 	}
-	text, err := readFile(filepath.Join(dir, name))
+	text, err := regularfile.Read(filepath.Join(dir, name), maxFile)
 	if err != nil {
 		return fmt.Errorf("record trusted content: %w", err)
 	}
@@ -246,36 +246,45 @@ func (f *Folder) trust(key string, content []byte) error {
 	if strings.HasSuffix(key, ".wasm") {
 		text = nil // no person reads it, and its digest is in the name
 	}
-	if err := atomicfile.Replace(file, text, 0o600); err != nil {
+	err := os.MkdirAll(f.recordOf(key), 0o700)
+	if err == nil {
+		err = atomicfile.Replace(file, text, 0o600)
+	}
+	if err == nil {
+		if err = os.Remove(f.heldFile(key)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("record trusted content: %w", err)
 	}
-	if err := os.Remove(f.heldFile(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("record trusted content: %w", err)
-	}
-	for _, old := range f.contents(key)[keepPerKey:] {
-		_ = os.Remove(old) // one too many costs a question at most
+	if all := f.contents(key); len(all) > keepPerKey {
+		for _, old := range all[keepPerKey:] {
+			_ = os.Remove(old) // one too many costs a question at most
+		}
 	}
 	return nil
 }
 
-// contents lists the recorded contents of a key, the newest first, padded to keepPerKey.
-func (f *Folder) contents(key string) []string {
-	files, _ := filepath.Glob(filepath.Join(f.record, hash(key)[:16]+"-*"))
+// contents lists the recorded contents of a key, the newest first.
+func (f *Folder) contents(key string) (files []string) {
+	entries, _ := os.ReadDir(f.recordOf(key)) // it need not be there
 	times := map[string]time.Time{}
-	for _, file := range files {
-		if info, err := os.Stat(file); err == nil {
-			times[file] = info.ModTime()
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.Name() != heldName {
+			file := filepath.Join(f.recordOf(key), e.Name())
+			files, times[file] = append(files, file), info.ModTime()
 		}
 	}
 	slices.SortFunc(files, func(a, b string) int { return times[b].Compare(times[a]) })
-	return append(files, make([]string, max(0, keepPerKey-len(files)))...)
+	return files
 }
 
 // Begin makes the folder known before this program writes the first file of it. What is
 // there by then and is not trusted is held. It does nothing for a folder that is known or
 // below a root.
 func (f *Folder) Begin() error {
-	if f == nil || f.record == "" || f.covered() || f.known() {
+	if f == nil || f.record == "" || f.covered || f.known() {
 		return nil
 	}
 	items, err := f.Pending()
@@ -287,8 +296,8 @@ func (f *Folder) Begin() error {
 	}
 	for _, i := range items {
 		if i.Kind != State {
-			if err := os.WriteFile(f.heldFile(i.Key), nil, 0o600); err != nil {
-				return fmt.Errorf("record trusted content: %w", err)
+			if err := f.hold(i.Key); err != nil {
+				return err
 			}
 		}
 	}
@@ -307,7 +316,7 @@ func (f *Folder) write(r record) error {
 }
 
 func (f *Folder) read() (r record, err error) {
-	text, err := os.ReadFile(filepath.Join(f.record, folderFile))
+	text, err := regularfile.Read(filepath.Join(f.record, folderFile), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) || f.record == "" {
 		return record{}, nil
 	}
@@ -322,8 +331,8 @@ func (f *Folder) read() (r record, err error) {
 
 // identity returns the identity of the store in a state folder, "" for one without.
 func identity(state string) string {
-	text, err := os.ReadFile(filepath.Join(state, IdentityFile))
-	if err != nil || len(text) != 32 {
+	text, err := regularfile.Read(filepath.Join(state, IdentityFile), maxRecord) // it may have come with the folder
+	if err != nil {
 		return ""
 	}
 	return string(text)
@@ -332,7 +341,7 @@ func identity(state string) string {
 // stateIsInside reports whether a state folder is part of the project. Another one was
 // named by the user.
 func (f *Folder) stateIsInside(state string) bool {
-	state = realPath(state)
+	state = rootfs.EvalLinks(filepath.Clean(state))
 	for _, dir := range []string{f.dir, f.workspace} {
 		if _, inside := below(dir, state); dir != "" && inside {
 			return true
@@ -351,7 +360,7 @@ func stateHasContent(state string) bool {
 // it is new and cannot be recorded. For one that does not exist or is empty, it begins a
 // record with a new identity, which it writes to the folder.
 func (f *Folder) CheckState(state string) error {
-	if f == nil || f.covered() || !f.stateIsInside(state) {
+	if f == nil || f.covered || !f.stateIsInside(state) {
 		return nil
 	}
 	if stateHasContent(state) {
@@ -382,8 +391,7 @@ func (f *Folder) CheckState(state string) error {
 func (f *Folder) trustState(state string) error {
 	id := identity(state)
 	if id == "" {
-		id = rand.Text() + rand.Text()
-		id = id[:32]
+		id = rand.Text()
 		if err := os.MkdirAll(state, 0o700); err != nil {
 			return fmt.Errorf("record trusted store: %w", err)
 		}
