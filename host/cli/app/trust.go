@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
@@ -20,11 +19,21 @@ import (
 
 // Content returns what of the project's content the user trusts.
 func (a *App) Content() (*content.Folder, error) {
-	l, err := a.Settings()
+	p, err := a.Policy()
 	if err != nil {
 		return nil, err
 	}
-	return host.Content(a.Dir(), a.Workspace(), l, a.Env.Getenv), nil
+	return p.Content(), nil
+}
+
+// WriteProjectFile has write write a file into dir on behalf of the user, which then needs no
+// trust; see [content.Folder.Write].
+func (a *App) WriteProjectFile(dir string, write func() (name string, err error)) error {
+	folder, err := a.Content()
+	if err != nil {
+		return err
+	}
+	return folder.Write(dir, write)
 }
 
 // AskTrust asks a person at a terminal about content of the project that is not trusted,
@@ -122,19 +131,20 @@ func untrustedText(i content.Item) []string {
 	}
 	lines := []string{def.Name}
 	for _, t := range def.Triggers {
-		lines = append(lines, "trigger "+strings.Join(slices.DeleteFunc([]string{t.Type, t.CronExpression, t.Event, compactJSON(t.Options)}, func(s string) bool { return s == "" }), " "))
+		lines = append(lines, "trigger "+strings.Join(slices.DeleteFunc([]string{t.Type, t.CronExpression, t.Event, nonEmpty(t.Options)}, func(s string) bool { return s == "" }), " "))
 	}
 	def.EachStep(func(_ string, s *sentinels.Step) {
 		fields := make([]string, 0, len(s.Fields))
 		for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-			fields = append(fields, name+"="+compactJSON(s.Fields[name]))
+			fields = append(fields, name+"="+nonEmpty(s.Fields[name]))
 		}
 		lines = append(lines, textcut.Mark(string(s.Type)+" "+strings.Join(fields, " "), untrustedWidth))
 	})
 	return lines
 }
 
-func compactJSON(text json.RawMessage) string {
+// nonEmpty returns a JSON value, or nothing for an empty object.
+func nonEmpty(text json.RawMessage) string {
 	if len(text) == 0 || string(text) == "{}" {
 		return ""
 	}

@@ -15,7 +15,7 @@ func (a verbs) acceptCommand() *cobra.Command {
 		Long: "Runs of a definition that a model or an agent made, or edited, call no command that its author may not call.\n" +
 			"`sentinel inbox` lists those that name more, with what was changed. To accept one makes a revision of yours of it.",
 		Args: app.ExactArgs("NAME", "REVISION"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := revisionNumber(args[1])
 			if err != nil {
 				return err
@@ -24,16 +24,7 @@ func (a verbs) acceptCommand() *cobra.Command {
 			if note != "" {
 				params["note"] = note
 			}
-			s, err := a.Connect(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer a.CloseSession(s, &err)
-			var out edited
-			if err := s.Call(cmd.Context(), "sentinel/accept", params, &out); err != nil {
-				return err
-			}
-			return a.showEdit(cmd.Context(), s, out)
+			return a.revising(cmd.Context(), "sentinel/accept", params)
 		},
 	}
 	c.Flags().StringVar(&note, "note", "", "why, for the history")

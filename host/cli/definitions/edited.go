@@ -47,6 +47,21 @@ func (a verbs) editing(ctx context.Context, target, command string, params map[s
 	if params["sentinelId"], err = a.FindTarget(ctx, s, target); err != nil {
 		return err
 	}
+	return a.edit(ctx, s, command, params)
+}
+
+// revising is editing of the sentinel whose id params have: it is used as it is.
+func (a verbs) revising(ctx context.Context, command string, params map[string]any) (err error) {
+	s, err := a.Connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	return a.edit(ctx, s, command, params)
+}
+
+// edit calls a command that edits a definition and shows the result.
+func (a verbs) edit(ctx context.Context, s *app.Session, command string, params map[string]any) error {
 	var out edited
 	if err := s.Call(ctx, command, params, &out); err != nil {
 		return app.Invalid(err)

@@ -86,12 +86,8 @@ func (a verbs) export(ctx context.Context, word string, history bool) (text []by
 
 // writeNew creates a file. With force it replaces an existing one atomically.
 func (a verbs) writeNew(name string, text []byte, force bool) error {
-	folder, err := a.Content()
-	if err != nil {
-		return err
-	}
 	path := a.Path(name)
-	return folder.Write(filepath.Dir(path), func() (string, error) {
+	return a.WriteProjectFile(filepath.Dir(path), func() (string, error) {
 		if force {
 			return filepath.Base(path), atomicfile.Replace(path, text, 0o644) // definitions are not secret and are committed to repositories
 		}

@@ -139,7 +139,7 @@ func (a verbs) rollbackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollback NAME REVISION", Short: "Restore the content of an earlier revision, as a new one",
 		Args: app.ExactArgs("NAME", "REVISION"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := revisionNumber(args[1])
 			if err != nil {
 				return err
@@ -148,16 +148,7 @@ func (a verbs) rollbackCommand() *cobra.Command {
 			if note != "" {
 				params["note"] = note
 			}
-			s, err := a.Connect(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer a.CloseSession(s, &err)
-			var out edited
-			if err := s.Call(cmd.Context(), "sentinel/rollback", params, &out); err != nil {
-				return app.Invalid(err)
-			}
-			return a.showEdit(cmd.Context(), s, out)
+			return a.revising(cmd.Context(), "sentinel/rollback", params)
 		},
 	}
 	c.Flags().StringVar(&note, "note", "", "why, for the history")

@@ -89,23 +89,29 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 	switch {
 	case len(items) == 0:
 		a.Info("nothing in %s waits for trust", a.Relative(a.Dir()))
-	case yes:
-		if a.Flags.Output == output.FormatTable {
-			a.ShowUntrusted(items)
-		}
-	case a.CanAsk():
+	case a.Flags.Output == output.FormatTable:
 		a.ShowUntrusted(items)
-		if ok, err := a.ConfirmTrust(ctx); err != nil {
+		if err := a.agreed(ctx, yes); err != nil {
 			return err
-		} else if !ok {
-			return app.ExitError(app.ExitFailed)
 		}
-	default:
-		a.ShowUntrusted(items)
-		return app.NewUsageError("no terminal to ask whether to trust it", "read what it executes, then: sentinel trust --yes")
 	}
 	if err := folder.Approve(items); err != nil {
 		return err
 	}
 	return folder.CheckState(a.State()) // a service may have no right to record a new store
+}
+
+// agreed returns the error of a user who does not trust what was shown.
+func (a verbs) agreed(ctx context.Context, yes bool) error {
+	switch {
+	case yes:
+		return nil
+	case !a.CanAsk():
+		return app.NewUsageError("no terminal to ask whether to trust it", "read what it executes, then: sentinel trust --yes")
+	}
+	ok, err := a.ConfirmTrust(ctx)
+	if err == nil && !ok {
+		err = app.ExitError(app.ExitFailed)
+	}
+	return err
 }

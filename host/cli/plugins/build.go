@@ -65,17 +65,14 @@ func (a verbs) build(ctx context.Context, p toolchain.Project, f buildFlags) err
 	if f.install {
 		out = append(out, filepath.Join(a.pluginDir(), p.Name+".wasm"))
 	}
-	trusted, err := a.Content()
-	if err != nil {
-		return err
-	}
 	var r author.Report
-	build := func() (string, error) {
+	build := func() (name string, err error) {
 		r, err = author.Build(ctx, p, a.toolOutput(), out...)
 		return p.Name + ".wasm", err
 	}
+	var err error
 	if f.install {
-		err = trusted.Write(a.pluginDir(), build)
+		err = a.WriteProjectFile(a.pluginDir(), build)
 	} else {
 		_, err = build()
 	}

@@ -53,12 +53,8 @@ func (a verbs) pluginInstallCommand() *cobra.Command {
 				return err
 			}
 			folder := lock.Folder{Dir: a.pluginDir()}
-			trusted, err := a.Content()
-			if err != nil {
-				return err
-			}
 			var change bundle.Change
-			err = trusted.Write(folder.Dir, func() (string, error) {
+			err = a.WriteProjectFile(folder.Dir, func() (string, error) {
 				change, err = p.Install(cmd.Context(), folder, bundle.InstallOptions{Name: f.name, Replace: f.replace, Now: a.Env.Now})
 				return change.File, err
 			})
