@@ -152,15 +152,7 @@ func Plural(n int, one, many string) string {
 }
 
 // Quote quotes s for a shell.
-func Quote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=+,@%", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func Quote(s string) string { return termtext.Quote(s) }
 
 // A Row is a line of a table. A cell may hold colours, which have no width.
 type Row []termtext.Text

@@ -88,23 +88,19 @@ func harmless(value string) bool {
 // inspect reads the configuration and refuses a repository that names programs
 // which could not be kept from running.
 func (r *repository) inspect(ctx context.Context) error {
-	a, err := r.git(ctx, "config", "--list", "--show-scope", "--includes", "-z")
+	a, err := r.git(ctx, gitexec.ListConfig...)
 	if err != nil {
 		return err
 	}
 	if a.Code != 0 || a.Cut {
 		return gitexec.Fatal(r.operation, a)
 	}
-	fields := strings.Split(a.Out, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		scope := fields[i]
-		key, value, _ := strings.Cut(fields[i+1], "\n")
-		key = strings.ToLower(key)
+	for e := range gitexec.Config(a.Out) {
 		switch {
-		case (scope == "system" || scope == "global") && key == "core.sshcommand":
-			r.ssh = value
-		case (scope == "local" || scope == "worktree") && unsafe.MatchString(key) && !harmless(value):
-			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", key),
+		case (e.Scope == "system" || e.Scope == "global") && e.Key == "core.sshcommand":
+			r.ssh = e.Value
+		case e.OfRepository() && unsafe.MatchString(e.Key) && !harmless(e.Value):
+			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", e.Key),
 				"if you trust it, put it into your own configuration: git config --global")
 		}
 	}

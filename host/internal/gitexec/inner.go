@@ -2,6 +2,7 @@ package gitexec
 
 import (
 	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,32 @@ const (
 	maxIndex  = 256 << 20 // bytes of the list of an index
 	maxNested = 8         // submodules in each other
 )
+
+// ListConfig are the arguments of git for the configuration that [Config] reads.
+var ListConfig = []string{"config", "--list", "--show-scope", "--includes", "-z"}
+
+// A ConfigEntry is one setting of a configuration.
+type ConfigEntry struct {
+	Scope string // system, global, local, worktree or command
+	Key   string // in lower case
+	Value string
+}
+
+// OfRepository reports whether a repository has the setting itself, and not its user.
+func (e ConfigEntry) OfRepository() bool { return e.Scope == "local" || e.Scope == "worktree" }
+
+// Config returns the settings in what git has printed for [ListConfig].
+func Config(out string) iter.Seq[ConfigEntry] {
+	return func(yield func(ConfigEntry) bool) {
+		fields := strings.Split(out, "\x00")
+		for i := 0; i+1 < len(fields); i += 2 {
+			key, value, _ := strings.Cut(fields[i+1], "\n")
+			if !yield(ConfigEntry{fields[i], strings.ToLower(key), value}) {
+				return
+			}
+		}
+	}
+}
 
 // filterKey is a setting with a program that git starts when it looks for changes of a file.
 var filterKey = lazyregexp.New(`^filter\..*\.(clean|process)$`)
@@ -66,7 +93,7 @@ func (g *Runner) innerFilter(ctx context.Context, dir string, harmless func(valu
 
 // ownFilter returns the first filter that the configuration of a repository has itself.
 func (g *Runner) ownFilter(ctx context.Context, dir string, harmless func(value string) bool) (string, error) {
-	a, err := g.Exec(ctx, dir, "", "", "config", "--list", "--show-scope", "--includes", "-z")
+	a, err := g.Exec(ctx, dir, "", "", ListConfig...)
 	if err != nil {
 		return "", err
 	}
@@ -76,12 +103,9 @@ func (g *Runner) ownFilter(ctx context.Context, dir string, harmless func(value 
 	if a.Cut {
 		return "", Fatal("config", a)
 	}
-	fields := strings.Split(a.Out, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		key, value, _ := strings.Cut(fields[i+1], "\n")
-		key = strings.ToLower(key)
-		if (fields[i] == "local" || fields[i] == "worktree") && filterKey.MatchString(key) && !harmless(value) {
-			return key, nil
+	for e := range Config(a.Out) {
+		if e.OfRepository() && filterKey.MatchString(e.Key) && !harmless(e.Value) {
+			return e.Key, nil
 		}
 	}
 	return "", nil

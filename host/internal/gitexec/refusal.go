@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -18,14 +19,7 @@ const locked = ".lock': file exists"
 func Locked(a Answer) bool { return strings.Contains(strings.ToLower(a.Err), locked) }
 
 // Quote makes one word of a shell command of a text.
-func Quote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+@%:,=", r)
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
+func Quote(text string) string { return termtext.Quote(text) }
 
 // Fatal gives the error of a git that could not do its work.
 func Fatal(operation string, a Answer) error {
