@@ -51,12 +51,11 @@ func memoryOfMachine() (m machineMemory) {
 		switch name {
 		case "MemTotal":
 			total = kibibytes(value)
-		case "MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "SReclaimable", "Hugetlb", "Zswap":
+		case "MemFree", "Buffers", "Cached", "SwapCached", "SReclaimable", "Hugetlb", "Zswap":
 			elsewhere += kibibytes(value)
-		}
-		switch name {
 		case "AnonPages":
 			m.anonymous = kibibytes(value)
+			elsewhere += m.anonymous
 		case "Shmem":
 			m.shared = kibibytes(value)
 		case "PageTables":
