@@ -247,7 +247,7 @@ func changeOf(dir string, a, b *node) Change {
 	return c
 }
 
-// leftAt is why a restore of a leaves b as it is, if it does; nil is no file.
+// leftAt is why a restore of a leaves b as it is, if it does; nil stands for a missing file.
 func leftAt(a, b *node) string {
 	switch {
 	case a != nil && a.kind == kindGit, b != nil && b.kind == kindGit:

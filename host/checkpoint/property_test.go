@@ -210,7 +210,7 @@ func (m *model) step(all bool) {
 			m.tryGit(dir, call...)
 		}
 	case 20:
-		if all && m.rng.IntN(20) == 0 { // a repository that is no more
+		if all && m.rng.IntN(20) == 0 { // a repository that is removed
 			_ = os.RemoveAll(m.path(path.Join(path.Dir(name), ".git")))
 		}
 	case 21:

@@ -143,7 +143,7 @@ type restore struct {
 	kept       string // id of the checkpoint of what was there before
 }
 
-// A step gives one path another state. nil is no file.
+// A step gives one path another state. nil stands for a missing file.
 type step struct {
 	path     string
 	from, to *node

@@ -126,7 +126,7 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 	return v
 }
 
-// skip reports whether a name is no part of the workspace: folders of the host, and
+// skip reports whether a name is not part of the workspace: folders of the host, and
 // temporary files.
 func (w *walk) skip(dir string, n node) bool {
 	if n.kind == kindFolder {

@@ -22,7 +22,7 @@ const maxText = 256 << 10
 type sendIn struct {
 	Room    string          `json:"room" jsonschema:"room to post in, such as general"`
 	Message json.RawMessage `json:"message" jsonschema:"what to say: text, or any JSON; of an object with a text field, such as a model's reply, that text is posted"`
-	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; of a caller that is no person it stands behind the caller's name; the caller if not given"`
+	From    string          `json:"from,omitempty" jsonschema:"name of the speaker; of a caller that is not a person it stands behind the caller's name; the caller if not given"`
 }
 
 // sendOut is the same for every attempt of one call.

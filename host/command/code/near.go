@@ -61,7 +61,7 @@ func compare(line int, have, want string) string {
 	return fmt.Sprintf("line %d of the file is `%s`, and of the old text `%s`", line+1, cut(have), cut(want))
 }
 
-// visible writes the characters of a line that cannot be seen or told apart as in a Go
+// visible writes the characters of a line that cannot be seen or distinguished as in a Go
 // string: tabs and other controls, white space but the space, accents that are characters of
 // their own, and characters without a form. A space at the end is written as \x20.
 func visible(s string) string {

@@ -207,7 +207,7 @@ func (f family) remove(ctx context.Context, call *command.Call, in idIn) (remove
 }
 
 type claimIn struct {
-	AgentID string `json:"agent_id,omitempty" jsonschema:"who takes it; of a caller that is no person it stands behind the caller's name; the calling run if not given"`
+	AgentID string `json:"agent_id,omitempty" jsonschema:"who takes it; of a caller that is not a person it stands behind the caller's name; the calling run if not given"`
 	Role    string `json:"role,omitempty" enum:"worker,reviewer,deployer" jsonschema:"which queue: worker (ready, if not given), reviewer (in_review) or deployer (approved)"`
 	ID      string `json:"id,omitempty" jsonschema:"only this ticket"`
 	Project string `json:"project,omitempty" jsonschema:"only tickets of this project"`
@@ -435,7 +435,7 @@ func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (
 
 type logIn struct {
 	ID       string          `json:"id" jsonschema:"id of the ticket"`
-	AgentID  string          `json:"agent_id,omitempty" jsonschema:"who reports; of a caller that is no person it stands behind the caller's name"`
+	AgentID  string          `json:"agent_id,omitempty" jsonschema:"who reports; of a caller that is not a person it stands behind the caller's name"`
 	Category string          `json:"category" jsonschema:"kind of the entry, such as ai_request, file_modified, git_operation, pr_created or error"`
 	Message  string          `json:"message,omitempty" jsonschema:"at most 2000 bytes are kept"`
 	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"more about it, at most 16 KiB"`
