@@ -22,6 +22,9 @@ const (
 // cannot read is left out and returned, a line for each; so are folders that have become
 // repositories of their own, where a worktree is removed in any case.
 func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, err error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
 	if err := t.inspectInner(ctx); err != nil {
 		return nil, err
 	}
@@ -31,6 +34,10 @@ func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, e
 	// Of a folder that it cannot read git only warns.
 	if err != nil || a.Code != 0 || a.Err != "" {
 		if left, err = t.unreadable(ctx); err != nil {
+			return nil, err
+		}
+		// Folders that could not be read before may hold what git must not execute.
+		if err := t.inspectInner(ctx); err != nil {
 			return nil, err
 		}
 		if a, err = t.exec(ctx, "", args...); err != nil {
@@ -70,6 +77,20 @@ func (t *tree) stageReadable(ctx context.Context, how resolve) (left []string, e
 }
 
 func line(name, why string) string { return fmt.Sprintf("%q: %s", textcut.Mark(name, 200), why) }
+
+// enter gives the folder of the worktree the rights that a process needs to run in it.
+func (t *tree) enter() error {
+	dir, err := os.OpenRoot(t.s.dir(t.name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	info, err := dir.Lstat("tree")
+	if err != nil || !info.IsDir() || info.Mode()&0o700 == 0o700 {
+		return err
+	}
+	return dir.Chmod("tree", info.Mode().Perm()|0o700)
+}
 
 // unreadable gives the files and folders of a worktree the rights to be read, and returns
 // those that git would commit and that cannot be read, a line for each.

@@ -81,6 +81,33 @@ func TestRemoveWithoutRights(t *testing.T) {
 	}
 }
 
+// A repository in a folder that could not be read is inspected once it can be: its filters are
+// not executed.
+func TestRemoveInspectsWhatItMakesReadable(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	w := b.add(worktree.Add{})
+	inner, canary := filepath.Join(w.Path, "locked", "inner"), filepath.Join(t.TempDir(), "canary")
+	git(t, w.Path, "init", "-q", inner)
+	put(t, inner, "file", "1\n")
+	put(t, inner, ".gitattributes", "* filter=x\n")
+	git(t, inner, "add", ".")
+	git(t, inner, "commit", "-q", "-m", "inner")
+	git(t, w.Path, "add", "locked/inner")
+	git(t, inner, "config", "filter.x.clean", "touch "+canary+"; cat")
+	put(t, inner, "file", "2\n")
+	locked := filepath.Dir(inner)
+	if err := os.Chmod(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(locked, 0o700) })
+	_, err := b.s.Remove(t.Context(), "T-1", 1)
+	refused(t, err, abi.Denied, "filter.x.clean")
+	if _, err := os.Stat(canary); err == nil {
+		t.Error("a filter of the inner repository was executed")
+	}
+}
+
 // What git cannot commit is named and kept, and the rest is committed.
 func TestRemoveKeepsWhatItCan(t *testing.T) {
 	b := newBench(t)
