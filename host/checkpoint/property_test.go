@@ -27,7 +27,7 @@ var smallOptions = checkpoint.Options{FileBytes: 2000, IgnoredFileBytes: 500, Ig
 
 // TestUndoOfRandomTasks executes random tasks on random trees, with changes of the user after
 // them and kills in between, and reverts them. SENTINEL_UNDO_STEPS is the number of steps,
-// SENTINEL_UNDO_SEED repeats a run.
+// SENTINEL_UNDO_SEED repeats a run, from the round SENTINEL_UNDO_ROUND on.
 func TestUndoOfRandomTasks(t *testing.T) {
 	steps, most := 1_000_000, 4000
 	if testing.Short() {
@@ -42,7 +42,8 @@ func TestUndoOfRandomTasks(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	var m *model
-	for round := 0; steps > 0 && !t.Failed(); round++ {
+	first, _ := strconv.Atoi(os.Getenv("SENTINEL_UNDO_ROUND"))
+	for round := first; steps > 0 && !t.Failed(); round++ {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		if m == nil || rng.IntN(4) == 0 { // else the tree that the last round left
 			if m != nil {

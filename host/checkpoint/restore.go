@@ -232,7 +232,8 @@ func (p *restore) plan() {
 				return
 			}
 		}
-		if !p.same(name, e, n) && !(isFolder(n) && e == nil) && !p.halfway(name, b, e, n) {
+		restored := isFolder(b) && e == nil && isFolder(n) // both the user and the restore make the folder
+		if !p.same(name, e, n) && !restored && !p.halfway(name, b, e, n) {
 			p.conflict(name, "it was changed since")
 		}
 		p.add(&step{path: name, from: n, to: b, meta: left != "" || b != nil && n != nil && p.sameContent(name, b, n)})

@@ -274,6 +274,31 @@ func TestForce(t *testing.T) {
 	}
 }
 
+// TestFolderInPlaceOfFile checks that an empty folder of the user, where a file is restored, is
+// a conflict.
+func TestFolderInPlaceOfFile(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{})
+	f.put("name", "of before\n")
+	before := f.state()
+	f.create("t", checkpoint.Begin)
+	f.remove("name")
+	f.create("t", checkpoint.End)
+	if err := os.Mkdir(f.path("name"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := f.state()
+	if r := f.restore("t", false); r.Success || len(r.Conflicts) != 1 || r.Conflicts[0].Path != "name" {
+		t.Errorf("%+v", r)
+	}
+	if diff := cmp.Diff(want, f.state()); diff != "" {
+		t.Error(diff)
+	}
+	r := f.restore("t", true)
+	if diff := cmp.Diff(before, f.state()); diff != "" || !r.Success {
+		t.Errorf("by force: %+v\n%s", r, diff)
+	}
+}
+
 // TestUntouched checks that the times of files which the task did not touch stay.
 func TestUntouched(t *testing.T) {
 	f := newFolder(t, checkpoint.Options{})
