@@ -196,13 +196,14 @@ func (a *applier) setMeta(s *step) error {
 	if err != nil || now == nil || now.kind != s.to.kind {
 		return errors.Join(err, errMeanwhile)
 	}
-	if now.uid != s.to.uid || now.gid != s.to.gid {
+	given := now.uid != s.to.uid || now.gid != s.to.gid
+	if given {
 		if err := a.root.Lchown(s.path, int(s.to.uid), int(s.to.gid)); err != nil {
 			return err
 		}
-		now.mode = s.to.mode ^ 1 // the system takes bits away
 	}
-	if s.to.kind == kindLink || now.mode == s.to.mode {
+	// A change of the owner may clear setuid and setgid, so the mode that was read no longer holds.
+	if s.to.kind == kindLink || !given && now.mode == s.to.mode {
 		return nil
 	}
 	delete(a.opened, s.path)

@@ -111,16 +111,16 @@ func (r *repository) diff(ctx context.Context, all []Checkpoint, from Checkpoint
 	if err != nil {
 		return d, err
 	}
-	changes := changes(begin, end)
-	if err := r.lines(ctx, changes, from.ref(), to.ref()); err != nil {
+	changed := changes(begin, end)
+	if err := r.lines(ctx, changed, from.ref(), to.ref()); err != nil {
 		return d, err
 	}
-	d = Diff{From: from.ID, To: to.ID, Files: changes}
-	for _, c := range changes {
+	d = Diff{From: from.ID, To: to.ID, Files: changed}
+	for _, c := range changed {
 		d.Added, d.Removed = d.Added+c.Added, d.Removed+c.Removed
 	}
-	if len(changes) > maxChanges {
-		d.Files, d.Cut = changes[:maxChanges], true
+	if len(changed) > maxChanges {
+		d.Files, d.Cut = changed[:maxChanges], true
 	}
 	if patch {
 		args := []string{"diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--relative=" + filesDir}
