@@ -153,7 +153,7 @@ var layers = []layer{
 	{"host/internal/atomicfile", nil, nil},
 	{"host/internal/termtext", nil, nil},
 	{"host/internal/regularfile", nil, nil},
-	{"host/internal/trust", []string{"host/internal/regularfile", "host/internal/trust/content", "sdk/abi"}, nil},
+	{"host/internal/trust", []string{"host/internal/regularfile", "host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
 	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/regularfile", "host/internal/rootfs", "sentinels/strictjson", "sdk/abi"}, nil},
 	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                      // it is the engine's operator
 	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise

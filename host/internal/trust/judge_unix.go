@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // Supported says that files have owners and modes here that keep others out.
@@ -26,13 +28,13 @@ func (p *Policy) judge(path string, info fs.FileInfo, above bool) *fault {
 		return nil // only its owner can replace what is in it, and that one is trusted
 	}
 	if mode.Perm()&0o002 != 0 {
-		return &fault{path, fmt.Sprintf("its mode is %#o, so that every user may write to it", mode.Perm()), "chmod go-w " + quote(path)}
+		return &fault{path, fmt.Sprintf("its mode is %#o, so that every user may write to it", mode.Perm()), "chmod go-w " + termtext.Quote(path)}
 	}
 	if mode.Perm()&0o020 == 0 {
 		return nil
 	}
 	if hasACL(path) {
-		return &fault{path, "an access list lets further users or groups write to it", "setfacl -b " + quote(path) + " && chmod g-w " + quote(path)}
+		return &fault{path, "an access list lets further users or groups write to it", "setfacl -b " + termtext.Quote(path) + " && chmod g-w " + termtext.Quote(path)}
 	}
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if ok && (int(s.Gid) == os.Getegid() || p != nil && slices.Contains(p.groups, int(s.Gid))) {
@@ -40,7 +42,7 @@ func (p *Policy) judge(path string, info fs.FileInfo, above bool) *fault {
 	}
 	return &fault{
 		path, fmt.Sprintf("its mode is %#o, so that group %s may write to it, which is neither this user's own nor in trust.groups", mode.Perm(), groupName(s)),
-		"chmod g-w " + quote(path),
+		"chmod g-w " + termtext.Quote(path),
 	}
 }
 
@@ -52,7 +54,7 @@ func (p *Policy) judgeOwner(path string, info fs.FileInfo) *fault {
 	}
 	return &fault{
 		path, fmt.Sprintf("it belongs to user %s, who is neither root nor the user of this process, %s", userName(int(s.Uid)), userName(os.Geteuid())),
-		fmt.Sprintf("chown -h %d %s", os.Geteuid(), quote(path)),
+		fmt.Sprintf("chown -h %d %s", os.Geteuid(), termtext.Quote(path)),
 	}
 }
 

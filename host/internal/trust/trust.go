@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -319,16 +320,6 @@ func (f *fault) error(asked string) error {
 	}
 	return &abi.Error{
 		Code: abi.Denied, Permanent: true, Message: text,
-		Hint: fmt.Sprintf("%s; or, if no other user can write there, --trust %s", f.mend, quote(f.path)),
+		Hint: fmt.Sprintf("%s; or, if no other user can write there, --trust %s", f.mend, termtext.Quote(f.path)),
 	}
-}
-
-// quote writes a path as an argument in a shell.
-func quote(path string) string {
-	if !strings.ContainsFunc(path, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-+,@%", r)
-	}) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
