@@ -366,8 +366,12 @@ func TestSpecConflict(t *testing.T) {
 	f.put("script", "#!/bin/sh\n") // content as at the begin, mode as at the end
 	mine := f.state()
 	r := f.restore("r1", false)
-	if r.Success || r.Undo != "" || len(r.Conflicts) != 2 || r.Conflicts[0].Path != "changed.txt" || r.Conflicts[1].Path != "deleted.txt/mine" {
-		t.Fatalf("%+v", r)
+	var conflicts []string
+	for _, c := range r.Conflicts {
+		conflicts = append(conflicts, c.Path)
+	}
+	if diff := cmp.Diff([]string{"changed.txt", "deleted.txt", "deleted.txt/mine"}, conflicts); diff != "" || r.Success || r.Undo != "" {
+		t.Fatalf("%+v (-want +got):\n%s", r, diff)
 	}
 	if diff := cmp.Diff(mine, f.state()); diff != "" {
 		t.Errorf("a conflict changed files:\n%s", diff)
