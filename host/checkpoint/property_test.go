@@ -58,6 +58,9 @@ func TestUndoOfRandomTasks(t *testing.T) {
 		if steps -= n; !m.round(n) {
 			t.Errorf("seed %d, round %d", seed, round)
 		}
+		if round%20 == 19 {
+			t.Logf("%d rounds, %d steps to go", round+1, max(steps, 0))
+		}
 	}
 	m.end()
 }
