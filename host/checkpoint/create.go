@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,8 @@ type Checkpoint struct {
 	Uncovered Uncovered `json:"uncovered" jsonschema:"of what it keeps no content, only that it exists"`
 
 	tree   string
-	chunks int // of its index
+	chunks int    // of its index
+	index  string // hash of the ids of the chunks
 }
 
 // A Request says what for a checkpoint is made.
@@ -45,21 +47,25 @@ type Request struct {
 // Create makes a checkpoint of a workspace.
 func (s *Service) Create(ctx context.Context, in Request) (c Checkpoint, err error) {
 	err = s.with(in.Workspace, func(r *repository) error {
-		all, err := r.checkpoints(ctx)
-		if err != nil {
-			return err
-		}
 		id := newID(in.Key)
-		if i := slices.IndexFunc(all, func(c Checkpoint) bool { return c.ID == id }); i >= 0 {
-			c = all[i]
-			return nil
-		}
-		var rules *Checkpoint
-		if begin, _, err := pair(all, in.Of); err == nil && in.Label != Begin {
-			rules = &begin
-		}
-		now, err := r.scan(ctx, all, rules)
+		var all []Checkpoint
+		now, err := r.scan(ctx, func(ctx context.Context) (base, rules *Checkpoint, err error) {
+			if all, err = r.checkpoints(ctx); err != nil {
+				return nil, nil, err
+			}
+			if i := slices.IndexFunc(all, func(c Checkpoint) bool { return c.ID == id }); i >= 0 {
+				c = all[i]
+				return nil, nil, errExists
+			}
+			if begin, _, err := pair(all, in.Of); err == nil && in.Label != Begin {
+				rules = &begin
+			}
+			return newest(all), rules, nil
+		})
 		if err != nil {
+			if errors.Is(err, errExists) {
+				err = nil
+			}
 			return err
 		}
 		if c, err = r.keep(ctx, now, Checkpoint{ID: id, Of: in.Of, Label: in.Label}); err != nil {
@@ -68,6 +74,17 @@ func (s *Service) Create(ctx context.Context, in Request) (c Checkpoint, err err
 		return r.prune(ctx, append(all, c))
 	})
 	return c, err
+}
+
+// errExists ends a scan for a checkpoint that there is already.
+var errExists = errors.New("the checkpoint exists")
+
+// newest returns the last of the checkpoints, nil if there are none.
+func newest(all []Checkpoint) *Checkpoint {
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
 }
 
 // newID returns the id of a checkpoint: that of the key, or a new one.
@@ -116,7 +133,7 @@ func (r *repository) checkpoints(ctx context.Context) ([]Checkpoint, error) {
 			message = stored{}
 		}
 		c = message.Checkpoint
-		c.ID, c.tree, c.chunks = id, fields[i+1], message.Chunks
+		c.ID, c.tree, c.chunks, c.index = id, fields[i+1], message.Chunks, message.Index
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b Checkpoint) int { return a.CreatedAt.Compare(b.CreatedAt) })

@@ -99,7 +99,7 @@ func (r *repository) diff(ctx context.Context, all []Checkpoint, from Checkpoint
 		end, err = r.load(ctx, to)
 	} else {
 		var now *scan
-		if now, err = r.scan(ctx, all, &from); err == nil {
+		if now, err = r.scan(ctx, known(all, &from)); err == nil {
 			_, err = r.commit(ctx, now, Checkpoint{Workspace: r.workspace})
 			to, end = &Checkpoint{}, now.index
 		}

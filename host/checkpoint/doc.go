@@ -41,6 +41,7 @@
 //	walk.go      reading that from the workspace
 //	rules.go     of which files the content is kept
 //	snapshot.go  storing contents and index as a commit of git
+//	newest.go    the index of the newest checkpoint in a file
 //	clone.go     contents as clones of files
 //	create.go    checkpoints: references with metadata, lists
 //	prune.go     their number and size

@@ -262,8 +262,8 @@ const (
 	chunkBytes   = 1 << 20 // a chunk ends behind the folder that exceeds them
 )
 
-// chunks encodes an index.
-func (x *index) chunks() (list [][]byte) {
+// encode returns the chunks of an index.
+func (x *index) encode() (list [][]byte) {
 	var now []byte
 	for i := range x.folders {
 		f := &x.folders[i]

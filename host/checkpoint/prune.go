@@ -3,10 +3,10 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,7 +34,7 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) (err error) {
 		removable = removable[n:]
 	}
 	for {
-		size, loose, packs, err := r.size(ctx)
+		size, loose, packs, err := r.size()
 		if err != nil {
 			return err
 		}
@@ -88,18 +88,27 @@ func (r *repository) pack(ctx context.Context) error {
 	return err
 }
 
-// size returns the bytes of the repository's objects, and how they are stored.
-func (r *repository) size(ctx context.Context) (size int64, loose, packs int, err error) {
-	out, err := r.must(ctx, "", "count-objects", "-v")
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	values := map[string]int64{}
-	for line := range strings.SplitSeq(out, "\n") {
-		name, text, _ := strings.Cut(line, ": ")
-		values[name], _ = strconv.ParseInt(text, 10, 64) // a line without a number counts nothing
-	}
-	return (values["size"] + values["size-pack"] + values["size-garbage"]) << 10, int(values["count"]), int(values["packs"]), nil
+// size returns the bytes of the repository's objects, and how they are stored. No other
+// operation is under way.
+func (r *repository) size() (size int64, loose, packs int, err error) {
+	err = filepath.WalkDir(filepath.Join(r.dir, "objects"), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		size += info.Size()
+		switch dir := filepath.Base(filepath.Dir(name)); {
+		case len(dir) == 2:
+			loose++
+		case filepath.Ext(name) == ".pack":
+			packs++
+		}
+		return nil
+	})
+	return size, loose, packs, err
 }
 
 // pruneRepositories removes the repositories that were used least recently, so that there

@@ -168,7 +168,7 @@ func (p *restore) refuse(name, reason string) {
 
 // read reads the states that are compared.
 func (p *restore) read(ctx context.Context, all []Checkpoint, end *Checkpoint) (err error) {
-	if p.now, err = p.scan(ctx, all, &p.of); err != nil {
+	if p.now, err = p.scan(ctx, known(all, &p.of)); err != nil {
 		return err
 	}
 	if p.begin, err = p.load(ctx, &p.of); err != nil {
@@ -434,7 +434,7 @@ func (p *restore) finish(ctx context.Context, all []Checkpoint, undo string) err
 	if err != nil {
 		return err
 	}
-	after, err := p.scan(ctx, all, &begin)
+	after, err := p.scan(ctx, known(all, &begin))
 	if err != nil {
 		return err
 	}

@@ -59,43 +59,46 @@ type item struct {
 
 func (it *item) path() string { return join(it.dir, it.name) }
 
-// scan reads what there is. rules is the index of the begin of the scope: what it has keeps
-// the rules of then; nil takes new ones. With all the newest of the checkpoints is the base.
-func (r *repository) scan(ctx context.Context, all []Checkpoint, rules *Checkpoint) (*scan, error) {
+// scan reads what there is. Meanwhile find returns the newest checkpoint, which is the base, and
+// the begin of the scope, both nil if there is none: what the begin has keeps the rules of then.
+func (r *repository) scan(ctx context.Context, find func(context.Context) (base, rules *Checkpoint, err error)) (*scan, error) {
 	s := &scan{}
-	if len(all) > 0 {
-		s.base = &all[len(all)-1]
-	}
 	var names []string
 	var begin *index
-	tasks := []func() error{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var started sync.WaitGroup
+	for _, task := range []func() error{
 		func() (err error) { s.index, s.left, err = r.walk(ctx); return err },
 		func() (err error) { names, err = r.listed(ctx); return err },
-		func() (err error) {
-			if s.base != nil {
-				s.before, err = r.load(ctx, s.base)
+		func() error {
+			base, rules, err := find(ctx)
+			if s.base = base; err == nil && base != nil {
+				s.before, err = r.load(ctx, base)
 			}
-			if err == nil && rules != nil && s.base.ID != rules.ID {
+			if err == nil && rules != nil {
 				begin, err = r.load(ctx, rules)
-			} else if rules != nil {
-				begin = s.before
 			}
 			return err
 		},
+	} {
+		started.Go(func() {
+			if err := task(); err != nil {
+				cancel(err) // the first error counts: those behind it may follow from it
+			}
+		})
 	}
-	errs := make([]error, len(tasks))
-	var done sync.WaitGroup
-	for i, task := range tasks {
-		done.Go(func() { errs[i] = task() })
-	}
-	done.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	started.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	r.classify(s, begin, names)
 	return s, s.settle(ctx)
+}
+
+// known are the checkpoints of a scan that are known before.
+func known(all []Checkpoint, rules *Checkpoint) func(context.Context) (*Checkpoint, *Checkpoint, error) {
+	return func(context.Context) (*Checkpoint, *Checkpoint, error) { return newest(all), rules, nil }
 }
 
 // classify decides of which files the content is kept, and finds those that have to be read.

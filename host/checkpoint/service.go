@@ -71,9 +71,10 @@ func New(opt Options) *Service {
 // A repository is that of one workspace, while its lock is held.
 type repository struct {
 	s         *Service
-	workspace string   // absolute, with links resolved
-	dir       string   // git directory
-	exclude   []string // folders that are not covered, relative and with a slash at their end
+	workspace string            // absolute, with links resolved
+	dir       string            // git directory
+	exclude   []string          // folders that are not covered, relative and with a slash at their end
+	loaded    map[string]*index // indexes by the id of their checkpoint
 }
 
 // with executes fn on the repository of a workspace, which is made if there is none.
@@ -89,7 +90,7 @@ func (s *Service) with(workspace string, fn func(*repository) error) error {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("checkpoint of %q: not a folder", workspace)}
 	}
 	sum := sha256.Sum256([]byte("2\x00" + real)) // the second form of a repository
-	r := &repository{s: s, workspace: real, dir: filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8]))}
+	r := &repository{s: s, workspace: real, dir: filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8])), loaded: map[string]*index{}}
 	for _, dir := range append([]string{s.opt.Dir}, s.opt.Exclude...) {
 		if rel, err := filepath.Rel(real, rootfs.EvalLinks(dir)); err == nil && filepath.IsLocal(rel) {
 			r.exclude = append(r.exclude, filepath.ToSlash(rel)+"/")
@@ -104,9 +105,11 @@ func (s *Service) with(workspace string, fn func(*repository) error) error {
 	return fn(r)
 }
 
-// settings are those that git has in the repository, whatever the user has configured.
+// settings are those that git has in the repository, whatever the user has configured. Each
+// checkpoint is one pack: objects in files of their own take another process, and more time
+// of each operation that counts or tidies them.
 const settings = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n" +
-	"\tcompression = 1\n\tbigFileThreshold = 16m\n[pack]\n\tcompression = 1\n"
+	"\tcompression = 1\n\tbigFileThreshold = 16m\n[pack]\n\tcompression = 1\n[fastimport]\n\tunpackLimit = 1\n"
 
 // attributes keep git from converting a file or running a program for it.
 const attributes = "* -text -eol -filter -ident -working-tree-encoding\n"

@@ -42,11 +42,26 @@ const maxWhole = 16 << 20
 // stored is what the message of a commit has.
 type stored struct {
 	Checkpoint
-	Chunks int `json:"chunks"`
+	Chunks int    `json:"chunks"`
+	Index  string `json:"index"` // hash of the ids of the chunks
 }
 
-// load reads the index of a checkpoint.
-func (r *repository) load(ctx context.Context, c *Checkpoint) (*index, error) {
+// load returns the index of a checkpoint, which it reads once in an operation. One goroutine
+// calls it at a time.
+func (r *repository) load(ctx context.Context, c *Checkpoint) (x *index, err error) {
+	if x = r.loaded[c.ID]; x != nil && c.ID != "" {
+		return x, nil
+	}
+	if x = r.readNewest(c); x == nil {
+		x, err = r.loadFromGit(ctx, c)
+	}
+	if err == nil {
+		r.loaded[c.ID] = x
+	}
+	return x, err
+}
+
+func (r *repository) loadFromGit(ctx context.Context, c *Checkpoint) (*index, error) {
 	var names strings.Builder
 	for i := range c.chunks {
 		fmt.Fprintf(&names, "%s:%s/%d\n", c.ref(), indexDir, i)
@@ -117,6 +132,10 @@ func (r *repository) tryCommit(ctx context.Context, s *scan, c Checkpoint) (Chec
 		return c, storage(gitexec.Fatal("fast-import", a))
 	}
 	r.s.opt.At("referenced")
+	if c.ID != "" {
+		r.loaded[c.ID] = &index{folders: s.folders, ids: f.ids}
+		r.writeNewest(f)
+	}
 	return c, failed
 }
 
@@ -142,7 +161,9 @@ func (r *repository) fits(s *scan) error {
 type feeder struct {
 	r *repository
 	*scan
-	out *bufio.Writer
+	out    *bufio.Writer
+	chunks [][]byte // of the index
+	ids    []string // of them
 }
 
 func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
@@ -162,12 +183,12 @@ func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
 	}
 	f.drop()
 	f.r.s.opt.At("written")
-	chunks := f.chunks()
-	ids := make([]string, len(chunks))
-	for i, chunk := range chunks {
+	f.chunks = f.encode()
+	f.ids = make([]string, len(f.chunks))
+	for i, chunk := range f.chunks {
 		id := blobID(chunk)
-		ids[i] = hex.EncodeToString(id[:])
-		if f.before != nil && slices.Contains(f.before.ids, ids[i]) {
+		f.ids[i] = hex.EncodeToString(id[:])
+		if f.before != nil && slices.Contains(f.before.ids, f.ids[i]) {
 			continue
 		}
 		if err := f.blob(chunk); err != nil {
@@ -175,8 +196,8 @@ func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
 		}
 	}
 	f.count(&c)
-	c.chunks = len(chunks)
-	text, err := json.Marshal(stored{c, c.chunks})
+	c.chunks, c.index = len(f.chunks), hashOf(f.ids)
+	text, err := json.Marshal(stored{c, c.chunks, c.index})
 	if err != nil {
 		return c, err
 	}
@@ -185,7 +206,7 @@ func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
 		fmt.Fprintf(f.out, "M 040000 %s \"\"\nD %s\n", f.base.tree, indexDir)
 	}
 	f.tree()
-	for i, id := range ids {
+	for i, id := range f.ids {
 		fmt.Fprintf(f.out, "M %s %s %s/%d\n", modeFile, id, indexDir, i)
 	}
 	_, _ = f.out.WriteString("\ndone\n") // Flush returns its error

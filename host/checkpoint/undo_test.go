@@ -389,3 +389,52 @@ func TestTwoNames(t *testing.T) {
 		}
 	})
 }
+
+// TestNewestIndexDamaged checks that a file of the newest index that is missing, damaged or of
+// another checkpoint changes nothing.
+func TestNewestIndexDamaged(t *testing.T) {
+	for name, damage := range map[string]func(string) error{
+		"missing": os.Remove,
+		"empty":   func(file string) error { return os.WriteFile(file, nil, 0o600) },
+		"cut":     func(file string) error { return os.Truncate(file, 100) },
+		"flipped": func(file string) error {
+			data, err := os.ReadFile(file)
+			if err == nil {
+				data[len(data)-1] ^= 1
+				err = os.WriteFile(file, data, 0o600)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFolder(t, checkpoint.Options{})
+			f.ignoring()
+			f.create("", "")
+			newest := func() string {
+				files, err := filepath.Glob(filepath.Join(f.store, "*", "newest"))
+				if err != nil || len(files) != 1 {
+					t.Fatalf("%v %v", files, err)
+				}
+				return files[0]
+			}
+			if err := damage(newest()); err != nil {
+				t.Fatal(err)
+			}
+			f.task("r1", func() {
+				f.put("a.txt", "changed\n")
+				f.remove(".env")
+				f.put("new", "1")
+			})
+			old, err := os.ReadFile(newest())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.put("a.txt", "later\n")
+			f.create("", "")
+			if err := os.WriteFile(newest(), old, 0o600); err != nil { // that of another checkpoint
+				t.Fatal(err)
+			}
+			f.task("r2", func() { f.put("a.txt", "again\n") })
+		})
+	}
+}
