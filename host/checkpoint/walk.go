@@ -2,7 +2,9 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -73,12 +75,17 @@ func (w *walk) fail(err error) {
 	}
 }
 
-// visit reads a folder, which it closes.
+// visit reads a folder, which it closes. It returns nil if the folder was removed since it was
+// opened.
 func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit {
 	v := &visit{folder: folder{path: name}}
 	nodes, err := dir.list()
 	if ctx.Err() != nil {
 		err = ctx.Err()
+	}
+	if errors.Is(err, fs.ErrNotExist) && name != "" {
+		dir.close()
+		return nil
 	}
 	if err != nil {
 		dir.close()
@@ -100,12 +107,8 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 			n.content = content{storeState, dir.gitState(n)}
 			n.kind = kindGit
 		case n.kind == kindFolder:
-			sub, err := dir.open(n.name)
-			if err != nil {
-				if exhausted(err) {
-					w.fail(err)
-				}
-				n.flags |= flagUnreadable
+			sub := w.enter(dir, n)
+			if sub == nil {
 				continue
 			}
 			child := join(name, n.name)
@@ -122,8 +125,40 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 	}
 	dir.close()
 	started.Wait()
+	for i := range v.nodes {
+		if n := &v.nodes[i]; n.kind == kindFolder && subs[i] == nil && n.flags&flagUnreadable == 0 {
+			n.kind = 0 // it was removed since
+		}
+	}
+	v.nodes = slices.DeleteFunc(v.nodes, func(n node) bool { return n.kind == 0 })
 	v.subs = slices.DeleteFunc(subs, func(sub *visit) bool { return sub == nil })
 	return v
+}
+
+// enter opens a folder. It returns nil if that is not possible, and sets the node to what there is
+// if the folder was removed or replaced since its state was read.
+func (w *walk) enter(dir *openedFolder, n *node) *openedFolder {
+	sub, err := dir.open(n.name)
+	if gone(err) {
+		var now node
+		if now, err = dir.stat(n.name); err == nil || gone(err) {
+			*n = now // without a kind if it is gone
+		}
+		if n.kind != kindFolder {
+			return nil
+		}
+		if err == nil {
+			sub, err = dir.open(n.name)
+		}
+	}
+	if err == nil {
+		return sub
+	}
+	if exhausted(err) {
+		w.fail(err)
+	}
+	n.flags |= flagUnreadable
+	return nil
 }
 
 // skip reports whether a name is not part of the workspace: folders of the host, and
