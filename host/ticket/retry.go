@@ -51,6 +51,10 @@ const AfterApproval = "after_approval"
 // outcomeExpired is the outcome of an attempt whose claim expired.
 const outcomeExpired = "expired"
 
+// maxReason limits the bytes of an error in the reason why a ticket is held. The whole error
+// is in the ticket.
+const maxReason = 300
+
 // causeReview counts rejections of reviewers among the retries of a ticket. The other
 // causes are the categories of errors.
 const causeReview = "review"
@@ -98,7 +102,7 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 		if d.Retry {
 			return s.again(ctx, tx, t, f, &out, d.Delay)
 		}
-		return s.hold(ctx, tx, t, f, &out)
+		return s.hold(ctx, tx, t, f, c, &out)
 	})
 	if abi.CodeOf(err) == abi.NotFound {
 		s.opt.Logger.Error("Ticket "+id+" not found for retry decision", "error", textcut.Cut(f.Error, 200))
@@ -173,7 +177,7 @@ func (s *Service) delay(t *Ticket, cause string, delay time.Duration) {
 }
 
 // hold ends the retries of a ticket.
-func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Outcome) error {
+func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, c retry.Classification, out *Outcome) error {
 	out.Reason = MaxRetries
 	if err := s.end(ctx, tx, t, Attempt{Outcome: string(OnHold), Error: t.Error, RawReply: textcut.Cut(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
 		return err
@@ -184,7 +188,14 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, out *Ou
 	}
 	t.free()
 	t.HoldCode = MaxRetries
-	t.HoldReason = fmt.Sprintf("Max retries exceeded for %s error (%d attempts)", out.Strategy.ErrorCategory, out.Strategy.MaxRetries)
+	switch {
+	case c.Permanent:
+		t.HoldReason = "Not retried, because this error is permanent: " + textcut.Cut(t.Error, maxReason)
+	case out.Strategy.MaxRetries == 0:
+		t.HoldReason = fmt.Sprintf("Not retried, because %s errors are not: %s", out.Strategy.ErrorCategory, textcut.Cut(t.Error, maxReason))
+	default:
+		t.HoldReason = fmt.Sprintf("Max retries exceeded for %s error (%d attempts)", out.Strategy.ErrorCategory, out.Strategy.MaxRetries)
+	}
 	total := t.RetryCount + 1
 	if _, err := s.note(ctx, tx, t, systemActor, categoryOnHold, t.HoldReason, map[string]any{
 		"reason": "max_retries_exceeded", "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total, "error": textcut.Cut(t.Error, 500),

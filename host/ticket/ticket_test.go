@@ -204,6 +204,19 @@ func TestSpecRetryAfterHoldsClaimOnly(t *testing.T) {
 	}
 }
 
+// TestHeldWithoutRetry checks that a ticket which is held after its first failure names the
+// failure, and no retries that were not made.
+func TestHeldWithoutRetry(t *testing.T) {
+	d := open(t, func(o *ticket.Options) { o.Profile, _ = retry.ProfileNamed("fine") })
+	d.create("a", ticket.Fields{})
+	_, token := d.claim(ticket.Claim{})
+	failure := "SyntaxError: title: longer than 256 characters"
+	out := d.fail("a", ticket.Failure{Error: failure, Token: token})
+	if v := d.get("a"); !out.OnHold || v.HoldReason != "Not retried, because syntax errors are not: "+failure {
+		t.Errorf("%q %+v", v.HoldReason, out)
+	}
+}
+
 // "After max retries, ticket goes to on_hold (not cancelled)"; "Max retries exceeded for
 // ${classification.category} error (${strategy.maxRetries} attempts)"
 func TestSpecExhaustedIsOnHold(t *testing.T) {
