@@ -29,7 +29,7 @@ var smallOptions = checkpoint.Options{FileBytes: 2000, IgnoredFileBytes: 500, Ig
 
 // TestUndoOfRandomTasks executes random tasks on random trees, with changes of the user after
 // them and while checkpoints are made, and kills in between, and reverts them. What the user
-// changes during a task cannot be told from what the task does: both are steps of it. SENTINEL_UNDO_STEPS is the number of steps,
+// changes during a task counts as the task's. SENTINEL_UNDO_STEPS is the number of steps,
 // SENTINEL_UNDO_SEED repeats a run, from the round SENTINEL_UNDO_ROUND on.
 func TestUndoOfRandomTasks(t *testing.T) {
 	steps, most := 1_000_000, 4000
