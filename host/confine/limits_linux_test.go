@@ -55,6 +55,9 @@ func TestLimitsAreItsOwn(t *testing.T) {
 	t.Setenv("GOCACHE", t.TempDir())
 	c := command(t, "touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 1; echo fine")
 	c.Limits.Memory, c.Limits.Disk = 200<<20, 200<<20
+	if raceEnabled {
+		c.Limits.Memory = 600 << 20 // the launcher has much of it
+	}
 	p, err := runner(t).Begin(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +80,10 @@ func TestLimitsAreItsOwn(t *testing.T) {
 	}
 	defer file.Close()
 	for b, i := make([]byte, 1<<20), 0; i < 400; i++ {
-		if _, err := unix.Write(memory, b); err != nil {
-			t.Fatal(err)
+		for range c.Limits.Memory / (200 << 20) {
+			if _, err := unix.Write(memory, b); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if _, err := file.Write(b); err != nil {
 			t.Fatal(err)
