@@ -270,7 +270,8 @@ func TestLifeOfAFile(t *testing.T) {
 // TestRename: a file with another name, or one that is written by renaming and
 // by deleting, keeps its definition.
 func TestRename(t *testing.T) {
-	s := newScene(t).begin()
+	const grace = 2 * time.Second // a rename ends within it, on a busy machine too
+	s := newScene(t).beginWith(foldersync.Options{Grace: grace})
 	s.write("sentinels/a.json", definition("a", "1"))
 	s.live("sentinels/a.json", "a", 1)
 	s.must(os.Rename(s.path("sentinels/a.json"), s.path("sentinels/b.json")))
@@ -282,7 +283,7 @@ func TestRename(t *testing.T) {
 	time.Sleep(60 * time.Millisecond) // seen to be gone, and back within the grace
 	s.write("sentinels/b.json", definition("a", "2"))
 	s.live("sentinels/b.json", "a", 2)
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(grace + 200*time.Millisecond)
 	s.live("sentinels/b.json", "a", 2)
 }
 
