@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 )
 
 // newestFile has the index of the newest checkpoint, which the next one compares with: git
@@ -65,32 +63,24 @@ func (r *repository) readNewest(c *Checkpoint) *index {
 	return x
 }
 
-// writeNewest replaces the file. Without it, such as on a full disk, the next checkpoint reads
-// the index from git.
+// writeNewest replaces the file. It needs no rename and no fsync, as readNewest does not use one
+// that is not whole. Without it, such as on a full disk, the next checkpoint reads the index from
+// git.
 func (r *repository) writeNewest(f *feeder) {
-	var head bytes.Buffer
-	fmt.Fprintln(&head, len(f.ids))
+	var text bytes.Buffer
+	fmt.Fprintln(&text, len(f.ids))
 	for i, id := range f.ids {
-		fmt.Fprintln(&head, id, len(f.chunks[i]))
+		fmt.Fprintln(&text, id, len(f.chunks[i]))
+	}
+	for _, chunk := range f.chunks {
+		text.Write(chunk)
 	}
 	path := filepath.Join(r.dir, newestFile)
-	temp, err := os.CreateTemp(r.dir, atomicfile.TempPrefix+"*")
+	_ = os.Remove(path) // a link in its place is not followed
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return
 	}
-	_, err = temp.Write(head.Bytes())
-	for _, chunk := range f.chunks {
-		if err == nil {
-			_, err = temp.Write(chunk)
-		}
-	}
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name()) // the next operation removes it, see tidy
-	}
+	_, _ = file.Write(text.Bytes())
+	_ = file.Close()
 }
