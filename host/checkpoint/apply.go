@@ -196,14 +196,14 @@ func (a *applier) setMeta(s *step) error {
 	if err != nil || now == nil || now.kind != s.to.kind {
 		return errors.Join(err, errMeanwhile)
 	}
-	given := now.uid != s.to.uid || now.gid != s.to.gid
-	if given {
+	chowned := now.uid != s.to.uid || now.gid != s.to.gid
+	if chowned {
 		if err := a.root.Lchown(s.path, int(s.to.uid), int(s.to.gid)); err != nil {
 			return err
 		}
 	}
 	// A change of the owner may clear setuid and setgid, so the mode that was read no longer holds.
-	if s.to.kind == kindLink || !given && now.mode == s.to.mode {
+	if s.to.kind == kindLink || !chowned && now.mode == s.to.mode {
 		return nil
 	}
 	delete(a.opened, s.path)

@@ -49,7 +49,7 @@ type stored struct {
 // load returns the index of a checkpoint, which it reads once in an operation. One goroutine
 // calls it at a time.
 func (r *repository) load(ctx context.Context, c *Checkpoint) (x *index, err error) {
-	if x = r.loaded[c.ID]; x != nil && c.ID != "" {
+	if x = r.loaded[c.ID]; x != nil {
 		return x, nil
 	}
 	if x = r.readNewest(c); x == nil {
