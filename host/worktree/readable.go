@@ -85,11 +85,16 @@ func (t *tree) enter() error {
 		return err
 	}
 	defer dir.Close()
-	info, err := dir.Lstat("tree")
+	return openFolder(dir, "tree")
+}
+
+// openFolder gives a folder the rights with which its owner lists and enters it.
+func openFolder(dir *os.Root, name string) error {
+	info, err := dir.Lstat(name)
 	if err != nil || !info.IsDir() || info.Mode()&0o700 == 0o700 {
 		return err
 	}
-	return dir.Chmod("tree", info.Mode().Perm()|0o700)
+	return dir.Chmod(name, info.Mode().Perm()|0o700)
 }
 
 // unreadable gives the files and folders of a worktree the rights to be read, and returns
@@ -118,9 +123,7 @@ func (t *tree) unreadable(ctx context.Context) ([]string, error) {
 			}
 			return fs.SkipDir
 		case e.IsDir():
-			if info, err := e.Info(); err == nil && info.Mode()&0o700 != 0o700 {
-				_ = dir.Chmod(p, info.Mode().Perm()|0o700) // listing it fails if this does
-			}
+			_ = openFolder(dir, p) // listing it fails if this does
 		case e.Type().IsRegular():
 			if !readable(dir, p) {
 				if info, err := e.Info(); err == nil {
