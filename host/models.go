@@ -71,7 +71,7 @@ func (m *models) close() error {
 // Quote says what a turn may cost at worst.
 func (m *models) Quote(ctx context.Context, turn sentinels.Turn) (runtime.ModelQuote, error) {
 	q, err := m.source.Quote(ctx, turn)
-	return runtime.ModelQuote{Provider: q.Provider, Model: q.Model, Worst: q.Worst, OutputUSD: q.OutputUSD, Priced: q.Priced}, err
+	return runtime.ModelQuote{Provider: q.Provider, Model: q.Model, Worst: q.Worst, OutputUSD: q.OutputUSD, Priced: q.Priced, Excess: q.Excess}, err
 }
 
 // Turn makes a turn.

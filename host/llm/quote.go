@@ -17,6 +17,9 @@ type Quote struct {
 	// OutputUSD is the price of one output token, part of Worst.CostUSD.
 	OutputUSD float64
 	Priced    bool
+	// Excess is by how many tokens the input is estimated to exceed the window, 0 if it does
+	// not or the window is not known.
+	Excess int64
 }
 
 // safety is what an estimate of input may be short by.
@@ -29,19 +32,20 @@ const safety = 1.2
 func (m *Models) Quote(ctx context.Context, turn sentinels.Turn) (Quote, error) {
 	c, err := m.choose(ctx, turn)
 	if err != nil {
-		return Quote{}, m.clean(err)
+		return Quote{}, m.clean(m.explain(c, turn, err))
 	}
 	row, priced := m.priced(c.provider, c.Model)
-	worst := wire.Usage{
-		Input:  int64(math.Ceil(float64(estimateTurn(turn, row.CharsPerToken)) * safety)),
-		Output: m.sized(c).maxTokens(turn),
-	}
+	sized, tokens := m.sized(c), estimateTurn(turn, row.CharsPerToken)
+	worst := wire.Usage{Input: int64(math.Ceil(float64(tokens) * safety)), Output: sized.maxTokens(turn)}
 	if row.CacheWrite > row.Input { // a provider may cache unasked, and writing costs more
 		worst.CacheWrite = worst.Input
 	}
 	q := Quote{Provider: c.Provider, Model: c.Model, Priced: priced, Worst: sentinels.Usage{
 		InputTokens: worst.Input, OutputTokens: worst.Output, Calls: 1,
 	}}
+	if sized.Context > 0 {
+		q.Excess = max(tokens+worst.Output-sized.Context, 0)
+	}
 	if priced {
 		q.Worst.CostUSD = row.cost(worst)
 		input := worst

@@ -48,7 +48,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	c, err := m.choose(ctx, turn)
 	report.Choice = c.Choice
 	if err != nil {
-		return sentinels.Reply{}, err
+		return sentinels.Reply{}, m.explain(c, turn, err)
 	}
 	n := newNames(turn)
 	h := m.habitsOf(c)
@@ -75,7 +75,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		if f, ok := errors.AsType[*wire.Failure](err); ok && f.Usage.Known {
 			reply.Usage = m.usage(c, f.Usage)
 		}
-		return reply, m.fault(ctx, c, err)
+		return reply, m.explain(c, turn, m.fault(ctx, c, err))
 	}
 	report.Served = answer.Model
 	if answer.Note != "" {

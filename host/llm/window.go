@@ -1,9 +1,11 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,4 +133,65 @@ func overflow(message string) *abi.Error {
 		Code: abi.Limit, Permanent: true, Field: conversationField, Message: message,
 		Hint: "send less, or choose a model with a larger context window",
 	}
+}
+
+// explain adds to the error of a turn that is larger than the window which part of it is how
+// large. Other errors are returned as they are. c has no provider if no model was chosen.
+func (m *Models) explain(c chosen, turn sentinels.Turn, err error) error {
+	e := abi.As(err)
+	if e == nil || e.Field != conversationField {
+		return err
+	}
+	var row Model
+	if c.provider != nil {
+		row = m.sized(c)
+	}
+	parts := partsOf(turn, row.CharsPerToken)
+	if len(parts) == 0 {
+		return err
+	}
+	var texts []string
+	for _, p := range parts {
+		texts = append(texts, fmt.Sprintf("%s about %d", p.name, p.tokens))
+	}
+	out := *e
+	out.Message += fmt.Sprintf("; the request has about %d tokens: %s", estimateTurn(turn, row.CharsPerToken), strings.Join(texts, ", "))
+	if row.Context > 0 {
+		out.Message += fmt.Sprintf("; the window has %d, of which %d are for the reply", row.Context, row.maxTokens(turn))
+	}
+	out.Hint = parts[0].hint + ", or name a model with a larger window; if the size of the window is wrong, set context of the model in models.known of the configuration"
+	return &out
+}
+
+// A part of a turn, with what makes it smaller.
+type part struct {
+	name, hint string
+	tokens     int64
+}
+
+// partsOf returns the parts of a turn, the largest first.
+func partsOf(turn sentinels.Turn, perToken float64) []part {
+	size := func(t sentinels.Turn) int64 { return estimateTurn(t, perToken) }
+	all := size(sentinels.Turn{Messages: turn.Messages})
+	messages := part{tokens: all, hint: "put less into the messages"}
+	if len(turn.Messages) == 1 {
+		messages.name, messages.hint = "the prompt", "put less into the prompt"
+	} else {
+		largest, most := 0, int64(-1)
+		for i := range turn.Messages {
+			if n := size(sentinels.Turn{Messages: turn.Messages[i : i+1]}); n > most {
+				largest, most = i, n
+			}
+		}
+		messages.name = fmt.Sprintf("%d messages (number %d, of role %s, is the largest with about %d)", len(turn.Messages), largest+1, turn.Messages[largest].Role, most)
+	}
+	parts := []part{
+		messages,
+		{fmt.Sprintf("%d tools", len(turn.Tools)), "name fewer commands in the field tools", size(sentinels.Turn{Tools: turn.Tools})},
+		{"the system prompt with the context", "shorten the field system, or leave the variables out with context: false", size(sentinels.Turn{System: turn.System})},
+		{"the schema", "use a smaller schema", size(sentinels.Turn{Schema: turn.Schema})},
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.tokens == 0 })
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.tokens, a.tokens) })
+	return parts
 }

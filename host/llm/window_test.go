@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestWindowOfAServer checks where the size of a window is read from: the list of the server
@@ -83,12 +84,47 @@ func TestWindowTooSmall(t *testing.T) {
 		c.Default, c.Auto, c.Models = "", []string{"openai/m"}, []llm.Model{{Name: "m", Context: 4096}}
 	})
 	_, err := m.Turn(t.Context(), ask(strings.Repeat("word ", 10_000)), nil)
-	if e := asError(t, err); e.Code != abi.Limit || e.Field != "append" || !e.Permanent || len(f.seen()) > 0 {
+	if e := asError(t, err); e.Code != abi.Limit || e.Field != "append" || !e.Permanent || len(f.seen()) > 0 || !strings.Contains(e.Message, "; the request has about 125") {
 		t.Errorf("%+v", e)
 	}
 	turn := ask("hi")
 	turn.MaxTokens = 1 << 20
 	if q, err := m.Quote(t.Context(), turn); err != nil || q.Worst.OutputTokens != 2048 {
 		t.Errorf("half of the window is left for a reply that may be longer: %+v, %v", q, err)
+	}
+}
+
+// TestWhatIsTooLarge checks that the error of a turn that is larger than the window names the
+// parts of it with their sizes, the window, and what makes the largest part smaller.
+func TestWhatIsTooLarge(t *testing.T) {
+	f := newFake(t, status(400, `{"error": {"message": "This model's maximum context length is 4096 tokens"}}`))
+	m := openAI(t, f, func(c *llm.Config) { c.Default = "openai/m" })
+	long := strings.Repeat("word ", 4000)
+	prompt := ask(long)
+	tools := ask("hi")
+	for range 3 {
+		tools.Tools = append(tools.Tools, sentinels.ToolSpec{Name: "a", Description: long})
+	}
+	tools.Messages = append(tools.Messages, sentinels.Message{Role: "assistant", Content: "yes"}, sentinels.Message{Role: "user", Content: "more than that"})
+	system := ask("hi")
+	system.System = long
+	for name, tt := range map[string]struct {
+		turn          sentinels.Turn
+		message, hint string
+	}{
+		"prompt": {prompt, "the request has about 5006 tokens: the prompt about 5006; the window has 4096, of which 1024 are for the reply", "put less into the prompt, or name a model with a larger window"},
+		"tools":  {tools, "3 tools about 15049, 3 messages (number 3, of role user, is the largest with about 10) about 23", "name fewer commands in the field tools, or"},
+		"system": {system, "the system prompt with the context about 5000, the prompt about 7", "context: false, or"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := m.Turn(t.Context(), tt.turn, nil)
+			e := asError(t, err)
+			if e.Code != abi.Limit || e.Field != "append" || !strings.Contains(e.Message, tt.message) || !strings.Contains(e.Hint, tt.hint) || !strings.Contains(e.Hint, "models.known") {
+				t.Errorf("%s\n%s", e.Message, e.Hint)
+			}
+			if q, err := m.Quote(t.Context(), tt.turn); err != nil || q.Excess == 0 {
+				t.Errorf("the window is known now: %+v, %v", q, err)
+			}
+		})
 	}
 }

@@ -124,7 +124,11 @@ func (t *conversation) turn(messages []sdk.Message) error {
 			t.reply = reply
 			return nil
 		}
-		if e := sdk.AsError(err); !t.r.shorten || n == maxShorten || len(t.history.entries) == 0 || !isTooLong(e) {
+		e := sdk.AsError(err)
+		if n == 0 && t.r.context && len(t.history.entries) == 0 && isTooLong(e) {
+			continue // the host has learned the window from that, and cuts the context
+		}
+		if !t.r.shorten || n == maxShorten || len(t.history.entries) == 0 || !isTooLong(e) {
 			return err
 		}
 		t.tooLong, force = err, true

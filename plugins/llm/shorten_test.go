@@ -85,6 +85,20 @@ func TestOverflowIsLearned(t *testing.T) {
 	}
 }
 
+// TestFirstTurnIsTooLong checks that a first turn with the context is made once more when it
+// is refused, because the host then knows the window and cuts the context.
+func TestFirstTurnIsTooLong(t *testing.T) {
+	fields := strings.Replace(reading, "false", "true", 1)
+	h := sdktest.New(t).Fail("sentinel_llm", tooLong()).OK("sentinel_llm", reply("done", ""))
+	if out, fault := run(t, fields, h); fault != nil || get(out, "text", "turns") != `["done",1]` {
+		t.Errorf("%s %v", out, fault)
+	}
+	h = sdktest.New(t).Fail("sentinel_llm", tooLong()).Fail("sentinel_llm", tooLong())
+	if _, fault := run(t, fields, h); fault == nil || fault.Code != sdk.CodeLimit || len(h.Requests("sentinel_llm")) != 2 {
+		t.Errorf("%v, %d requests", fault, len(h.Requests("sentinel_llm")))
+	}
+}
+
 // TestSummary checks what takes the place of a conversation whose replies are too large, and
 // that errors of the summary's turn are those of the step.
 func TestSummary(t *testing.T) {

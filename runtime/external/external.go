@@ -161,6 +161,7 @@ type ModelQuote struct {
 	Worst     sentinels.Usage
 	OutputUSD float64 // price of one output token, part of Worst.CostUSD
 	Priced    bool
+	Excess    int64 // estimated tokens of the input that the window has no room for; 0 if none or unknown
 }
 
 // Executions are the shell executions that commands started for a run.

@@ -65,15 +65,20 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 	if req.Conversation == "" && req.Context {
 		added = a.contextText()
 	}
-	conv, e := a.extendConversation(c, req, added)
-	if e != nil {
-		a.complete(c, callEnd{err: e})
-		return nil
-	}
-	quote, err := a.svc.Models.Quote(ctx, a.turn(conv, req))
+	quote, fitting, err := fitContext(added, func(added string) (external.ModelQuote, error) {
+		conv, e := a.extendConversation(c, req, added)
+		if e != nil {
+			return external.ModelQuote{}, e
+		}
+		return a.svc.Models.Quote(ctx, a.turn(conv, req))
+	})
 	if err != nil {
 		a.complete(c, callEnd{err: failure.From(err, abi.Unavailable)})
 		return nil
+	}
+	if fitting != added {
+		a.log("warn", fmt.Sprintf("the context was cut from %d to %d bytes, because the window of the model has no room for it", len(added), len(fitting)))
+		added = fitting
 	}
 	if e := a.deniedModel(req.Model, quote); e != nil {
 		a.complete(c, callEnd{err: e})
@@ -99,6 +104,32 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		}
 	}
 	return a.beginCall(ctx, c, body)
+}
+
+// contextCut is the end of a context that does not fit into the window of the model.
+const contextCut = "\n[The rest of the context was left out: the window of the model has no room for it.]"
+
+// fitContext returns the quote of a turn, with as much of the text that the host adds to its
+// system text as the window of the model has room for, as far as that is known.
+func fitContext(added string, quote func(added string) (external.ModelQuote, error)) (external.ModelQuote, string, error) {
+	for {
+		q, err := quote(added)
+		e := abi.As(err)
+		small := e != nil && e.Code == abi.Limit && e.Field == "append" // no candidate has a window for it
+		if added == "" || added == contextCut || err == nil && q.Excess == 0 || err != nil && !small {
+			return q, added, err
+		}
+		const bytesPerToken = 4 // of text in English; of others less is left out at a time
+		text := strings.TrimSuffix(added, contextCut)
+		n := len(text) / 2
+		if !small {
+			n = len(text) - int(min(q.Excess*bytesPerToken+int64(len(contextCut)), int64(len(text))))
+		}
+		added = contextCut
+		if n > 2*len(contextCut) {
+			added = strings.ToValidUTF8(text[:n], "") + contextCut
+		}
+	}
 }
 
 // resumeLLM charges the reservation of a turn that a crash interrupted. If the turn is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -71,6 +72,50 @@ func TestReplacedMessages(t *testing.T) {
 				t.Errorf("after the turn it is %q", got)
 			}
 		})
+	}
+}
+
+// TestFitContext checks that the context of a first turn is cut to what the window has room
+// for, with a mark, and only where that is known.
+func TestFitContext(t *testing.T) {
+	full := "# Variables\n" + strings.Repeat("word ", 4000) + strings.Repeat("日本語", 2000)
+	tokens := func(text string) int64 { return int64(len(text)/4 + 100) } // 100 are the rest of the turn
+	for name, tt := range map[string]struct {
+		window int64
+		choose bool // the model is chosen by its window
+		least  int
+		most   int
+	}{
+		"fits":              {100_000, false, len(full), len(full)},
+		"unknown":           {0, false, len(full), len(full)},
+		"too large":         {5000, false, 15_000, 19_600},
+		"no candidate":      {5000, true, 9000, 19_600},
+		"nothing would fit": {50, false, len(contextCut), len(contextCut)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quotes := 0
+			q, got, err := fitContext(full, func(added string) (external.ModelQuote, error) {
+				quotes++
+				over := max(tokens(added)-tt.window, 0)
+				if tt.window == 0 {
+					over = 0
+				}
+				if tt.choose && over > 0 {
+					return external.ModelQuote{}, &abi.Error{Code: abi.Limit, Field: "append"}
+				}
+				return external.ModelQuote{Model: "m", Excess: over}, nil
+			})
+			if err != nil || q.Model != "m" || len(got) < tt.least || len(got) > tt.most || quotes > 6 {
+				t.Errorf("%d bytes, %d quotes, %+v %v", len(got), quotes, q, err)
+			}
+			if got != full && (!strings.HasSuffix(got, contextCut) || !strings.HasPrefix(full, strings.TrimSuffix(got, contextCut)) || strings.Count(got, contextCut) != 1) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+	refused := abi.New(abi.Denied, "no credit")
+	if _, _, err := fitContext(full, func(string) (external.ModelQuote, error) { return external.ModelQuote{}, refused }); err != error(refused) {
+		t.Errorf("%v", err)
 	}
 }
 
