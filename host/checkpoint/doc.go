@@ -31,8 +31,11 @@
 //
 // A checkpoint has a scope, such as the id of a run, and a label. Those of one scope with
 // the labels [Begin] and [End] are a pair: what changed between them is what
-// [Service.Restore] takes back. It makes a pair itself, with a scope of its own, so that it
-// can be taken back too.
+// [Service.Restore] takes back, also what others than the run changed in between: from two
+// states it does not follow who made the difference. It makes a pair itself, with a scope of
+// its own, so that it can be taken back too. A path that changes while a checkpoint is made
+// is in it with one of its states; what the checkpoint keeps as its content was read as a
+// whole, without a write in between.
 //
 // # Files of this package
 //

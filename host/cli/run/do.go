@@ -50,8 +50,10 @@ func (a verbs) doCommand() *cobra.Command {
 			"a summary; `sentinel trace` shows where. A window that the program does not know is set in models.known.\n\n" +
 			"--undo removes only what did not exist before. It restores files up to 10 MB, and of those that git\n" +
 			"ignores the first 3,000 up to 1 MB and 64 MB in all, with mode and owner. Of other files it knows only that\n" +
-			"they exist: a change of one is listed as not covered. A .git is left as it is. What an undo replaces or\n" +
-			"removes is kept, and --undo of the undo brings it back.\n\n" +
+			"they exist: a change of one is listed as not covered. A .git is left as it is. Each change in the folder\n" +
+			"between the begin and the end of the task counts as its change, also one of yours: it is listed by name,\n" +
+			"and reverted. What an undo replaces or removes is kept, and --undo of the undo brings it back. What was\n" +
+			"changed after the task is a conflict: then nothing is changed, unless --force is given.\n\n" +
 			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`).",
 		Example: "  sentinel do 'Make the parser accept empty lines, with a test'\n" +
 			"  sentinel do --yolo --max-usd 1 --check 'go test ./...' @task.md\n" +
