@@ -17,7 +17,7 @@ import (
 
 // confineShell returns the program that executes a command confined, if the commands of its
 // caller are. It writes to the workspace, and to a home that is removed afterwards.
-func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(), error) {
+func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func() error, error) {
 	switch h.settings.Shell.Confine {
 	case config.All:
 	case config.Agents:
@@ -41,6 +41,10 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	if err != nil {
 		return nil, nil, err
 	}
+	inside, err := findRepositories(root, hide)
+	if err != nil {
+		return nil, nil, fmt.Errorf("confine a command to %q: find its repositories: %w", root, err)
+	}
 	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, nil, err
@@ -55,7 +59,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		}
 	}
 	// Settings and hooks there steer what the user's own git executes later.
-	c.Protect = gitFolders(root)
+	c.Protect = inside.steering()
 	confined, launch, err := confine.Program(&c)
 	remove := func() {
 		if err := h.homes.Remove(scratch); err != nil {
@@ -66,7 +70,15 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		remove()
 		return nil, nil, err
 	}
-	return confined, func() { launch.Close(); remove() }, nil
+	return confined, func() error {
+		launch.Close()
+		remove()
+		err := inside.refuseNew()
+		if err != nil {
+			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)
+		}
+		return err
+	}, nil
 }
 
 // confinedRoot returns a workspace without links, for a confined command. A link below the served

@@ -34,7 +34,7 @@ type child struct {
 	e       *execution
 	proc    *process
 	readers []*os.File
-	ended   func() // called when all processes have ended; nil for none
+	ended   func() error // called when all processes have ended; nil for none
 	read    sync.WaitGroup
 	stopped chan struct{} // closed by stop
 	once    sync.Once

@@ -52,9 +52,9 @@ type Options struct {
 	// false.
 	Subreaper bool
 	// Confine returns the program that executes cmd confined, for a call whose commands are
-	// confined, and what to do when all its processes have ended; nil for other calls.
-	// Default: no command is confined.
-	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func(), err error)
+	// confined, and what to do when all its processes have ended; nil for other calls. An error of
+	// ended fails the execution. Default: no command is confined.
+	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func() error, err error)
 	// Classifiers are the output classifiers that rules may name. Default none.
 	Classifiers Classifiers
 	// Redact takes secrets out of the output of programs and of their command lines, before

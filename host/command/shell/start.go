@@ -144,7 +144,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	if err != nil {
 		return nil, err
 	}
-	var ended func()
+	var ended func() error
 	if e.m.opt.Confine != nil {
 		confined, after, err := e.m.opt.Confine(j.call, cmd)
 		if err != nil {
@@ -157,14 +157,14 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	}
 	c, err := e.begin(ctx, j, cmd, cookie, ended, set, rules)
 	if err != nil && ended != nil {
-		ended()
+		err = errors.Join(err, ended())
 	}
 	return c, err
 }
 
 // begin is launch for a prepared program. ended, which may be nil, is called when all its
 // processes have ended.
-func (e *execution) begin(ctx context.Context, j job, cmd *exec.Cmd, cookie string, ended func(), set ruleset, rules []Rule) (*child, error) {
+func (e *execution) begin(ctx context.Context, j job, cmd *exec.Cmd, cookie string, ended func() error, set ruleset, rules []Rule) (*child, error) {
 	e.mu.Lock()
 	again := e.rec.Starts > 0
 	e.mu.Unlock()
@@ -222,7 +222,7 @@ func (m *Manager) keptRules(rules []Rule) []Rule {
 }
 
 // spawn starts the process and what watches over it.
-func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func()) (*child, error) {
+func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func() error) (*child, error) {
 	c := &child{e: e, ended: ended, stopped: make(chan struct{}), over: make(chan struct{})}
 	var writers []*os.File
 	closeAll := func(files []*os.File) {
@@ -269,10 +269,21 @@ func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func(
 	return c, nil
 }
 
+// exitRefused is the exit code of a confined command that ended with 0 and left what is refused.
+const exitRefused = 126
+
 // finish records the end of c and wakes all that wait for it.
 func (e *execution) finish(c *child) {
-	e.mu.Lock()
 	code, signal := c.proc.exit()
+	if c.ended != nil {
+		if err := c.ended(); err != nil {
+			e.note(fmt.Sprintf("[%v]", err))
+			if code == 0 {
+				code = exitRefused
+			}
+		}
+	}
+	e.mu.Lock()
 	e.rec.State, e.rec.EndedAt = Ended, time.Now()
 	e.rec.ExitCode, e.rec.Signal = &code, signal
 	e.rec.TimedOut = c.reason() == reasonTimeout
@@ -283,9 +294,6 @@ func (e *execution) finish(c *child) {
 	e.announce()
 	e.mu.Unlock()
 	e.m.release(e)
-	if c.ended != nil {
-		c.ended()
-	}
 	close(c.over)
 	e.m.prune()
 }
