@@ -97,6 +97,8 @@ type Tree interface {
 	// End ends all processes and returns how the program ended. The error says that
 	// processes may be left. It is called once.
 	End() (exitCode int, signal string, err error)
+	// Root returns the pid of a process above all others, 0 when they have ended.
+	Root() int
 }
 
 // A Runner starts confined commands. It may be used by several goroutines.
@@ -126,6 +128,10 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Output returns the output so far.
 func (p *Process) Output() []byte { text, _ := p.output.text(); return text }
+
+// Root returns the pid of a process of this machine above all others of the command, 0 when they
+// have ended.
+func (p *Process) Root() int { return p.tree.Root() }
 
 // Stop ends the command and all that it started, and returns when it has ended.
 func (p *Process) Stop() {

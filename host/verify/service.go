@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -9,9 +10,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 )
 
 const (
@@ -25,6 +28,9 @@ type service struct {
 	process *confine.Process
 	offline bool         // it is in a network of its own
 	failed  *CheckResult // why it does not answer
+
+	mu      sync.Mutex
+	problem *CheckResult // that another process answers in its place, or may
 }
 
 func (s *service) stop() {
@@ -75,6 +81,9 @@ func (s *session) start(ctx context.Context, c *Service) *service {
 	until := time.NewTimer(ready)
 	defer until.Stop()
 	for !own.answers(ctx, c.ReadyPath) {
+		if r := own.answeredByAnother(); r != nil {
+			return fail(own, *r)
+		}
 		select {
 		case <-ctx.Done():
 			return fail(own, skip(Infrastructure, "service: %v", ctx.Err()))
@@ -127,7 +136,13 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 // dial returns how the service is connected to.
 func (s *service) dial() dialer {
 	if !s.offline {
-		return (&net.Dialer{}).DialContext
+		return func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return s.check(c), nil
+		}
 	}
 	return func(ctx context.Context, _, address string) (net.Conn, error) {
 		_, port, err := net.SplitHostPort(address)
@@ -136,6 +151,87 @@ func (s *service) dial() dialer {
 		}
 		return s.process.Dial(ctx, port)
 	}
+}
+
+// A checkedConn is a connection to a service. It sends the end of a request and returns an answer
+// only when it is known that a process of the service has accepted it: services of other checks, and
+// all programs of the user, can listen on the same loopback interface.
+type checkedConn struct {
+	net.Conn
+	cancel context.CancelFunc
+	known  chan struct{}
+	err    error // why it is not the service's, read behind known
+}
+
+// check begins to look for the process that accepts a connection.
+func (s *service) check(c net.Conn) net.Conn {
+	ctx, cancel := context.WithCancel(context.Background())
+	own := &checkedConn{Conn: c, cancel: cancel, known: make(chan struct{})}
+	go func() { // ends with the connection
+		defer close(own.known)
+		p, below, err := peer.Server(ctx, c, s.process.Root())
+		switch {
+		case below:
+			return
+		case errors.Is(err, peer.ErrUnknown):
+			r := skip(Infrastructure, "service: it cannot be found out which process answers on %s: %v; close the network of the check", c.RemoteAddr(), err)
+			own.err = s.note(r)
+		case err != nil:
+			own.err = err
+		default:
+			who := "a process of another user"
+			if p.PID != 0 {
+				who = fmt.Sprintf("%s (process %d)", quote(p.Program), p.PID)
+			}
+			own.err = s.note(CheckResult{Status: Failed, Message: fmt.Sprintf("service: %s answers on %s, and is no process of this service", who, c.RemoteAddr())})
+		}
+	}()
+	return own
+}
+
+// note keeps the first result of a connection that is not the service's, and returns it as an error.
+func (s *service) note(r CheckResult) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.problem == nil {
+		s.problem = &r
+	}
+	return errors.New(r.Message)
+}
+
+// answeredByAnother returns the result of a service in whose place another process answers, or nil.
+func (s *service) answeredByAnother() *CheckResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.problem
+}
+
+func (c *checkedConn) Read(b []byte) (int, error) {
+	if <-c.known; c.err != nil {
+		return 0, c.err
+	}
+	return c.Conn.Read(b)
+}
+
+// Write holds the last byte back. A server may accept a connection only when it has data.
+func (c *checkedConn) Write(b []byte) (n int, err error) {
+	select {
+	case <-c.known:
+	default:
+		if n, err = c.Conn.Write(b[:max(len(b)-1, 0)]); err != nil {
+			return n, err
+		}
+	}
+	if <-c.known; c.err != nil {
+		return n, c.err
+	}
+	rest, err := c.Conn.Write(b[n:])
+	return n + rest, err
+}
+
+func (c *checkedConn) Close() error {
+	c.cancel()
+	return c.Conn.Close()
 }
 
 // answers reports whether the service is ready.

@@ -444,6 +444,11 @@ func (s *session) http(ctx context.Context, c *httpCheck, timeout time.Duration)
 		dial = own.dial()
 	}
 	r := c.request(ctx, base, s.env, dial)
+	if own != nil {
+		if problem := own.answeredByAnother(); problem != nil {
+			r = *problem
+		}
+	}
 	if own != nil && r.Status == Failed {
 		r.Output = strings.TrimSpace(r.Output + "\n" + own.output())
 	}

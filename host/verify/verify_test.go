@@ -3,12 +3,15 @@ package verify_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -389,6 +392,58 @@ func TestService(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	})
+}
+
+// Services of several checks share the loopback interface of the machine. A process that listens where
+// a service should is not taken for it, whether the service is asked if it is ready or not.
+func TestServiceOfAnother(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells which process has a connection")
+	}
+	if _, err := os.Stat("/bin/bash"); err != nil {
+		t.Skip(err)
+	}
+	dir := repo(t, map[string]string{"a": "1"})
+	v := verifier(t)
+	begun, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer begun.Close()
+	for _, ready := range []string{"", `,"readyPath":"/"`} {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := free.Addr().String()
+		free.Close()
+		other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })}
+		served := make(chan error, 1)
+		go func() {
+			c, err := begun.Accept() // the service has begun, and has not listened
+			if err != nil {
+				served <- err
+				return
+			}
+			c.Close()
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				served <- err
+				return
+			}
+			served <- other.Serve(l)
+		}()
+		_, port, _ := strings.Cut(address, ":")
+		_, signal, _ := strings.Cut(begun.Addr().String(), ":")
+		_, c := one(t, v, dir, `{"type":"http","verify":{"path":"/","expect_body":"fine","service":{"command":"/bin/bash -c ': < /dev/tcp/127.0.0.1/`+signal+`; sleep 60'","port":`+port+ready+`}}}`)
+		if c.Status != "failed" || !strings.Contains(c.Message, "is no process of this service") || !strings.Contains(c.Message, fmt.Sprint(os.Getpid())) {
+			t.Errorf("ready %q: %+v", ready, c)
+		}
+		other.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}
 }
 
 // V13: what checks read stays inside the checkout.

@@ -30,6 +30,9 @@ func (m *Manager) StartTree(cmd *exec.Cmd) (*Tree, error) {
 	return &Tree{p, file}, nil
 }
 
+// Root returns the pid of a process above all others of the tree, 0 when they have ended.
+func (t *Tree) Root() int { return t.p.root() }
+
 // Exited is closed when the program has ended. What it started may still be there.
 func (t *Tree) Exited() <-chan struct{} { return t.p.exited }
 

@@ -19,6 +19,9 @@
 // below a step; or if the socket is that of another account, of which no process is below
 // a step. Connections from other machines are not examined.
 //
+// The process at the other end of a connection that this process makes is found in the same way:
+// its socket has an inode once it was accepted. See [Server].
+//
 // # Limits
 //
 // A process below a step that has another program act for it is not found: a service

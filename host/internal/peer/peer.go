@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -98,6 +99,24 @@ func ofThisMachine(ip netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// Errors of [Server].
+var (
+	ErrUnknown = errors.New("this system does not tell which process has a connection")
+	ErrClosed  = errors.New("the connection was closed before it was accepted")
+)
+
+// Server waits until a connection of this process to an address of this machine was accepted, and
+// returns the process that did, and whether that is root or below root. On systems other than Linux
+// every process is. The process is unknown if its files cannot be read.
+func Server(ctx context.Context, c net.Conn, root int) (p Process, below bool, err error) {
+	own, okOwn := c.LocalAddr().(*net.TCPAddr)
+	other, okOther := c.RemoteAddr().(*net.TCPAddr)
+	if !okOwn || !okOther {
+		return Process{}, false, ErrUnknown
+	}
+	return server(ctx, unmapped(own.AddrPort()), unmapped(other.AddrPort()), root)
 }
 
 // Self returns this process.

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"os"
@@ -44,3 +45,8 @@ func standing(pid int) Standing {
 
 // holder returns nothing: this system does not tell the process of a TCP connection.
 func holder(_, _ netip.AddrPort) Process { return Process{} }
+
+// server returns nothing: this system does not tell the process of a TCP connection.
+func server(context.Context, netip.AddrPort, netip.AddrPort, int) (Process, bool, error) {
+	return Process{}, true, nil
+}

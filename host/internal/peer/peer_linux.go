@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -102,14 +104,15 @@ func standing(pid int) Standing {
 // to the address to. A process below a step can keep a socket where no table of open files has
 // it, so one that is not found is not apart.
 func holder(from, to netip.AddrPort) Process {
-	inode, owner, err := socketOf(from, to)
+	found, err := socketOf(from, to)
+	inode, owner := found.inode, found.owner
 	if err != nil || inode == 0 { // it is closed, and may be answered nevertheless
 		return Process{Standing: Undecided}
 	}
 	inside, outside := processes()
 	if len(inside) == 0 {
 		// A process that ended before this look would have closed the socket.
-		if again, _, err := socketOf(from, to); err != nil || again != inode {
+		if again, err := socketOf(from, to); err != nil || again.inode != inode {
 			return Process{Standing: Undecided}
 		}
 		return Process{}
@@ -262,9 +265,92 @@ func processes() (inside, outside []int) {
 	return inside, outside
 }
 
-// socketOf returns the inode and the owner of the socket of this machine that is connected
-// from one address to another.
-func socketOf(from, to netip.AddrPort) (inode, owner uint32, err error) {
+// server looks for the process that has the socket at the other end of a connection.
+func server(ctx context.Context, own, other netip.AddrPort, root int) (Process, bool, error) {
+	const every = 5 * time.Millisecond
+	for {
+		found, err := socketOf(other, own)
+		switch {
+		case errors.Is(err, errNoSocket):
+			if _, err := socketOf(own, other); err != nil { // nor is this end found
+				return Process{}, false, fmt.Errorf("%w: %w", ErrUnknown, err)
+			}
+			return Process{}, false, ErrClosed
+		case err != nil:
+			return Process{}, false, fmt.Errorf("%w: %w", ErrUnknown, err)
+		case found.inode == 0 && !found.open():
+			return Process{}, false, ErrClosed
+		case found.inode != 0:
+			if p, below := serverOf(found, root); below || p.PID != 0 || ofAnother(found.owner) {
+				return p, below, nil
+			}
+		}
+		// It is not accepted, or on its way between processes.
+		select {
+		case <-ctx.Done():
+			return Process{}, false, context.Cause(ctx)
+		case <-time.After(every):
+		}
+	}
+}
+
+// serverOf returns the process that has a socket open, and whether it is root or below root.
+func serverOf(found socket, root int) (p Process, below bool) {
+	s := search{name: fmt.Sprintf("socket:[%d]", found.inode), left: maxOutside}
+	children := childrenOfAll()
+	inside := []int{root}
+	for at := 0; at < len(inside) && root != 0; at++ {
+		pid := inside[at]
+		if s.holds(pid) {
+			return Process{PID: pid, Program: program(pid)}, true
+		}
+		inside = append(inside, children[pid]...)
+		delete(children, pid) // once
+	}
+	for _, list := range children {
+		for _, pid := range list {
+			if s.holds(pid) {
+				return Process{PID: pid, Program: program(pid)}, false
+			}
+		}
+	}
+	return Process{}, false
+}
+
+// childrenOfAll returns the children of each process.
+func childrenOfAll() map[int][]int {
+	children := map[int][]int{}
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name.Name()); err == nil {
+			if p, ok := supervise.ProcessOf(pid); ok {
+				children[p.Parent] = append(children[p.Parent], pid)
+			}
+		}
+	}
+	return children
+}
+
+// A socket is one of this machine, as the kernel describes it.
+type socket struct {
+	inode uint32 // 0 if no process has accepted it, or the last one has closed it
+	owner uint32
+	state byte
+}
+
+// open reports whether a connection is established, or being so, at this end.
+func (s socket) open() bool {
+	return s.state == unix.BPF_TCP_ESTABLISHED || s.state == unix.BPF_TCP_SYN_RECV || s.state == unix.BPF_TCP_NEW_SYN_RECV || s.state == unix.BPF_TCP_CLOSE_WAIT
+}
+
+// errNoSocket says that the kernel has no socket with these addresses.
+var errNoSocket = errors.New("no such socket")
+
+// socketOf returns the socket of this machine that is connected from one address to another.
+func socketOf(from, to netip.AddrPort) (s socket, err error) {
 	const byFamily = 20 // SOCK_DIAG_BY_FAMILY
 	request := make([]byte, 72)
 	native, network := binary.NativeEndian, binary.BigEndian
@@ -285,20 +371,20 @@ func socketOf(from, to netip.AddrPort) (inode, owner uint32, err error) {
 
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, 0, err
+		return s, err
 	}
 	defer unix.Close(fd)
 	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, 0, err
+		return s, err
 	}
 	answer := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, answer, unix.MSG_DONTWAIT) // the kernel has answered before Sendto returns
 	if err != nil {
-		return 0, 0, err
+		return s, err
 	}
-	// A socket that only listens has no other end.
+	// A socket that only listens has no other end. A short answer is an error.
 	if answer = answer[:n]; n < 88 || native.Uint16(answer[4:]) != byFamily || !bytes.Equal(answer[20:24], id[:4]) {
-		return 0, 0, errors.New("no such socket")
+		return s, errNoSocket
 	}
-	return native.Uint32(answer[84:]), native.Uint32(answer[80:]), nil
+	return socket{inode: native.Uint32(answer[84:]), owner: native.Uint32(answer[80:]), state: answer[17]}, nil
 }

@@ -3,6 +3,7 @@
 package peer
 
 import (
+	"context"
 	"net"
 	"net/netip"
 )
@@ -13,3 +14,8 @@ func ofUnix(*net.UnixConn) Process { return Process{} }
 func holder(_, _ netip.AddrPort) Process { return Process{} }
 
 func standing(int) Standing { return Apart }
+
+// server returns nothing: this system does not tell the process of a TCP connection.
+func server(context.Context, netip.AddrPort, netip.AddrPort, int) (Process, bool, error) {
+	return Process{}, true, nil
+}
