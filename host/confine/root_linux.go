@@ -53,6 +53,10 @@ func (p *plan) enter() error {
 	return os.Chdir("/")
 }
 
+// shareOfWatches is the part of the user's inotify instances and watches that one command may have. The
+// kernel counts them for the user too, over all commands.
+const shareOfWatches = 8
+
 // leaveWatches bounds what the user namespace may have of the user's inotify instances and watches,
 // of which the host and the user's other programs need some.
 func leaveWatches() error {
@@ -65,7 +69,7 @@ func leaveWatches() error {
 		if err != nil {
 			continue
 		}
-		err = os.WriteFile("/proc/sys/user/max_inotify_"+name, []byte(strconv.Itoa(most/2)), 0o644)
+		err = os.WriteFile("/proc/sys/user/max_inotify_"+name, []byte(strconv.Itoa(most/shareOfWatches)), 0o644)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("bound inotify %s: %w", name, err)
 		}

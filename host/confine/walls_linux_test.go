@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		allocate()
 	case "shared":
 		share()
+	case "ipc":
+		callIPC()
+	case "watches":
+		takeWatches()
 	case "take":
 		take(os.Args[1])
 	case "signals":
@@ -131,6 +135,37 @@ func calls() {
 		}
 	}
 	fmt.Println("done")
+}
+
+// callIPC makes the calls for memory, semaphores and queues that processes of a user share, and prints
+// the error numbers.
+func callIPC() {
+	text := uintptr(unsafe.Pointer(&[]byte("confine-test\x00")[0]))
+	const key, create = 0x53454e54, 0o1000 | 0o600 // IPC_CREAT
+	for _, c := range []struct {
+		name string
+		args [5]uintptr
+	}{
+		{"shmget", [5]uintptr{unix.SYS_SHMGET, key, 4096, create}}, {"semget", [5]uintptr{unix.SYS_SEMGET, key, 1, create}},
+		{"msgget", [5]uintptr{unix.SYS_MSGGET, key, create}}, {"mq_open", [5]uintptr{unix.SYS_MQ_OPEN, text, unix.O_CREAT | unix.O_RDWR, 0o600}},
+		{"shmctl", [5]uintptr{unix.SYS_SHMCTL, 0, 13, text}}, // SHM_STAT lists those of all
+	} {
+		_, _, errno := syscall.RawSyscall6(c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], 0, 0)
+		fmt.Println(c.name, int(errno))
+	}
+}
+
+// takeWatches makes inotify instances until the kernel refuses one, prints how many there are, and
+// waits.
+func takeWatches() {
+	n := 0
+	for ; ; n++ {
+		if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+			break
+		}
+	}
+	fmt.Println(n, "instances")
+	time.Sleep(time.Minute)
 }
 
 // connectTo connects to Unix sockets and prints what they answer.
@@ -412,10 +447,119 @@ func TestCacheByLink(t *testing.T) {
 	}
 }
 
+// Where a command has no IPC namespace, it reaches nothing that processes of the user share by System V
+// and POSIX calls; where it has one, what it makes there is not seen outside.
+func TestSharedMemoryIsItsOwn(t *testing.T) {
+	refused := fmt.Sprintf("shmget %[1]d\nsemget %[1]d\nmsgget %[1]d\nmq_open %[1]d\nshmctl %[1]d\n", int(syscall.EPERM))
+	t.Run("no namespaces", func(t *testing.T) {
+		confine.Lower(t, false, 99)
+		if r := execute(t, helper(t, "ipc", "")); string(r.Output) != refused {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("namespaces", func(t *testing.T) {
+		needNamespaces(t)
+		if r := execute(t, helper(t, "ipc", "")); !strings.HasPrefix(string(r.Output), "shmget 0\nsemget 0\nmsgget 0\n") {
+			t.Errorf("%s", describe(r))
+		}
+		if text, err := os.ReadFile("/proc/sysvipc/shm"); err == nil && strings.Contains(string(text), strconv.Itoa(0x53454e54)) {
+			t.Errorf("a segment of the command is seen outside:\n%s", text)
+		}
+	})
+}
+
+// A command cannot use up the inotify instances and watches of its user, which the host needs for
+// triggers.
+func TestWatchesAreLeft(t *testing.T) {
+	needNamespaces(t)
+	number := func(text []byte) int {
+		t.Helper()
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	read := func(path string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Skip("the kernel does not count inotify by user namespace: ", err)
+		}
+		return text
+	}
+	instances, watches := number(read("/proc/sys/fs/inotify/max_user_instances")), number(read("/proc/sys/fs/inotify/max_user_watches"))
+	read("/proc/sys/user/max_inotify_instances")
+	r := execute(t, command(t, "cat /proc/sys/user/max_inotify_watches; echo 1000000 > /proc/sys/user/max_inotify_watches && echo raised; exit 0"))
+	first, rest, _ := strings.Cut(string(r.Output), "\n")
+	if number([]byte(first)) > watches/8 || strings.Contains(rest, "raised") {
+		t.Errorf("%d watches of the user: %s", watches, describe(r))
+	}
+	p, err := runner(t).Begin(t.Context(), helper(t, "watches", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	for !strings.Contains(string(p.Output()), "instances") {
+		select {
+		case <-p.Done():
+			t.Fatal(p.Wait())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	count, _, _ := strings.Cut(string(p.Output()), " ")
+	if number([]byte(count)) > instances/8 {
+		t.Errorf("%d instances of the user: the command has %s", instances, count)
+	}
+}
+
+// A command has at most half of the open files that the host may have: the kernel counts those that were
+// sent and not received by user, against the limit of the sender, and the host sends files to start
+// commands.
+func TestFilesOnTheirWayAreLeft(t *testing.T) {
+	var have syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &have); err != nil {
+		t.Fatal(err)
+	}
+	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
+		t.Run(name, func(t *testing.T) {
+			confine.Lower(t, namespaces, 99)
+			c := command(t, "ulimit -Hn")
+			c.Limits.Files = have.Max * 2
+			r := execute(t, c)
+			if n, err := strconv.ParseUint(strings.TrimSpace(string(r.Output)), 10, 64); err != nil || n > have.Max/2 {
+				t.Errorf("%d files of the host: %s", have.Max, describe(r))
+			}
+		})
+	}
+}
+
+// Without namespaces a command learns which files there are, by stat, which Landlock does not know. What
+// the verdict and doctor show says so.
+func TestNamesByStat(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(secret, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	line := "stat -c 'size %s' " + secret + " 2>/dev/null; exit 0"
+	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
+		t.Run(name, func(t *testing.T) {
+			confine.Lower(t, namespaces, 99)
+			r := execute(t, command(t, line))
+			named := slices.ContainsFunc(r.Gaps, func(g confine.Gap) bool {
+				return g.Wall == confine.WallNamespaces && strings.Contains(g.Text, "names, sizes and times of all files")
+			})
+			if seen := strings.Contains(string(r.Output), "size 5"); seen == namespaces || named == namespaces {
+				t.Errorf("seen %v, named %v: %v %s", seen, named, r.Gaps, describe(r))
+			}
+		})
+	}
+}
+
 // The superuser owns files of /proc about the whole machine, and reads them without a capability.
 func TestMachineIsNotShown(t *testing.T) {
 	needNamespaces(t)
-	r := execute(t, command(t, `cd /proc; for f in keys key-users iomem kpageflags kpagecount kpagecgroup slabinfo vmallocinfo timer_list pagetypeinfo kmsg kcore; do head -c 1 $f 2>/dev/null | grep -q . && echo "$f is read"; done; cat uptime >/dev/null && echo on`))
+	r := execute(t, command(t, `cd /proc; for f in keys key-users iomem kpageflags kpagecount kpagecgroup slabinfo vmallocinfo timer_list pagetypeinfo kmsg kcore sys/net/ipv4/tcp_fastopen_key sys/net/ipv6/conf/*/stable_secret; do head -c 1 $f 2>/dev/null | grep -q . && echo "$f is read"; done; cat uptime >/dev/null && echo on`))
 	if string(r.Output) != "on\n" {
 		t.Errorf("%s", describe(r))
 	}
