@@ -29,6 +29,14 @@ var callCases = []callCase{
 		args:   `{"conversation":"c1","append":[{"role":"tool","content":"no such file","toolCallId":"t1","name":"code/read","isError":true},{"role":"user","content":"go on"}],"temperature":0}`,
 		answer: `{"conversation":"c1","text":"done","toolCalls":[],"finish":"stop","usage":{"inputTokens":0,"outputTokens":0,"costUsd":0},"provider":"kit","model":"small"}`},
 
+	{clause: "A6.4", name: "llm", function: abi.FuncLLM,
+		args: `{"conversation":"c1","append":[{"role":"user","content":"go on"}],"replace":[{"from":0,"to":1,"with":[{"role":"user","content":"the task"}]},` +
+			`{"from":2,"to":3,"with":[{"role":"tool","content":"left out","toolCallId":"t1","name":"code/read"}]},{"from":4,"to":6,"with":[]}]}`,
+		answer: `{"conversation":"c1","text":"done","toolCalls":[],"finish":"stop","inputLimit":6144,"usage":{"inputTokens":9,"outputTokens":1,"costUsd":0},"provider":"kit","model":"small"}`},
+	{clause: "A6.4", name: "llm", function: abi.FuncLLM,
+		args:   `{"conversation":"c1","append":[{"role":"user","content":"sum up"}],"replace":[{"from":3,"to":3,"with":[{"role":"user","content":"a note"}]}],"aside":true}`,
+		answer: `{"conversation":"c1","text":"a summary","toolCalls":[],"finish":"stop","usage":{"inputTokens":9,"outputTokens":1,"costUsd":0},"provider":"kit","model":"small"}`},
+
 	{clause: "A6.5", name: "watch", function: abi.FuncWatch, args: `{"executionId":"e1","rules":[{"pattern":"^E","classification":"error","action":"stop"}],"until":"match"}`,
 		answer: `{"executionId":"e1","lines":[{"text":"E: no","classification":"error","lineNumber":3,"stream":"stderr","timestamp":"2026-03-01T12:00:00Z"}],"text":"E: no","finished":true,"exitCode":2,"dropped":5,"cursor":3}`},
 	{clause: "A6.5", name: "watch", function: abi.FuncWatch, args: `{"executionId":"e1"}`, answer: `{"executionId":"e1","lines":[],"text":"","finished":false,"dropped":0,"cursor":0}`},
@@ -91,7 +99,7 @@ func defaults(key string, value any) bool {
 		return value == "GET"
 	case "until":
 		return value == "finished"
-	case "context", "failFast", "isError", "bodySecrets":
+	case "context", "failFast", "isError", "bodySecrets", "aside":
 		return value == false
 	case "offset", "concurrency":
 		return empty(value)

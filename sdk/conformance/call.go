@@ -111,10 +111,9 @@ func llm(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 		Model: text(args, "model"), Temperature: args.Get("temperature"), MaxTokens: args.Get("maxTokens").IntOr(0), Schema: args.Get("schema"),
 	}
 	turn.Tools, _ = args.Get("tools").AsStrings()
-	for _, m := range args.Get("append").Items() {
-		turn.Append = append(turn.Append, sdk.Message{
-			Role: text(m, "role"), Content: text(m, "content"), ToolCallID: text(m, "toolCallId"), Name: text(m, "name"), IsError: m.Get("isError").BoolOr(false),
-		})
+	turn.Append, turn.Aside = messages(args.Get("append")), args.Get("aside").BoolOr(false)
+	for _, r := range args.Get("replace").Items() {
+		turn.Replace = append(turn.Replace, sdk.Replacement{From: int(r.Get("from").IntOr(0)), To: int(r.Get("to").IntOr(0)), With: messages(r.Get("with"))})
 	}
 	r, err := c.LLM(turn)
 	if err != nil {
@@ -127,8 +126,17 @@ func llm(c *sdk.Context, args sdk.Value) (sdk.Value, error) {
 	return sdk.Object(
 		sdk.F("conversation", sdk.String(r.Conversation)), sdk.F("text", sdk.String(r.Text)), sdk.F("json", r.JSON),
 		sdk.F("problems", sdk.Strings(r.Problems)), sdk.F("toolCalls", sdk.List(calls...)), sdk.F("finish", sdk.String(r.Finish)),
-		sdk.F("usage", r.Usage.Value()), sdk.F("provider", sdk.String(r.Provider)), sdk.F("model", sdk.String(r.Model)),
+		sdk.F("inputLimit", sdk.Int(r.InputLimit)), sdk.F("usage", r.Usage.Value()), sdk.F("provider", sdk.String(r.Provider)), sdk.F("model", sdk.String(r.Model)),
 	), nil
+}
+
+func messages(list sdk.Value) (out []sdk.Message) {
+	for _, m := range list.Items() {
+		out = append(out, sdk.Message{
+			Role: text(m, "role"), Content: text(m, "content"), ToolCallID: text(m, "toolCallId"), Name: text(m, "name"), IsError: m.Get("isError").BoolOr(false),
+		})
+	}
+	return out
 }
 
 // wait executes the wait in args.

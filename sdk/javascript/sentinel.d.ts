@@ -109,6 +109,10 @@ interface Turn {
   tools?: string[];
   /** JSON Schema of the reply. */
   schema?: JsonObject;
+  /** Other messages in the place of those from "from" (0 is the first) up to "to", in their order: keeps the conversation within the window of its model. */
+  replace?: { from: number; to: number; with: Message[] }[];
+  /** Answers without a change of the conversation. */
+  aside?: boolean;
 }
 
 interface Reply {
@@ -118,6 +122,8 @@ interface Reply {
   problems?: string[];
   toolCalls: { id: string; name: string; arguments: JsonObject }[];
   finish: "stop" | "tools" | "length";
+  /** Tokens that a turn may have beside its reply, if the host knows that. */
+  inputLimit?: number;
   usage: { inputTokens: number; outputTokens: number; costUsd: number; calls?: number };
   provider: string;
   model: string;

@@ -1,7 +1,7 @@
 // One host call through its typed wrapper, with the answer rebuilt from the result of the
 // wrapper.
 import {
-  Context, FileRequest, Message, Outcome, Reply, Request, Turn, Value, Waited, Watched, absent, badField, bool_, float, int, list,
+  Context, FileRequest, Message, Outcome, Replacement, Reply, Request, Turn, Value, Waited, Watched, absent, badField, bool_, float, int, list,
   object, ok, optional, text, texts,
 } from "./sdk";
 
@@ -71,16 +71,27 @@ function turn(args: Value): Turn {
   t.maxTokens = args.get("maxTokens").asInt();
   t.tools = args.get("tools").asTexts();
   t.schema = args.get("schema");
-  const append = args.get("append");
-  for (let i = 0; i < append.length; i++) {
-    const v = append.at(i);
+  t.append = messages(args.get("append"));
+  const replace = args.get("replace");
+  for (let i = 0; i < replace.length; i++) {
+    const v = replace.at(i);
+    t.replace.push(new Replacement(v.get("from").asInt(), v.get("to").asInt(), messages(v.get("with"))));
+  }
+  t.aside = args.get("aside").asBool();
+  return t;
+}
+
+function messages(list: Value): Message[] {
+  const all: Message[] = [];
+  for (let i = 0; i < list.length; i++) {
+    const v = list.at(i);
     const m = new Message(v.get("role").asText(), v.get("content").asText());
     m.toolCallId = v.get("toolCallId").asText();
     m.name = v.get("name").asText();
     m.isError = v.get("isError").asBool();
-    t.append.push(m);
+    all.push(m);
   }
-  return t;
+  return all;
 }
 
 function reply(r: Reply): Value {
@@ -91,7 +102,7 @@ function reply(r: Reply): Value {
   }
   const usage = object().set("inputTokens", int(r.usage.inputTokens)).set("outputTokens", int(r.usage.outputTokens))
     .set("costUsd", float(r.usage.costUsd)).set("calls", int(r.usage.calls));
-  return object().set("conversation", text(r.conversation)).set("text", text(r.text)).set("json", r.json)
+  return object().set("conversation", text(r.conversation)).set("text", text(r.text)).set("json", r.json).set("inputLimit", int(r.inputLimit))
     .set("problems", r.problems.length ? texts(r.problems) : absent).set("toolCalls", calls).set("finish", text(r.finish))
     .set("usage", usage).set("provider", text(r.provider)).set("model", text(r.model));
 }

@@ -1,4 +1,4 @@
-import { Value, absent, count, flag, list, object, optional, text, texts } from "./value";
+import { Value, absent, count, flag, int, list, object, optional, text, texts } from "./value";
 
 /** An entry that a turn adds to a conversation. */
 export class Message {
@@ -14,6 +14,20 @@ export class Message {
     return object().set("role", text(this.role)).set("content", text(this.content)).set("toolCallId", optional(this.toolCallId))
       .set("name", optional(this.name)).set("isError", flag(this.isError));
   }
+}
+
+function listOf(messages: Message[]): Value {
+  const l = list();
+  for (let i = 0; i < messages.length; i++) l.push(messages[i].toValue());
+  return l;
+}
+
+/**
+ * Puts other messages in the place of those from "from" up to "to", counted from 0. The
+ * result of a tool stays behind the call that it belongs to.
+ */
+export class Replacement {
+  constructor(public from: i64, public to: i64, public messages: Message[] = []) {}
 }
 
 // A Turn is one request to a model. The host stores the conversation: the first turn
@@ -34,6 +48,10 @@ export class Turn {
   tools: string[] = [];
   /** JSON Schema of the reply, or absent. */
   schema: Value = absent;
+  /** Of messages that the conversation has, in their order: keeps it within the window of its model. */
+  replace: Replacement[] = [];
+  /** Answers without a change of the conversation. */
+  aside: bool = false;
 
   /** A turn with this message of the user. */
   static of(content: string): Turn {
@@ -43,11 +61,15 @@ export class Turn {
   }
 
   toValue(): Value {
-    const messages = list();
-    for (let i = 0; i < this.append.length; i++) messages.push(this.append[i].toValue());
-    return object().set("conversation", optional(this.conversation)).set("append", messages).set("system", optional(this.system))
+    const replace = list();
+    for (let i = 0; i < this.replace.length; i++) {
+      const r = this.replace[i];
+      replace.push(object().set("from", int(r.from)).set("to", int(r.to)).set("with", listOf(r.messages)));
+    }
+    return object().set("conversation", optional(this.conversation)).set("append", listOf(this.append)).set("system", optional(this.system))
       .set("context", flag(this.context)).set("model", optional(this.model)).set("temperature", this.temperature)
-      .set("maxTokens", count(this.maxTokens)).set("tools", this.tools.length ? texts(this.tools) : absent).set("schema", this.schema);
+      .set("maxTokens", count(this.maxTokens)).set("tools", this.tools.length ? texts(this.tools) : absent).set("schema", this.schema)
+      .set("replace", this.replace.length ? replace : absent).set("aside", flag(this.aside));
   }
 }
 
@@ -91,6 +113,8 @@ export class Reply {
   toolCalls: ToolCall[] = [];
   /** "stop", "tools" or "length". */
   finish: string;
+  /** Tokens that a turn may have beside its reply; 0 if the host does not know that. */
+  inputLimit: i64;
   usage: Usage;
   provider: string;
   model: string;
@@ -101,6 +125,7 @@ export class Reply {
     this.json = v.get("json");
     this.problems = v.get("problems").asTexts();
     this.finish = v.get("finish").asText("stop");
+    this.inputLimit = v.get("inputLimit").asInt();
     this.usage = new Usage(v.get("usage"));
     this.provider = v.get("provider").asText();
     this.model = v.get("model").asText();

@@ -21,17 +21,33 @@ static const sn_value *command(sn_ctx *ctx, const sn_value *args) {
     return sn_command(ctx, str(args, "command"), sn_get(args, "params"));
 }
 
-static const sn_value *llm(sn_ctx *ctx, const sn_value *args) {
-    const sn_value *append = sn_get(args, "append");
-    sn_message *messages = sn_alloc(ctx, sn_count(append) * sizeof *messages), *m = messages;
+static const sn_message *messages_of(sn_ctx *ctx, const sn_value *list) {
+    sn_message *messages = sn_alloc(ctx, sn_count(list) * sizeof *messages), *m = messages;
     if (messages == NULL) return NULL;
-    for (const sn_item *item = sn_items(append); item != NULL; item = item->next, m++) {
+    for (const sn_item *item = sn_items(list); item != NULL; item = item->next, m++) {
         *m = (sn_message){
             .content = text(item->value, "content"),
             .is_tool = sn_same(text(item->value, "role"), sn_str("tool")),
             .tool_call_id = text(item->value, "toolCallId"),
             .name = text(item->value, "name"),
             .is_error = sn_bool_or(sn_get(item->value, "isError"), false),
+        };
+    }
+    return messages;
+}
+
+static const sn_value *llm(sn_ctx *ctx, const sn_value *args) {
+    const sn_value *append = sn_get(args, "append"), *replace = sn_get(args, "replace");
+    const sn_message *messages = messages_of(ctx, append);
+    sn_replacement *replacements = sn_alloc(ctx, sn_count(replace) * sizeof *replacements), *r = replacements;
+    if (messages == NULL || replacements == NULL) return NULL;
+    for (const sn_item *item = sn_items(replace); item != NULL; item = item->next, r++) {
+        const sn_value *with = sn_get(item->value, "with");
+        *r = (sn_replacement){
+            .from = sn_int_or(sn_get(item->value, "from"), 0),
+            .to = sn_int_or(sn_get(item->value, "to"), 0),
+            .with = messages_of(ctx, with),
+            .with_count = sn_count(with),
         };
     }
     sn_turn turn = {
@@ -45,6 +61,9 @@ static const sn_value *llm(sn_ctx *ctx, const sn_value *args) {
         .max_tokens = sn_int_or(sn_get(args, "maxTokens"), 0),
         .tools = sn_get(args, "tools"),
         .schema = sn_get(args, "schema"),
+        .replace = replacements,
+        .replace_count = sn_count(replace),
+        .aside = sn_bool_or(sn_get(args, "aside"), false),
     };
     sn_reply reply;
     if (!sn_llm(ctx, &turn, &reply)) return NULL;
@@ -66,6 +85,7 @@ static const sn_value *llm(sn_ctx *ctx, const sn_value *args) {
     sn_set(ctx, out, "problems", reply.problems);
     sn_set(ctx, out, "toolCalls", calls);
     set_text(ctx, out, "finish", reply.finish);
+    set_int(ctx, out, "inputLimit", reply.input_limit);
     sn_set(ctx, out, "usage", usage);
     set_text(ctx, out, "provider", reply.provider);
     set_text(ctx, out, "model", reply.model);

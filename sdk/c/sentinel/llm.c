@@ -3,11 +3,10 @@
 
 SN_IMPORT(sentinel_llm)
 
-/* The new messages of the conversation; the host stores the others. */
-static sn_value *messages(sn_ctx *ctx, const sn_turn *turn) {
+static sn_value *messages(sn_ctx *ctx, const sn_message *at, size_t count) {
     sn_value *list = sn_list(ctx);
-    for (size_t i = 0; i < turn->append_count; i++) {
-        const sn_message *m = &turn->append[i];
+    for (size_t i = 0; i < count; i++) {
+        const sn_message *m = &at[i];
         sn_value *v = sn_object(ctx);
         sn_set_str(ctx, v, "role", m->is_tool ? "tool" : "user");
         sn_set_text(ctx, v, "content", m->content.at == NULL ? sn_str("") : m->content);
@@ -16,6 +15,21 @@ static sn_value *messages(sn_ctx *ctx, const sn_turn *turn) {
             sn_set_text(ctx, v, "name", m->name);
             sn_set_true(ctx, v, "isError", m->is_error);
         }
+        sn_push(ctx, list, v);
+    }
+    return list;
+}
+
+/* An offset of 0 is written too: both are required. */
+static sn_value *replacements(sn_ctx *ctx, const sn_turn *turn) {
+    if (turn->replace_count == 0) return NULL;
+    sn_value *list = sn_list(ctx);
+    for (size_t i = 0; i < turn->replace_count; i++) {
+        const sn_replacement *r = &turn->replace[i];
+        sn_value *v = sn_object(ctx);
+        sn_set(ctx, v, "from", sn_int(ctx, r->from));
+        sn_set(ctx, v, "to", sn_int(ctx, r->to));
+        sn_set(ctx, v, "with", messages(ctx, r->with, r->with_count));
         sn_push(ctx, list, v);
     }
     return list;
@@ -41,7 +55,7 @@ static bool tool_calls(sn_ctx *ctx, const sn_value *list, sn_reply *out) {
 bool sn_llm(sn_ctx *ctx, const sn_turn *turn, sn_reply *out) {
     sn_value *request = sn_object(ctx);
     sn_set_text(ctx, request, "conversation", turn->conversation);
-    sn_set(ctx, request, "append", messages(ctx, turn));
+    sn_set(ctx, request, "append", messages(ctx, turn->append, turn->append_count));
     sn_set_text(ctx, request, "system", turn->system);
     sn_set_true(ctx, request, "context", turn->context);
     sn_set_text(ctx, request, "model", turn->model);
@@ -49,6 +63,8 @@ bool sn_llm(sn_ctx *ctx, const sn_turn *turn, sn_reply *out) {
     sn_set_int(ctx, request, "maxTokens", turn->max_tokens);
     sn_set(ctx, request, "tools", turn->tools);
     sn_set(ctx, request, "schema", turn->schema);
+    sn_set(ctx, request, "replace", replacements(ctx, turn));
+    sn_set_true(ctx, request, "aside", turn->aside);
     const sn_value *answer = sn_call(ctx, "sentinel_llm", sentinel_llm, request), *usage = sn_get(answer, "usage");
     if (answer == NULL) return false;
     *out = (sn_reply){
@@ -57,6 +73,7 @@ bool sn_llm(sn_ctx *ctx, const sn_turn *turn, sn_reply *out) {
         .json = sn_get(answer, "json"),
         .problems = sn_get(answer, "problems"),
         .finish = sn_text_of(sn_get(answer, "finish")),
+        .input_limit = sn_int_or(sn_get(answer, "inputLimit"), 0),
         .input_tokens = sn_int_or(sn_get(usage, "inputTokens"), 0),
         .output_tokens = sn_int_or(sn_get(usage, "outputTokens"), 0),
         .calls = sn_int_or(sn_get(usage, "calls"), 1),

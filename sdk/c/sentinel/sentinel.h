@@ -282,6 +282,14 @@ typedef struct {
     bool is_error;
 } sn_message;
 
+/* Other messages in the place of a range of the conversation. The result of a tool stays
+ * behind the call that it belongs to. */
+typedef struct {
+    int64_t from, to; /* counted from 0; to is not part of it */
+    const sn_message *with;
+    size_t with_count;
+} sn_replacement;
+
 typedef struct {
     sn_text conversation; /* from the reply before; missing starts one */
     const sn_message *append;
@@ -293,6 +301,9 @@ typedef struct {
     int64_t max_tokens;          /* 0 is the default of the model */
     const sn_value *tools;       /* list of names and patterns of commands */
     const sn_value *schema;      /* JSON Schema of the reply */
+    const sn_replacement *replace; /* in their order, before append; keeps it within the window */
+    size_t replace_count;
+    bool aside; /* answers without a change of the conversation */
 } sn_turn;
 
 typedef struct {
@@ -308,6 +319,7 @@ typedef struct {
     const sn_tool_call *tool_calls;
     size_t tool_call_count;
     sn_text finish; /* "stop", "tools" or "length" */
+    int64_t input_limit; /* tokens that a turn may have beside its reply; 0 if unknown */
     int64_t input_tokens, output_tokens, calls;
     const sn_value *cost_usd; /* a number */
     sn_text provider, model;

@@ -1,7 +1,7 @@
 //! kit_call: each host function through its typed wrapper, with the answer rebuilt
 //! from the result of the wrapper.
 
-use crate::sentinel::{object, Code, Context, Error, Message, Request, Result, Rule, Turn, Value, Wait, Watch};
+use crate::sentinel::{object, Code, Context, Error, Message, Replacement, Request, Result, Rule, Turn, Value, Wait, Watch};
 
 pub fn run(ctx: &mut Context) -> Result<Value> {
     let args = ctx.field("args").clone();
@@ -64,6 +64,11 @@ fn llm(ctx: &mut Context, args: &Value) -> Result<Value> {
         },
         _ => Message::user(m.get("content").text_or_empty()),
     };
+    let replacement = |r: &Value| Replacement {
+        from: r.get("from").as_i64().unwrap_or(0),
+        to: r.get("to").as_i64().unwrap_or(0),
+        with: r.get("with").items().iter().map(message).collect(),
+    };
     let reply = ctx.llm(&Turn {
         conversation: text("conversation"),
         append: args.get("append").items().iter().map(message).collect(),
@@ -74,12 +79,14 @@ fn llm(ctx: &mut Context, args: &Value) -> Result<Value> {
         max_tokens: args.get("maxTokens").as_i64(),
         tools: args.get("tools").as_texts(),
         schema: args.find("schema").cloned(),
+        replace: args.get("replace").items().iter().map(replacement).collect(),
+        aside: args.get("aside").as_bool().unwrap_or(false),
     })?;
     let calls = reply.tool_calls.iter().map(|c| object! { "id" => &c.id, "name" => &c.name, "arguments" => &c.arguments });
     let usage = reply.usage;
     Ok(object! {
         "conversation" => reply.conversation, "text" => reply.text, "problems" => reply.problems,
-        "toolCalls" => Value::List(calls.collect()), "finish" => reply.finish, "provider" => reply.provider, "model" => reply.model,
+        "toolCalls" => Value::List(calls.collect()), "finish" => reply.finish, "inputLimit" => reply.input_limit, "provider" => reply.provider, "model" => reply.model,
         "usage" => object! {
             "inputTokens" => usage.input_tokens, "outputTokens" => usage.output_tokens,
             "costUsd" => usage.cost_usd, "calls" => usage.calls,

@@ -24,6 +24,19 @@ pub struct Turn {
     pub tools: Option<Vec<String>>,
     /// JSON Schema of the reply.
     pub schema: Option<Value>,
+    /// Replacements of messages that the conversation has, in their order, made before
+    /// `append`: they keep it within the window of its model.
+    pub replace: Vec<Replacement>,
+    /// Answers without a change of the conversation.
+    pub aside: bool,
+}
+
+/// Puts other messages in the place of those from `from` up to `to`, counted from 0. The
+/// result of a tool stays behind the call that it belongs to.
+pub struct Replacement {
+    pub from: i64,
+    pub to: i64,
+    pub with: Vec<Message>,
 }
 
 impl Turn {
@@ -43,6 +56,10 @@ pub enum Message {
 impl Message {
     pub fn user(text: impl Into<String>) -> Message {
         Message::User(text.into())
+    }
+
+    fn list(messages: &[Message]) -> Value {
+        Value::List(messages.iter().map(Message::to_value).collect())
     }
 
     fn to_value(&self) -> Value {
@@ -69,6 +86,8 @@ pub struct Reply {
     pub tool_calls: Vec<ToolCall>,
     /// `stop`, `tools` or `length`.
     pub finish: String,
+    /// Tokens that a turn may have beside its reply; 0 if the host does not know that.
+    pub input_limit: i64,
     pub usage: Usage,
     pub provider: String,
     pub model: String,
@@ -93,17 +112,20 @@ pub struct Usage {
 impl Context<'_> {
     /// Sends one turn.
     pub fn llm(&mut self, turn: &Turn) -> Result<Reply> {
-        let append = Value::List(turn.append.iter().map(Message::to_value).collect());
+        let replace = turn.replace.iter().map(|r| object! { "from" => r.from, "to" => r.to, "with" => Message::list(&r.with) });
+        let replace = Value::List(replace.collect());
         let request = Value::object()
             .with_some("conversation", turn.conversation.as_ref())
-            .with("append", append)
+            .with("append", Message::list(&turn.append))
             .with_some("system", turn.system.as_ref())
             .with_some("context", Some(true).filter(|_| turn.context))
             .with_some("model", turn.model.as_ref())
             .with_some("temperature", turn.temperature.as_ref())
             .with_some("maxTokens", turn.max_tokens)
             .with_some("tools", turn.tools.as_deref())
-            .with_some("schema", turn.schema.as_ref());
+            .with_some("schema", turn.schema.as_ref())
+            .with_some("replace", Some(replace).filter(|_| !turn.replace.is_empty()))
+            .with_some("aside", Some(true).filter(|_| turn.aside));
         let answer = self.call("sentinel_llm", kernel::sentinel_llm, request)?;
         let call = |call: &Value| ToolCall {
             id: call.get("id").text_or_empty(),
@@ -118,6 +140,7 @@ impl Context<'_> {
             problems: answer.get("problems").as_texts().unwrap_or_default(),
             tool_calls: answer.get("toolCalls").items().iter().map(call).collect(),
             finish: answer.get("finish").as_str().unwrap_or("stop").to_string(),
+            input_limit: answer.get("inputLimit").as_i64().unwrap_or(0),
             usage: Usage {
                 input_tokens: usage.get("inputTokens").as_i64().unwrap_or(0),
                 output_tokens: usage.get("outputTokens").as_i64().unwrap_or(0),

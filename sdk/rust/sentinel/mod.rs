@@ -53,7 +53,7 @@ pub use context::{Context, Retry};
 pub use error::{Code, Error, Parts, Result};
 pub use file::{Entry, FilePart, Listing, Stat};
 pub use http::{Request, Response};
-pub use llm::{Message, Reply, ToolCall, Turn, Usage};
+pub use llm::{Message, Replacement, Reply, ToolCall, Turn, Usage};
 pub use number::Number;
 pub use parse::{parse, SyntaxError, MAX_DEPTH};
 pub use plugin::{Permission, Plugin, Problem, Role, Step};
