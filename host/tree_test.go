@@ -137,7 +137,7 @@ var layers = []layer{
 	{"host/internal/gitexec", []string{"host/internal/termtext", "sdk/abi"}, nil},
 	{"host/internal/gitlfs", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
+	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/regularfile", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
 	{"host/command/notify", []string{"host/command", "host/notify"}, nil},

@@ -164,7 +164,7 @@ func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirr
 func (c *checkouts) tip(ctx context.Context, r gitsource.Repository, branch string) (string, error) {
 	git, ssh, source, ref := c.git, "", r.Local, "HEAD"
 	if source != "" {
-		if err := gitsource.CheckFiles(source); err != nil {
+		if err := c.mirrors.Check(source); err != nil {
 			return "", err
 		}
 	} else if c.published != nil {

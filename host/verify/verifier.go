@@ -36,7 +36,7 @@ type Options struct {
 	Published func(repoURL, branch string) string
 	URL       string   // where http_request goes without a service; default [DefaultURL] for criteria of persons, nowhere for those of agents
 	Env       []string // variables of the host that checks get and {{NAME}} reads; default none
-	Read      []string // folders outside of the checkout that commands may read
+	Read      []string // folders outside of the checkout that commands may read, and repositories borrow objects from
 	Hide      []string // files and folders of the host, which do not exist for commands
 	// Secret reports whether a file of the checkout, by its path with links resolved and its content,
 	// holds secrets: an agent's criteria do not tell what is in it. Default no file does.
@@ -95,7 +95,7 @@ func New(opt Options) *Verifier {
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
 		published: opt.Published, git: git, dir: opt.Dir, removed: removed, mirrors: gitsource.Mirrors{
-			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
+			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, Read: opt.Read, Auth: opt.Credential,
 		},
 	}}
 }

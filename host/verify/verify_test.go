@@ -591,6 +591,93 @@ func TestClonesBorrowFromTheHostOnly(t *testing.T) {
 	}
 }
 
+// What leads out of a repository of this machine gives its checks nothing of another one.
+func TestRepositoriesLeadNowhere(t *testing.T) {
+	other := repo(t, map[string]string{"secret": "PRIVATE"})
+	commit := git(t, other, "rev-parse", "work")
+	objects := filepath.Join(other, ".git", "objects")
+	link := func(t *testing.T, target, path string) {
+		t.Helper()
+		if err := errors.Join(os.RemoveAll(path), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(t *testing.T, path, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verified := func(t *testing.T, dir string, read ...string) (verify.Result, string) {
+		t.Helper()
+		v := verifier(t, func(o *verify.Options) { o.Read = read })
+		r := run(t, v, verify.Job{Criteria: criteria(t, `[{"type":"file","verify":{"path":"secret","contains":["PRIVATE"]}}]`), RepoURL: dir, Branch: "work"})
+		_, err := v.Tip(t.Context(), dir, "work")
+		return r, fmt.Sprint(err)
+	}
+	for name, plant := range map[string]func(t *testing.T, dir string){
+		"alternates": func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, ".git/objects/info/alternates"), "# a comment\n"+objects+"\n")
+			write(t, filepath.Join(dir, ".git/refs/heads/work"), commit+"\n")
+		},
+		"alternates of alternates": func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "between/info/alternates"), objects+"\n")
+			write(t, filepath.Join(dir, ".git/objects/info/alternates"), "../../between\n")
+			write(t, filepath.Join(dir, ".git/refs/heads/work"), commit+"\n")
+		},
+		"alternates by a link": func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "list"), objects+"\n")
+			link(t, filepath.Join(dir, "list"), filepath.Join(dir, ".git/objects/info/alternates"))
+			write(t, filepath.Join(dir, ".git/refs/heads/work"), commit+"\n")
+		},
+		"objects": func(t *testing.T, dir string) {
+			link(t, objects, filepath.Join(dir, ".git/objects"))
+			write(t, filepath.Join(dir, ".git/refs/heads/work"), commit+"\n")
+		},
+		"a pack folder": func(t *testing.T, dir string) {
+			link(t, filepath.Join(objects, "pack"), filepath.Join(dir, ".git/objects/pack"))
+		},
+		"references": func(t *testing.T, dir string) {
+			link(t, filepath.Join(other, ".git/refs"), filepath.Join(dir, ".git/refs"))
+		},
+		"a reference": func(t *testing.T, dir string) {
+			link(t, filepath.Join(other, ".git/refs/heads/work"), filepath.Join(dir, ".git/refs/heads/work"))
+		},
+		"LFS":  func(t *testing.T, dir string) { link(t, t.TempDir(), filepath.Join(dir, ".git/lfs")) },
+		".git": func(t *testing.T, dir string) { link(t, filepath.Join(other, ".git"), filepath.Join(dir, ".git")) },
+		"a file .git": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, ".git"), "gitdir: "+filepath.Join(other, ".git")+"\n")
+		},
+		"commondir": func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, ".git/commondir"), filepath.Join(other, ".git")+"\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := repo(t, map[string]string{"a": "1"})
+			plant(t, dir)
+			r, tip := verified(t, dir)
+			if r.Status != "blocked" || r.Blocked.Reason != verify.Refused || !strings.Contains(r.Blocked.Message, "is outside of it") || !strings.Contains(tip, "is outside of it") {
+				t.Errorf("%+v %+v, tip: %s", r, r.Blocked, tip)
+			}
+		})
+	}
+	t.Run("allowed", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "shared")
+		git(t, other, "clone", "-q", "--shared", "--branch", "work", ".", dir)
+		if r, _ := verified(t, dir, other); r.Status != "passing" {
+			t.Errorf("a folder of verify.read: %+v %+v", r, r.Blocked)
+		}
+		tree := filepath.Join(t.TempDir(), "tree")
+		git(t, other, "worktree", "add", "-q", tree, "work")
+		if r, _ := verified(t, tree); r.Status != "passing" {
+			t.Errorf("a worktree: %+v %+v", r, r.Blocked)
+		}
+	})
+}
+
 // git shows lines of the files that it cannot read: those of a repository of this machine are
 // not shown, since a link may lead to any file. Pipes are refused before git waits for them.
 func TestRepositoryFilesAreNotShown(t *testing.T) {

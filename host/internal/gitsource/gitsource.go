@@ -78,6 +78,7 @@ type Mirrors struct {
 	Removed *trash.Bin // takes those that Sweep removes
 	Key     string     // file of the private key for ssh; "" is the user's own
 	Hosts   string     // file of known hosts; "" is the user's own
+	Read    []string   // folders that repositories of this machine may borrow from, see CheckInside
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)
 
@@ -177,6 +178,14 @@ func CheckFiles(dir string) error {
 	return nil
 }
 
+// Check returns an error for a repository of this machine that git is not to read.
+func (m *Mirrors) Check(dir string) error {
+	if err := CheckFiles(dir); err != nil {
+		return err
+	}
+	return CheckInside(dir, m.Read)
+}
+
 // init makes a mirror, if it does not exist.
 func (m *Mirrors) init(ctx context.Context, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
@@ -240,7 +249,7 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	args := []string{"--git-dir=" + dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head"}
 	if filepath.IsAbs(from) {
 		r.Local = from
-		if err := CheckFiles(from); err != nil {
+		if err := m.Check(from); err != nil {
 			return "", err
 		}
 		args = append(args, "--update-shallow")
