@@ -362,6 +362,47 @@ func TestDefinitionsOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
+// TestIDsOfStoredSentinelsAreTheirs: no run of a definition that an agent, a model or a step brings
+// along counts as one of a stored sentinel, nor does that of a definition beside it.
+func TestIDsOfStoredSentinelsAreTheirs(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	stored := s.definition("backup")
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": stored})
+	other := s.definition("backup")
+	other["steps"] = s.lines()[:1]
+	parent := map[string]any{"name": "parent", "steps": []any{map[string]any{"type": "sentinel", "definition": map[string]any{"$ref": "backup"}}}}
+	for _, by := range []command.By{command.ByAgent, command.ByModel, command.ByStep} {
+		for name, params := range map[string]map[string]any{
+			"its id": {"definition": other},
+			"beside": {"definition": parent, "definitions": map[string]any{"backup": other}},
+		} {
+			for _, verb := range []string{"sentinel/run", "sentinel/start"} {
+				_, err := s.call(by, verb, params, verb)
+				if abi.CodeOf(err) != abi.Denied || !strings.Contains(abi.As(err).Message, `the stored sentinel "backup"`) {
+					t.Errorf("%s by %s, %s: %v", verb, by, name, err)
+				}
+			}
+		}
+	}
+	runs, err := s.h.Runtime().Runs(runtime.RunFilter{Sentinel: "backup"})
+	if err != nil || len(runs) != 0 {
+		t.Errorf("%d runs of the stored sentinel, %v", len(runs), err)
+	}
+	if r := s.runAs(command.ByStep, map[string]any{"definition": stored}); r.Status != sentinels.StatusCompleted {
+		t.Errorf("an equal definition of a step: %s, %v", r.Status, r.Error)
+	}
+	if r := s.run(map[string]any{"definition": other}); r.Status != sentinels.StatusCompleted || r.Sentinel != "backup" {
+		t.Errorf("a person's draft: %s of %q, %v", r.Status, r.Sentinel, r.Error)
+	}
+	_ = os.Remove(s.marker)
+	s.model("sentinel/step/update", map[string]any{"sentinelId": "backup", "address": "look", "params": map[string]any{"values": map[string]any{"m": "y"}}})
+	head, err := s.h.Runtime().Definition("backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.refused("an equal definition of a model by a step", s.runAs(command.ByStep, map[string]any{"definition": head.Definition}))
+}
+
 func (s *storing) runAs(by command.By, params map[string]any) (r runtime.Result) {
 	s.Helper()
 	raw, err := s.call(by, "sentinel/run", params)

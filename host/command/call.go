@@ -98,17 +98,19 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 // Bound returns the names of the commands that the caller may call, where it is a model, an
 // agent or a run that has a bound itself: what it defines, stores and starts may call no
 // others. It is nil for callers without a bound.
-func (c *Call) Bound() []string { return c.BoundBy(nil) }
+func (c *Call) Bound() []string { return c.BoundBy() }
 
-// BoundBy is Bound for the definition of a run that may call only the commands in within,
-// nil for all: its bound stays, also where a person stores it.
-func (c *Call) BoundBy(within []string) []string {
-	if !c.Held() && c.Within == nil && within == nil {
+// BoundBy is Bound for a definition that has bounds already, nil for none: they stay, also
+// where a person stores it.
+func (c *Call) BoundBy(bounds ...[]string) []string {
+	bounds = slices.DeleteFunc(append(bounds, c.Within), func(within []string) bool { return within == nil })
+	if !c.Held() && len(bounds) == 0 {
 		return nil
 	}
 	names := []string{}
 	for _, other := range c.registry.List() {
-		if c.mayCall(other) && (c.Within == nil || Allowed(c.Within, other)) && (within == nil || Allowed(within, other)) {
+		outside := func(within []string) bool { return !Allowed(within, other) }
+		if c.mayCall(other) && !slices.ContainsFunc(bounds, outside) {
 			names = append(names, other.Name)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -50,7 +52,9 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	if in.SentinelID == "" {
 		// Otherwise the caller would do by a definition of its own what it may not do itself.
-		opt.Within = call.Bound()
+		if opt.Within, err = f.boundOfOwn(call, def, named); err != nil {
+			return runOut{}, err
+		}
 	}
 	switch {
 	case opt.Workspace == "":
@@ -75,6 +79,47 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	info, err := f.rt.Status(id)
 	return runOut{id, id, info.Sentinel, info.Revision, info.Status, info.StartedAt}, err
+}
+
+// boundOfOwn returns the bound of a run whose definition comes with the call, see
+// [command.Call.Bound]. History, memory, overlap policy and events of a run count for the id
+// of its definition, and so do those of the definitions beside it. Only a person gives a
+// definition the id of a stored sentinel that it does not equal: as a draft of its next
+// revision.
+func (f family) boundOfOwn(call *command.Call, def *sentinels.Definition, beside map[sentinels.ID]*sentinels.Definition) ([]string, error) {
+	if call.By == command.ByUser {
+		return call.Bound(), nil
+	}
+	var bounds [][]string
+	given := map[sentinels.ID]*sentinels.Definition{}
+	maps.Copy(given, beside)
+	given[def.ID] = def
+	for _, id := range slices.Sorted(maps.Keys(given)) {
+		stored, err := f.rt.Definition(id)
+		switch {
+		case abi.CodeOf(err) == abi.NotFound:
+			continue
+		case err != nil:
+			return nil, err
+		case !f.equalsStored(stored, *given[id]):
+			return nil, &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "definition",
+				Message: fmt.Sprintf("start: the definition has the id of the stored sentinel %q and is another one: its runs would count as runs of that sentinel", id),
+				Hint:    "give it another id, or start the stored sentinel with sentinelId",
+			}
+		case stored.Within != nil:
+			bounds = append(bounds, stored.Within)
+		}
+	}
+	return call.BoundBy(bounds...), nil
+}
+
+// equalsStored reports whether a definition is the stored one but for its author.
+func (f family) equalsStored(stored runtime.Stored, def sentinels.Definition) bool {
+	if head := sentinels.Lenient(stored.Definition, f.rt.DecodeOptions("")); head != nil {
+		def.CreatedBy = head.CreatedBy
+	}
+	return stored.Hash == def.Hash()
 }
 
 // eventOf returns the event of a start. A CloudEvents record is taken as it is; any
