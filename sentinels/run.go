@@ -63,6 +63,9 @@ type Event struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 	Hops    int             `json:"hops,omitempty"` // number of runs in the chain of events that led to this one
 	Path    []string        `json:"path,omitempty"` // ids of the sentinels of these runs, in order
+	// By is the agent ("agent:ci") for which a run emitted the event, or "model" if that run was
+	// bounded to the commands of the author of its definition. Empty for all others.
+	By string `json:"by,omitempty"`
 }
 
 // MatchEvent reports whether name matches pattern. Segments are separated by colons;

@@ -199,6 +199,18 @@ func (c *Call) Claimant() string {
 	return c.Who()
 }
 
+// EmitsFor returns the agent or model behind an event that the call emits, see
+// [sentinels.Event].
+func (c *Call) EmitsFor() string {
+	switch {
+	case c.By == ByAgent, c.forAgent():
+		return c.Who()
+	case c.Within != nil:
+		return string(ByModel)
+	}
+	return ""
+}
+
 // forAgent reports whether the run that calls executes for an agent.
 func (c *Call) forAgent() bool { return strings.HasPrefix(c.As, string(ByAgent)+":") }
 

@@ -51,7 +51,7 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 			Hint:    "emit where the data is to be found",
 		}
 	}
-	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data}
+	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, By: call.EmitsFor()}
 	e.Hops, e.Path = f.chain(call)
 	if call.Key != "" {
 		sum := sha256.Sum256([]byte(call.Key))

@@ -26,16 +26,15 @@ func (l *Log) append(e sentinels.Event, commit Commit) (existing *spot, err erro
 	if err != nil {
 		return nil, err
 	}
-	entry := newEntry(e.Name, e.Source, e.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance()
-	if at, ok := l.byID[entry.identity]; ok {
+	if at, ok := l.byID[identity{e.Source, e.ID}]; ok {
 		commit()
 		return &at, nil
 	}
-	n, puts := l.assign(value)
-	l.expect(commit(puts...), pendingEntry{offset: n, oldest: l.oldest, entry: entry})
+	p, puts := l.assign(&e, value)
+	l.expect(commit(puts...), p)
 	return nil, nil
 }
 
@@ -67,33 +66,28 @@ func (l *Log) AppendAll(events []sentinels.Event, commit Commit) error {
 	var fresh []pendingEntry
 	inBatch := map[identity]bool{}
 	for i, e := range events {
-		entry := newEntry(e.Name, e.Source, e.ID)
-		if _, ok := l.byID[entry.identity]; ok || inBatch[entry.identity] {
+		is := identity{e.Source, e.ID}
+		if _, ok := l.byID[is]; ok || inBatch[is] {
 			continue
 		}
-		inBatch[entry.identity] = true
-		n, more := l.assign(values[i])
+		inBatch[is] = true
+		p, more := l.assign(&e, values[i])
 		puts = append(puts, more...)
-		fresh = append(fresh, pendingEntry{offset: n, oldest: l.oldest, entry: entry})
+		fresh = append(fresh, p)
 	}
 	l.expect(commit(puts...), fresh...)
 	return nil
 }
 
-// assign gives an event the next offset, and deletes the oldest ones that no
-// longer fit. l.mu is held.
-func (l *Log) assign(value []byte) (offset uint64, puts []store.Put) {
+// assign gives an event the next offset, and removes those that no longer fit. A commit that
+// the store refuses leaves the removed ones in the store until the log is opened again. l.mu
+// is held.
+func (l *Log) assign(e *sentinels.Event, value []byte) (p pendingEntry, puts []store.Put) {
 	l.enqueued++
-	l.sizes = append(l.sizes, int64(len(value)))
-	l.bytes += int64(len(value))
-	puts = []store.Put{{Bucket: l.opt.Bucket, Key: Key(l.enqueued), Value: value}}
-	for len(l.sizes) > l.opt.Keep || l.bytes > l.opt.MaxBytes && len(l.sizes) > 1 {
-		puts = append(puts, store.Put{Bucket: l.opt.Bucket, Key: Key(l.oldest), Delete: true})
-		l.bytes -= l.sizes[0]
-		l.sizes = l.sizes[1:]
-		l.oldest++
-	}
-	return l.enqueued, puts
+	next := newEntry(e, l.enqueued, int64(len(value)))
+	l.keep(next)
+	puts = append(puts, store.Put{Bucket: l.opt.Bucket, Key: Key(l.enqueued), Value: value})
+	return pendingEntry{offset: next.offset, name: next.name, identity: next.identity}, append(puts, l.shrink()...)
 }
 
 // expect adds events to the index once their commit is done. l.mu is held.
@@ -101,7 +95,7 @@ func (l *Log) expect(ticket *store.Ticket, events ...pendingEntry) {
 	for _, p := range events {
 		p.ticket = ticket
 		l.pending = append(l.pending, p)
-		l.byID[p.entry.identity] = spot{p.offset, ticket}
+		l.byID[p.identity] = spot{p.offset, ticket}
 	}
 	if len(events) > 0 {
 		ticket.OnDone(func(error) {
@@ -130,26 +124,22 @@ func (l *Log) advance() {
 	}
 }
 
-// index adds an event whose commit is done, and wakes its subscribers. An event
-// whose commit was refused, which its emitter has learnt, leaves an empty entry.
-// l.mu is held.
+// index makes an event whose commit is done visible, and wakes its subscribers, also of one
+// that has been removed since: they waited before. An event whose commit was refused, which its
+// emitter has learnt, goes without a trace. l.mu is held.
 func (l *Log) index(p pendingEntry, err error) {
-	if err != nil {
-		delete(l.byID, p.entry.identity)
-		p.entry = entry{}
-	} else {
-		l.byID[p.entry.identity] = spot{offset: p.offset}
-	}
-	l.kept = append(l.kept, p.entry)
-	for l.first < p.oldest {
-		if old := l.kept[0]; old.name != "" {
-			delete(l.byID, old.identity)
-		}
-		l.kept[0] = entry{} // the array stays until the slice grows
-		l.kept = l.kept[1:]
-		l.first++
+	l.durable = p.offset
+	i, kept := l.at(p.offset)
+	switch {
+	case err != nil && kept:
+		l.refuse(i)
+		fallthrough
+	case !kept:
+		delete(l.byID, p.identity)
+	default:
+		l.byID[p.identity] = spot{offset: p.offset}
 	}
 	if err == nil {
-		l.wake(p.offset, p.entry.name)
+		l.wake(p.offset, p.name)
 	}
 }

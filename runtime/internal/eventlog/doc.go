@@ -3,9 +3,10 @@
 //
 // [Log.Emit] appends an event of its own commit; [Log.Append] and [Log.AppendAll] add
 // events to a commit of the caller, so that they become durable together with what
-// they report. Each event has an offset, counted from 1. The log keeps the newest
-// events, up to a number and to a size in bytes; an event with the source and the ID of
-// one that is kept is not appended again.
+// they report. Each event has an offset, counted from 1. The log keeps
+// events up to a number and to a size in bytes; beyond that the emitter with the most loses
+// its oldest one. An event with the source and the ID of one that is kept is not appended
+// again.
 //
 // A reader has a cursor, which is the offset of the last event that it has seen, and
 // calls [Log.Wait] for the next one that matches a pattern. The log keeps no state of

@@ -27,7 +27,7 @@ func Key(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offse
 type Options struct {
 	Store    Store
 	Bucket   string
-	Keep     int   // how many events the log keeps; older ones are deleted
+	Keep     int   // how many events the log keeps, see share.go
 	MaxBytes int64 // and their size in the store; the newest is kept whatever its size
 	MaxHops  int   // how many runs an event may pass through
 	// Redact removes secrets from the data of events before it is stored.
@@ -66,22 +66,25 @@ type Log struct {
 
 	mu       sync.Mutex
 	enqueued uint64            // offset of the newest event given to the store
-	oldest   uint64            // offset of the oldest event in the store once all is committed
-	sizes    []int64           // of the events from oldest to enqueued, in bytes
-	bytes    int64             // sum of sizes
-	first    uint64            // offset of kept[0]
-	kept     []entry           // durable events, by offset, without a gap
+	durable  uint64            // offset up to which all commits are done
+	gone     uint64            // offset up to which no event is left
+	kept     []entry           // events that the log keeps, by offset; those after durable are not visible yet
+	shares   map[string]*share // of kept, by emitter
+	bytes    int64             // sum of the sizes of kept
 	pending  []pendingEntry    // events whose commit is not done yet, in order
 	byID     map[identity]spot // kept and pending events
 	subs     map[string]map[*subscription]struct{}
 	wild     map[string]struct{} // the patterns in subs that have a wildcard
 }
 
-// An entry is what is in memory of a durable event. The name is empty for an
-// offset whose commit was refused.
+// An entry is what is in memory of an event.
 type entry struct {
+	offset   uint64
 	name     string // shared by all events of that name
 	identity identity
+	share    string // whose it is, see [shareOf]
+	size     int64
+	before   gap // events that were removed between the one before it and this one
 }
 
 // An identity is what CloudEvents requires to be unique for each event.
@@ -93,33 +96,22 @@ type spot struct {
 	ticket *store.Ticket
 }
 
-// A pendingEntry has an offset and is not in the index yet.
+// A pendingEntry is an event whose commit is not done.
 type pendingEntry struct {
-	offset uint64
-	oldest uint64 // offset of the oldest event once this one is committed
-	entry  entry
-	ticket *store.Ticket
+	offset   uint64
+	name     string
+	identity identity
+	ticket   *store.Ticket
 }
 
 // Open reads the index of the events in the store. It deletes those that pass
 // the limits of opt.
 func Open(opt Options) (*Log, error) {
-	l := &Log{opt: opt, byID: map[identity]spot{}, subs: map[string]map[*subscription]struct{}{}, wild: map[string]struct{}{}}
-	// From the newest on: a log that had larger limits before has too many events
-	// at its old end.
-	var stale store.Batch
+	l := &Log{opt: opt, shares: map[string]*share{}, byID: map[identity]spot{}, subs: map[string]map[*subscription]struct{}{}, wild: map[string]struct{}{}}
 	var bad error
-	err := opt.Store.Scan(opt.Bucket, nil, nil, true, func(key, value []byte) bool {
-		offset := binary.BigEndian.Uint64(key)
-		if l.enqueued == 0 {
-			l.enqueued = offset
-		}
-		full := l.enqueued-offset >= uint64(opt.Keep) || len(l.sizes) > 0 && l.bytes+int64(len(value)) > opt.MaxBytes
-		if full || len(stale.Puts) > 0 {
-			stale.Puts = append(stale.Puts, store.Put{Bucket: opt.Bucket, Key: slices.Clone(key), Delete: true})
-			return true
-		}
-		bad = l.load(offset, value)
+	var before gap
+	err := opt.Store.Scan(opt.Bucket, nil, nil, false, func(key, value []byte) bool {
+		before, bad = l.load(binary.BigEndian.Uint64(key), value, before)
 		return bad == nil
 	})
 	if err == nil {
@@ -128,43 +120,47 @@ func Open(opt Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
-	slices.Reverse(l.kept)
-	slices.Reverse(l.sizes)
-	l.first = l.enqueued + 1 - uint64(len(l.kept))
-	l.oldest = l.first
-	for i, e := range l.kept {
-		l.byID[e.identity] = spot{offset: l.first + uint64(i)}
+	l.durable = l.enqueued
+	if len(l.kept) > 0 {
+		l.gone = l.kept[0].offset - 1
 	}
-	delete(l.byID, identity{})
-	if len(stale.Puts) > 0 {
-		stale.Lazy = true
-		opt.Store.Enqueue(stale)
+	if stale := l.shrink(); len(stale) > 0 {
+		opt.Store.Enqueue(store.Batch{Puts: stale, Lazy: true})
 	}
 	return l, nil
 }
 
-// load adds an event when the log is opened, the newest first. Offsets between it
-// and the one before it belong to refused events, which stay empty.
-func (l *Log) load(offset uint64, value []byte) error {
+// load adds an event when the log is opened, or returns the gap that a record in its place is
+// of. Offsets without a record belong to commits that the store refused.
+func (l *Log) load(offset uint64, value []byte, before gap) (gap, error) {
 	var e struct {
-		ID     string `json:"id"`
-		Name   string `json:"type"`
-		Source string `json:"source"`
+		ID      string   `json:"id"`
+		Name    string   `json:"type"`
+		Source  string   `json:"source"`
+		By      string   `json:"by"`
+		Path    []string `json:"path"`
+		Removed int      `json:"removed"`
 	}
 	if err := json.Unmarshal(value, &e); err != nil {
-		return fmt.Errorf("event %d: %w", offset, err)
+		return gap{}, fmt.Errorf("event %d: %w", offset, err)
 	}
-	for l.enqueued-offset > uint64(len(l.kept)) {
-		l.kept, l.sizes = append(l.kept, entry{}), append(l.sizes, 0)
+	l.enqueued = offset
+	if e.Removed > 0 {
+		return gap{count: e.Removed, mark: offset}, nil
 	}
-	l.kept, l.sizes = append(l.kept, newEntry(e.Name, e.Source, e.ID)), append(l.sizes, int64(len(value)))
-	l.bytes += int64(len(value))
-	return nil
+	next := newEntry(&sentinels.Event{ID: e.ID, Name: e.Name, Source: e.Source, By: e.By, Path: e.Path}, offset, int64(len(value)))
+	next.before = before
+	l.keep(next)
+	l.byID[next.identity] = spot{offset: offset}
+	return gap{}, nil
 }
 
 // newEntry shares the strings that many events have in common.
-func newEntry(name, source, id string) entry {
-	return entry{name: unique.Make(name).Value(), identity: identity{unique.Make(source).Value(), id}}
+func newEntry(e *sentinels.Event, offset uint64, size int64) entry {
+	return entry{
+		offset: offset, size: size, name: unique.Make(e.Name).Value(), share: unique.Make(shareOf(e)).Value(),
+		identity: identity{unique.Make(e.Source).Value(), e.ID},
+	}
 }
 
 // End returns the offset of the newest event, committed or not. A reader that
@@ -182,7 +178,7 @@ func (l *Log) Quarter() uint64 {
 	defer l.mu.Unlock()
 	n := l.opt.Keep
 	if l.bytes > l.opt.MaxBytes/2 {
-		n = min(n, len(l.sizes))
+		n = min(n, len(l.kept))
 	}
 	return uint64(max(n/4, 1))
 }
@@ -210,9 +206,9 @@ func (l *Log) newest(pattern string, limit int) []uint64 {
 	defer l.mu.Unlock()
 	l.advance()
 	var offsets []uint64
-	for i := len(l.kept) - 1; i >= 0 && len(offsets) < limit; i-- {
-		if name := l.kept[i].name; name != "" && (pattern == "" || sentinels.MatchEvent(pattern, name)) {
-			offsets = append(offsets, l.first+uint64(i))
+	for i := l.after(l.durable) - 1; i >= 0 && len(offsets) < limit; i-- {
+		if e := &l.kept[i]; pattern == "" || sentinels.MatchEvent(pattern, e.name) {
+			offsets = append(offsets, e.offset)
 		}
 	}
 	slices.Reverse(offsets)

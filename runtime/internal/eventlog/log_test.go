@@ -432,3 +432,74 @@ func TestEmissionCountsAcceptedEvents(t *testing.T) {
 		t.Errorf("after Revoke: total %d, used %d", m.Total(), used)
 	}
 }
+
+// An emitter that emits much loses its own oldest events, and no other does; readers learn how
+// many they missed, also after a restart.
+func TestOneEmitterKeepsItsShare(t *testing.T) {
+	for name, opt := range map[string]eventlog.Options{"number": {Keep: 20}, "bytes": {MaxBytes: 20 * 105}} {
+		db := store.NewMemory()
+		log := open(t, db, opt)
+		from := func(e sentinels.Event) {
+			t.Helper()
+			e.ID, e.Name, e.Time = fmt.Sprintf("%03d", log.End()+1), "e", time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+			if _, err := log.Emit(within(t), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		from(sentinels.Event{Source: "user"})
+		for i := range 300 {
+			switch { // an agent, by itself, by runs of sentinels of any id, and by those that these start
+			case i%3 == 0:
+				from(sentinels.Event{Source: "agent:ci", By: "agent:ci"})
+			case i%3 == 1:
+				from(sentinels.Event{Source: fmt.Sprint("sentinel/", i), By: "agent:ci"})
+			case i == 101:
+				from(sentinels.Event{Source: "sentinel/backup", Path: []string{"backup"}})
+			default:
+				from(sentinels.Event{Source: fmt.Sprint("sentinel/", i), Path: []string{"loop", fmt.Sprint(i)}})
+			}
+		}
+		check := func(log *eventlog.Log) {
+			t.Helper()
+			got, err := log.Newest("", 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := map[string]int{}
+			for _, e := range got {
+				switch {
+				case e.By != "":
+					sum[e.By]++
+				case len(e.Path) > 0:
+					sum[e.Path[0]]++
+				default:
+					sum[e.Source]++
+				}
+			}
+			if sum["user"] != 1 || sum["backup"] != 1 || sum["agent:ci"] < 5 || sum["loop"] < 5 || len(got) > 25 || len(got) < 15 {
+				t.Errorf("%s: %v", name, sum)
+			}
+			for at, lost := uint64(0), 0; at < log.End(); {
+				m, err := log.Wait(within(t), "**", at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = m.Offset
+				if lost += m.Lost; at == log.End() && lost+len(got) != 301 {
+					t.Errorf("%s: %d are left and %d lost of 301", name, len(got), lost)
+				}
+			}
+			if n := storedEvents(t, db); n > 2*len(got) {
+				t.Errorf("%s: %d records for %d events", name, n, len(got))
+			}
+		}
+		check(log)
+		db = db.Snapshot()
+		log = open(t, db, opt)
+		check(log)
+		from(sentinels.Event{Source: "agent:ci", By: "agent:ci"})
+		if got, err := log.Newest("", 1000); err != nil || got[0].Source != "user" {
+			t.Errorf("%s, after a restart: %+v, %v", name, got, err)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (l *Log) unsubscribe(pattern string, s *subscription) (match, through uint6
 	if s.match != 0 {
 		return s.match, s.match - 1
 	}
-	return 0, l.first + uint64(len(l.kept)) - 1
+	return 0, l.durable
 }
 
 // Subscriptions returns how many readers wait for events.
@@ -96,12 +96,13 @@ func (l *Log) Wait(ctx context.Context, pattern string, after uint64) (m Match, 
 		l.mu.Lock()
 		l.advance()
 		after = min(after, l.enqueued)
-		if gone := l.first - 1; after < gone {
-			m.Lost += int(gone - after)
-			after = gone
+		if after < l.gone {
+			m.Lost += int(l.gone - after)
+			after = l.gone
 		}
 		var s *subscription
-		n := l.find(pattern, after)
+		n, lost := l.find(pattern, after)
+		m.Lost += lost
 		if n == 0 {
 			s = l.subscribe(pattern)
 		}
@@ -126,13 +127,13 @@ func (l *Log) Wait(ctx context.Context, pattern string, after uint64) (m Match, 
 }
 
 // find returns the offset of the first durable event after a cursor that matches,
-// 0 if there is none. l.mu is held.
-func (l *Log) find(pattern string, after uint64) uint64 {
-	from := max(after+1, l.first) - l.first
-	for i := from; i < uint64(len(l.kept)); i++ {
-		if name := l.kept[i].name; name != "" && sentinels.MatchEvent(pattern, name) {
-			return l.first + i
+// 0 if there is none, and how many events before it were removed. l.mu is held.
+func (l *Log) find(pattern string, after uint64) (n uint64, lost int) {
+	for _, e := range l.kept[l.after(after):l.after(l.durable)] {
+		lost += min(e.before.count, int(e.offset-after-1))
+		if sentinels.MatchEvent(pattern, e.name) {
+			return e.offset, lost
 		}
 	}
-	return 0
+	return 0, lost
 }

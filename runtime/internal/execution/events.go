@@ -2,6 +2,7 @@ package execution
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -11,6 +12,20 @@ import (
 
 // chain is the runs that an event has passed through.
 type chain = eventlog.Chain
+
+// EmitsFor implements [step.State].
+func (r *liveRun) EmitsFor() string { return emitsFor(r.begin.As, r.Within()) }
+
+// emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
+func emitsFor(as string, within []string) string {
+	switch {
+	case strings.HasPrefix(as, "agent:"):
+		return as
+	case within != nil:
+		return "model"
+	}
+	return ""
+}
 
 // Chain is Runtime.Chain of package runtime.
 func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {

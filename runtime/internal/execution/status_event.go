@@ -61,7 +61,7 @@ func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *senti
 	}
 	told := *after
 	told.Usage = r.budget.Total(r.id) // with that of children, as the result has it
-	return r.ex.runEvent(&told, word, seq, r.statusChain())
+	return r.ex.runEvent(&told, word, seq, r.statusChain(), r.EmitsFor())
 }
 
 // expect has the engine write the events of runs that the run may wait for by a
@@ -81,19 +81,20 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 		return nil, nil
 	}
 	var c chain
+	var by string
 	err := history.Read(ex.opt.Store, info.ID, 1, func(_ uint64, rec *journal.Record) error {
 		if begin := rec.RunStart; begin != nil {
-			c = chainOf(begin, eventlog.ChainOf(begin.Event))
+			c, by = chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within)
 		}
 		return history.ErrStop
 	})
 	if err != nil && !errors.Is(err, history.ErrStop) {
 		return nil, err
 	}
-	return ex.runEvent(info, word, seq, c), nil
+	return ex.runEvent(info, word, seq, c, by), nil
 }
 
-func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain) *sentinels.Event {
+func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, by string) *sentinels.Event {
 	data, err := json.Marshal(runEvent{
 		Run: info.ID, Sentinel: info.Sentinel, Parent: info.Parent, Status: info.Status, Reason: info.Reason, Error: info.Error,
 		Iterations: info.Iteration, DurationMs: info.Elapsed, Usage: info.Usage,
@@ -103,7 +104,7 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain) *
 	}
 	return &sentinels.Event{
 		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: "sentinel/" + string(info.Sentinel),
-		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path,
+		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: by,
 	}
 }
 

@@ -36,7 +36,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	}
 	e := sentinels.Event{
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.Start().Sentinel),
-		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path,
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path, By: a.run.EmitsFor(),
 	}
 	count := a.run.Emission()
 	if err := count.Add(e); err != nil {

@@ -53,8 +53,14 @@ func (r *repair) missingRevisions() error {
 func (r *repair) missingEvents() error {
 	var first uint64
 	n := 0
-	err := r.db.Scan(r.opt.Layout.Events, nil, nil, false, func(key, _ []byte) bool {
+	err := r.db.Scan(r.opt.Layout.Events, nil, nil, false, func(key, value []byte) bool {
 		if len(key) == 8 {
+			var gap struct {
+				Removed int `json:"removed"` // by the limits of the log, at this position and before it
+			}
+			if json.Unmarshal(value, &gap) == nil && gap.Removed > 0 {
+				n += gap.Removed - 1
+			}
 			r.events = binary.BigEndian.Uint64(key)
 			if first == 0 {
 				first = r.events
@@ -64,7 +70,7 @@ func (r *repair) missingEvents() error {
 		return true
 	})
 	if err == nil && n > 0 {
-		r.report.Events = int(r.events-first) + 1 - n
+		r.report.Events = max(0, int(r.events-first)+1-n) // the oldest position may stand for removed ones before it
 	}
 	return err
 }
