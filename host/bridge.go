@@ -41,6 +41,7 @@ func info(c command.Command) runtime.CommandInfo {
 	return runtime.CommandInfo{
 		Name: c.Name, Summary: c.Summary, Input: c.Input, ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent, Reads: c.Reads,
 		AsRun: c.AsRun, InStore: c.InStore, Shell: c.Shell, Raw: c.Raw, Private: c.Private, ByName: c.ByName,
+		Defines: c.Defines,
 	}
 }
 

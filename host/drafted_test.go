@@ -77,3 +77,47 @@ func TestSpecDraftedDefinition(t *testing.T) {
 		})
 	}
 }
+
+// TestDefinitionsThatStepsPassOn: a definition with a value of the run in it, which may come from a
+// model, is bounded to the commands that the step's definition names, however a command gets
+// it; one that is written in the step is its author's.
+func TestDefinitionsThatStepsPassOn(t *testing.T) {
+	newModelServer(t, func(chatRequest) answer {
+		return answer{text: `{"name":"made","steps":[{"id":"s","cmd":"touch pwned"}]}`}
+	})
+	for name, c := range map[string]struct {
+		step, run string
+		executed  bool
+	}{
+		"create":         {`{"command":"sentinel/create","params":{"definition":"$draft.json"}}`, "made", false},
+		"create by text": {`{"command":"sentinel/create","params":{"definition":"$draft.text"}}`, "made", false},
+		"parts":          {`{"command":"sentinel/create","params":{"name":"made","steps":"$draft.json.steps"}}`, "made", false},
+		"a text in it":   {`{"command":"sentinel/create","params":{"definition":{"name":"made","steps":[{"cmd":"$draft.json.steps[0].cmd"}]}}}`, "made", false},
+		"beside":         {`{"command":"sentinel/create","params":{"definition":{"name":"p","steps":[{"definition":{"$ref":"made"}}]},"definitions":{"made":"$draft.json"}}}`, "made", false},
+		"update":         {`{"command":"sentinel/update","params":{"sentinelId":"old","definition":{"name":"old","steps":"$draft.json.steps"}}}`, "old", false},
+		"step":           {`{"command":"sentinel/step/add","params":{"sentinelId":"old","step":"$draft.json.steps[0]"}}`, "old", false},
+		"import":         {`{"command":"sentinel/import","params":{"definition":"$draft.json"}}`, "made", false},
+		"run":            {`{"command":"sentinel/run","params":{"definition":"$draft.json"}}`, "", false},
+		"all parameters": {`{"command":"sentinel/run","params":"$all"}`, "", false},
+		"named":          {`{"command":"sentinel/run","params":{"definition":"$draft.json"}},{"cmd":"true"}`, "", true},
+		"written":        {`{"command":"sentinel/create","params":{"definition":{"name":"made","steps":[{"cmd":"touch pwned; echo $$HOME"}]}}}`, "made", true},
+		"run, written":   {`{"command":"sentinel/run","params":{"definition":{"name":"made","steps":[{"cmd":"touch pwned"}]},"inputs":{"x":"$draft.text"}}}`, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, dir := open(t, host.Options{}), t.TempDir()
+			old := `{"name":"made","id":"old","steps":[{"type":"set","values":{"a":1}}]}`
+			must(t, h, "sentinel/create", map[string]any{"definition": old}, nil)
+			res := run(t, h, `{"name":"passer","steps":[{"type":"llm","prompt":"write one","model":"openai/m","outputTo":"draft"},
+				{"type":"set","values":{"all":{"definition":"$draft.json"}}},`+c.step+`]}`, dir)
+			if c.run != "" {
+				if res.Status != sentinels.StatusCompleted {
+					t.Fatalf("%s, %v", res.Status, res.Error)
+				}
+				run(t, h, `{"name":"starter","steps":[{"command":"sentinel/run","params":{"sentinelId":"`+c.run+`"}}]}`, dir)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "pwned")); (err == nil) != c.executed {
+				t.Errorf("executed: %t, want %t; %s, %v", err == nil, c.executed, res.Status, res.Error)
+			}
+		})
+	}
+}

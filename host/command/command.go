@@ -27,6 +27,7 @@ type Command struct {
 	InStore bool     // its whole effect is in Call.Records: never in doubt
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written: references in them are not resolved
+	Defines []string // parameters that hold definitions, parts of them, or name files that do
 
 	// Search says that a call matches patterns, which may take long, and changes nothing: it
 	// is ended when the process begins to stop.

@@ -26,6 +26,7 @@ type Options struct {
 	ByName     bool                // default false: patterns match it if its effect lets them
 	Shell      []string            // default none
 	Raw        []string            // default none
+	Defines    []string            // default none
 	Aliases    map[string]string   // default none
 	KeyParam   string              // default none
 	Timeout    time.Duration       // default none
@@ -82,6 +83,6 @@ func (o Options) command(name, summary string) Command {
 		Name: name, Summary: summary,
 		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
 		Search: o.Search, Private: o.Private || byName, ByName: byName,
-		Shell: o.Shell, Raw: o.Raw, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
+		Shell: o.Shell, Raw: o.Raw, Defines: o.Defines, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
 	}
 }

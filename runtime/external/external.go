@@ -57,6 +57,9 @@ type CommandInfo struct {
 	InStore bool     // it writes only CommandCall.Documents, which commit with its answer
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters whose references are not resolved
+	// Defines names parameters that hold definitions, parts of them, or the files that do. What
+	// comes of one that the calling step does not write itself is bounded.
+	Defines []string
 }
 
 // NamedBy reports whether one of the patterns names the command: its own name;

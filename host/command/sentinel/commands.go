@@ -42,9 +42,10 @@ type family struct {
 func Commands(opt Options) []command.Command {
 	f := family{opt.Runtime, opt}
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
-	write := command.Options{Effect: command.Configures, Idempotent: true}
-	edit := command.Options{Effect: command.Configures}
-	start := command.Options{Effect: command.Executes, Idempotent: true, KeyParam: "key"}
+	defines := []string{"definition", "definitions", "steps", "loop", "safety", "bundle", "file", "path", "step", "params"}
+	write := command.Options{Effect: command.Configures, Idempotent: true, Defines: defines}
+	edit := command.Options{Effect: command.Configures, Defines: defines}
+	start := command.Options{Effect: command.Executes, Idempotent: true, KeyParam: "key", Defines: defines}
 	// The work of others: no pattern gives it.
 	hold := command.Options{Effect: command.Executes, Idempotent: true, Private: true}
 	end := command.Options{Effect: command.Executes, Private: true}

@@ -61,7 +61,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 		}
 	}
 	if child.Drafted && r.Within() == nil {
-		opt.Within = append([]string{"*"}, r.namedCommands()...)
+		opt.Within = append([]string{"*"}, r.NamedCommands()...)
 	}
 	id, err := r.ex.startRun(ctx, def, opt)
 	if errors.Is(err, ErrClosed) {
@@ -73,10 +73,10 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 // StopRun implements [step.Children].
 func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
 
-// namedCommands returns the commands that the definition of the current iteration names in
+// NamedCommands implements [step.State]: it returns the commands that the definition of the current iteration names in
 // steps and lists of tools. A definition that is the value of a variable, and may come from
 // a model, executes code by no others.
-func (r *liveRun) namedCommands() []string {
+func (r *liveRun) NamedCommands() []string {
 	r.mu.Lock()
 	def, types := r.def, r.types
 	r.mu.Unlock()

@@ -14,6 +14,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // A CommandRequest is the request of a command call.
@@ -139,11 +141,39 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 	if len(req.Params) == 0 || string(req.Params) == "null" {
 		req.Params = json.RawMessage("{}")
 	}
+	within := a.run.Within()
+	if within == nil && a.drafted(req) {
+		within = append([]string{"*"}, a.run.NamedCommands()...)
+	}
 	return external.CommandCall{
-		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: a.run.Within(),
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within,
 		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.Start().As, Path: a.path, Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}
+}
+
+// drafted reports whether a call gives a definition that the step does not write itself: one with
+// the value of a variable in it, or that of a plugin. It may come from a model, so it is bounded as
+// the definition of a step is that is such a value.
+func (a *attempt) drafted(req CommandRequest) bool {
+	defines := a.svc.CommandInfo(req.Command).Defines
+	if len(defines) == 0 {
+		return false
+	}
+	var given, written map[string]json.RawMessage
+	_ = json.Unmarshal(req.Params, &given)                 // no object is refused by the command
+	_ = json.Unmarshal(a.step.Fields["params"], &written) // a reference writes nothing
+	none := func(string) (json.RawMessage, bool) { return nil, false }
+	for _, name := range defines {
+		if given[name] == nil {
+			continue
+		}
+		literal, _, err := reference.Resolve(written[name], none)
+		if err != nil || !strictjson.Equal(literal, given[name]) {
+			return true
+		}
+	}
+	return false
 }
 
 // commandEnv returns the environment of processes that the step starts: the variables
