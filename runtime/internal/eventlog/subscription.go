@@ -129,7 +129,10 @@ func (l *Log) Wait(ctx context.Context, pattern string, after uint64) (m Match, 
 // find returns the offset of the first durable event after a cursor that matches,
 // 0 if there is none, and how many events before it were removed. l.mu is held.
 func (l *Log) find(pattern string, after uint64) (n uint64, lost int) {
-	for _, e := range l.kept[l.after(after):l.after(l.durable)] {
+	for _, e := range l.kept[l.after(after):] { // after may be that of an event that is not durable yet
+		if e.offset > l.durable {
+			break
+		}
 		lost += min(e.before.count, int(e.offset-after-1))
 		if sentinels.MatchEvent(pattern, e.name) {
 			return e.offset, lost
