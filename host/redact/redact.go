@@ -154,16 +154,40 @@ func (t *table) exact(data []byte) []span {
 			continue
 		}
 		for _, form := range t.forms[[indexLength]byte(data[i:i+indexLength])] {
-			if len(data)-i < len(form) || string(data[i:i+len(form)]) != form {
+			size := occurring(data[i:], form)
+			if size == 0 {
 				continue
 			}
 			if n := len(spans); n > 0 && i < spans[n-1].to {
-				spans[n-1].to = max(spans[n-1].to, i+len(form))
+				spans[n-1].to = max(spans[n-1].to, i+size)
 			} else {
-				spans = append(spans, span{i, i + len(form)})
+				spans = append(spans, span{i, i + size})
 			}
 			break // the longest at this place
 		}
 	}
 	return spans
+}
+
+// cutMarks stand where this program has cut a text, also one that it did not write.
+var cutMarks = []string{"...", "…"}
+
+// occurring returns how many bytes of a form data begins with: all, or those before the mark of a
+// cut, which may have been made before the secret was known. It is 0 for others.
+func occurring(data []byte, form string) int {
+	n := 0
+	for n < len(form) && n < len(data) && data[n] == form[n] {
+		n++
+	}
+	if n == len(form) {
+		return n
+	}
+	for size := n; size >= max(indexLength, n-len("...")); size-- { // the form may go on as a mark begins
+		for _, mark := range cutMarks {
+			if bytes.HasPrefix(data[size:], []byte(mark)) {
+				return size
+			}
+		}
+	}
+	return 0
 }
