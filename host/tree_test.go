@@ -200,7 +200,7 @@ var layers = []layer{
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
-	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
+	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "host/redact", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/command/git", []string{"host/command", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},

@@ -103,7 +103,8 @@ type Call struct {
 	Tools     []string          // with ByModel: the step's allow-list; nil allows every public command
 	// Within is a further allow-list, of a run whose definition comes from a model or an
 	// agent, or was the value of a variable; nil for other runs.
-	Within []string
+	Within   []string
+	Repeated bool // a crash interrupted the call of a run: it may have had its effect
 	// MayExecute says, with ByModel, that Tools holds a command which executes
 	// code. [Registry.Call] sets it.
 	MayExecute bool

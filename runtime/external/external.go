@@ -134,6 +134,7 @@ type CommandCall struct {
 	// Within is the allow-list of a run whose definition comes from a model or an agent, or
 	// was the value of a variable: its steps call commands as a model does. nil for other runs.
 	Within    []string
+	Repeated  bool // a crash interrupted the call: it may have had its effect
 	Run       sentinels.RunID
 	Root      sentinels.RunID // the run at the top of the tree of parents
 	Sentinel  sentinels.ID

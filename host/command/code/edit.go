@@ -1,6 +1,7 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -65,7 +67,7 @@ func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, 
 	}
 	return editOut{
 		Path: e.Path, Replacements: len(e.changes), Changes: e.changes[:min(len(e.changes), maxChanges)],
-		lineCounts: count(e.before, e.after), Hash: hashOf(e.after),
+		lineCounts: count(w.visible(e.before), w.visible(e.after)), Hash: hashOf(w.visible(e.after)),
 	}, nil
 }
 
@@ -103,11 +105,15 @@ func (e *plannedEdit) plan(w *workspace, edits []replacement, ifHash string) err
 		return err
 	}
 	if ifHash != "" {
-		if err := unchanged(e.Path, e.before, ifHash); err != nil {
+		if err := unchanged(e.Path, w.visible(e.before), ifHash); err != nil {
 			return err
 		}
 	}
-	text, changes, err := apply(string(e.before), edits)
+	seen := w.visible(e.before)
+	text, changes, err := apply(string(seen), edits)
+	if err == nil && !bytes.Equal(seen, e.before) {
+		text, err = restore(string(e.before), string(seen), text)
+	}
 	if err != nil {
 		failed := abi.As(err)
 		failed.Message = fmt.Sprintf("edit %q: %s", e.Path, failed.Message)
@@ -115,6 +121,34 @@ func (e *plannedEdit) plan(w *workspace, edits []replacement, ifHash string) err
 	}
 	e.after, e.changes = []byte(text), changes
 	return nil
+}
+
+// restore returns the text that an edit made of a text without secrets, with those of the
+// text before it in the places of their marks.
+func restore(before, seen, edited string) (string, error) {
+	parts := strings.Split(seen, redact.Mark)
+	after := strings.Split(edited, redact.Mark)
+	if len(after) != len(parts) {
+		return "", &abi.Error{
+			Code: abi.Denied, Field: "old", Permanent: true, Message: fmt.Sprintf("the edit adds or removes %q, which stands for a secret", redact.Mark),
+			Hint: "leave it as it is, or replace the text beside it; a command step or a person can change it",
+		}
+	}
+	var b strings.Builder
+	rest := strings.TrimPrefix(before, parts[0])
+	b.WriteString(after[0])
+	for i, part := range parts[1:] {
+		end := strings.Index(rest, part)
+		if i == len(parts)-2 {
+			end = len(rest) - len(part)
+		}
+		if end < 0 {
+			return "", abi.New(abi.Internal, "the secrets of the file cannot be told from the text beside them")
+		}
+		b.WriteString(rest[:end] + after[i+1])
+		rest = rest[end+len(part):]
+	}
+	return b.String(), nil
 }
 
 // replacements returns the edits of either form.

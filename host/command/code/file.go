@@ -41,8 +41,8 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 }
 
 // mayReplace returns an error if a model would replace a file that it must not read: a key
-// that it never saw would be lost, or be one that another party knows. Writing what the file
-// has already is a repeated call.
+// that it never saw would be lost, or be one that another party knows. Writing what the file has
+// already would tell it the content, so that is for a call that is repeated after a crash.
 func (w *workspace) mayReplace(p *rootfs.Entry, text []byte) error {
 	if !w.model || w.rules.Closed(p.Path) { // WriteFile refuses what is closed
 		return nil
@@ -56,7 +56,7 @@ func (w *workspace) mayReplace(p *rootfs.Entry, text []byte) error {
 	if err != nil {
 		return w.Explain(p.Path, err)
 	}
-	if bytes.Equal(data, text) || !w.rules.MatchContent(p.Path, data) {
+	if w.repeated && bytes.Equal(data, text) || !w.rules.MatchContent(p.Path, data) {
 		return nil
 	}
 	return &abi.Error{

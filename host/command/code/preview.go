@@ -80,11 +80,11 @@ func (f files) previewWrite(_ context.Context, call *command.Call, in writeIn) (
 		// A question is kept in the journal and shown in lists.
 		return command.Preview{
 			Text: fmt.Sprintf("%s may hold secrets: the %d bytes that it has are not shown\n%s", nameOf(name), len(before), marked(in.Content)),
-			Path: name, Pin: map[string]string{"ifHash": hashOf(before)},
+			Path: name,
 		}, nil
 	}
 	text, _ := in.text(before)
-	return changes(name, before, text, false), nil
+	return changes(name, w.visible(before), w.visible(text), false), nil
 }
 
 // loadAny reads a file for a person: those that models do not read too.
@@ -127,7 +127,7 @@ func (f files) previewEdit(_ context.Context, call *command.Call, in editIn) (co
 		return command.Preview{}, err
 	}
 	defer e.Close()
-	return changes(e.Path, e.before, e.after, false), nil
+	return changes(e.Path, w.visible(e.before), w.visible(e.after), false), nil
 }
 
 // previewSkill is previewWrite for the skill of planners.

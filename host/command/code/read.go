@@ -33,7 +33,7 @@ type readOut struct {
 	TotalLines int    `json:"totalLines"`
 	Truncated  bool   `json:"truncated" jsonschema:"content does not reach the end of the file, or a line was cut"`
 	NextOffset int    `json:"nextOffset,omitempty" jsonschema:"offset of the next part"`
-	Hash       string `json:"hash" jsonschema:"SHA-256 of the whole file, for ifHash of code/write and code/edit"`
+	Hash       string `json:"hash" jsonschema:"SHA-256 of the whole file, of models and agents without the values of secrets, for ifHash of code/write and code/edit"`
 	Lossy      bool   `json:"lossy,omitempty" jsonschema:"the file is not UTF-8 and bytes were replaced"`
 }
 
@@ -58,7 +58,10 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 	if isBinary(data) {
 		return readOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: binary file of %d bytes", in.Path, len(data))}
 	}
-	out := readOut{Path: p.Path, Hash: hashOf(data), StartLine: max(in.Offset, 1)}
+	out := readOut{Path: p.Path, Hash: hashOf(w.visible(data)), StartLine: max(in.Offset, 1)}
+	if w.hides {
+		data = w.redacted(data)
+	}
 	lines := splitLines(data)
 	out.TotalLines = len(lines)
 	if out.StartLine > max(out.TotalLines, 1) {

@@ -14,7 +14,9 @@ import (
 type workspace struct {
 	*rootfs.Tree
 	model    bool // the caller is a model
+	hides    bool // the caller is no person: content is cut without secrets, so that none is left half
 	executes bool // the caller may execute code
+	repeated bool // a crash interrupted the call
 	rules    command.FileRules
 }
 
@@ -23,7 +25,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
-	w := &workspace{model: call.Held(), executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace)}
+	w := &workspace{model: call.Held(), repeated: call.Repeated, hides: call.By != command.ByUser, executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace)}
 	tree, err := rootfs.Open(call.Workspace, rootfs.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})
@@ -63,6 +65,24 @@ func MayList(call *command.Call, rules command.FileRules, name string) error {
 	defer w.Close()
 	_, _, err = w.folder(name)
 	return err
+}
+
+// visible returns the content of a file as the caller may know it. What callers who do not see
+// secrets compare with it, or get counted or hashed, is that: else the answer would tell what the
+// result does not show.
+func (w *workspace) visible(data []byte) []byte {
+	if w.model {
+		return w.redacted(data)
+	}
+	return data
+}
+
+// redacted returns data without the values of secrets.
+func (w *workspace) redacted(data []byte) []byte {
+	if w.rules.Redact == nil {
+		return data
+	}
+	return w.rules.Redact(data)
 }
 
 // mayRead returns an error if a model must not read a file: one of the state folder

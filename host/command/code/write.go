@@ -58,7 +58,7 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 	if err != nil {
 		return writeOut{}, err
 	}
-	return writeOut{Path: p.Path, Created: created, Bytes: len(text), Kept: kept, lineCounts: count(before, text), Hash: hashOf(text)}, nil
+	return writeOut{Path: p.Path, Created: created, Bytes: len(text), Kept: kept, lineCounts: count(w.visible(before), w.visible(text)), Hash: hashOf(w.visible(text))}, nil
 }
 
 // text returns what is written in the place of before, and how many of its line ends are not
@@ -79,7 +79,7 @@ func (in writeIn) text(before []byte) (text []byte, kept int) {
 
 // before returns the content of the file that a write replaces, nil if it is not known. It
 // returns an error unless the file is as ifHash says, or has the new content already: then
-// the call is repeated.
+// the call is repeated, unless there are secrets in it that the caller does not see.
 func (w *workspace) before(p *rootfs.Entry, in writeIn) ([]byte, error) {
 	var data []byte
 	if p.Info != nil {
@@ -93,7 +93,7 @@ func (w *workspace) before(p *rootfs.Entry, in writeIn) ([]byte, error) {
 	}
 	text, _ := in.text(data)
 	switch {
-	case in.IfHash == "", p.Info != nil && bytes.Equal(data, text):
+	case in.IfHash == "", p.Info != nil && bytes.Equal(data, text) && bytes.Equal(data, w.visible(data)):
 		return data, nil
 	case in.IfHash == noFile && p.Info == nil:
 		return nil, nil
@@ -102,7 +102,7 @@ func (w *workspace) before(p *rootfs.Entry, in writeIn) ([]byte, error) {
 	case p.Info == nil:
 		return nil, w.Missing(p.Path)
 	}
-	return data, unchanged(p.Path, data, in.IfHash)
+	return data, unchanged(p.Path, w.visible(data), in.IfHash)
 }
 
 // unchanged compares a file with the hash that the caller expects.

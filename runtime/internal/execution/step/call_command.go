@@ -146,7 +146,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 		within = append([]string{"*"}, a.run.NamedCommands()...)
 	}
 	return external.CommandCall{
-		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within,
+		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
 		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.Start().As, Path: a.path, Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
 	}
@@ -161,7 +161,7 @@ func (a *attempt) drafted(req CommandRequest) bool {
 		return false
 	}
 	var given, written map[string]json.RawMessage
-	_ = json.Unmarshal(req.Params, &given)                 // no object is refused by the command
+	_ = json.Unmarshal(req.Params, &given)                // no object is refused by the command
 	_ = json.Unmarshal(a.step.Fields["params"], &written) // a reference writes nothing
 	none := func(string) (json.RawMessage, bool) { return nil, false }
 	for _, name := range defines {
