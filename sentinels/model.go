@@ -22,6 +22,16 @@ type Message struct {
 	ToolCallID string     `json:"toolCallId,omitempty"` // of a tool's result
 	Name       string     `json:"name,omitempty"`       // of a tool's result: the command
 	IsError    bool       `json:"isError,omitempty"`
+	Said       *Said      `json:"said,omitempty"` // of an assistant
+}
+
+// Said is a message of a model as its provider wrote it, with parts that no other field has:
+// thinking, signatures, the order of blocks, what a provider adds. The same provider gets it
+// back unchanged, because several refuse a conversation without such parts.
+type Said struct {
+	Provider string `json:"provider"` // its name in the configuration
+	Protocol string `json:"protocol"` // openai or anthropic
+	Message  string `json:"message"`  // a JSON object; a text, so that nothing orders its members anew
 }
 
 // A ToolSpec offers one command to a model.
@@ -42,6 +52,7 @@ type ToolCall struct {
 // A Reply is a model's response to a Turn.
 type Reply struct {
 	Text      string          `json:"text"`
+	Reasoning string          `json:"reasoning,omitempty"` // what it thought, which is never part of Text
 	JSON      json.RawMessage `json:"json,omitempty"`     // the text read as JSON, see sdk/ABI.md A6.4
 	Problems  []string        `json:"problems,omitempty"` // violations of the turn's schema
 	ToolCalls []ToolCall      `json:"toolCalls"`
@@ -52,4 +63,5 @@ type Reply struct {
 	// InputLimit is how many tokens a turn of the model may have beside its reply, 0 if
 	// that is not known.
 	InputLimit int64 `json:"inputLimit,omitempty"`
+	Said       *Said `json:"said,omitempty"`
 }

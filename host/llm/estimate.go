@@ -17,10 +17,14 @@ const (
 func estimateTurn(turn sentinels.Turn, perToken float64) int64 {
 	tokens := textTokens(turn.System, perToken) + textTokens(string(turn.Schema), perToken)
 	for _, m := range turn.Messages {
-		tokens += perMessage + textTokens(m.Content, perToken)
+		own := perMessage + textTokens(m.Content, perToken)
 		for _, call := range m.ToolCalls {
-			tokens += perMessage + textTokens(call.Name, perToken) + textTokens(string(call.Arguments), perToken)
+			own += perMessage + textTokens(call.Name, perToken) + textTokens(string(call.Arguments), perToken)
 		}
+		if m.Said != nil { // has the thinking, and goes to its provider in place of the rest
+			own = max(own, perMessage+textTokens(m.Said.Message, perToken))
+		}
+		tokens += own
 	}
 	for _, tool := range turn.Tools {
 		tokens += perTool + textTokens(tool.Name, perToken) + textTokens(tool.Description, perToken) + textTokens(string(tool.Schema), perToken)

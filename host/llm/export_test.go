@@ -2,8 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"net/http"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -12,7 +10,6 @@ import (
 
 func ReadJSON(text string, schema bool) json.RawMessage          { return readJSON(text, schema) }
 func OllamaURL(host string) string                               { return ollamaURL(host) }
-func RetryAfter(h http.Header, now time.Time) int64              { return retryAfter(h, now) }
 func ReadArguments(text string) json.RawMessage                  { return readArguments(text) }
 func GiveIDs(c []sentinels.ToolCall, before []sentinels.Message) { giveIDs(c, before) }
 

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -20,20 +20,13 @@ import (
 // more about the server than about when to come back.
 const longestRetryAfter = 24 * time.Hour
 
-// broke matches refusals that are about money or a quota rather than rate.
-var broke = lazyregexp.New(`(?i)insufficient_quota|exceeded your current quota|credit balance|billing|payment`)
-
-// policy matches refusals of what a request or its answer says, which the same words
-// would meet again.
-var policy = lazyregexp.New(`(?i)content[ _-]?(policy|filter|management)|policy[ _]violation|safety system|moderation`)
-
 // fault names an error of a provider in the one list of codes. It is the only
 // place where statuses and network errors are mapped.
 func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 	if e := abi.As(err); e != nil && c.provider.Kind == KindPlugin && ctx.Err() == nil {
 		own := *e
 		own.Field, own.Message = "", fmt.Sprintf("model %q: %s", c.Provider+"/"+c.Model, e.Message)
-		if e.Code == abi.Limit && tooLong.MatchString(e.Message) {
+		if e.Code == abi.Limit && judge(c, &wire.Failure{Kind: wire.Event, Message: e.Message}, providers.TooLong).Class != "" {
 			own.Field = conversationField
 		}
 		return &own
@@ -63,7 +56,7 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 	case wire.Status:
 		return m.statusFault(c, who, f)
 	case wire.Event:
-		return eventFault(who, f)
+		return m.eventFault(c, who, f)
 	case wire.TooLarge:
 		return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: the answer is larger than %d bytes", who, wire.MaxAnswer)}
 	case wire.TooMany:
@@ -94,31 +87,35 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 // at, since the provider cannot know it.
 func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 	out := &abi.Error{Message: fmt.Sprintf("%s: %d %s: %s", who, f.Status, http.StatusText(f.Status), f.Error())}
-	about := f.Type + " " + f.Code + " " + f.Message
 	fixed := func(code abi.Code, hint string) error {
 		out.Code, out.Permanent, out.Hint = code, true, hint
 		return out
 	}
-	// Order matters: some providers report an empty account as a rate limit,
-	// which no pause would cure, and a context that is too long as a 413.
+	v := judge(c, f, providers.TooLong, providers.RateLimit, providers.Overloaded, providers.NoCredit, providers.Refused, providers.BrokenCall)
+	// Some providers report an empty account as a rate limit, and a conversation that is too
+	// long as a 413, so the class comes before the status.
 	switch {
-	case broke.MatchString(about) && (f.Status == 429 || f.Status == 400 || f.Status == 402 || f.Status == 403), f.Status == 402:
+	case v.Class == providers.NoCredit, f.Status == 402:
 		return fixed(abi.Denied, "the account behind "+keyName(c.provider)+" has no credit left")
-	case f.Status == 429:
-		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
-	case f.Status < 500 && policy.MatchString(about):
+	case v.Class == providers.RateLimit, v.Class == providers.Overloaded, f.Status == 429:
+		out.Code, out.RetryAfterMs = abi.Unavailable, m.wait(f)
+	case v.Class == providers.BrokenCall:
+		out.Code = abi.Unavailable
+		out.Message = fmt.Sprintf("%s: the model wrote a tool call that its server cannot read: %s", who, f.Error())
+		out.Hint = "if it happens again, choose a model that calls tools better, or set tools to text for the provider"
+	case v.Class == providers.Refused && f.Status < 500:
 		return fixed(abi.Denied, "the provider's content policy refuses the request; change its words")
 	case f.Status == 401 || f.Status == 403:
 		return fixed(abi.Denied, "check "+keyName(c.provider))
-	case isTooLong(f):
+	case v.Class == providers.TooLong:
 		return overflow(fmt.Sprintf("%s: context window exceeded: %s", who, f.Error()))
 	case f.Status == 404:
 		return fixed(abi.NotFound, "check the model's name and the base URL "+c.provider.BaseURL)
 	case f.Status == 408 || f.Status == 504:
 		out.Code = abi.Timeout
 	case f.Status == 409 || f.Status == 425 || f.Status >= 500:
-		out.Code, out.RetryAfterMs = abi.Unavailable, retryAfter(f.Header, m.config.Clock())
-	case f.Status == 400 && wantsTLS.MatchString(about):
+		out.Code, out.RetryAfterMs = abi.Unavailable, m.wait(f)
+	case f.Status == 400 && wantsTLS.MatchString(f.Message):
 		out.Message = fmt.Sprintf("%s: TLS: the server speaks TLS on this port and got plain HTTP", who)
 		return fixed(abi.Unavailable, "write https:// in the base URL, now "+c.provider.BaseURL)
 	case f.Status >= 400:
@@ -130,16 +127,19 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 }
 
 // eventFault names an error that came inside a stream.
-func eventFault(who string, f *wire.Failure) error {
+func (m *Models) eventFault(c chosen, who string, f *wire.Failure) error {
 	out := &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the stream ended with an error: %s", who, f.Error())}
-	about := f.Type + " " + f.Code + " " + f.Message
+	v := judge(c, f, providers.TooLong, providers.RateLimit, providers.Overloaded, providers.NoCredit, providers.Refused, providers.BrokenCall)
 	// An error here may have come after half the answer; overload and faults of
 	// the server, the usual ones, are worth another attempt.
 	switch {
-	case broke.MatchString(about), policy.MatchString(about):
+	case v.Class == providers.NoCredit, v.Class == providers.Refused:
 		out.Code, out.Permanent = abi.Denied, true
-	case isTooLong(f):
+	case v.Class == providers.RateLimit, v.Class == providers.Overloaded:
+		out.RetryAfterMs = m.wait(f)
+	case v.Class == providers.TooLong:
 		return overflow(fmt.Sprintf("%s: context window exceeded: %s", who, f.Error()))
+	case v.Class == providers.BrokenCall: // another attempt
 	case strings.Contains(f.Type, "authentication"), strings.Contains(f.Type, "permission"), strings.Contains(f.Type, "billing"):
 		out.Code, out.Permanent = abi.Denied, true
 	case strings.Contains(f.Type, "invalid_request"):
@@ -150,6 +150,32 @@ func eventFault(who string, f *wire.Failure) error {
 	return out
 }
 
+// judge returns what the table of providers says of an error, if that is one of the classes.
+func judge(c chosen, f *wire.Failure, classes ...providers.Class) providers.Verdict {
+	if f.Kind != wire.Status && f.Kind != wire.Event {
+		return providers.Verdict{}
+	}
+	return c.row().Judge(f.Status, f.Type+" "+f.Code+" "+f.Message, func(class providers.Class) bool { return slices.Contains(classes, class) })
+}
+
+// row returns what is known of the provider and the model.
+func (c chosen) row() providers.Row { return providers.Of(c.provider.BaseURL, c.Model) }
+
+// cut returns the error of a reply that its finish reason says has failed, nil if it has not.
+func (m *Models) cut(c chosen, a wire.Answer) error {
+	who := fmt.Sprintf("model %q", c.Provider+"/"+c.Model)
+	switch providers.Finish(a.Finish) {
+	case providers.Failed:
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the reply is not complete: the server ended it with %q", who, a.Finish)}
+	case providers.BrokenCall:
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the model wrote a tool call that its server cannot read: it ended the reply with %q", who, a.Finish),
+			Hint: "if it happens again, choose a model that calls tools better, or set tools to text for the provider"}
+	case providers.TooLong:
+		return overflow(fmt.Sprintf("%s: context window exceeded: the server ended the reply with %q", who, a.Finish))
+	}
+	return nil
+}
+
 // keyName says where the key of a provider comes from, never what it is.
 func keyName(p *provider) string {
 	if p.KeyEnv != "" {
@@ -158,26 +184,9 @@ func keyName(p *provider) string {
 	return fmt.Sprintf("the key of provider %q", p.Name)
 }
 
-// retryAfter reads the pause a server asks for, in milliseconds: 0 for none,
-// and for what makes no sense.
-func retryAfter(h http.Header, now time.Time) int64 {
-	bound := func(ms float64) int64 {
-		if !(ms > 0) { // also not a number
-			return 0
-		}
-		return int64(min(ms, float64(longestRetryAfter.Milliseconds())))
-	}
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return bound(ms)
-	}
-	value := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return bound(seconds * 1000)
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return bound(float64(date.Sub(now).Milliseconds()))
-	}
-	return 0
+// wait returns how long a server asks to wait, in milliseconds, 0 if it does not.
+func (m *Models) wait(f *wire.Failure) int64 {
+	return min(providers.Wait(f.Header, f.Message, m.config.Clock()), longestRetryAfter).Milliseconds()
 }
 
 // clean takes secrets out of an error. It returns a new one: errors of the SDK

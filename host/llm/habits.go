@@ -2,8 +2,10 @@ package llm
 
 import (
 	"errors"
-	"strings"
+	"fmt"
+	"slices"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -17,6 +19,7 @@ type habits struct {
 	textSchema    bool  // the schema goes into the system text
 	window        int64 // most tokens of its window, if its server said so or refused more; else 0
 	guessed       bool  // window is estimated from what was refused
+	maxOutput     int64 // longest reply that the server accepts a limit of, in tokens; 0 if it has refused none
 }
 
 // habitsOf returns what is known of a model's habits.
@@ -27,8 +30,9 @@ func (m *Models) habitsOf(c chosen) habits {
 		return h
 	}
 	row, _ := m.row(c.provider, c.Model)
+	known := c.row()
 	return habits{
-		dialect:       wire.Dialect{CompletionTokens: c.provider.official},
+		dialect:       wire.Dialect{CompletionTokens: known.CompletionTokens, Omit: known.Omit, Reasoning: known.Reasoning, Call: known.Call},
 		noTemperature: row.NoTemperature,
 		textTools:     c.provider.Tools == ToolsText,
 		textSchema:    row.NoSchema,
@@ -46,39 +50,63 @@ func (m *Models) learn(c chosen, h habits) {
 // adapt reads a refusal and returns the habit it teaches, with a note of it.
 // ok is false if the refusal is about something else, or about a part that the
 // request did not have: then asking again would change nothing.
-func (h habits) adapt(err error, p *provider, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
+func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
 	f, is := errors.AsType[*wire.Failure](err)
-	if !is || f.Kind != wire.Status || f.Status != 400 && f.Status != 422 && f.Status != 501 {
+	if !is || f.Kind != wire.Status {
 		return h, "", false
 	}
-	text := strings.ToLower(f.Message + " " + f.Code)
-	has := func(words ...string) bool {
-		for _, word := range words {
-			if strings.Contains(text, word) {
-				return true
-			}
+	p := c.provider
+	v := c.row().Judge(f.Status, f.Type+" "+f.Code+" "+f.Message, func(class providers.Class) bool {
+		switch class {
+		case providers.NoStreamUsage:
+			return !r.Dialect.NoUsage
+		case providers.OtherLimitName: // changed at most once
+			return p.Kind == KindOpenAI && r.Dialect.CompletionTokens == c.row().CompletionTokens
+		case providers.NoTemperature:
+			return r.Temperature != nil
+		case providers.NoSchema:
+			return r.Schema != nil
+		case providers.NoTools:
+			return len(turn.Tools) > 0 && !h.textTools && p.Tools == ToolsAuto
+		case providers.NoMember:
+			return slices.ContainsFunc(r.Messages, func(m sentinels.Message) bool { return m.Said != nil }) || h.dialect.Reasoning != ""
+		case providers.OutputLimit:
+			return r.MaxTokens > 1
 		}
 		return false
-	}
-	// The words are those of OpenAI, Ollama, vLLM, llama.cpp and Anthropic, as
-	// of the date of the price table. A refusal in other words stays an error.
-	switch {
-	case has("stream_options", "include_usage") && !r.Dialect.NoUsage:
+	})
+	switch v.Class {
+	case providers.NoStreamUsage:
 		h.dialect.NoUsage = true
 		return h, "the server does not count tokens in a stream", true
-	case has("max_completion_tokens", "max_tokens") && has("unsupported", "not supported", "unrecognized", "unknown", "extra", "not permitted") && p.Kind == KindOpenAI &&
-		r.Dialect.CompletionTokens == p.official: // changed at most once
+	case providers.OtherLimitName:
 		h.dialect.CompletionTokens = !h.dialect.CompletionTokens
 		return h, "the server names the limit on output differently", true
-	case has("temperature") && r.Temperature != nil:
+	case providers.NoTemperature:
 		h.noTemperature = true
 		return h, "sent without temperature, which the model refuses", true
-	case r.Schema != nil && has("response_format", "json_schema", "output_config", "output_format", "structured output", "schema"):
+	case providers.NoSchema:
 		h.textSchema = true
 		return h, "sent with the schema in the system text, since the server refused it as a parameter", true
-	case len(turn.Tools) > 0 && !h.textTools && p.Tools == ToolsAuto && has("tool", "function") && has("not support", "unsupported", "does not", "no support", "--jinja"):
+	case providers.NoTools:
 		h.textTools = true
 		return h, "sent with the tools in the system text, since the model has no native ones", true
+	case providers.NoMember:
+		if slices.Contains(h.dialect.Omit, v.Member) {
+			return h, "", false
+		}
+		h.dialect.Omit = append(slices.Clone(h.dialect.Omit), v.Member)
+		if h.dialect.Reasoning == v.Member {
+			h.dialect.Reasoning = ""
+		}
+		return h, fmt.Sprintf("sent without %s of earlier replies, which the server refuses", v.Member), true
+	case providers.OutputLimit:
+		most := v.Most
+		if most <= 0 || most >= r.MaxTokens {
+			most = r.MaxTokens / 2
+		}
+		h.maxOutput = most
+		return h, fmt.Sprintf("sent with a limit of the reply of %d tokens, since the server refuses more", most), true
 	}
 	return h, "", false
 }

@@ -102,10 +102,14 @@ func (n names) either(tools []sentinels.ToolSpec) []string {
 	return out
 }
 
-// messages returns the conversation with the provider's names.
-func (n names) messages(in []sentinels.Message) []sentinels.Message {
+// messages returns the conversation with the provider's names. A message as another provider
+// wrote it is not for this one.
+func (n names) messages(in []sentinels.Message, p *provider) []sentinels.Message {
 	out := make([]sentinels.Message, len(in))
 	for i, m := range in {
+		if m.Said != nil && (m.Said.Provider != p.Name || m.Said.Protocol != p.Kind) {
+			m.Said = nil
+		}
 		if len(m.ToolCalls) > 0 {
 			calls := make([]sentinels.ToolCall, len(m.ToolCalls))
 			for j, call := range m.ToolCalls {

@@ -2,11 +2,9 @@ package llm_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -134,15 +132,4 @@ func TestIDsAreUniqueInAConversation(t *testing.T) {
 	if calls[2].ID != "b" {
 		t.Error("an id that was free was changed")
 	}
-}
-
-func FuzzRetryAfter(f *testing.F) {
-	f.Add("120", "")
-	f.Add("Fri, 01 May 2026 12:00:00 GMT", "NaN")
-	f.Fuzz(func(t *testing.T, seconds, ms string) {
-		h := http.Header{"Retry-After": {seconds}, "Retry-After-Ms": {ms}}
-		if got := llm.RetryAfter(h, time.Unix(0, 0)); got < 0 || got > 24*3600*1000 {
-			t.Fatalf("%q and %q give %d", seconds, ms, got)
-		}
-	})
 }

@@ -16,23 +16,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// thought matches the reasoning that open models write before their answer.
-var thought = lazyregexp.New(`(?s)^\s*<think>.*?</think>\s*`)
-
 // reply reads an answer.
 func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.Answer, report *Report) (sentinels.Reply, error) {
-	if c.provider.Kind == KindOpenAI && !c.provider.official {
-		a.Text = thought.ReplaceAllString(a.Text, "")
+	m.count(c, turn, &a, report)
+	if !c.provider.official {
+		text, thinking := splitThinking(a.Text)
+		a.Plain = a.Plain && text == a.Text
+		a.Text, a.Reasoning = text, paragraphs(a.Reasoning, thinking)
 	}
 	out := sentinels.Reply{
 		Text: a.Text, ToolCalls: []sentinels.ToolCall{},
-		Finish: a.Finish, Provider: c.Provider, Model: c.Model,
+		Finish: a.Finish, Provider: c.Provider, Model: c.Model, Reasoning: a.Reasoning,
 	}
-	// Some servers send a usage of nothing at all, which no answer ever had.
-	if !a.Usage.Known || a.Usage.Input == 0 && a.Usage.Output == 0 {
-		report.Estimated = true
-		report.note("the server counted no tokens; usage is estimated at four characters a token")
-		a.Usage = m.guess(c, turn, a)
+	if a.Said != nil && !a.Plain {
+		out.Said = &sentinels.Said{Provider: c.Provider, Protocol: c.provider.Kind, Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
 	}
 	out.Usage = m.usage(c, a.Usage)
 
@@ -134,14 +131,33 @@ func (m *Models) usage(c chosen, u wire.Usage) sentinels.Usage {
 	return out
 }
 
-// guess estimates usage that the server did not count.
-func (m *Models) guess(c chosen, turn sentinels.Turn, a wire.Answer) wire.Usage {
+// count corrects what the server counted where that is less than what it has sent: a budget
+// would not hold otherwise. Servers leave out the usage, or one half of it, or the thinking.
+func (m *Models) count(c chosen, turn sentinels.Turn, a *wire.Answer, report *Report) {
 	row, _ := m.row(c.provider, c.Model)
-	output := textTokens(a.Text, row.CharsPerToken)
+	tokens := textTokens(a.Text, row.CharsPerToken) + textTokens(a.Reasoning, row.CharsPerToken)
 	for _, call := range a.Calls {
-		output += perMessage + textTokens(call.Name+call.Arguments, row.CharsPerToken)
+		tokens += perMessage + textTokens(call.Name+call.Arguments, row.CharsPerToken)
 	}
-	return wire.Usage{Input: estimateTurn(turn, row.CharsPerToken), Output: int64(math.Ceil(output))}
+	output := int64(math.Ceil(tokens))
+	if a.Usage.Input > 0 && a.Usage.Output >= output/2 && (a.Usage.Output > 0 || output == 0) {
+		return
+	}
+	report.Estimated = true
+	if a.Usage.Input <= 0 {
+		a.Usage.CacheRead, a.Usage.CacheWrite = 0, 0
+	}
+	switch u := &a.Usage; {
+	case u.Input <= 0 && u.Output <= 0:
+		report.note("the server counted no tokens; usage is estimated at four characters a token")
+		u.Input, u.Output = estimateTurn(turn, row.CharsPerToken), output
+	case u.Input <= 0:
+		report.note("the server counted no tokens of input; they are estimated at four characters a token")
+		u.Input, u.Output = estimateTurn(turn, row.CharsPerToken), max(u.Output, output/2)
+	default:
+		report.note(fmt.Sprintf("the server counted %d tokens of output, which is less than half of what it sent; they are estimated at four characters a token", u.Output))
+		u.Output = output
+	}
 }
 
 // jsonLimits bound JSON that a model wrote. The depth is that of definitions and

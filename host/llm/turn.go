@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -15,7 +16,7 @@ import (
 
 // maxRefusals bounds how often a turn is asked again without a refused part.
 // It is the number of parts there are.
-const maxRefusals = 5
+const maxRefusals = 7
 
 // errStall is the cause of a turn ended for silence.
 var errStall = errors.New("stalled")
@@ -56,7 +57,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	answer, err := m.stream(ctx, c, request, delta)
 	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
-		next, note, ok := h.adapt(err, c.provider, request, turn)
+		next, note, ok := h.adapt(err, c, request, turn)
 		if !ok {
 			next, note, ok = m.narrow(ctx, c, h, err, request, turn)
 		}
@@ -72,8 +73,10 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	if err != nil {
 		// A stream that broke is paid for as far as it came.
 		reply := sentinels.Reply{Provider: c.Provider, Model: c.Model}
-		if f, ok := errors.AsType[*wire.Failure](err); ok && f.Usage.Known {
-			reply.Usage = m.usage(c, f.Usage)
+		if f, ok := errors.AsType[*wire.Failure](err); ok && (f.Usage.Known || f.Sent > 0) {
+			broken := wire.Answer{Text: strings.Repeat("x", min(f.Sent, wire.MaxAnswer)), Usage: f.Usage}
+			m.count(c, turn, &broken, report)
+			reply.Usage = m.usage(c, broken.Usage)
 		}
 		return reply, m.explain(c, turn, m.fault(ctx, c, err))
 	}
@@ -81,11 +84,26 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	if answer.Note != "" {
 		report.note(answer.Note)
 	}
+	if err := m.cut(c, answer); err != nil {
+		m.count(c, turn, &answer, report)
+		return sentinels.Reply{Provider: c.Provider, Model: c.Model, Usage: m.usage(c, answer.Usage)}, err
+	}
+	answer.Finish = finish(answer)
 	reply, err := m.reply(c, h, n, turn, answer, report)
 	if err == nil {
 		reply.InputLimit = m.inputLimit(ctx, c, turn)
 	}
 	return reply, err
+}
+
+// finish returns how a reply ended. Servers disagree on that where there are calls, so the calls
+// themselves decide.
+func finish(a wire.Answer) string {
+	class := providers.Finish(a.Finish)
+	if class == providers.Stop && len(a.Calls) > 0 {
+		return "tools"
+	}
+	return string(class)
 }
 
 // request translates a turn for one model.
@@ -112,7 +130,7 @@ func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, repor
 			r.System = paragraphs(r.System, texttool.Instruct(turn.Tools))
 		}
 	} else {
-		r.Messages, r.Tools = n.messages(turn.Messages), n.tools(turn.Tools)
+		r.Messages, r.Tools = n.messages(turn.Messages, c.provider), n.tools(turn.Tools)
 	}
 	if turn.Schema != nil {
 		if m.nativeSchema(c, h, turn) {

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -24,43 +23,8 @@ const conversationField = "append"
 // their windows.
 const listTime = 10 * time.Second
 
-// tooLong matches what servers say of a request that is larger than the
-// model's context window.
-var tooLong = lazyregexp.New(`(?i)context.{0,20}(length|window|size|limit)|maximum context|prompt is too long|too many tokens|exceeds? .{0,30}context|input is too long|request_too_large`)
-
-// said matches the size of the window in such an answer, in the words of Anthropic, OpenAI,
-// vLLM, llama.cpp and Gemini.
-var said = lazyregexp.New(`(?i)> ?([\d,]+)|(?:context[ _](?:length|window|size|limit)|tokens allowed)[^\d>]{0,40}([\d,]+)`)
-
-// Windows that a server may name in an error. Other numbers are something else.
-const (
-	minWindow = 512
-	maxWindow = 1 << 30
-)
-
-// saidWindow returns the size of the window that an error names, in tokens, or 0.
-func saidWindow(f *wire.Failure) int64 {
-	for _, match := range said.FindAllStringSubmatch(f.Message, -1) {
-		n, err := strconv.ParseInt(strings.ReplaceAll(match[1]+match[2], ",", ""), 10, 64)
-		if err == nil && n >= minWindow && n <= maxWindow {
-			return n
-		}
-	}
-	return 0
-}
-
-// isTooLong reports whether a server refuses a request because it is larger than the window.
-// Some servers, llama.cpp among them, report that as an error of their own.
-func isTooLong(f *wire.Failure) bool {
-	about := f.Type + " " + f.Code + " " + f.Message
-	switch f.Kind {
-	case wire.Status:
-		return f.Status == 413 || (f.Status == 400 || f.Status == 422 || f.Status == 500) && tooLong.MatchString(about)
-	case wire.Event:
-		return tooLong.MatchString(about)
-	}
-	return false
-}
+// minWindow is the smallest window that is guessed.
+const minWindow = 512
 
 // narrow learns the size of the window from a refusal of a request that is too long: from what
 // it says, else from the list of the server, else it is smaller than the request with its reply.
@@ -68,11 +32,15 @@ func isTooLong(f *wire.Failure) bool {
 // reply than the request had.
 func (m *Models) narrow(ctx context.Context, c chosen, h habits, err error, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
 	f, is := errors.AsType[*wire.Failure](err)
-	if !is || !isTooLong(f) {
+	if !is {
+		return h, "", false
+	}
+	v := judge(c, f, providers.TooLong)
+	if v.Class == "" {
 		return h, "", false
 	}
 	before := m.sized(c).Context
-	w := saidWindow(f)
+	w := v.Window
 	if w == 0 && before == 0 {
 		w = m.listed(ctx, c)
 	}
@@ -105,8 +73,12 @@ func (m *Models) listed(ctx context.Context, c chosen) int64 {
 // table, of the list of its server, or of an answer that refused a request.
 func (m *Models) sized(c chosen) Model {
 	row, _ := m.row(c.provider, c.Model)
-	if w := m.habitsOf(c).window; w > 0 && (row.Context == 0 || w < row.Context) {
-		row.Context = w
+	h := m.habitsOf(c)
+	if h.window > 0 && (row.Context == 0 || h.window < row.Context) {
+		row.Context = h.window
+	}
+	if h.maxOutput > 0 {
+		row.MaxOutput = h.maxOutput
 	}
 	if row.Context == 0 {
 		row.Context = c.provider.listedWindow(c.Model)

@@ -23,8 +23,8 @@ type (
 		Stream       bool          `json:"stream"`
 	}
 	message struct {
-		Role    string    `json:"role"`
-		Content []content `json:"content"`
+		Role    string `json:"role"`
+		Content []any  `json:"content"` // content, or json.RawMessage
 	}
 	// A content is a block: text, tool_use or tool_result.
 	content struct {
@@ -86,7 +86,7 @@ func encode(r wire.Request) body {
 // user said after them: results are the user's words here.
 func messages(in []sentinels.Message) []message {
 	out := []message{}
-	add := func(role string, blocks ...content) {
+	add := func(role string, blocks ...any) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
@@ -102,7 +102,11 @@ func messages(in []sentinels.Message) []message {
 			}
 			add("user", result)
 		case "assistant":
-			var blocks []content
+			if said := sayAgain(m); said != nil {
+				add("assistant", said...)
+				continue
+			}
+			var blocks []any
 			// White space at the end of the assistant's text is refused.
 			if text := strings.TrimRight(m.Content, " \t\r\n"); text != "" {
 				blocks = append(blocks, textBlock(text))
@@ -118,6 +122,49 @@ func messages(in []sentinels.Message) []message {
 				add("user", textBlock(m.Content))
 			}
 		}
+	}
+	return out
+}
+
+// sayAgain returns the blocks of a message as the provider wrote them, with the calls that the
+// conversation has: ids that were missing or given twice are ours, and arguments that were too
+// large are left out. It is nil for a message of another provider.
+func sayAgain(m sentinels.Message) (out []any) {
+	if m.Said == nil {
+		return nil
+	}
+	said, _ := wire.ReadObject([]byte(m.Said.Message))
+	blocks, _ := wire.ReadList(said.Get("content"))
+	n := 0
+	for _, raw := range blocks {
+		block, ok := wire.ReadObject(raw)
+		switch kind, _ := wire.ReadText(block.Get("type")); {
+		case !ok:
+			return nil
+		case kind == "text":
+			if text, _ := wire.ReadText(block.Get("text")); strings.TrimSpace(text) == "" {
+				continue // refused in a request
+			}
+		case kind == "tool_use":
+			if n == len(m.ToolCalls) {
+				return nil
+			}
+			call := m.ToolCalls[n]
+			n++
+			if id, _ := wire.ReadText(block.Get("id")); id != callID(call.ID) {
+				block.Set("id", wire.Quote(callID(call.ID)))
+				raw = block.JSON()
+			}
+			if call.Size > 0 {
+				text, _ := wire.ReadText(call.Arguments)
+				block.Set("input", inputOf(text))
+				raw = block.JSON()
+			}
+		}
+		out = append(out, raw)
+	}
+	if n != len(m.ToolCalls) {
+		return nil
 	}
 	return out
 }

@@ -32,13 +32,13 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 		}
 	}
 	if err := events.Err(); err != nil {
-		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage, Sent: a.size}
 	}
 	if !a.stopped || a.finish == "" {
 		if wire.IsPage(response) {
 			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 		}
-		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage}
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage, Sent: a.size}
 	}
 	return a.result()
 }
@@ -46,30 +46,25 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 // The events of a stream and the parts of a whole answer.
 type (
 	event struct {
-		Type         string     `json:"type"`
-		Index        wire.Count `json:"index"`
-		Message      reply      `json:"message"`       // message_start
-		ContentBlock replyBlock `json:"content_block"` // content_block_start
+		Type         string          `json:"type"`
+		Index        wire.Count      `json:"index"`
+		Message      reply           `json:"message"`       // message_start
+		ContentBlock json.RawMessage `json:"content_block"` // content_block_start
 		Delta        struct {
-			Text        wire.Text `json:"text"`         // content_block_delta
-			PartialJSON wire.Text `json:"partial_json"` // content_block_delta
-			StopReason  wire.Text `json:"stop_reason"`  // message_delta
+			Type        wire.Text                  `json:"type"`         // content_block_delta
+			Text        wire.Text                  `json:"text"`         // content_block_delta
+			PartialJSON wire.Text                  `json:"partial_json"` // content_block_delta
+			StopReason  wire.Text                  `json:"stop_reason"`  // message_delta
+			Rest        map[string]json.RawMessage `json:",embed"`
 		} `json:"delta"`
 		Usage usage `json:"usage"` // message_delta
 	}
 	reply struct {
-		Type       string       `json:"type"`
-		Model      wire.Text    `json:"model"`
-		Content    []replyBlock `json:"content"`
-		StopReason wire.Text    `json:"stop_reason"`
-		Usage      usage        `json:"usage"`
-	}
-	replyBlock struct {
-		Type  string          `json:"type"`
-		Text  wire.Text       `json:"text"`
-		ID    wire.Text       `json:"id"`
-		Name  wire.Text       `json:"name"`
-		Input json.RawMessage `json:"input"`
+		Type       string            `json:"type"`
+		Model      wire.Text         `json:"model"`
+		Content    []json.RawMessage `json:"content"`
+		StopReason wire.Text         `json:"stop_reason"`
+		Usage      usage             `json:"usage"`
 	}
 	usage struct {
 		InputTokens              wire.Count `json:"input_tokens"`
@@ -79,13 +74,18 @@ type (
 	}
 )
 
-// counted is the usage of a whole message, or of its beginning.
-func (u usage) counted() wire.Usage {
-	return wire.Usage{
-		Known: true, Output: int64(u.OutputTokens),
-		Input:     int64(u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens),
-		CacheRead: int64(u.CacheReadInputTokens), CacheWrite: int64(u.CacheCreationInputTokens),
+// count takes the largest of what a server has reported: the input at the start or, as GLM
+// does, only at the end, and the output as a running total.
+func (a *answer) count(u usage) {
+	if u == (usage{}) {
+		return
 	}
+	have := &a.usage
+	have.Known = true
+	have.Output = max(have.Output, int64(u.OutputTokens))
+	have.Input = max(have.Input, int64(u.InputTokens+u.CacheReadInputTokens+u.CacheCreationInputTokens))
+	have.CacheRead = max(have.CacheRead, int64(u.CacheReadInputTokens))
+	have.CacheWrite = max(have.CacheWrite, int64(u.CacheCreationInputTokens))
 }
 
 // answer collects the events of one turn.
@@ -99,21 +99,14 @@ type answer struct {
 	size    int
 }
 
-// block is one content block: text, or a tool call with its input so far.
-type block struct {
-	text  strings.Builder
-	call  *wire.Call
-	input strings.Builder
-}
-
 // read adds the data of one event.
 func (a *answer) read(data []byte, delta func(string)) error {
 	var e event
 	if err := strictjson.DecodeForeign(data, &e); err != nil {
-		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
+		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage, Sent: a.size}
 	}
 	if e.Type == "error" {
-		f := &wire.Failure{Kind: wire.Event, Usage: a.usage}
+		f := &wire.Failure{Kind: wire.Event, Usage: a.usage, Sent: a.size}
 		readFault(f, data)
 		return f
 	}
@@ -126,77 +119,60 @@ func (a *answer) read(data []byte, delta func(string)) error {
 func (a *answer) add(e event, delta func(string)) error {
 	switch e.Type {
 	case "message_start":
-		a.model, a.usage = string(e.Message.Model), e.Message.Usage.counted()
+		a.model = string(e.Message.Model)
+		a.count(e.Message.Usage)
 	case "content_block_start":
-		b := &block{}
-		switch e.ContentBlock.Type {
-		// Thinking and what the provider executes itself are neither text nor calls.
-		case "tool_use":
-			b.call = &wire.Call{ID: string(e.ContentBlock.ID), Name: string(e.ContentBlock.Name)}
-		case "text":
-			b.text.WriteString(string(e.ContentBlock.Text))
-		}
 		if len(a.order) == wire.MaxCalls {
-			return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
+			return &wire.Failure{Kind: wire.TooMany, Usage: a.usage, Sent: a.size}
 		}
+		b := newBlock(e.ContentBlock)
 		a.blocks[int64(e.Index)] = b
 		a.order = append(a.order, b)
+		a.size += len(e.ContentBlock)
 	case "content_block_delta":
 		b := a.blocks[int64(e.Index)]
 		if b == nil {
 			return &wire.Failure{
-				Kind: wire.Broken, Usage: a.usage,
+				Kind: wire.Broken, Usage: a.usage, Sent: a.size,
 				Err: fmt.Errorf("the stream continues block %d, which it did not start", e.Index),
 			}
 		}
-		text, input := string(e.Delta.Text), string(e.Delta.PartialJSON)
-		if a.size += len(text) + len(input); a.size > wire.MaxAnswer {
-			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
+		text := string(e.Delta.Text)
+		if a.size += b.add(text, string(e.Delta.PartialJSON), e.Delta.Rest); a.size > wire.MaxAnswer {
+			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage, Sent: a.size}
 		}
-		// Only one of the two is set, by the kind of the delta.
-		b.text.WriteString(text)
-		b.input.WriteString(input)
 		if text != "" && delta != nil {
 			delta(text)
 		}
 	case "message_delta":
-		// The input was counted at the start and is not repeated by all servers.
 		a.finish = string(e.Delta.StopReason)
-		a.usage.Known = true
-		a.usage.Output = int64(e.Usage.OutputTokens) // a running total
+		a.count(e.Usage)
 	case "message_stop":
 		a.stopped = true
 	}
 	return nil
 }
 
-// result joins the blocks and maps the stop reason.
+// result joins the blocks.
 func (a *answer) result() (wire.Answer, error) {
-	out := wire.Answer{Model: a.model, Usage: a.usage, Finish: "stop"}
+	out := wire.Answer{Model: a.model, Usage: a.usage, Finish: a.finish}
 	var text strings.Builder
-	for _, b := range a.order {
-		if b.call != nil {
-			b.call.Arguments = b.input.String()
-			out.Calls = append(out.Calls, *b.call)
+	var thinking []string
+	out.Plain = true
+	var said []json.RawMessage
+	for i, b := range a.order {
+		out.Plain = out.Plain && b.plain(i == 0)
+		switch b.kind {
+		case "tool_use":
+			out.Calls = append(out.Calls, b.call())
+		case "thinking":
+			thinking = append(thinking, b.thinking())
+		case "text":
+			text.WriteString(b.text.String())
 		}
-		text.WriteString(b.text.String())
+		said = append(said, b.json())
 	}
-	out.Text = text.String()
-	if len(out.Calls) > 0 {
-		out.Finish = "tools"
-	}
-	switch a.finish {
-	case "max_tokens":
-		out.Finish = "length"
-	// The rest of an answer that filled the window is lost; sending the same
-	// again would fill it again.
-	case "model_context_window_exceeded":
-		return wire.Answer{}, &wire.Failure{
-			Kind: wire.Event, Type: "invalid_request_error", Usage: a.usage,
-			Message: "the model's context window was exceeded",
-		}
-	case "refusal":
-		out.Finish = "refused"
-	}
+	out.Text, out.Reasoning = text.String(), strings.Join(thinking, "\n\n")
+	out.Said = wire.Object{{Name: "role", Value: wire.Quote("assistant")}, {Name: "content", Value: wire.List(said)}}.JSON()
 	return out, nil
 }

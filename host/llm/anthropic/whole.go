@@ -16,23 +16,17 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 	if strictjson.DecodeForeign(body, &m) != nil || m.Type != "message" || m.StopReason == "" {
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 	}
-	a := answer{finish: string(m.StopReason), model: string(m.Model), usage: m.Usage.counted()}
+	a := answer{finish: string(m.StopReason), model: string(m.Model)}
+	a.count(m.Usage)
 	for _, content := range m.Content {
-		b := &block{}
-		switch content.Type {
-		case "tool_use":
-			b.call = &wire.Call{ID: string(content.ID), Name: string(content.Name)}
-			b.input.Write(content.Input)
-		case "text":
-			b.text.WriteString(string(content.Text))
-			if content.Text != "" && delta != nil {
-				delta(string(content.Text))
-			}
+		b := newBlock(content)
+		if text := b.text.String(); text != "" && delta != nil {
+			delta(text)
 		}
 		if a.order = append(a.order, b); len(a.order) > wire.MaxCalls {
 			return wire.Answer{}, &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
 		}
-		if a.size += b.text.Len() + b.input.Len(); a.size > wire.MaxAnswer {
+		if a.size += len(content); a.size > wire.MaxAnswer {
 			return wire.Answer{}, &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
 		}
 	}

@@ -343,3 +343,33 @@ func TestAReplyThatCannotBeWrittenDownIsAnError(t *testing.T) {
 		t.Errorf("got %+v, %v", reply, err)
 	}
 }
+
+// TestWhatAModelSaidIsKept: a cassette has the message of a model byte for byte, and a replay
+// sends it back.
+func TestWhatAModelSaidIsKept(t *testing.T) {
+	said := &sentinels.Said{Provider: "p", Protocol: "openai", Message: `{"role":"assistant", "z":1,"a":[1e2,null],"content":null,"reasoning_content":"in /home/me/work/a.go <b>"}`}
+	file := filepath.Join(t.TempDir(), "c.jsonl")
+	r, err := cassette.Record(file, saying{said}, cassette.RecordOptions{Workspace: "/home/me/work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Turn(t.Context(), ask("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := play(t, file, cassette.PlayOptions{Workspace: "/home/me/work"}).Turn(t.Context(), ask("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(said, reply.Said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+type saying struct{ said *sentinels.Said }
+
+func (s saying) Quote(context.Context, sentinels.Turn) (llm.Quote, error) { return llm.Quote{}, nil }
+
+func (s saying) Turn(context.Context, sentinels.Turn, func(string)) (sentinels.Reply, error) {
+	return sentinels.Reply{Said: s.said}, nil
+}

@@ -10,30 +10,20 @@ import (
 // The body of a request. Fields that are empty are left to the server.
 type (
 	body struct {
-		Model               string    `json:"model"`
-		Messages            []message `json:"messages"`
-		Tools               []tool    `json:"tools,omitempty"`
-		ResponseFormat      *format   `json:"response_format,omitempty"`
-		Temperature         *float64  `json:"temperature,omitempty"` // zero is a temperature
-		MaxTokens           int64     `json:"max_tokens,omitempty"`
-		MaxCompletionTokens int64     `json:"max_completion_tokens,omitempty"`
-		Stream              bool      `json:"stream"`
-		StreamOptions       *options  `json:"stream_options,omitempty"`
+		Model               string   `json:"model"`
+		Messages            []any    `json:"messages"` // message, or wire.Object
+		Tools               []tool   `json:"tools,omitempty"`
+		ResponseFormat      *format  `json:"response_format,omitempty"`
+		Temperature         *float64 `json:"temperature,omitempty"` // zero is a temperature
+		MaxTokens           int64    `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int64    `json:"max_completion_tokens,omitempty"`
+		Stream              bool     `json:"stream"`
+		StreamOptions       *options `json:"stream_options,omitempty"`
 	}
-	message struct {
-		Role       string     `json:"role"`
-		Content    *string    `json:"content,omitempty"`
-		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
-		ToolCallID string     `json:"tool_call_id,omitempty"`
-	}
-	toolCall struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
+	message struct { // of the user or a tool
+		Role       string  `json:"role"`
+		Content    *string `json:"content"`
+		ToolCallID string  `json:"tool_call_id,omitempty"`
 	}
 	tool struct {
 		Type     string `json:"type"`
@@ -60,12 +50,12 @@ type (
 
 // encode translates a request.
 func encode(r wire.Request) body {
-	b := body{Model: r.Model, Messages: []message{}, Temperature: r.Temperature, Stream: true}
+	b := body{Model: r.Model, Messages: []any{}, Temperature: r.Temperature, Stream: true}
 	if r.System != "" {
 		b.Messages = append(b.Messages, message{Role: "system", Content: &r.System})
 	}
 	for _, m := range r.Messages {
-		b.Messages = append(b.Messages, encodeMessage(m))
+		b.Messages = append(b.Messages, encodeMessage(m, r.Dialect))
 	}
 	for _, t := range r.Tools {
 		b.Tools = append(b.Tools, tool{"function", offer{t.Name, t.Description, object(t.Schema)}})
@@ -85,7 +75,7 @@ func encode(r wire.Request) body {
 }
 
 // encodeMessage translates one entry of a conversation.
-func encodeMessage(m sentinels.Message) message {
+func encodeMessage(m sentinels.Message, d wire.Dialect) any {
 	switch m.Role {
 	case "tool":
 		content := m.Content
@@ -94,16 +84,95 @@ func encodeMessage(m sentinels.Message) message {
 		}
 		return message{Role: "tool", Content: &content, ToolCallID: m.ToolCallID}
 	case "assistant":
-		out := message{Role: "assistant"}
-		if m.Content != "" || len(m.ToolCalls) == 0 {
-			out.Content = &m.Content
+		said := sayAgain(m)
+		if said == nil {
+			said = say(m, d.Call)
 		}
-		for _, call := range m.ToolCalls {
-			out.ToolCalls = append(out.ToolCalls, toolCall{call.ID, "function", function{call.Name, arguments(call.Arguments)}})
+		// Kimi refuses a text that is empty too.
+		if d.Reasoning != "" && (said.Get(d.Reasoning) == nil || string(said.Get(d.Reasoning)) == "null") {
+			said.Set(d.Reasoning, wire.Quote(" "))
 		}
-		return out
+		return said.Without(d.Omit...)
 	}
 	return message{Role: "user", Content: &m.Content}
+}
+
+// say translates a message of another provider. more are members that the server wants of each
+// call.
+func say(m sentinels.Message, more json.RawMessage) wire.Object {
+	content := json.RawMessage("null") // strict servers want the key
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		content = wire.Quote(m.Content)
+	}
+	out := wire.Object{{Name: "role", Value: wire.Quote("assistant")}, {Name: "content", Value: content}}
+	members, _ := wire.ReadObject(more)
+	var calls []json.RawMessage
+	for _, call := range m.ToolCalls {
+		calls = append(calls, append(encodeCall(call), members...).JSON())
+	}
+	if len(calls) > 0 {
+		out.Set("tool_calls", wire.List(calls))
+	}
+	return out
+}
+
+func encodeCall(call sentinels.ToolCall) wire.Object {
+	f := wire.Object{{Name: "name", Value: wire.Quote(call.Name)}, {Name: "arguments", Value: wire.Quote(arguments(call.Arguments))}}
+	return wire.Object{{Name: "id", Value: wire.Quote(call.ID)}, {Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: f.JSON()}}
+}
+
+// sayAgain returns a message as the provider wrote it, with the calls that the conversation
+// has: an id that was missing or given twice is ours, and arguments that were too large are
+// left out. It is nil for a message of another provider.
+func sayAgain(m sentinels.Message) wire.Object {
+	if m.Said == nil {
+		return nil
+	}
+	said, ok := wire.ReadObject([]byte(m.Said.Message))
+	if !ok {
+		return nil
+	}
+	calls, _ := wire.ReadList(said.Get("tool_calls"))
+	if len(calls) != len(m.ToolCalls) {
+		// Calls were read out of the text, or cut off.
+		calls = nil
+		for _, call := range m.ToolCalls {
+			calls = append(calls, encodeCall(call).JSON())
+		}
+		said.Set("tool_calls", wire.List(calls))
+		said.Set("content", wire.Quote(m.Content))
+		if len(calls) == 0 {
+			said = said.Without("tool_calls")
+		} else if m.Content == "" {
+			said.Set("content", json.RawMessage("null"))
+		}
+		return said
+	}
+	changed := false
+	for i, call := range m.ToolCalls {
+		o, ok := wire.ReadObject(calls[i])
+		if !ok {
+			return nil
+		}
+		if id, _ := wire.ReadText(o.Get("id")); id != call.ID {
+			o.Set("id", wire.Quote(call.ID))
+			changed = true
+		}
+		if call.Size > 0 {
+			f, _ := wire.ReadObject(o.Get("function"))
+			f.Set("arguments", wire.Quote(arguments(call.Arguments)))
+			o.Set("function", f.JSON())
+			changed = true
+		}
+		calls[i] = o.JSON()
+	}
+	if changed {
+		said.Set("tool_calls", wire.List(calls))
+	}
+	if len(calls) > 0 && said.Get("content") == nil {
+		said.Set("content", json.RawMessage("null"))
+	}
+	return said
 }
 
 // arguments writes arguments as the model sent them: a JSON string holds a

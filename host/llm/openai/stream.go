@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -36,13 +35,13 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 		}
 	}
 	if err := events.Err(); err != nil {
-		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage}
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: err, Usage: a.usage, Sent: a.size}
 	}
 	if a.finish == "" {
 		if wire.IsPage(response) {
 			return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 		}
-		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage}
+		return wire.Answer{}, &wire.Failure{Kind: wire.Broken, Err: wire.Early(response), Usage: a.usage, Sent: a.size}
 	}
 	return a.result(), nil
 }
@@ -51,58 +50,87 @@ func (c *Client) Stream(ctx context.Context, r wire.Request, delta func(string))
 type (
 	chunk struct {
 		Model   wire.Text `json:"model"`
-		Usage   *usage    `json:"usage"`
+		Usage   usage     `json:"usage"`
 		Choices []choice  `json:"choices"`
+		Groq    struct {
+			Usage usage `json:"usage"`
+		} `json:"x_groq"`
 	}
 	choice struct {
 		Index        wire.Count `json:"index"`
 		Delta        delta      `json:"delta"`
-		Message      *delta     `json:"message"`
 		FinishReason wire.Text  `json:"finish_reason"`
+		Usage        usage      `json:"usage"` // Kimi
 	}
 	delta struct {
-		Content   wire.Text  `json:"content"`
-		Refusal   wire.Text  `json:"refusal"`
-		ToolCalls []callPart `json:"tool_calls"`
+		Role      wire.Text       `json:"role"`
+		Content   json.RawMessage `json:"content"` // a text, or a list of its parts
+		Refusal   wire.Text       `json:"refusal"`
+		ToolCalls []callPart      `json:"tool_calls"`
+		Rest      rest            `json:",embed"`
 	}
 	callPart struct {
 		Index    wire.Count `json:"index"`
 		ID       wire.Text  `json:"id"`
+		Type     wire.Text  `json:"type"`
 		Function struct {
 			Name      wire.Text `json:"name"`
 			Arguments wire.Text `json:"arguments"`
+			Rest      rest      `json:",embed"`
 		} `json:"function"`
+		Rest rest `json:",embed"`
 	}
+	// rest are the members that the protocol does not have, or that we do not know.
+	rest  map[string]json.RawMessage
 	usage struct {
 		PromptTokens     wire.Count `json:"prompt_tokens"`
 		CompletionTokens wire.Count `json:"completion_tokens"`
+		TotalTokens      wire.Count `json:"total_tokens"`
 		Details          struct {
 			CachedTokens     wire.Count `json:"cached_tokens"`
 			CacheWriteTokens wire.Count `json:"cache_write_tokens"`
 		} `json:"prompt_tokens_details"`
+		OutputDetails struct {
+			ReasoningTokens wire.Count `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
 	}
 )
 
+// count takes the largest of what a server has reported: it reports in a chunk of its own at
+// the end, or a running total with each chunk. With some servers completion_tokens has no
+// thinking in it; the total has it, or the thinking is larger than what it should be a part of.
+func (a *answer) count(u usage) {
+	if u == (usage{}) {
+		return
+	}
+	output := max(u.CompletionTokens, u.TotalTokens-max(u.PromptTokens, 0))
+	if thinking := u.OutputDetails.ReasoningTokens; thinking > output {
+		output += thinking
+	}
+	have := &a.usage
+	have.Known = true
+	have.Input, have.Output = max(have.Input, int64(u.PromptTokens)), max(have.Output, int64(output))
+	have.CacheRead = max(have.CacheRead, int64(u.Details.CachedTokens))
+	have.CacheWrite = max(have.CacheWrite, int64(u.Details.CacheWriteTokens))
+}
+
 // answer collects the chunks of one turn.
 type answer struct {
-	text, refusal strings.Builder
-	calls         []wire.Call
-	index         map[int64]int // the protocol's index to ours
-	finish        string
-	model         string
-	usage         wire.Usage
-	size          int
+	received
+	finish string
+	model  string
+	usage  wire.Usage
 }
 
 // read adds the data of one event: a chunk or an error.
 func (a *answer) read(data []byte, delta func(string)) error {
 	if f := errorOf(data); f != nil {
-		f.Usage = a.usage
+		f.Usage, f.Sent = a.usage, a.size
 		return f
 	}
 	var c chunk
 	if err := strictjson.DecodeForeign(data, &c); err != nil {
-		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage}
+		return &wire.Failure{Kind: wire.Broken, Err: fmt.Errorf("an event of the stream: %w", err), Usage: a.usage, Sent: a.size}
 	}
 	return a.add(c, delta)
 }
@@ -112,33 +140,16 @@ func (a *answer) add(c chunk, delta func(string)) error {
 	if c.Model != "" {
 		a.model = string(c.Model)
 	}
-	// Usage comes in a chunk of its own at the end, or with every chunk as a
-	// running total; the last one counts.
-	if u := c.Usage; u != nil {
-		a.usage = wire.Usage{
-			Known: true, Input: int64(u.PromptTokens), Output: int64(u.CompletionTokens),
-			CacheRead: int64(u.Details.CachedTokens), CacheWrite: int64(u.Details.CacheWriteTokens),
-		}
-	}
+	a.count(c.Usage)
+	a.count(c.Groq.Usage)
 	for _, choice := range c.Choices {
 		// Some servers send more choices than were asked for.
 		if choice.Index != 0 {
 			continue
 		}
-		d := choice.Delta
-		a.size += len(d.Content) + len(d.Refusal)
-		a.text.WriteString(string(d.Content))
-		a.refusal.WriteString(string(d.Refusal))
-		for _, part := range d.ToolCalls {
-			if !a.call(part) {
-				return &wire.Failure{Kind: wire.TooMany, Usage: a.usage}
-			}
-		}
-		if a.size > wire.MaxAnswer {
-			return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage}
-		}
-		if d.Content != "" && delta != nil {
-			delta(string(d.Content))
+		a.count(choice.Usage)
+		if err := a.addDelta(choice.Delta, delta); err != nil {
+			return err
 		}
 		if choice.FinishReason != "" {
 			a.finish = string(choice.FinishReason)
@@ -147,48 +158,28 @@ func (a *answer) add(c chunk, delta func(string)) error {
 	return nil
 }
 
-// call adds a piece of a tool call and reports whether there may be as many. Pieces
-// belong to a call by their index; some servers reuse an index with another id.
-func (a *answer) call(part callPart) bool {
-	if a.index == nil {
-		a.index = map[int64]int{}
+// addDelta adds a piece of the message, and passes its text on.
+func (a *answer) addDelta(d delta, show func(string)) error {
+	text, ok := a.received.add(d)
+	switch {
+	case !ok:
+		return &wire.Failure{Kind: wire.TooMany, Usage: a.usage, Sent: a.size}
+	case a.size > wire.MaxAnswer:
+		return &wire.Failure{Kind: wire.TooLarge, Usage: a.usage, Sent: a.size}
 	}
-	id, name, arguments := string(part.ID), string(part.Function.Name), string(part.Function.Arguments)
-	at, ok := a.index[int64(part.Index)]
-	if !ok || id != "" && a.calls[at].ID != "" && id != a.calls[at].ID {
-		if at = len(a.calls); at == wire.MaxCalls {
-			return false
-		}
-		a.index[int64(part.Index)] = at
-		a.calls = append(a.calls, wire.Call{})
+	if text != "" && show != nil {
+		show(text)
 	}
-	call := &a.calls[at]
-	if id != "" {
-		call.ID = id
-	}
-	if call.Name != name { // repeated in each piece by some
-		call.Name += name
-	}
-	call.Arguments += arguments
-	a.size += len(name) + len(arguments)
-	return true
+	return nil
 }
 
-// result maps the finish reason. Servers disagree on it where there are calls,
-// so the calls themselves decide.
+// result returns the whole answer.
 func (a *answer) result() wire.Answer {
-	out := wire.Answer{Text: a.text.String(), Calls: a.calls, Model: a.model, Usage: a.usage}
-	switch a.finish {
-	case "length":
-		out.Finish = "length"
-	case "content_filter":
-		out.Finish = "refused"
-	default: // stop, tool_calls, function_call, and what servers invent
-		out.Finish = "stop"
-		if len(a.calls) > 0 {
-			out.Finish = "tools"
-		}
+	out := wire.Answer{Text: a.text.String(), Model: a.model, Usage: a.usage, Reasoning: a.reasoning(), Said: a.json(), Plain: a.plain()}
+	for _, c := range a.calls {
+		out.Calls = append(out.Calls, wire.Call{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
+	out.Finish = a.finish
 	// A refusal has a field of its own, and the finish reason says stop.
 	if out.Text == "" && a.refusal.Len() > 0 {
 		out.Text, out.Finish = a.refusal.String(), "refused"

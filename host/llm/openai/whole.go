@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
@@ -9,7 +10,7 @@ import (
 
 // readWhole reads an answer that came in one piece.
 func readWhole(body []byte, response *http.Response, delta func(string)) (wire.Answer, error) {
-	c, ok := chunkOf(body)
+	c, said, ok := chunkOf(body)
 	if !ok {
 		if f := errorOf(body); f != nil {
 			return wire.Answer{}, f
@@ -24,24 +25,31 @@ func readWhole(body []byte, response *http.Response, delta func(string)) (wire.A
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))
 	}
 	out := a.result()
-	out.Note = wire.NoteWhole
+	out.Note, out.Said, out.Plain = wire.NoteWhole, said, false
 	return out, nil
 }
 
-// chunkOf returns a whole answer as the only chunk of a stream.
-func chunkOf(body []byte) (c chunk, ok bool) {
-	if strictjson.DecodeForeign(body, &c) != nil || len(c.Choices) == 0 {
-		return c, false
+// chunkOf returns a whole answer as the only chunk of a stream, and the text of its message.
+func chunkOf(body []byte) (c chunk, said json.RawMessage, ok bool) {
+	var whole struct {
+		Choices []struct {
+			Message json.RawMessage `json:"message"`
+		} `json:"choices"`
 	}
-	for i := range c.Choices {
-		message := c.Choices[i].Message
-		if message == nil {
-			return c, false
-		}
-		for j := range message.ToolCalls { // each is whole, so its place is its index
-			message.ToolCalls[j].Index = wire.Count(j)
-		}
-		c.Choices[i].Delta = *message
+	if strictjson.DecodeForeign(body, &c) != nil || strictjson.DecodeForeign(body, &whole) != nil || len(c.Choices) == 0 {
+		return c, nil, false
 	}
-	return c, true
+	for i, choice := range whole.Choices {
+		m := &c.Choices[i].Delta
+		if _, ok := wire.ReadObject(choice.Message); !ok || strictjson.DecodeForeign(choice.Message, m) != nil {
+			return c, nil, false
+		}
+		for j := range m.ToolCalls { // each is whole, so its place is its index
+			m.ToolCalls[j].Index = wire.Count(j)
+		}
+		if c.Choices[i].Index == 0 && said == nil {
+			said = choice.Message
+		}
+	}
+	return c, said, true
 }

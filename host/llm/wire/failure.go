@@ -27,6 +27,7 @@ type Failure struct {
 	Message string
 	Err     error // the cause, if there is one
 	Usage   Usage // what had been counted when it failed: a broken stream is still paid for
+	Sent    int   // bytes of text, thinking and calls that had come by then
 }
 
 // Error returns the provider's message or the cause.

@@ -36,16 +36,25 @@ type Request struct {
 type Dialect struct {
 	NoUsage          bool // does not know stream_options
 	CompletionTokens bool // wants max_completion_tokens for max_tokens
+	// Omit are members of messages of the model that the server sends and refuses.
+	Omit []string
+	// Reasoning is a member that messages of the model must have, also those of another one.
+	Reasoning string
+	// Call are members that tool calls must have, also those of another model.
+	Call json.RawMessage
 }
 
 // An Answer is what the provider sent.
 type Answer struct {
-	Text   string
-	Calls  []Call
-	Finish string // stop, tools, length, refused
-	Model  string // as the server names it, often with a date
-	Usage  Usage
-	Note   string // what was read differently than asked, "" for nothing
+	Text      string
+	Reasoning string          // what the model thought
+	Said      json.RawMessage // the message as the provider wrote it, an object; nil if there is none to send back
+	Plain     bool            // Said has nothing beside the text and the calls
+	Calls     []Call
+	Finish    string // as the server names it, see package providers
+	Model     string // as the server names it, often with a date
+	Usage     Usage
+	Note      string // what was read differently than asked, "" for nothing
 }
 
 // A Call is a native tool call. Arguments is the text as it came: it may be

@@ -169,12 +169,12 @@ func (x *Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallS
 // unloadCall returns the end of a call without the contents of blobs. A replay loads
 // what it needs.
 func unloadCall(b *journal.CallEndBody) *journal.CallEndBody {
-	result, request := b.Result.Unload(), b.Request.Unload()
-	if result.Blob == b.Result.Blob && request.Blob == b.Request.Blob {
+	result, request, said := b.Result.Unload(), b.Request.Unload(), b.Said.Unload()
+	if result.Blob == b.Result.Blob && request.Blob == b.Request.Blob && said.Blob == b.Said.Blob {
 		return b
 	}
 	end := *b
-	end.Result, end.Request = result, request
+	end.Result, end.Request, end.Said = result, request, said
 	return &end
 }
 

@@ -248,6 +248,7 @@ type CallEndBody struct {
 	Logs     int                        `json:"lg,omitempty"`  // number of log lines of the attempt so far
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
 	Reads    map[string]string          `json:"rd,omitempty"`  // eval: for people, what the expression read
+	Said     Value                      `json:"said,omitzero"` // llm: the message as its provider wrote it, which goes back to that one
 }
 
 // CheckpointBody is a checkpoint of an attempt. A replay of the attempt begins

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -191,9 +192,11 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 	spent = TurnUsage(r.Usage)
 	r.Usage = spent
 	MakeReadable(&r)
+	said := r.Said
+	r.Said, r.Reasoning = nil, textcut.Mark(r.Reasoning, maxReasoning) // a record of its own has all of it
 	LeaveOutArguments(&r, maxMessage-replyRest)
 	a.mu.Lock()
-	a.answered(conv, req, r)
+	a.answered(conv, req, r, said)
 	a.mu.Unlock()
 	end, err = reply(struct {
 		Conversation string `json:"conversation"`
@@ -201,8 +204,17 @@ func (a *attempt) doLLM(ctx context.Context, c *call) (end callEnd, err error) {
 		sentinels.Reply
 	}{conv.id, lowered, r})
 	end.body.Usage = &spent
+	if said != nil && !req.Aside && err == nil {
+		var text json.RawMessage
+		if text, err = json.Marshal(said); err == nil {
+			end.body.Said, err = a.svc.Values.Redacted(text)
+		}
+	}
 	return end, err
 }
+
+// maxReasoning limits the thinking that a guest and the trace get, in bytes.
+const maxReasoning = 32 << 10
 
 // replyLimits bound JSON within a model's reply. They are smaller than the limits of
 // the whole reply.
@@ -259,11 +271,11 @@ func LeaveOutArguments(r *sentinels.Reply, limit int) {
 
 // answered adds a reply to its conversation, unless the turn was made aside. The caller holds
 // the lock of the attempt, or is alone.
-func (a *attempt) answered(conv *conversation, req llmRequest, r sentinels.Reply) {
+func (a *attempt) answered(conv *conversation, req llmRequest, r sentinels.Reply, said *sentinels.Said) {
 	if req.Aside {
 		return
 	}
-	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls})
+	conv.messages = append(conv.messages, sentinels.Message{Role: "assistant", Content: r.Text, ToolCalls: r.ToolCalls, Said: said})
 	a.conversations[conv.id] = conv
 }
 
@@ -380,7 +392,7 @@ func contextValue(v json.RawMessage) string {
 }
 
 // rebuildConversation applies a recorded turn to the attempt's conversations.
-func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
+func (a *attempt) rebuildConversation(c *call, end *journal.CallEndBody, reply json.RawMessage) error {
 	var req llmRequest
 	if e := parse(c, &req); e != nil {
 		return e
@@ -397,7 +409,17 @@ func (a *attempt) rebuildConversation(c *call, reply json.RawMessage) error {
 	if err := json.Unmarshal(reply, &r); err != nil {
 		return err
 	}
-	a.answered(conv, req, r)
+	raw, err := a.svc.Values.Load(end.Said)
+	if err != nil {
+		return err
+	}
+	var said *sentinels.Said
+	if raw != nil {
+		if err := json.Unmarshal(raw, &said); err != nil {
+			return err
+		}
+	}
+	a.answered(conv, req, r, said)
 	return nil
 }
 

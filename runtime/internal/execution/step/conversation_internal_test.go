@@ -62,12 +62,12 @@ func TestReplacedMessages(t *testing.T) {
 				t.Errorf("%s; before the answer the conversation is %q", diff, text(a.conversations["c1"]))
 			}
 			req.Aside = true
-			a.answered(next, req, sentinels.Reply{Text: "aside"})
+			a.answered(next, req, sentinels.Reply{Text: "aside"}, nil)
 			if got := text(a.conversations["c1"]); got != "a b c d" {
 				t.Errorf("after a turn aside it is %q", got)
 			}
 			req.Aside = false
-			a.answered(next, req, sentinels.Reply{Text: "reply"})
+			a.answered(next, req, sentinels.Reply{Text: "reply"}, nil)
 			if got := text(a.conversations["c1"]); got != tt.want+" reply" {
 				t.Errorf("after the turn it is %q", got)
 			}

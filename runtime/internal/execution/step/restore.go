@@ -28,7 +28,7 @@ func (a *attempt) restoreCalls(past *history.Attempt) error {
 			return err
 		}
 		if h.End != nil && h.End.Error == nil && c.function == abi.FuncLLM {
-			if err := a.rebuildConversation(c, result); err != nil {
+			if err := a.rebuildConversation(c, h.End, result); err != nil {
 				return err
 			}
 		}
