@@ -28,6 +28,8 @@ type recorded struct {
 	path   string
 	header http.Header
 	body   map[string]any
+	raw    string
+	query  string
 }
 
 func newFake(t *testing.T, answers ...http.HandlerFunc) *fake {
@@ -38,7 +40,7 @@ func newFake(t *testing.T, answers ...http.HandlerFunc) *fake {
 		var body map[string]any
 		_ = json.Unmarshal(raw, &body)
 		f.mu.Lock()
-		f.requests = append(f.requests, recorded{r.URL.Path, r.Header.Clone(), body})
+		f.requests = append(f.requests, recorded{r.URL.Path, r.Header.Clone(), body, string(raw), r.URL.RawQuery})
 		answer := f.answers[min(len(f.requests), len(f.answers))-1]
 		f.mu.Unlock()
 		answer(w, r)

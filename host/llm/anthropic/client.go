@@ -26,7 +26,8 @@ type Client struct{ server wire.Server }
 // New returns a client. It makes no request.
 func New(o Options) *Client {
 	// Users write the base URL with and without the version.
-	base := strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1")
+	base, query := wire.SplitBase(o.BaseURL)
+	base = strings.TrimSuffix(base, "/v1")
 	header := http.Header{}
 	header.Set("Anthropic-Version", version)
 	if o.Key != "" {
@@ -35,7 +36,7 @@ func New(o Options) *Client {
 	for name, value := range o.Headers {
 		header.Set(name, value)
 	}
-	return &Client{wire.Server{Base: base, Header: header, HTTP: o.HTTP, Fault: readFault}}
+	return &Client{wire.Server{Base: base, Query: query, Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
 // Models returns the models the server offers.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -30,7 +29,8 @@ func New(o Options) *Client {
 	for name, value := range o.Headers {
 		header.Set(name, value)
 	}
-	return &Client{wire.Server{Base: strings.TrimSuffix(o.BaseURL, "/"), Header: header, HTTP: o.HTTP, Fault: readFault}}
+	base, query := wire.SplitBase(o.BaseURL)
+	return &Client{wire.Server{Base: base, Query: query, Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
 // Models returns the models the server offers.

@@ -27,11 +27,18 @@ const (
 // Safe for concurrent use.
 type Server struct {
 	Base   string       // URL before the paths, without a slash at its end
+	Query  string       // behind the paths, such as a version that Azure wants; "" for none
 	Header http.Header  // sent with every request
 	HTTP   *http.Client // must not follow redirects: Go would keep some keys across hosts
 	// Fault reads the body of a response with a status of 400 or more into f, which has
 	// the status and the header.
 	Fault func(f *Failure, body []byte)
+}
+
+// SplitBase returns the two parts of a base URL, behind the first of which paths go.
+func SplitBase(address string) (base, query string) {
+	base, query, _ = strings.Cut(address, "?")
+	return strings.TrimRight(base, "/"), query
 }
 
 // Post sends a request as JSON and returns the response, whose body is a stream of
@@ -77,7 +84,11 @@ func (s *Server) Get(ctx context.Context, path string, v any) error {
 
 // send makes a request. A status of 300 or more is a *Failure.
 func (s *Server) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, s.Base+path, body)
+	address := s.Base + path
+	if s.Query != "" {
+		address += "?" + s.Query
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, &Failure{Kind: Transport, Err: err}
 	}
