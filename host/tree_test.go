@@ -193,7 +193,7 @@ var layers = []layer{
 	{"host/llm/anthropic", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
-	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, nil},
+	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
 	{"host/config", []string{"host/confine", "host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
@@ -306,7 +306,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 // reason.
 var shared = map[string]string{
 	"golang.org/x/sys":                         "system calls, an extension of the standard library",
-	"golang.org/x/net":                         "the bytecode of system call filters in host/confine, and the names of hosts in host/plugin/egress",
+	"golang.org/x/net":                         "the bytecode of system call filters in host/confine, the names of hosts in host/plugin/egress, and the variables of proxies in host/llm",
 	"golang.org/x/text":                        "likewise, for the schema library's messages, the normal form of host names, and letters that look the same in host/command/code",
 	"github.com/santhosh-tekuri/jsonschema/v6": "definitions and command parameters are both held to schemas, and neither package may import the other",
 	"github.com/google/go-cmp":                 "test support, the conformance kit's too",

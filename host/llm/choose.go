@@ -128,6 +128,9 @@ func (m *Models) firstFit(ctx context.Context, name string, refs []string, turn 
 	small := false
 	for _, ref := range refs {
 		c, err := m.named(ref)
+		if err != nil && c.provider != nil && c.provider.wrong != nil {
+			return chosen{}, err
+		}
 		if err != nil {
 			passed = append(passed, err.Error())
 			continue

@@ -77,7 +77,7 @@ func (m *Models) fault(ctx context.Context, c chosen, err error) error {
 		return &abi.Error{Code: abi.Timeout, Message: who + ": " + f.Error()}
 	}
 	out := &abi.Error{Code: abi.Unavailable, Message: who + ": " + f.Error()}
-	if c.provider.server {
+	if out.Hint = m.throughProxy(c.provider.BaseURL); out.Hint == "" && c.provider.server {
 		out.Hint = "is the server at " + c.provider.BaseURL + " running?"
 	}
 	return out

@@ -26,6 +26,7 @@ type Models struct {
 	redact  *redact.Redactor
 	http    *http.Client
 	own     *http.Transport // made here, nil if the caller brought one
+	proxy   proxyFunc       // of requests by own
 	all     []*provider     // in the order "auto" tries them
 
 	mu      sync.Mutex
@@ -52,7 +53,8 @@ func Open(config Config) (*Models, error) {
 		config.Stall = defaultStall
 	}
 	m := &Models{config: config, redact: config.Redact, learned: map[string]habits{}}
-	m.http, m.own = newClient(config.HTTPClient)
+	m.proxy = proxyOf(config.Env)
+	m.http, m.own = newClient(config.HTTPClient, m.proxy)
 	var err error
 	if m.builtin, err = builtinPrices(); err != nil {
 		return nil, err
@@ -115,7 +117,10 @@ func (m *Models) Providers() []ProviderInfo {
 	for _, p := range m.all {
 		info := ProviderInfo{
 			Name: p.Name, Kind: p.Kind, BaseURL: m.redact.String(p.BaseURL),
-			Model: p.Model, Ready: p.ready, Local: p.Local, Needs: p.needs,
+			Model: p.Model, Ready: p.ready && p.wrong == nil, Local: p.Local, Needs: p.needs,
+		}
+		if p.wrong != nil {
+			info.Needs = "an http or https address in " + p.baseEnv
 		}
 		if info.Model == "" && p.official {
 			info.Model = m.builtin.Auto[p.Kind]

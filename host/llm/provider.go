@@ -38,6 +38,8 @@ type provider struct {
 	near     bool   // by its address on this machine or network
 	ready    bool   // has a key or needs none
 	needs    string // the variables that would make it ready
+	baseEnv  string // the variable with its address, if that is where it is from
+	wrong    error  // what is wrong with that address; it is an error of turns, not of what needs no model
 	client   client
 
 	mu      sync.Mutex
@@ -81,9 +83,10 @@ func (m *Models) providers() ([]*provider, error) {
 		seen[p.Name] = true
 		if err := m.finish(p); err != nil {
 			if places[p] != "" {
-				err = &Mistake{"providers", places[p], err.Error()}
+				return nil, &Mistake{"providers", places[p], err.Error()}
 			}
-			return nil, err
+			p.wrong = &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: fmt.Sprintf("write http:// or https:// and a host in %s", p.baseEnv)}
+			p.server, p.ready = true, true // it is what was asked for: no other one is taken in its place
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *provider) int { return rank(a) - rank(b) })
@@ -108,7 +111,7 @@ func (m *Models) known() []*provider {
 		server:   true, needs: "OLLAMA_HOST",
 	}
 	if host := env("OLLAMA_HOST"); host != "" {
-		ollama.BaseURL, ollama.ready = ollamaURL(host), true
+		ollama.BaseURL, ollama.ready, ollama.baseEnv = ollamaURL(host), true, "OLLAMA_HOST"
 	}
 	hosted := func(name, base, baseEnv, keyEnv string) *provider {
 		p := &provider{
@@ -117,7 +120,7 @@ func (m *Models) known() []*provider {
 		}
 		// A base URL of one's own stands for a server of one's own, which need
 		// not want a key.
-		p.server = p.BaseURL != ""
+		p.server, p.baseEnv = p.BaseURL != "", baseEnv
 		p.ready = p.server || p.Key != ""
 		if p.BaseURL == "" {
 			p.BaseURL = base
@@ -219,8 +222,12 @@ func (m *Models) finishStep(p *provider) error {
 	return nil
 }
 
-// usable returns why the plugin of a provider cannot answer now, nil for other providers.
+// usable returns why a provider cannot answer: its address in the environment is wrong, or its
+// plugin cannot answer now.
 func (m *Models) usable(p *provider) error {
+	if p.wrong != nil {
+		return p.wrong
+	}
 	if p.Kind != KindPlugin {
 		return nil
 	}

@@ -1,9 +1,15 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // Most bytes that are read of a response, after decompression. The SDKs read
@@ -15,7 +21,7 @@ const (
 
 // newClient is base, or a new client, without redirects and with bounded
 // responses. own is the transport if it was made here.
-func newClient(base *http.Client) (client *http.Client, own *http.Transport) {
+func newClient(base *http.Client, proxy proxyFunc) (client *http.Client, own *http.Transport) {
 	c := http.Client{}
 	if base != nil {
 		c = *base
@@ -24,12 +30,42 @@ func newClient(base *http.Client) (client *http.Client, own *http.Transport) {
 		c.Transport = http.DefaultTransport
 		if usual, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = usual.Clone()
+			own.Proxy = func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
 			c.Transport = own
 		}
 	}
 	c.Transport = bounded{c.Transport}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c, own
+}
+
+// proxyFunc returns the proxy for an address, nil for none.
+type proxyFunc func(*url.URL) (*url.URL, error)
+
+// proxyOf reads HTTP_PROXY, HTTPS_PROXY, NO_PROXY and, for what the first two leave out, ALL_PROXY,
+// in capitals or small letters. net/http does not know the last one.
+func proxyOf(env func(string) string) proxyFunc {
+	either := func(name string) string { return cmp.Or(env(name), env(strings.ToLower(name))) }
+	all := either("ALL_PROXY")
+	config := httpproxy.Config{
+		HTTPProxy: cmp.Or(either("HTTP_PROXY"), all), HTTPSProxy: cmp.Or(either("HTTPS_PROXY"), all), NoProxy: either("NO_PROXY"),
+	}
+	return config.ProxyFunc()
+}
+
+// throughProxy returns the hint for a request that got no answer and went through a proxy, ""
+// if it did not.
+func (m *Models) throughProxy(base string) string {
+	address, err := url.Parse(base)
+	if m.own == nil || err != nil {
+		return ""
+	}
+	proxy, err := m.proxy(address)
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return fmt.Sprintf("requests to %s go through the proxy %s, which HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names: is it running? NO_PROXY=%s goes without it",
+		address.Host, proxy.Host, address.Hostname())
 }
 
 // bounded limits the bodies of responses.
