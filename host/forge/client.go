@@ -136,9 +136,13 @@ func (c *Client) OpenPull(ctx context.Context, in Open) (Pull, bool, error) {
 		if have, again := c.find(ctx, in); again == nil && have.Number != 0 {
 			return have, false, nil
 		}
-		refused.Hint = "push the branch first; it must differ from its base"
+		if refused.Hint == "" {
+			refused.Hint = "push the branch first; it must differ from its base"
+		}
 	case refused.Code == abi.NotFound: // the list was there, so the repository is
-		refused.Hint = "push the branch first; the token must allow to write pull requests"
+		if refused.Hint = "push the branch first; the token must allow to write pull requests"; c.opt.Kind != GitHub {
+			refused.Hint = "push the branch first, and check that the forge has its base; the token must allow to write pull requests"
+		}
 	}
 	if err == nil && p.Number < 1 {
 		err = &abi.Error{Code: abi.Output, Message: "open a pull request: the answer of the forge has no number"}
@@ -307,7 +311,15 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	}
 	e.RetryAfterMs = c.delay(answer.Header)
 	permanent := func(code abi.Code, hint string) { e.Code, e.Permanent, e.Hint, e.RetryAfterMs = code, true, hint, 0 }
+	known := refusalOf(answer.StatusCode, text)
 	switch status := answer.StatusCode; {
+	case known != nil && known.wait > 0:
+		e.Hint = known.hint
+		if e.RetryAfterMs == 0 {
+			e.RetryAfterMs = known.wait.Milliseconds()
+		}
+	case known != nil:
+		permanent(known.code, known.hint)
 	case status == http.StatusTooManyRequests, status >= 500, status == http.StatusRequestTimeout:
 	case status == http.StatusForbidden && (e.RetryAfterMs > 0 || answer.Header.Get("X-RateLimit-Remaining") == "0"): // GitHub's limit of requests
 	case status == http.StatusUnauthorized:
@@ -320,7 +332,7 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 		permanent(abi.Conflict, "")
 	case status/100 == 3:
 		e.Message += ", which leads to another server"
-		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository")
+		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository, which may have moved")
 	default:
 		permanent(abi.BadFields, "")
 	}

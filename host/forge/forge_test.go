@@ -289,7 +289,16 @@ func TestForgeThatFails(t *testing.T) {
 		"limit of GitHub":   {answer(403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": strconv.FormatInt(now.Add(time.Minute).Unix(), 10)}, `{"message":"API rate limit exceeded"}`), abi.Unavailable, false, time.Minute, "rate limit"},
 		"unauthorized":      {answer(401, nil, `{"message":"Bad credentials"}`), abi.Denied, true, 0, "forge.token"},
 		"forbidden":         {answer(403, nil, `{"message":"Resource not accessible by personal access token"}`), abi.Denied, true, 0, "not accessible"},
-		"archived":          {answer(423, nil, `{"message":"archived"}`), abi.BadFields, true, 0, "archived"},
+		"archived":          {answer(423, nil, `{"message":"archived"}`), abi.Denied, true, 0, "unarchive"},
+		"read-only":         {answer(403, nil, `{"message":"Repository was archived so is read-only."}`), abi.Denied, true, 0, "unarchive"},
+		"second limit":      {answer(403, nil, `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`), abi.Unavailable, false, time.Minute, "how fast"},
+		"second limit, 429": {answer(429, map[string]string{"Retry-After": "90"}, `{"message":"You have exceeded a secondary rate limit."}`), abi.Unavailable, false, 90 * time.Second, "how fast"},
+		"second limit, 422": {answer(422, nil, `{"message":"Validation Failed","errors":[{"message":"was submitted too quickly"}]}`), abi.Unavailable, false, time.Minute, "how fast"},
+		"first limit":       {answer(403, nil, `{"message":"API rate limit exceeded for user ID 1."}`), abi.Unavailable, false, time.Minute, "of this hour"},
+		"single sign-on":    {answer(403, nil, `{"message":"Resource protected by organization SAML enforcement. You must grant your token access to this organization."}`), abi.Denied, true, 0, "authorize the token"},
+		"rules of a branch": {answer(422, nil, `{"message":"Repository rule violations found"}`), abi.Denied, true, 0, "rules of the branch"},
+		"too long":          {answer(422, nil, `{"message":"Validation Failed","errors":[{"resource":"Issue","code":"custom","field":"body","message":"body is too long (maximum is 65536 characters)"}]}`), abi.BadFields, true, 0, "shorten"},
+		"disabled":          {answer(451, nil, `{"message":"Repository access blocked"}`), abi.Denied, true, 0, "disabled"},
 		"missing":           {answer(404, nil, `{"message":"Not Found"}`), abi.NotFound, true, 0, "does not exist"},
 		"no JSON":           {answer(200, nil, "<html>login</html>"), abi.Output, false, 0, "forge.kind"},
 		"another form":      {answer(200, nil, `"text"`), abi.Output, false, 0, "forge.kind"},
@@ -353,6 +362,38 @@ func TestForgeThatFails(t *testing.T) {
 }
 
 // TestTokenStaysAtTheForge: a redirect to another server gets neither the request nor the
+// TestRefusedPulls: each of the reasons of a 422, and those of Gitea, has the hint that helps.
+func TestRefusedPulls(t *testing.T) {
+	for body, want := range map[string]struct {
+		status int
+		code   abi.Code
+		hint   string
+	}{
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"head","code":"invalid"}]}`:                                       {422, abi.BadFields, "push the branch first"},
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","field":"base","code":"invalid"}]}`:                                       {422, abi.BadFields, "does not have the base branch"},
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and work"}]}`:          {422, abi.BadFields, "no commit that its base has not"},
+		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"A pull request already exists for o:work."}]}`: {422, abi.Conflict, "is open with another base"},
+		`{"message":"pull request already exists for these targets"}`:                                                                                 {409, abi.Conflict, "is open with another base"},
+		`{"message":"head branch does not exist"}`:                                                                                                    {404, abi.BadFields, "push the branch first"},
+		`{"message":"something new"}`: {422, abi.BadFields, "push the branch first; it must differ from its base"},
+		`{"message":"Not Found"}`:     {404, abi.NotFound, "write pull requests"},
+	} {
+		f := newFake(t, forge.GitHub)
+		f.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost {
+				return false
+			}
+			w.WriteHeader(want.status)
+			_, _ = w.Write([]byte(body))
+			return true
+		}
+		_, _, err := f.client(t).OpenPull(t.Context(), forge.Open{Repository: repo, Title: "t", Head: "work", Base: "main"})
+		if e := abi.As(err); e == nil || e.Code != want.code || !e.Permanent || !strings.Contains(e.Hint, want.hint) {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+}
+
 // token.
 func TestTokenStaysAtTheForge(t *testing.T) {
 	var seen []string
