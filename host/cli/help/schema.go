@@ -148,7 +148,7 @@ func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string)
 }
 
 // dataOnTop says what holds for $event of every kind.
-const dataOnTop = "Members of data are members of $event too: $event.x is $event.data.x."
+const dataOnTop = "Members of data are members of $event too, except those named as the event's own fields: $event.x is $event.data.x, $event.id is not $event.data.id."
 
 // triggerSchema explains a kind of trigger, or only its event.
 func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {

@@ -2,14 +2,25 @@ package eventlog
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Variable returns $event for an event: the payload's own fields at the top, so that
-// $event.path works, and the record's attributes where the payload has none.
+// Variable returns $event for an event. The event's own fields are always the
+// event's, and $event.data is its whole payload. The members of an object in data
+// are members of $event too, so that $event.path works, except those whose name is
+// one of ownFields: a sender could otherwise replace the name that a filter checks.
 func Variable(e *sentinels.Event) json.RawMessage {
 	fields := map[string]json.RawMessage{}
+	var data map[string]json.RawMessage
+	if json.Unmarshal(e.Data, &data) == nil {
+		for name, value := range data {
+			if !slices.Contains(ownFields, name) {
+				fields[name] = value
+			}
+		}
+	}
 	put := func(name string, v any) {
 		b, err := json.Marshal(v)
 		if err == nil {
@@ -26,12 +37,6 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	}
 	if e.Data != nil {
 		fields["data"] = e.Data
-		var data map[string]json.RawMessage
-		if json.Unmarshal(e.Data, &data) == nil {
-			for k, v := range data {
-				fields[k] = v
-			}
-		}
 	}
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -39,3 +44,7 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	}
 	return b
 }
+
+// ownFields are the names that belong to the event in $event, also while the event
+// has no such field.
+var ownFields = []string{"id", "type", "name", "source", "time", "subject", "data"}
