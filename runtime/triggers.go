@@ -155,7 +155,9 @@ func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {
 
 func (t triggerRuns) Run(id sentinels.RunID) (dispatch.Run, error) {
 	info, err := t.rt.Status(id)
-	return dispatch.Run{Sentinel: info.Sentinel, Child: info.Parent != "", Status: info.Status}, err
+	r := dispatch.Run{Sentinel: info.Sentinel, Child: info.Parent != "", Status: info.Status}
+	r.Chain.Hops, r.Chain.Path = t.rt.exec.Chain(id)
+	return r, err
 }
 
 // triggerDefinitions are the definitions as triggers need them.

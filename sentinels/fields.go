@@ -89,7 +89,7 @@ func init() {
 		inputOnly("safety.maxIterations", numberField("maxIterations", "Limit of iterations; the smaller of this and safety.maxIterations is used.", 1, func(d *fileDefinition) *int { return &d.maxIterations })),
 		objectField("safety", "Limits of one run.", `{"maxIterations": 3}`, &format.safety, func(d *fileDefinition) *Safety { return &d.Safety }),
 		objectField("budget", "What a run and all its children may spend on models.", `{"calls": 9}`, &format.budget, func(d *fileDefinition) *Budget { return &d.Budget }),
-		{name: "concurrency", doc: "What a trigger does while a run is active. Default skip.",
+		{name: "concurrency", doc: "What a trigger does while a run is active. Default skip; file triggers queue one firing.",
 			value: choices(overlaps) + ", or `{\"overlap\": ...}`", example: `"queue"`,
 			schema: func() any {
 				return map[string]any{"anyOf": []any{map[string]any{"enum": overlaps}, format.overlap.objectSchema()}}

@@ -24,6 +24,11 @@ const (
 	StatusQuarantined Status = "quarantined" // for a decision: a step was executing at too many crashes of the host
 )
 
+// Statuses returns all statuses of runs.
+func Statuses() []Status {
+	return []Status{StatusRunning, StatusPaused, StatusWaiting, StatusQuarantined, StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut}
+}
+
 // Final reports whether a run with this status has ended.
 func (s Status) Final() bool {
 	switch s {
@@ -66,6 +71,19 @@ type Event struct {
 	// By is the agent ("agent:ci") for which a run emitted the event, or "model" if that run was
 	// bounded to the commands of the author of its definition. Empty for all others.
 	By string `json:"by,omitempty"`
+	// Batch has the events that a debounce joined, the oldest first and this one last.
+	// Default: there was no debounce.
+	Batch []BatchedEvent `json:"batch,omitempty"`
+}
+
+// A BatchedEvent is one of the events of [Event.Batch].
+type BatchedEvent struct {
+	ID      string          `json:"id"`
+	Name    string          `json:"type"`
+	Source  string          `json:"source"`
+	Subject string          `json:"subject,omitempty"`
+	Time    time.Time       `json:"time"`
+	Data    json.RawMessage `json:"data,omitempty"`
 }
 
 // MatchEvent reports whether name matches pattern. Segments are separated by colons;

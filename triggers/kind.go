@@ -47,6 +47,15 @@ type Receiver interface {
 	Receive(r Request) ([]Firing, error)
 }
 
+// A Joiner is an Armed whose firings report the state of something rather than an
+// occasion, so that one run for the newest state replaces several. By default a firing
+// of it that comes during a run is queued, and joins the one that is queued already.
+// The events of other triggers are joined only by a debounce, as a list.
+type Joiner interface {
+	// Join returns one event for two firings of the trigger, the older one first.
+	Join(older, newer *sentinels.Event) (*sentinels.Event, error)
+}
+
 // Request is a request from outside the host. Header has canonical keys.
 type Request struct {
 	Method string
@@ -79,6 +88,14 @@ type Firing struct {
 	At time.Time
 	// Event is the value of $event in the run.
 	Event *sentinels.Event
+	// Changed is when the changes that the firing reports were made. Runs that were
+	// active then may have made them: if that holds for all of them, the firing
+	// continues the chain of these runs (T2.4). Default: no run caused the firing.
+	Changed []time.Time
+	// IgnoreOwn ends a series of firings that report nothing but changes that were
+	// made during runs of the sentinel itself (T7.4). Default: only the length of the
+	// chain ends it.
+	IgnoreOwn bool
 	// State is committed together with the outcome and returned in [Env.State].
 	// Nil leaves the stored state unchanged.
 	State json.RawMessage
@@ -94,8 +111,8 @@ type Outcome string
 const (
 	Started   Outcome = "started"
 	Queued    Outcome = "queued"    // starts when the runs before it have ended
-	Debounced Outcome = "debounced" // waits until firings stop; a later one may replace it
-	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip
+	Debounced Outcome = "debounced" // waits until firings stop; later ones join it
+	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip, or runs of the sentinel made the changes
 	Filtered  Outcome = "filtered"  // the filter is false
 	Duplicate Outcome = "duplicate" // its key, or the same signed request, was admitted before
 	Refused   Outcome = "refused"   // it cannot start a run: the queue is full, a chain of events is too long, the filter fails

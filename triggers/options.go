@@ -18,9 +18,9 @@ type Common struct {
 	// Filter is a condition on $event; a firing for which it is false starts
 	// nothing. Default: every firing passes.
 	Filter string `json:"filter,omitempty" doc:"condition on $event; a firing for which it is false starts nothing" default:"every firing passes"`
-	// DebounceMs is how long firings must stop before one run starts, with the
-	// newest event. Default 0, no debounce.
-	DebounceMs int64 `json:"debounceMs,omitempty" doc:"how long firings must stop before one run starts, with the newest event, 0 to 86400000 ms" default:"0, no debounce"`
+	// DebounceMs is how long firings must stop before one run starts for
+	// all of them. Default 0, no debounce.
+	DebounceMs int64 `json:"debounceMs,omitempty" doc:"how long firings must stop before one run starts for all of them, 0 to 86400000 ms" default:"0, no debounce"`
 	// MaxWaitMs limits how long continuing firings can delay a debounced run.
 	// Default ten times DebounceMs.
 	MaxWaitMs int64 `json:"maxWaitMs,omitempty" doc:"how long continuing firings can delay a debounced run, in ms" default:"10 times debounceMs"`

@@ -43,7 +43,8 @@ type Counts struct {
 	Queued     uint64 `json:"queued"` // those that had to wait in the queue, whatever became of them
 	Skipped    uint64 `json:"skipped"`
 	Filtered   uint64 `json:"filtered"`
-	Coalesced  uint64 `json:"coalesced"` // replaced by a later firing while they waited
+	Coalesced  uint64 `json:"coalesced"` // joined or replaced by a later firing while they waited
+	Own        uint64 `json:"own"`       // those that reported changes of the sentinel's own runs, and so waited or were skipped
 	Duplicates uint64 `json:"duplicates"`
 	Refused    uint64 `json:"refused"`
 	Missed     uint64 `json:"missed"` // occasions that never became a firing; not part of Fired

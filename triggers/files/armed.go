@@ -53,7 +53,7 @@ func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	defer sub.Close()
 	files, fingerprint := sub.Files()
 	if missed := a.missed(files, fingerprint); missed != nil {
-		if err := a.fire(ctx, fire, *missed, fingerprint); err != nil {
+		if err := a.fire(ctx, fire, *missed, nil, fingerprint); err != nil {
 			return errUnlessEnded(ctx, err)
 		}
 	}
@@ -63,15 +63,17 @@ func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 			return errUnlessEnded(ctx, err)
 		}
 		var d data
+		var times []time.Time
 		for _, c := range batch.Changes {
 			if slices.Contains(a.fields.On, c.Op) {
 				d.add(c.Path, c.Op)
+				times = append(times, c.at)
 			}
 		}
 		if len(d.Changes) == 0 {
 			continue // only operations that are not in "on"; nothing is stored
 		}
-		if err := a.fire(ctx, fire, d, batch.Fingerprint); err != nil {
+		if err := a.fire(ctx, fire, d, times, batch.Fingerprint); err != nil {
 			return errUnlessEnded(ctx, err)
 		}
 	}
@@ -101,8 +103,8 @@ const (
 )
 
 // fire repeats a firing until it is decided. The subscription merges the changes
-// that happen meanwhile.
-func (a *armed) fire(ctx context.Context, fire triggers.FireFunc, d data, fingerprint Fingerprint) error {
+// that happen meanwhile. times is when the changes were made, nil if that is unknown.
+func (a *armed) fire(ctx context.Context, fire triggers.FireFunc, d data, times []time.Time, fingerprint Fingerprint) error {
 	at := a.env.Now()
 	next := state{Fingerprint: fingerprint, At: at}
 	raw, err := json.Marshal(next)
@@ -115,7 +117,7 @@ func (a *armed) fire(ctx context.Context, fire triggers.FireFunc, d data, finger
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", a.env.Sentinel, a.env.Name, body, at.UnixNano()))
 	id := hex.EncodeToString(sum[:16])
-	f := triggers.Firing{At: at, State: raw, Event: &sentinels.Event{
+	f := triggers.Firing{At: at, State: raw, Changed: times, IgnoreOwn: a.fields.ignoreOwn(), Event: &sentinels.Event{
 		ID: id, Name: "file", Source: "/sentinels/" + string(a.env.Sentinel), Time: at, Data: body,
 	}}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {

@@ -24,6 +24,8 @@ type Change struct {
 	// Digest is the SHA-256 of the content in hex. It is empty for a file that was
 	// deleted, cannot be read, or is larger than [Options.HashLimit].
 	Digest string `json:"digest,omitempty"`
+
+	at time.Time // of the change; of a deletion about when it was found
 }
 
 // A File is the state of one file at its last check.
@@ -66,7 +68,10 @@ func same(a, b *entry) bool {
 
 // A transition is the state of a path at a subscriber's last batch, and now. The
 // states in between do not matter.
-type transition struct{ before, after *entry }
+type transition struct {
+	before, after *entry
+	found         time.Time // about when the change was made, not later than it was found
+}
 
 // changes returns the changes of the transitions that have any, by path.
 func changes(pending map[string]transition) []Change {
@@ -79,9 +84,12 @@ func changes(pending map[string]transition) []Change {
 		case t.before == nil:
 			c.Op = Created
 		case t.after == nil:
-			c.Op = Deleted
+			c.Op, c.at = Deleted, t.found
 		default:
 			c.Op = Modified
+		}
+		if t.after != nil {
+			c.at = t.after.stamp.changedAt()
 		}
 		out = append(out, c)
 	}

@@ -160,7 +160,7 @@ func (s *Subscription) add(rel string, before, after *entry) {
 	if len(s.pending) == 0 {
 		s.first = s.last
 	}
-	s.pending[rel] = transition{before, after}
+	s.pending[rel] = transition{before, after, s.last.Add(-s.w.opt.Debounce)}
 	s.signal()
 }
 

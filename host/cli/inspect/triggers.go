@@ -181,7 +181,8 @@ func (a verbs) when(t time.Time) termtext.Text {
 }
 
 // fires counts the outcomes of firings, without those that are 0. The parts
-// come to the first number, but for missed ones, which never fired.
+// come to the first number, but for own ones, which are among the others, and missed
+// ones, which never fired.
 func fires(t runtime.TriggerInfo) string {
 	if t.Fired == 0 && t.Missed == 0 {
 		return "0"
@@ -192,7 +193,8 @@ func fires(t runtime.TriggerInfo) string {
 		what string
 	}{
 		{t.Started, "started"}, {t.Skipped, "skipped"}, {t.Filtered, "filtered"}, {t.Coalesced, "coalesced"},
-		{t.Duplicates, "duplicate"}, {t.Refused, "refused"}, {uint64(max(0, t.Waiting)), "waiting"}, {t.Missed, "missed"},
+		{t.Duplicates, "duplicate"}, {t.Refused, "refused"}, {uint64(max(0, t.Waiting)), "waiting"}, {t.Own, "own"},
+		{t.Missed, "missed"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -27,7 +29,7 @@ func (d *Dispatcher) findRuns() error {
 		// final, or RunEnded comes after this and removes the run again.
 		r, err := d.opt.Runs.Run(id)
 		if err == nil && !r.Child && !r.Status.Final() {
-			d.note(r.Sentinel, id, true)
+			d.note(r.Sentinel, id, activeRun{inherited: true, chain: r.Chain})
 		}
 		d.mu.Unlock()
 		if err != nil && abi.CodeOf(err) != abi.NotFound {
@@ -37,23 +39,24 @@ func (d *Dispatcher) findRuns() error {
 	return nil
 }
 
-// note counts a run as active. inherited is whether an earlier process began it. The
-// caller holds mu.
-func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID, inherited bool) {
+// note counts a run as active from now on. The caller holds mu.
+func (d *Dispatcher) note(id sentinels.ID, run sentinels.RunID, r activeRun) {
 	if d.active[id] == nil {
-		d.active[id] = map[sentinels.RunID]bool{}
+		d.active[id] = map[sentinels.RunID]activeRun{}
 	}
 	if _, known := d.active[id][run]; !known { // arming again finds runs of this process too
-		d.active[id][run] = inherited
+		r.begun = time.Now()
+		d.active[id][run] = r
 	}
 }
 
 // RunStarted counts a run as active. Child runs are part of their parent's run and
 // must not be reported.
-func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID) {
+// chain is that of the run, which it ends with.
+func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID, chain eventlog.Chain) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.note(id, run, false)
+	d.note(id, run, activeRun{chain: chain})
 }
 
 // RunEnded is called once the end of a run is durable. It may be called for runs
@@ -61,6 +64,11 @@ func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID) {
 // goroutine that runs the callbacks of commits.
 func (d *Dispatcher) RunEnded(id sentinels.ID, run sentinels.RunID) {
 	d.mu.Lock()
+	if r, known := d.active[id][run]; known {
+		r.ended = time.Now()
+		list := append(d.ended[id], r)
+		d.ended[id] = list[max(0, len(list)-maxEnded):]
+	}
 	delete(d.active[id], run)
 	if len(d.active[id]) == 0 {
 		delete(d.active, id)
@@ -123,5 +131,5 @@ func (d *Dispatcher) late(f triggers.Firing) bool {
 func (d *Dispatcher) inherited(id sentinels.ID, active []sentinels.RunID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !slices.ContainsFunc(active, func(run sentinels.RunID) bool { return !d.active[id][run] })
+	return !slices.ContainsFunc(active, func(run sentinels.RunID) bool { return !d.active[id][run].inherited })
 }

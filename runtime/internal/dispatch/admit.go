@@ -83,7 +83,8 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*judged, e
 		now.At = time.Now().UTC()
 	}
 	if f.Event != nil {
-		if now.trouble = opt.ChainProblem(t.s.id, f.Event); now.trouble != "" {
+		t.traceCause(&now.Firing)
+		if now.trouble = opt.ChainProblem(t.s.id, now.Event); now.trouble != "" {
 			return now, nil
 		}
 	}
@@ -143,8 +144,20 @@ func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.
 		return dec.settle(triggers.Filtered, "", "", f.Firing)
 	case f.trouble != "":
 		return dec.settle(triggers.Refused, "", f.trouble, f.Firing)
-	case t.common.DebounceMs > 0:
-		return dec.debounce(f.Firing)
+	}
+	delay, series := t.ownDelay(f.Firing)
+	switch {
+	case series >= ownIgnored:
+		dec.rec.Own++
+		if err := dec.remember(f.Firing, keyRecord{Outcome: triggers.Skipped}); err != nil {
+			return triggers.Admission{}, nil, err
+		}
+		return dec.settle(triggers.Skipped, "", fmt.Sprintf("the last %d runs made such changes themselves; %s", series, ownHint), f.Firing)
+	case delay > 0:
+		dec.rec.Own++
+		return dec.debounce(f.Firing, delay, fmt.Sprintf("the last %d runs seem to make such changes themselves: waits %s for a change at another time; %s", series, delay, ownHint))
+	case t.common.DebounceMs > 0, t.pending != nil:
+		return dec.debounce(f.Firing, 0, "")
 	}
 	return dec.overlap(f.Firing)
 }
@@ -162,7 +175,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 		if len(active) > 0 {
 			why, until := s.d.describe(s.id, f, active)
 			if until != "" && len(s.queue) == 0 {
-				return dec.enqueue(f, false, until)
+				return dec.enqueue(f, policy, until)
 			}
 			reason = cmp.Or(why, reason)
 		}
@@ -171,7 +184,8 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 		}
 		return dec.settle(triggers.Skipped, "", reason, f)
 	case policy == sentinels.OverlapRestart:
-		return dec.enqueue(f, true, "the active run is stopped for it")
+		return dec.enqueue(f, policy, "the active run is stopped for it")
+	default:
+		return dec.enqueue(f, policy, "a run is active")
 	}
-	return dec.enqueue(f, false, "a run is active")
 }

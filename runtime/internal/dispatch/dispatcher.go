@@ -42,7 +42,8 @@ type Dispatcher struct {
 	cancel    context.CancelCauseFunc
 	work      sync.WaitGroup
 	sentinels map[sentinels.ID]*armedSentinel
-	active    map[sentinels.ID]map[sentinels.RunID]bool // runs that have not ended, without child runs; true: of an earlier process
+	active    map[sentinels.ID]map[sentinels.RunID]activeRun // runs that have not ended, without child runs
+	ended     map[sentinels.ID][]activeRun                   // the newest that have; deleted with the sentinel
 }
 
 // errDisarmed is the error of a firing that comes too late: nothing was decided.
@@ -64,7 +65,8 @@ func New(opt Options) *Dispatcher {
 	}
 	d := &Dispatcher{
 		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
-		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]bool{},
+		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{},
+		ended: map[sentinels.ID][]activeRun{},
 	}
 	d.base, d.end = context.WithCancelCause(context.Background())
 	return d

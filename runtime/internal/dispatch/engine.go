@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
@@ -89,6 +90,7 @@ type Run struct {
 	Sentinel sentinels.ID
 	Child    bool // a step of another run started it, so it is part of that one
 	Status   sentinels.Status
+	Chain    eventlog.Chain // that an event of it would have; empty if the run has ended
 }
 
 // Definitions reads the newest revisions of definitions.

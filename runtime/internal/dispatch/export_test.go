@@ -7,6 +7,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 )
 
+// MaxPending is how many firings a debounce collects.
+const MaxPending = maxPending
+
 // ForgetKeys deletes all names of firings, as if they had left their windows.
 func ForgetKeys(ctx context.Context, db store.Store) error {
 	var puts []store.Put

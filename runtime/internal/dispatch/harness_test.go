@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -21,11 +22,12 @@ import (
 // A harness is a dispatcher on a store in memory, with fakes of everything else.
 type harness struct {
 	*dispatch.Dispatcher
-	db   *store.Memory
-	runs *fakeRuns
-	defs *fakeDefinitions
-	log  *fakeLog
-	kind *fakeKind
+	options dispatch.Options
+	db      *store.Memory
+	runs    *fakeRuns
+	defs    *fakeDefinitions
+	log     *fakeLog
+	kind    *fakeKind
 
 	mu       sync.Mutex
 	observed []trigger.Fired
@@ -39,7 +41,7 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 	h := &harness{db: db, defs: &fakeDefinitions{list: map[sentinels.ID]*sentinels.Definition{}}, log: &fakeLog{}, kind: &fakeKind{armed: map[sentinels.ID]*fakeArmed{}}}
 	h.runs = &fakeRuns{h: h, runs: map[sentinels.RunID]dispatch.Run{}, keys: map[string]sentinels.RunID{}}
 	ids := 0
-	h.Dispatcher = dispatch.New(dispatch.Options{
+	h.options = dispatch.Options{
 		Store: db, Runs: h.runs, Definitions: h.defs, Events: h.log, Kinds: triggers.Set{h.kind},
 		Filter: func(_ context.Context, condition string, e *sentinels.Event) (bool, error) {
 			if condition == "broken" {
@@ -48,7 +50,7 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 			return condition == e.Name, nil
 		},
 		ChainProblem: func(_ sentinels.ID, e *sentinels.Event) string {
-			if e.Hops > 3 {
+			if e.Hops >= 16 {
 				return "the chain is too long"
 			}
 			return ""
@@ -67,7 +69,8 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 			defer h.mu.Unlock()
 			h.observed = append(h.observed, f)
 		},
-	})
+	}
+	h.Dispatcher = dispatch.New(h.options)
 	t.Cleanup(func() {
 		h.Close()
 		if err := db.Close(); err != nil {
@@ -150,8 +153,10 @@ type fakeRuns struct {
 	mu    sync.Mutex
 	runs  map[sentinels.RunID]dispatch.Run
 	keys  map[string]sentinels.RunID
-	fail  error         // of Start
-	block chan struct{} // holds Stop until it is closed; nil does not
+	begun []sentinels.RunID  // in order
+	event []*sentinels.Event // of each of begun
+	fail  error              // of Start
+	block chan struct{}      // holds Stop until it is closed; nil does not
 }
 
 func (r *fakeRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, error) {
@@ -164,8 +169,9 @@ func (r *fakeRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, erro
 		return first, nil, nil
 	}
 	r.keys[s.Key] = s.ID
+	r.begun, r.event = append(r.begun, s.ID), append(r.event, s.Event)
 	r.runs[s.ID] = dispatch.Run{Sentinel: s.Definition.ID, Status: sentinels.StatusRunning}
-	r.h.RunStarted(s.Definition.ID, s.ID)
+	r.h.RunStarted(s.Definition.ID, s.ID, eventlog.ChainOf(s.Event).Through(s.Definition.ID))
 	return s.ID, r.h.db.Enqueue(store.Batch{Puts: s.Puts}), nil
 }
 
@@ -224,6 +230,13 @@ func (r *fakeRuns) Run(id sentinels.RunID) (dispatch.Run, error) {
 		return run, &abi.Error{Code: abi.NotFound, Message: "no such run"}
 	}
 	return run, nil
+}
+
+// newest returns the run that was started last, and its event.
+func (r *fakeRuns) newest() (sentinels.RunID, *sentinels.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun[len(r.begun)-1], r.event[len(r.event)-1]
 }
 
 func (r *fakeRuns) count() int {
@@ -331,6 +344,7 @@ func (*fakeKind) Check(t sentinels.Trigger) error {
 type fakeOptions struct {
 	Tag   string `json:"tag"`
 	Reads string `json:"reads"` // a pattern
+	Joins bool   `json:"joins"` // the trigger is a Joiner
 }
 
 func (k *fakeKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
@@ -341,7 +355,19 @@ func (k *fakeKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, e
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.armed[env.Sentinel] = a
+	if a.opt.Joins {
+		return joiningArmed{a}, nil
+	}
 	return a, nil
+}
+
+// joiningArmed joins the names of events.
+type joiningArmed struct{ *fakeArmed }
+
+func (joiningArmed) Join(older, newer *sentinels.Event) (*sentinels.Event, error) {
+	joined := *newer
+	joined.Name = older.Name + "+" + newer.Name
+	return &joined, nil
 }
 
 type fakeFiring struct {

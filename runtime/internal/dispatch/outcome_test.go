@@ -22,7 +22,7 @@ import (
 // compares outcomes and counts with the states of the package comment.
 func TestOutcomes(t *testing.T) {
 	long := firing("a")
-	long.Event.Hops = 4
+	long.Event.Hops = 16
 	keyed := firing("a")
 	keyed.Key = "k"
 	for _, tt := range []struct {

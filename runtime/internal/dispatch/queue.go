@@ -20,12 +20,13 @@ const (
 )
 
 // A queuedFiring starts when the runs before it have ended. In memory it is
-// without its Firing.
+// without its Firing, unless later firings join it.
 type queuedFiring struct {
 	Number  uint64      `json:"-"` // its key in the store; the order
 	Trigger string      `json:"trigger"`
 	Since   int64       `json:"since"`             // when its trigger was armed first: one that is written again is another
 	Restart bool        `json:"restart,omitempty"` // the active runs are stopped for it
+	Joins   bool        `json:"joins,omitempty"`   // later firings of the trigger join it
 	Firing  *keptFiring `json:"firing,omitempty"`
 
 	bytes int64 // in the store
@@ -50,7 +51,10 @@ func (s *armedSentinel) readQueue() error {
 		if bad = json.Unmarshal(value, &q); bad != nil {
 			return false
 		}
-		q.Number, q.Firing, q.bytes = binary.BigEndian.Uint64(key[len(prefix):]), nil, int64(len(value))
+		q.Number, q.bytes = binary.BigEndian.Uint64(key[len(prefix):]), int64(len(value))
+		if !q.Joins {
+			q.Firing = nil
+		}
 		s.push(q)
 		return true
 	})
@@ -80,17 +84,30 @@ func (s *armedSentinel) remove(i int) {
 }
 
 // enqueue queues a firing until the runs before it have ended, for a reason that people
-// read. One that restarts replaces another of its trigger that still waits for the old
-// runs to stop: the newest counts.
-func (dec *decision) enqueue(f triggers.Firing, restart bool, reason string) (triggers.Admission, *store.Ticket, error) {
+// read. With the policy restart it replaces another of its trigger that still waits for
+// the old runs to stop: the newest counts. With the policy join it joins another one.
+func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason string) (triggers.Admission, *store.Ticket, error) {
 	s, t := dec.t.s, dec.t
-	kept := keep(f)
-	q := queuedFiring{Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(), Restart: restart, Firing: &kept}
-	put := encodePut(bucketQueue, queueKey(s.id, q.Number), q)
-	q.Firing, q.bytes = nil, int64(len(put.Value))
+	q := queuedFiring{
+		Number: s.last + 1, Trigger: t.name, Since: t.rec.Since.UnixMicro(),
+		Restart: policy == sentinels.OverlapRestart, Joins: policy == overlapJoin,
+	}
 	replaced := -1 // the firing in whose place this one is queued
-	if restart {
-		replaced = s.restartOf(t)
+	if q.Restart || q.Joins {
+		replaced = slices.IndexFunc(s.queue, func(o queuedFiring) bool { return o.of(t) && o.Restart == q.Restart && o.Joins == q.Joins })
+	}
+	queued := f
+	if q.Joins && replaced >= 0 {
+		var err error
+		if queued.Event, err = t.join(s.queue[replaced].Firing.Event, f.Event); err != nil {
+			return triggers.Admission{}, nil, err
+		}
+	}
+	kept := keep(queued)
+	q.Firing = &kept
+	put := encodePut(bucketQueue, queueKey(s.id, q.Number), q)
+	if q.bytes = int64(len(put.Value)); !q.Joins {
+		q.Firing = nil
 	}
 	switch {
 	case replaced >= 0: // the queue does not grow, so its limits do not matter
@@ -98,7 +115,9 @@ func (dec *decision) enqueue(f triggers.Firing, restart bool, reason string) (tr
 		dec.rec.Coalesced++
 		dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: queueKey(s.id, old.Number), Delete: true})
 		dec.done = append(dec.done, func() { s.remove(replaced) })
-		reason = "the active run is stopped for it, and not for the firing before"
+		if reason = "a run is active, and the firing joins the one that is queued"; q.Restart {
+			reason = "the active run is stopped for it, and not for the firing before"
+		}
 	case len(s.queue) >= maxQueued:
 		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: %d firings wait", len(s.queue)), f)
 	case s.bytes+q.bytes > maxQueuedBytes:
@@ -113,12 +132,6 @@ func (dec *decision) enqueue(f triggers.Firing, restart bool, reason string) (tr
 		s.d.spawn(s.drain) // a run that ended since the active runs were read found no queue
 	})
 	return dec.settle(triggers.Queued, "", reason, f)
-}
-
-// restartOf returns the place of the trigger's firing in the queue that restarts,
-// -1 if there is none.
-func (s *armedSentinel) restartOf(t *armedTrigger) int {
-	return slices.IndexFunc(s.queue, func(q queuedFiring) bool { return q.Restart && q.of(t) })
 }
 
 // drain starts what is queued, as far as the active runs allow. More than one may

@@ -19,7 +19,7 @@ import (
 const (
 	bucketTriggers = "triggers"       // name -> record; no name -> sentinelRecord
 	bucketKeys     = "triggerkeys"    // see keys.go
-	bucketPending  = "triggerpending" // name -> pendingFiring, while it is debounced
+	bucketPending  = "triggerpending" // name -> pendingFiring; name, number -> keptFiring, while they are debounced
 	bucketQueue    = "triggerqueue"   // number -> queuedFiring
 )
 
@@ -130,13 +130,19 @@ func (d *Dispatcher) forgetTrigger(id sentinels.ID, name string) ([]store.Put, e
 		{Bucket: bucketTriggers, Key: triggerKey(id, name), Delete: true},
 		{Bucket: bucketPending, Key: triggerKey(id, name), Delete: true},
 	}
-	err := d.deletePrefix(bucketKeys, keyPrefix(id, name), &puts)
+	err := d.deletePrefix(bucketPending, append(triggerKey(id, name), 0), &puts)
+	if err == nil {
+		err = d.deletePrefix(bucketKeys, keyPrefix(id, name), &puts)
+	}
 	return puts, err
 }
 
 // forgetSentinel returns the writes that delete all that is stored of the triggers
 // of a sentinel.
 func (d *Dispatcher) forgetSentinel(id sentinels.ID) (puts []store.Put, err error) {
+	d.mu.Lock()
+	delete(d.ended, id)
+	d.mu.Unlock()
 	for _, bucket := range Buckets() {
 		if err := d.deletePrefix(bucket, sentinelPrefix(id), &puts); err != nil {
 			return nil, err

@@ -102,7 +102,7 @@ func (s *armedSentinel) forget(name string) (puts []store.Put, refused []trigger
 	}
 	if gone.pending != nil {
 		adm := triggers.Admission{Outcome: triggers.Refused, Reason: "the trigger was edited away while the firing was debounced"}
-		refused = append(refused, gone.outcome(adm, gone.pending.Firing.firing()))
+		refused = append(refused, gone.outcome(adm, gone.pending.firings[len(gone.pending.firings)-1].firing()))
 	}
 	puts, err = s.d.forgetTrigger(s.id, name)
 	return puts, refused, err
@@ -190,11 +190,21 @@ func (s *armedSentinel) policy(t *armedTrigger) sentinels.Overlap {
 	switch {
 	case t != nil && t.common.AllowConcurrent != nil && *t.common.AllowConcurrent:
 		return sentinels.OverlapParallel
-	case t != nil && t.common.AllowConcurrent != nil, s.overlap == "":
+	case t != nil && t.common.AllowConcurrent != nil:
 		return sentinels.OverlapSkip
+	case s.overlap != "":
+		return s.overlap
+	case t != nil:
+		if _, ok := t.armed.(triggers.Joiner); ok {
+			return overlapJoin
+		}
 	}
-	return s.overlap
+	return sentinels.OverlapSkip
 }
+
+// overlapJoin is the policy of a [triggers.Joiner] whose definition has none: a firing
+// during a run is queued, and joins the one that is queued already.
+const overlapJoin sentinels.Overlap = "join"
 
 // trigger returns the trigger with a name, nil if there is none.
 func (s *armedSentinel) trigger(name string) *armedTrigger {

@@ -38,6 +38,13 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	if e.Data != nil {
 		fields["data"] = e.Data
 	}
+	if len(e.Batch) > 0 {
+		batch := make([]json.RawMessage, len(e.Batch))
+		for i, b := range e.Batch {
+			batch[i] = Variable(&sentinels.Event{ID: b.ID, Name: b.Name, Source: b.Source, Subject: b.Subject, Time: b.Time, Data: b.Data})
+		}
+		put("batch", batch)
+	}
 	b, err := json.Marshal(fields)
 	if err != nil {
 		return json.RawMessage("null")
@@ -47,4 +54,4 @@ func Variable(e *sentinels.Event) json.RawMessage {
 
 // ownFields are the names that belong to the event in $event, also while the event
 // has no such field.
-var ownFields = []string{"id", "type", "name", "source", "time", "subject", "data"}
+var ownFields = []string{"id", "type", "name", "source", "time", "subject", "data", "batch"}

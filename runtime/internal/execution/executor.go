@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/capacity"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
@@ -75,7 +76,7 @@ type Health interface {
 
 // Triggers count the active runs of a sentinel.
 type Triggers interface {
-	RunStarted(sentinel sentinels.ID, id sentinels.RunID)
+	RunStarted(sentinel sentinels.ID, id sentinels.RunID, chain eventlog.Chain)
 	RunEnded(sentinel sentinels.ID, id sentinels.RunID)
 }
 

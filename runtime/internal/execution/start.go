@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -138,7 +139,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		return first, err
 	}
 	if opt.parent == nil { // children do not count as runs of a trigger
-		ex.opt.Triggers.RunStarted(begin.Sentinel, id)
+		ex.opt.Triggers.RunStarted(begin.Sentinel, id, chainOf(begin, eventlog.ChainOf(begin.Event)))
 	}
 	ex.opt.Index.Began(r.info)
 	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})
