@@ -56,7 +56,7 @@ func parseMedia(text string) (media, error) {
 }
 
 // content returns a body as the data of an event, nil for an empty body: JSON
-// unchanged, a form as an object, UTF-8 as {"text"}, other bytes as {"base64"},
+// unchanged, a form as an object or as the JSON in its only field "payload", UTF-8 as {"text"}, other bytes as {"base64"},
 // the last two with their "contentType". Without a media type, a valid JSON text
 // is JSON, and the same checks apply.
 func content(body []byte, m media) (json.RawMessage, error) {
@@ -72,6 +72,10 @@ func content(body []byte, m media) (json.RawMessage, error) {
 		values, err := url.ParseQuery(string(body))
 		if err != nil {
 			return nil, badRequest("the body is not a valid form")
+		}
+		// GitHub's default: JSON in the only field of a form.
+		if list := values["payload"]; len(values) == 1 && len(list) == 1 && json.Valid([]byte(list[0])) && strings.ContainsAny(list[0][:1], "{[") {
+			return compact([]byte(list[0]))
 		}
 		return object(values), nil
 	}

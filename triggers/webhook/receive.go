@@ -44,6 +44,9 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Firing, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Body, err = decodeContent(r); err != nil {
+		return nil, err
+	}
 	fires, err := a.fires(r, key)
 	if p.replay != "" && a.opt.replayFor > 0 {
 		for i := range fires { // an event of a batch is identified by its index
