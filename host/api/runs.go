@@ -18,7 +18,7 @@ func runRoutes() []Route {
 			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"), fixed: map[string]any{"only": "runs"},
 			Query: []Param{
 				{Name: "sentinel", Type: "string", As: "sentinelId", Summary: "only runs of this sentinel"},
-				{Name: "status", Type: "string", Summary: "only runs with this status"},
+				{Name: "status", Type: "string", Summary: "only runs with this status, or one of these, separated by commas"},
 				{Name: "since", Type: "string", Summary: "only runs that started then or later: a time as RFC 3339 has it"},
 				{Name: "before", Type: "string", Summary: "only runs older than this one"},
 				{Name: "limit", Type: "integer", Summary: "how many at most, 1 to 1000; 50 if not given"},

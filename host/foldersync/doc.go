@@ -19,6 +19,7 @@
 // stays live, and its problems are listed. The definition of a deleted file is
 // deleted after a grace period, since some editors delete and write again. Its
 // triggers are disarmed, its revisions stay readable and its runs continue. A
-// file that was renamed keeps its definition. Of two files with one id the first
-// keeps it, and the other is listed with a problem that names both.
+// file that was renamed keeps its definition. Of two files with one id the
+// one that is live keeps it, the first at the beginning, and the other is listed with a
+// problem that names both. Hidden files are not read.
 package foldersync

@@ -47,13 +47,6 @@ type FileInfo struct {
 	Problems sentinels.Problems `json:"problems,omitempty"`
 }
 
-// A FileProblem is one problem with the file and the sentinel it concerns. The
-// sentinel is empty for a file that never was one.
-type FileProblem struct {
-	Sentinel sentinels.ID `json:"sentinel,omitempty"`
-	sentinels.Problem
-}
-
 // file is one watched file. Fields are guarded by the lock of [Syncer].
 type file struct {
 	root   *root
@@ -70,6 +63,7 @@ type file struct {
 	// Of a definition. The claim is the id of the last valid content, which
 	// the file keeps while it is invalid.
 	claim sentinels.ID
+	held  bool // the stored definition with the claim is from this file
 	lost  bool // the claim is that of another file before it, so nothing of this one was ever live
 	mark  mark // what was last the same in file and store
 

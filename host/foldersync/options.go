@@ -3,6 +3,7 @@ package foldersync
 import (
 	"context"
 	"log/slog"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -51,10 +52,10 @@ var (
 // Options configure a [Syncer]. Dir, Definitions and Plugins are needed, the
 // rest has a default.
 type Options struct {
-	// Dir is the host's folder: sentinels/*.json, recipes/*.json and
+	// Dir is the host's folder: sentinels/*.json and *.jsonc, recipes/*.json and
 	// plugins/*.wasm in it are watched. Links may lead out of it.
 	Dir string
-	// Workspace is a project whose .continuum/sentinels/*.json are watched too.
+	// Workspace is a project whose .continuum/sentinels/*.json and *.jsonc are watched too.
 	// Its content is not trusted: links that lead out of it are not followed.
 	// Default none.
 	Workspace string
@@ -143,14 +144,26 @@ func (o Options) roots() []*root {
 	watch.Root = o.Dir
 	list := []*root{{
 		dir: o.Dir, watcher: files.NewWatcher(watch),
-		patterns: []string{sentinelsDir + "/*.json", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile},
+		patterns: []string{sentinelsDir + "/*.{json,jsonc}", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile},
 	}}
 	if o.Workspace != "" {
 		watch.Root, watch.Confined = o.Workspace, true
 		list = append(list, &root{
 			dir: filepath.Clean(o.Workspace), confined: true, rank: 1, watcher: files.NewWatcher(watch),
-			patterns: []string{continuumDir + "/*.json"},
+			patterns: []string{continuumDir + "/*.{json,jsonc}"},
 		})
+	}
+	return list
+}
+
+// hidden are the patterns of hidden files of definitions, which are not loaded: locks and backups of
+// editors and file systems, and what a user wants to switch off.
+func (r *root) hidden() []string {
+	var list []string
+	for _, p := range r.patterns {
+		if dir := path.Dir(p); dir != pluginsDir { // a plugin of such a name is listed with the reason
+			list = append(list, dir+"/.*")
+		}
 	}
 	return list
 }

@@ -72,14 +72,14 @@ func (r *Syncer) Files() []FileInfo {
 	return slices.Clone(r.shown)
 }
 
-// Problems returns what is wrong with files, in the order of the files. Those of a
-// definition that is live come from a newer content of its file, or from a plugin
-// that is gone: they do not concern active runs.
-func (r *Syncer) Problems() []FileProblem {
-	var out []FileProblem
+// Problems returns what is wrong with files of definitions, in the order of the files.
+// Those of a definition that is live come from a newer content of its file, or from a
+// plugin that is gone: they do not concern active runs.
+func (r *Syncer) Problems() sentinels.Problems {
+	var out sentinels.Problems
 	for _, f := range r.Files() {
-		for _, p := range f.Problems {
-			out = append(out, FileProblem{f.Sentinel, p})
+		if f.Kind != KindPlugin {
+			out = append(out, f.Problems...)
 		}
 	}
 	return out

@@ -60,6 +60,7 @@ func (r *Syncer) settle(ctx context.Context, dirty []*file) {
 				continue
 			}
 			if byFile[f] = one; f.claim != "" && f.claim != one.def.ID {
+				f.held = false
 				left[f.claim] = f
 				contested[f.claim] = true
 			}
@@ -169,8 +170,9 @@ func (r *Syncer) judge(one *reading) bool {
 	return true
 }
 
-// claimants are the files that say they are a definition, in their order; those
-// that are gone come last.
+// claimants are the files that say they are a definition: first the one that the stored
+// definition is from, so that a copy does not take over what is live, then the others in
+// their order; those that are gone come last.
 func (r *Syncer) claimants(id sentinels.ID) []*file {
 	var list []*file
 	for _, f := range r.files {
@@ -184,6 +186,12 @@ func (r *Syncer) claimants(id sentinels.ID) []*file {
 				return 1
 			}
 			return -1
+		}
+		if holds := a.held || a.mark.ID == id; holds != (b.held || b.mark.ID == id) {
+			if holds {
+				return -1
+			}
+			return 1
 		}
 		return compareFiles(a, b)
 	})
@@ -210,10 +218,14 @@ func (r *Syncer) elect(contested map[sentinels.ID]bool, read map[*file]*reading)
 			if !other.missing.IsZero() {
 				continue
 			}
-			other.lost = true
+			known := other.lost && other.state == Invalid
+			other.lost, other.held = true, false
 			other.mark = mark{} // the store has nothing of it: should it win, it is read
 			other.invalid(other.problem(sentinels.KindDuplicate,
-				fmt.Sprintf("id %q is that of %s already, and of this file", id, first.shown), "give one of the two another id"))
+				fmt.Sprintf("the id %q is that of %s, which is live; this file is not used", id, first.shown), "give one of the two another id"))
+			if !known {
+				r.logProblems("file is not used", other, other.problems)
+			}
 		}
 	}
 	return dirty, winners
@@ -256,7 +268,7 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 	if len(one.older) > 0 && len(f.problems) == 0 {
 		r.logProblems("definition of a file has problems; it cannot be executed as it is", f, one.older)
 	}
-	f.state, f.problems, f.lost, f.failing = Live, one.older, false, false
+	f.state, f.problems, f.held, f.lost, f.failing = Live, one.older, true, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
 }
 

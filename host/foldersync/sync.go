@@ -122,7 +122,7 @@ func (r *Syncer) Run(ctx context.Context) error {
 		})
 		// Subscribed before anything is read: what changes while the start loads
 		// is delivered afterwards.
-		sub, err := root.watcher.Subscribe(ctx, files.Query{Patterns: root.patterns})
+		sub, err := root.watcher.Subscribe(ctx, files.Query{Patterns: root.patterns, Ignore: root.hidden()})
 		if err != nil {
 			return ignoreEnd(ctx, fmt.Errorf("watch %q: %w", root.dir, err))
 		}
@@ -233,6 +233,7 @@ func (r *Syncer) first(ctx context.Context) error {
 			}
 			f := r.newFile(root, one.Path)
 			f.claim = owner[f.origin]
+			f.held = f.claim != ""
 			r.files[f.origin] = f
 			digests[f] = one.Digest
 			found = append(found, f)

@@ -248,7 +248,7 @@ func TestLifeOfAFile(t *testing.T) {
 	if got := s.revision("a"); got != 2 {
 		t.Errorf("a broken file changed the store: revision %d", got)
 	}
-	if p := s.r.Problems(); len(p) != 1 || p[0].Sentinel != "a" || p[0].Line != 3 {
+	if p := s.r.Problems(); len(p) != 1 || p[0].Line != 3 {
 		t.Errorf("problems %+v", p)
 	}
 	s.write("sentinels/a.json", `{"id":"a","name":`) // half-written
@@ -306,8 +306,8 @@ func TestNewIdentity(t *testing.T) {
 	s.live("sentinels/c.json", "b", 1)
 }
 
-// TestTwoFilesOneID: the first keeps the id, the other says whose it is, and
-// comes to it when the first is gone.
+// TestTwoFilesOneID: the file that is live keeps the id, also across a restart, the other
+// says whose it is, and comes to it when the first is gone. Hidden files are not read.
 func TestTwoFilesOneID(t *testing.T) {
 	s := newScene(t).begin()
 	s.write("sentinels/b.json", definition("x", "b"))
@@ -315,11 +315,25 @@ func TestTwoFilesOneID(t *testing.T) {
 	s.write(".continuum/sentinels/a.json", definition("x", "project"))
 	s.invalid(".continuum/sentinels/a.json", "sentinels/b.json")
 	s.write("sentinels/a.json", definition("x", "a"))
-	s.live("sentinels/a.json", "x", 2)
-	s.invalid("sentinels/b.json", "sentinels/a.json")
-	s.must(os.Remove(s.path("sentinels/a.json")))
-	s.live("sentinels/b.json", "x", 3)
+	s.invalid("sentinels/a.json", "sentinels/b.json")
+	s.live("sentinels/b.json", "x", 1)
+	for _, hidden := range []string{"sentinels/.b.json", "sentinels/._b.json", "sentinels/.#b.json"} {
+		s.write(hidden, definition("x", "hidden"))
+	}
+	s.write("sentinels/b.json", definition("x", "edited"))
+	s.live("sentinels/b.json", "x", 2)
+	s.stop()
+	s.begin()
+	s.live("sentinels/b.json", "x", 2)
+	s.invalid("sentinels/a.json", "sentinels/b.json")
+	for _, f := range s.r.Files() {
+		if strings.Contains(f.File, "/.b") || strings.Contains(f.File, "/._b") || strings.Contains(f.File, "/.#b") {
+			t.Errorf("%+v", f)
+		}
+	}
 	s.must(os.Remove(s.path("sentinels/b.json")))
+	s.live("sentinels/a.json", "x", 3)
+	s.must(os.Remove(s.path("sentinels/a.json")))
 	s.live(".continuum/sentinels/a.json", "x", 4)
 	s.write("sentinels/b.json", "{")
 	s.invalid("sentinels/b.json", "b.json:1:")

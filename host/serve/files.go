@@ -29,6 +29,14 @@ func (s *Server) regrant(ctx context.Context) error {
 	return s.folder.Regrant(ctx)
 }
 
+// Problems returns what is wrong with files of definitions.
+func (f *files) Problems() sentinels.Problems {
+	if f.folder == nil {
+		return nil
+	}
+	return f.folder.Problems()
+}
+
 // WriteBack writes an edited definition to its file.
 func (f *files) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if f.folder == nil {

@@ -12,6 +12,8 @@ type Listed struct {
 	Sentinels []ListedSentinel  `json:"sentinels"`
 	Runs      []runtime.RunInfo `json:"runs"`           // the newest first
 	Next      string            `json:"next,omitempty"` // cursor of the next page
+	// Problems are those of the files that a server follows, or of two files with one id.
+	Problems sentinels.Problems `json:"problems,omitempty"`
 }
 
 // A ListedSentinel is stored, or only a file in the project's folders.

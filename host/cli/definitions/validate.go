@@ -51,10 +51,17 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 	defer a.CloseSession(s, &err)
 	bad := 0
 	results := []checked{}
+	duplicates := a.Duplicates()
 	for _, src := range sources {
 		v, err := a.Validation(ctx, s, src)
 		if err != nil {
 			return err
+		}
+		for _, p := range duplicates {
+			if a.Path(p.File) == a.Path(src.File) {
+				p.File, v.Valid = src.File, false
+				v.Problems = append(v.Problems, p)
+			}
 		}
 		if strict && len(v.Problems) > 0 {
 			v.Valid = false

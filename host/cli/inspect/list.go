@@ -24,14 +24,7 @@ import (
 // listCommand shows what can be run and what was: the stored sentinels, those in
 // the project's folders that are not stored, and the newest runs.
 func (a verbs) listCommand() *cobra.Command {
-	var params struct {
-		Status    string `json:"status,omitempty"`
-		Tag       string `json:"tag,omitempty"`
-		PersonaID string `json:"personaId,omitempty"`
-		Limit     int    `json:"limit,omitempty"`
-		Since     string `json:"since,omitempty"`
-		Before    string `json:"before,omitempty"`
-	}
+	var params listFilter
 	var since string
 	c := &cobra.Command{
 		Use: "list", Short: "List sentinels and runs", Args: app.ExactArgs(),
@@ -58,16 +51,20 @@ func (a verbs) listCommand() *cobra.Command {
 			if params.Tag != "" || params.PersonaID != "" {
 				runsOfThese(&all)
 			}
+			if !s.ByURL && len(all.Problems) == 0 { // no server that follows the files
+				all.Problems = a.Duplicates()
+			}
 			switch {
 			case params.Status != "" || params.Before != "": // only runs are wanted
 				all.Sentinels = nil
 			case params.PersonaID == "" && !s.ByURL: // files do not name their author
 				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
 			}
-			return a.showList(all)
+			params.Limit = 0
+			return a.showList(all, params != listFilter{})
 		},
 	}
-	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status")
+	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status, or one of these, separated by commas")
 	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
 	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
 	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
@@ -75,6 +72,16 @@ func (a verbs) listCommand() *cobra.Command {
 	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
 	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: what the page before told at its end")
 	return c
+}
+
+// A listFilter has the parameters of sentinel/list.
+type listFilter struct {
+	Status    string `json:"status,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+	PersonaID string `json:"personaId,omitempty"`
+	Limit     int    `json:"limit,omitempty"`
+	Since     string `json:"since,omitempty"`
+	Before    string `json:"before,omitempty"`
 }
 
 // sinceFlag reads --since. The zero time is none.
@@ -161,8 +168,8 @@ func listFile(policy *trust.Policy, file, name string) app.ListedSentinel {
 }
 
 // showList writes sentinels, then runs. In jsonl a line tells by its keys which of
-// the two it is: only runs have an id.
-func (a verbs) showList(all app.Listed) error {
+// the two it is: only runs have an id. filtered is whether flags left something out.
+func (a verbs) showList(all app.Listed, filtered bool) error {
 	if all.Sentinels == nil {
 		all.Sentinels = []app.ListedSentinel{}
 	}
@@ -182,6 +189,7 @@ func (a verbs) showList(all app.Listed) error {
 		}
 		return nil
 	}
+	a.ShowProblems(slices.DeleteFunc(slices.Clone(all.Problems), func(p sentinels.Problem) bool { return p.Kind != sentinels.KindDuplicate })) // rows show others
 	if len(all.Sentinels) > 0 {
 		rows := a.sentinelRows(all.Sentinels)
 		if err := a.Table(rows); err != nil {
@@ -202,7 +210,11 @@ func (a verbs) showList(all app.Listed) error {
 		}
 		return nil
 	}
-	if len(all.Sentinels) == 0 {
+	switch {
+	case len(all.Sentinels) > 0:
+	case filtered:
+		a.Info("nothing matches these flags")
+	default:
 		a.Info("there is nothing yet; `sentinel init` writes a first sentinel")
 	}
 	return nil

@@ -65,7 +65,7 @@ func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
 		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: probeConfinement,
-		Notifications: a.probeNotifications,
+		Notifications: a.probeNotifications, Definitions: a.probeDefinitions,
 	}
 	if policy, err := a.Policy(); err == nil { // else the check of the configuration reports it
 		opt.Trust = policy
@@ -97,6 +97,14 @@ func (a verbs) obeyed() []string {
 		_, err := os.Stat(path)
 		return err != nil
 	})
+}
+
+// probeDefinitions reports files of definitions with the same id, of which one counts.
+func (a verbs) probeDefinitions(context.Context) (string, error) {
+	if list := a.Duplicates(); len(list) > 0 {
+		return "", list
+	}
+	return "each file of definitions has an id of its own", nil
 }
 
 // probeConfinement reports what commands of acceptance criteria cannot be kept from.

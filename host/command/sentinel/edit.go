@@ -14,7 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Definitions keep files and the store from disagreeing. Both functions are
+// Definitions keep files and the store from disagreeing. Sync and WriteBack are
 // called with definitions that live in no file, too, and do nothing then.
 type Definitions interface {
 	// Sync reads the current file of the definition, so that an edit is
@@ -22,6 +22,8 @@ type Definitions interface {
 	Sync(ctx context.Context, id sentinels.ID) error
 	// WriteBack writes a new revision to its file; one that is Deleted removes it.
 	WriteBack(ctx context.Context, s runtime.Stored) error
+	// Problems returns what is wrong with files, each problem with its file.
+	Problems() sentinels.Problems
 }
 
 // A found is what a sentinelId leads to: a stored sentinel, or one run.

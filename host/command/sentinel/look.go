@@ -3,9 +3,12 @@ package sentinel
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -13,7 +16,7 @@ import (
 
 type listIn struct {
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"only this sentinel"`
-	Status     string `json:"status,omitempty" jsonschema:"only runs with this status"`
+	Status     string `json:"status,omitempty" jsonschema:"only runs with this status, or one of these, separated by commas: running, paused, waiting, quarantined, completed, failed, stopped, timed_out"`
 	PersonaID  string `json:"personaId,omitempty" jsonschema:"only sentinels that this one created"`
 	Tag        string `json:"tag,omitempty" jsonschema:"only sentinels with this tag"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`
@@ -26,6 +29,8 @@ type listOut struct {
 	Sentinels []listed          `json:"sentinels"`
 	Runs      []runtime.RunInfo `json:"runs"`
 	Next      string            `json:"next,omitempty" jsonschema:"there are older runs: give it as before"`
+	// Problems are those of files. A file without a valid definition has no other place.
+	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"what is wrong with the files of definitions that this process follows"`
 }
 
 type listed struct {
@@ -50,6 +55,9 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, er
 	if in.Only != "runs" {
 		if err := f.listSentinels(in, &out); err != nil {
 			return out, err
+		}
+		if f.opt.Definitions != nil {
+			out.Problems = f.opt.Definitions.Problems()
 		}
 	}
 	if in.Only != "sentinels" {
@@ -108,8 +116,15 @@ func (f family) listRuns(in listIn, out *listOut) error {
 			return &abi.Error{Code: abi.BadFields, Field: "since", Message: fmt.Sprintf("invalid since %q: want a time such as 2026-01-31T09:30:00Z", in.Since)}
 		}
 	}
+	statuses, err := statusesIn(in.Status)
+	if err != nil {
+		return err
+	}
+	if in.Before != "" && !runIDPattern.MatchString(in.Before) {
+		return &abi.Error{Code: abi.BadFields, Field: "before", Message: fmt.Sprintf("invalid before %.50q: want the id of a run, such as the next of an earlier page", in.Before)}
+	}
 	// One more than the page has, to know whether there is another.
-	page, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Status: sentinels.Status(in.Status),
+	page, err := f.rt.Runs(runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Statuses: statuses,
 		Since: since, Before: sentinels.RunID(in.Before), Limit: limit + 1})
 	if err != nil {
 		return err
@@ -120,6 +135,27 @@ func (f family) listRuns(in listIn, out *listOut) error {
 	}
 	out.Runs = append(out.Runs, page...)
 	return nil
+}
+
+var runIDPattern = lazyregexp.New(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// statusesIn reads a list of statuses that is separated by commas.
+func statusesIn(text string) (list []sentinels.Status, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		status := sentinels.Status(strings.TrimSpace(word))
+		if !slices.Contains(sentinels.Statuses(), status) {
+			var known []string
+			for _, s := range sentinels.Statuses() {
+				known = append(known, string(s))
+			}
+			return nil, &abi.Error{Code: abi.BadFields, Field: "status", Message: fmt.Sprintf("unknown status %.50q", word), Hint: "known are " + strings.Join(known, ", ")}
+		}
+		list = append(list, status)
+	}
+	return list, nil
 }
 
 // count adds what the sentinel's runs come to.

@@ -69,6 +69,8 @@ type Options struct {
 	Config, Model, Secrets, Environment, Server Probe
 	// Confinement reports whether commands of acceptance criteria can be confined.
 	Confinement Probe
+	// Definitions reports whether two files of definitions have the same id.
+	Definitions Probe
 	// Notifications reports whether people are notified of what waits for them.
 	Notifications Probe
 	// Only names the checks to make; the others are left out. Default: all.
@@ -127,6 +129,7 @@ func Run(ctx context.Context, opt Options) []Check {
 		fix   string
 	}{
 		{"configuration", opt.Config, "mend the configuration file; sentinel config show --origin says where each value comes from"},
+		{"definitions", opt.Definitions, "give one of the two files another id, or remove it"},
 		{"model", opt.Model, "configure a model, and set the variable of its key"},
 		{"secrets", opt.Secrets, "set SENTINEL_SECRET_NAME, or mend what the configuration says under secrets"},
 		{"environment", opt.Environment, "keep secrets in files of mode 0600 and name those under secrets in the configuration"},
