@@ -144,6 +144,9 @@ func (c *checker) step(s *Step, path string) {
 			c.references(at, raw)
 		}
 	}
+	if field, reason := s.OnError.Retry.Ignored(); field != "" {
+		c.warn(path+".onError.retry."+field, "leave it out", "%s has no effect: %s", field, reason)
+	}
 	c.event(s, path)
 	for _, name := range setBy(s, c.types) {
 		if name != s.OutputTo {

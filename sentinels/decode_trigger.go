@@ -21,6 +21,8 @@ type TriggerKind struct {
 
 	Options []TriggerOption // in the order of their documentation
 	Event   string          // what $event is in its runs
+	// Warnings returns what is probably a mistake in a valid trigger. Default none.
+	Warnings func(t Trigger) []string
 }
 
 // A TriggerOption describes an option of a kind of trigger, for the schema and for help.
@@ -111,6 +113,11 @@ func (d *decoder) trigger(n *node) Trigger {
 	}
 	if kind.Name != "" && d.opt.CheckTrigger != nil {
 		d.triggerProblems(n, kind, d.opt.CheckTrigger(t), len(d.problems) == before)
+	}
+	if kind.Warnings != nil && len(d.problems) == before {
+		for _, text := range kind.Warnings(t) {
+			d.add(n, KindWarning, "", "%s", text)
+		}
 	}
 	return t
 }

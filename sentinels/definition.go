@@ -97,7 +97,7 @@ type Trigger struct {
 type Safety struct {
 	MaxIterations    int       // of the run; 0: no limit, which until, while, continuous and event loops accept only with TimeoutMs
 	TimeoutMs        int64     // active time of the run; 0: no limit
-	MaxStepTimeoutMs int64     // of every step; 0: the step's own, else the host's default (30 minutes)
+	MaxStepTimeoutMs int64     // of a step that has none, without waits and inner steps; 0: the host's default (30 minutes)
 	MaxMemoryMB      int64     // variables, guests and processes of the run; 0: the host's default (1 GiB)
 	MaxSteps         int       // step executions an iteration; 0: the host's default (10,000)
 	OnTimeout        OnTimeout // what happens at a limit; "": stop
@@ -163,6 +163,20 @@ type RetryPolicy struct {
 	// MaxRetryAfterMs is the longest delay that a server may ask for; an error that asks
 	// for more is not retried.
 	MaxRetryAfterMs int64
+}
+
+// Ignored returns a field of the policy that has no effect beside the others, with the
+// reason; "" if each has one.
+func (p RetryPolicy) Ignored() (field, reason string) {
+	switch {
+	case p.MaxDelayMs > 0 && p.BaseDelayMs > p.MaxDelayMs:
+		return "baseDelayMs", "each delay is maxDelayMs, which is less"
+	case p.BackoffType == "none" && p.MaxDelayMs > 0:
+		return "maxDelayMs", `with the backoffType "none" each delay is baseDelayMs`
+	case p.BackoffType != "" && p.MaxDelayMs > 0 && p.BaseDelayMs == p.MaxDelayMs:
+		return "backoffType", "baseDelayMs and maxDelayMs are equal, so each delay is"
+	}
+	return "", ""
 }
 
 // Budget limits the model spend of a run and its child runs. Zero is no limit.

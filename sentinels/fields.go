@@ -119,7 +119,7 @@ func init() {
 	format.safety = table[Safety]{
 		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
 		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own, without waits and inner steps. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
 		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, 1 GiB.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 10,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
@@ -180,7 +180,7 @@ func init() {
 
 	format.retry = table[RetryPolicy]{
 		numberField("maxRetries", "Attempts after the first one. Default: by the kind of error, 0 to 7.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
-		choiceField("backoffType", "How the delay grows.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
+		choiceField("backoffType", "How the delay grows; with none it stays baseDelayMs, by default 0.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
 		numberField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
 		numberField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
 		numberField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,

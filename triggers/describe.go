@@ -18,9 +18,23 @@ type Description struct {
 	Options any
 	// Event says what $event is in the runs of the kind.
 	Event string
+	// Warnings returns what is valid in a trigger and probably a mistake, such as an option
+	// that has no effect beside another one. The trigger has passed Check. Default none.
+	Warnings func(t sentinels.Trigger) []string
 	// Detail says in words what one trigger waits for, for listings. It must accept
 	// any trigger. Default: the value of Field.
 	Detail func(t sentinels.Trigger) string
+}
+
+// warnings returns the warnings of the kind and of the common options.
+func (d Description) warnings(t sentinels.Trigger) (list []string) {
+	if c, err := ReadCommon(t); err == nil && c.MaxWaitMs > 0 && c.DebounceMs == 0 {
+		list = append(list, "maxWaitMs has no effect without debounceMs")
+	}
+	if d.Warnings != nil {
+		list = append(list, d.Warnings(t)...)
+	}
+	return list
 }
 
 // detail says in words what one trigger waits for.

@@ -26,7 +26,7 @@ func (s Set) Formats() []sentinels.TriggerKind {
 	list := make([]sentinels.TriggerKind, len(s))
 	for i, k := range s {
 		d := k.Describe()
-		list[i] = sentinels.TriggerKind{Name: d.Name, Aliases: d.Aliases, Field: d.Field, Fires: d.Fires, Event: d.Event, Options: append(OptionsOf(d.Options), OptionsOf(Common{})...)}
+		list[i] = sentinels.TriggerKind{Name: d.Name, Aliases: d.Aliases, Field: d.Field, Fires: d.Fires, Event: d.Event, Warnings: d.warnings, Options: append(OptionsOf(d.Options), OptionsOf(Common{})...)}
 	}
 	return list
 }

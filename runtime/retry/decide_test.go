@@ -2,6 +2,8 @@ package retry_test
 
 import (
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,6 +145,7 @@ func TestOverride(t *testing.T) {
 		{"base", retry.API, sentinels.RetryPolicy{MaxRetries: 3, BaseDelayMs: 10}, []int64{10, 20, 40}},
 		{"cap", retry.API, sentinels.RetryPolicy{MaxDelayMs: 5000}, []int64{1000, 2000, 4000, 5000, 5000, 5000, 5000}},
 		{"none", retry.Runtime, sentinels.RetryPolicy{BackoffType: "none"}, []int64{0, 0, 0}},
+		{"constant", retry.API, sentinels.RetryPolicy{MaxRetries: 3, BackoffType: "none", BaseDelayMs: 2000}, []int64{2000, 2000, 2000}},
 		{"from nothing", retry.Syntax, sentinels.RetryPolicy{MaxRetries: 2}, []int64{0, 0}},
 		{"kind from nothing", retry.Syntax, sentinels.RetryPolicy{MaxRetries: 3, BackoffType: "exponential"}, []int64{1000, 2000, 4000}},
 		{"base from nothing", retry.Syntax, sentinels.RetryPolicy{MaxRetries: 2, BaseDelayMs: 500}, []int64{500, 1000}},
@@ -166,7 +169,8 @@ func TestDelay(t *testing.T) {
 		{retry.Backoff{Type: "exponential", Base: time.Second}, 11, 1024 * time.Second},
 		{retry.Backoff{Type: "exponential", Base: 3 * time.Second, Limit: time.Second}, 1, time.Second},
 		{retry.Backoff{Type: "linear", Base: 3 * time.Second, Limit: 10 * time.Second}, 4, 10 * time.Second},
-		{retry.Backoff{Type: "none", Base: time.Second}, 3, 0},
+		{retry.Backoff{Type: "none", Base: time.Second}, 3, time.Second},
+		{retry.Backoff{Type: "none", Base: 3 * time.Second, Limit: time.Second}, 3, time.Second},
 		{retry.Backoff{Type: "odd", Base: time.Second}, 3, 0},
 		{retry.Backoff{Type: "linear", Base: -time.Second}, 3, 0},
 	} {
@@ -183,5 +187,65 @@ func TestDelay(t *testing.T) {
 			}
 			last = d
 		}
+	}
+}
+
+// Of each pair of fields both have an effect with some values, or
+// [sentinels.RetryPolicy.Ignored] reports the one that has none.
+func TestEveryFieldHasAnEffect(t *testing.T) {
+	effect := func(p sentinels.RetryPolicy) (all []retry.Decision) {
+		for _, category := range categories {
+			for made := range 9 {
+				for _, after := range []time.Duration{0, 5 * time.Second, time.Hour} {
+					all = append(all, retry.Decide(retry.Classification{Category: category}, made, p, after))
+				}
+			}
+		}
+		return all
+	}
+	type setting struct {
+		field string // with the word of a backoff
+		set   func(*sentinels.RetryPolicy)
+	}
+	var settings []setting
+	for _, n := range []int{1, 8} {
+		settings = append(settings, setting{"maxRetries", func(p *sentinels.RetryPolicy) { p.MaxRetries = n }})
+	}
+	for _, backoff := range []string{"exponential", "linear", "none"} {
+		settings = append(settings, setting{"backoffType " + backoff, func(p *sentinels.RetryPolicy) { p.BackoffType = backoff }})
+	}
+	for _, ms := range []int64{100, 3000, 60_000} {
+		settings = append(settings, setting{"baseDelayMs", func(p *sentinels.RetryPolicy) { p.BaseDelayMs = ms }},
+			setting{"maxDelayMs", func(p *sentinels.RetryPolicy) { p.MaxDelayMs = ms }},
+			setting{"maxRetryAfterMs", func(p *sentinels.RetryPolicy) { p.MaxRetryAfterMs = ms }})
+	}
+	type pair struct{ field, beside string }
+	effective, silent := map[pair]bool{}, map[pair]sentinels.RetryPolicy{}
+	fields := map[string]bool{}
+	for _, one := range settings {
+		name, _, _ := strings.Cut(one.field, " ")
+		fields[name] = true
+		for _, other := range settings {
+			if strings.HasPrefix(other.field, name) {
+				continue
+			}
+			var both, without sentinels.RetryPolicy
+			one.set(&both)
+			other.set(&both)
+			other.set(&without)
+			if p := (pair{one.field, other.field}); !cmp.Equal(effect(both), effect(without)) {
+				effective[p] = true
+			} else if ignored, _ := both.Ignored(); ignored != name {
+				silent[p] = both
+			}
+		}
+	}
+	for p, policy := range silent {
+		if !effective[p] {
+			t.Errorf("%s has no effect beside %s, as in %+v", p.field, p.beside, policy)
+		}
+	}
+	if n := reflect.TypeFor[sentinels.RetryPolicy]().NumField(); n != len(fields) {
+		t.Errorf("the policy has %d fields, %d are tested", n, len(fields))
 	}
 }

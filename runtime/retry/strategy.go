@@ -6,11 +6,11 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// The backoff types. Any other string has no delay.
+// The backoff types. With any other string there is no delay.
 const (
 	exponential = "exponential" // base, 2 x base, 4 x base, ...
 	linear      = "linear"      // base, 2 x base, 3 x base, ...
-	none        = "none"        // no delay
+	none        = "none"        // base each time
 )
 
 // A strategy is how often and with which backoff to retry.
@@ -152,7 +152,9 @@ func (s strategy) with(p sentinels.RetryPolicy) strategy {
 		s.maxRetries = p.MaxRetries
 	}
 	if p.BackoffType != "" {
-		s.backoff = p.BackoffType
+		if s.backoff = p.BackoffType; s.backoff == none {
+			s.base = 0 // that of the category belongs to its backoff
+		}
 	}
 	if p.BaseDelayMs > 0 {
 		s.base = milliseconds(p.BaseDelayMs)
@@ -198,6 +200,8 @@ func (s strategy) delay(n int) time.Duration {
 			return limit
 		}
 		return min(s.base*time.Duration(n), limit)
+	case none:
+		return min(s.base, limit)
 	}
 	return 0
 }

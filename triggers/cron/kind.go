@@ -41,7 +41,8 @@ func New(opt Options) *Kind {
 func (*Kind) Describe() triggers.Description {
 	return triggers.Description{
 		Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times", Options: options{},
-		Event: "name schedule; data {scheduled: planned time in RFC 3339, without jitter; fired: the time; missed: number of planned times left out since the previous firing; expression}",
+		Warnings: optionWarnings,
+		Event:    "name schedule; data {scheduled: planned time in RFC 3339, without jitter; fired: the time; missed: number of planned times left out since the previous firing; expression}",
 	}
 }
 
@@ -112,6 +113,23 @@ func read(t sentinels.Trigger, since time.Time) (o options, p plan, err error) {
 		problems = append(problems, err)
 	}
 	return o, p, errors.Join(problems...)
+}
+
+// optionWarnings returns the warnings of the expression, and options without an effect.
+func optionWarnings(t sentinels.Trigger) []string {
+	list := warnings(t.CronExpression)
+	var o options
+	if triggers.ReadOptions(t, &o) != nil {
+		return list // which Check reports
+	}
+	text, own, _ := cutZone(t.CronExpression)
+	if _, every := cutEvery(text); every && (o.TimeZone != "" || own != nil) {
+		list = append(list, "the time zone has no effect on @every, which counts elapsed time")
+	}
+	if o.CatchUp == CatchUpNone && o.CatchUpWindowMs > 0 {
+		list = append(list, `catchUpWindowMs has no effect with the catchUp "none"`)
+	}
+	return list
 }
 
 // Check reports problems of the expression and the options of t.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,13 +70,13 @@ func parse(expression string, zone *time.Location, since time.Time) (plan, error
 // planned times, at most one a second.
 func parsePlan(text string, zone *time.Location, since time.Time) (plan, error) {
 	// "every 5m" is the form of the original system.
-	if word, rest, _ := strings.Cut(text, " "); word == "@every" || word == "every" {
-		return parseInterval(strings.TrimSpace(rest), since)
+	if rest, is := cutEvery(text); is {
+		return parseInterval(rest, since)
 	}
 	if strings.HasPrefix(text, "@") {
-		long, ok := descriptors[text]
+		long, ok := descriptors[strings.ToLower(text)]
 		switch {
-		case text == "@reboot":
+		case strings.EqualFold(text, "@reboot"):
 			return nil, errors.New(`"@reboot" is not a schedule: use a trigger of type "immediate" with "on": "start"`)
 		case !ok:
 			return nil, fmt.Errorf("unknown descriptor %q: want @yearly, @monthly, @weekly, @daily, @hourly or @every 5m", text)
@@ -93,6 +94,32 @@ func parsePlan(text string, zone *time.Location, since time.Time) (plan, error) 
 		return nil, errors.New("the date never occurs")
 	}
 	return c, nil
+}
+
+// cutEvery returns the duration of "@every D" and "every D", in any case of the word.
+func cutEvery(text string) (duration string, is bool) {
+	word, rest, _ := strings.Cut(text, " ")
+	return strings.TrimSpace(rest), strings.EqualFold(strings.TrimPrefix(word, "@"), "every")
+}
+
+// warnings returns what is probably a mistake in an expression that can be parsed: a step
+// that is longer than its field, as in "*/90 * * * *", which fires once an hour.
+func warnings(expression string) (list []string) {
+	text, _, err := cutZone(strings.TrimSpace(expression))
+	if _, every := cutEvery(text); err != nil || every || strings.HasPrefix(text, "@") {
+		return nil
+	}
+	words := strings.Fields(text)
+	for i, word := range words {
+		r := fieldRanges[i+len(fieldRanges)-len(words)]
+		for item := range strings.SplitSeq(word, ",") {
+			_, text, _ := strings.Cut(item, "/")
+			if step, err := strconv.Atoi(text); err == nil && step > r.max-r.min && step > 1 {
+				list = append(list, fmt.Sprintf("cron expression %q: the step %d is longer than the %s, so %q has one value; for other intervals write @every", expression, step, r.name, item))
+			}
+		}
+	}
+	return list
 }
 
 // cutZone splits the zone off the front of an expression.

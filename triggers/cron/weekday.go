@@ -54,6 +54,7 @@ func weekday(text string) (int, bool) {
 			return i, true
 		}
 	}
-	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 0 && n <= 7 && len(text) == 1
+	// Zeros before the number are usual in all fields, signs are not.
+	n, err := strconv.ParseUint(text, 10, 8)
+	return int(n), err == nil && n <= 7
 }

@@ -394,7 +394,7 @@ func (a *attempt) execute(ctx context.Context) (json.RawMessage, error) {
 }
 
 // startTimeLimit sets the attempt's context, which ends at its time limit. The returned
-// function ends the attempt's work. named reports that the definition or the grant sets
+// function ends the attempt's work. named reports that the step or the grant sets
 // the limit. The default limit only detects calls that hang, so it starts again after a
 // wait for a time, an event, a person or a child, and after nested steps, which have
 // limits of their own.
@@ -482,22 +482,24 @@ func (a *attempt) guestError(err error) error {
 	return err
 }
 
-// timeLimit returns the active time that the attempt may take: the smallest of the
-// limits of the step, the run and the grant. named is false if none of them is set and
-// the host's default applies.
+// timeLimit returns the active time that the attempt may take: the smaller of the limits
+// of the step and the grant. named is false if neither is set: then the run's limit for
+// such steps applies, or else the host's.
 func (a *attempt) timeLimit() (limit time.Duration, named bool) {
-	safety := a.run.Definition().Safety
 	grant, _ := a.mod.Allowed()
-	for _, ms := range []int64{safety.MaxStepTimeoutMs, a.step.TimeoutMs, grant.TimeoutMs} {
+	for _, ms := range []int64{a.step.TimeoutMs, grant.TimeoutMs} {
 		own := time.Duration(ms) * time.Millisecond
 		if ms > 0 && (!named || own < limit) {
 			limit, named = own, true
 		}
 	}
-	if !named {
-		limit = a.svc.Limits.StepTimeout
+	if named {
+		return limit, true
 	}
-	return limit, named
+	if ms := a.run.Definition().Safety.MaxStepTimeoutMs; ms > 0 {
+		return time.Duration(ms) * time.Millisecond, false
+	}
+	return a.svc.Limits.StepTimeout, false
 }
 
 // callGuest runs the guest until it returns or is parked.
