@@ -403,6 +403,13 @@ func exprIn(raw json.RawMessage) (source string, ok bool) {
 	return source, ok && n == 1
 }
 
+// plainPrograms take their arguments as they are: a "$" in single quotes means nothing to
+// them. In the text of other programs, such as awk, jq, perl or sh, it may be theirs.
+var plainPrograms = []string{
+	"echo", "printf", "test", "[", "cat", "cd", "cp", "mv", "rm", "ln", "ls", "mkdir", "rmdir", "touch", "chmod", "chown", "curl", "wget", "git", "gh", "go", "npm", "pip",
+	"head", "tail", "wc", "sort", "tee", "diff", "cmp", "tar", "zip", "unzip", "basename", "dirname", "realpath", "mail", "sentinel",
+}
+
 // shell warns about references that the shell would not expand. Names that are never set
 // are variables of the shell, and so are those that the line assigns.
 func (c *checker) shell(path string, raw json.RawMessage) {
@@ -419,22 +426,25 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		}
 		seen := map[string]bool{}
 		sourced := sourcePattern.MatchString(text)
-		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool) {
+		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string) {
 			switch {
+			case quoted:
+				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
+					c.warn(path, "use double quotes, if the value of the variable is meant", "%s is in single quotes, so %s gets the name and not the value", ref, program)
+				}
+				return
 			case seen[ref.String()]:
-			case !c.set[ref.Name] && !sourced && !slices.Contains(assigned, ref.Name) && ref.Name != strings.ToUpper(ref.Name) && !quoted:
+			case !c.set[ref.Name] && !sourced && !slices.Contains(assigned, ref.Name) && ref.Name != strings.ToUpper(ref.Name):
 				if ref.Path != "" || c.isTypo(ref.Name) {
 					c.unknown(path, ref.Name, true, "")
 				}
 			case belongs(ref.Name):
-			case !quoted && slices.Contains(Reserved, ref.Name):
+			case slices.Contains(Reserved, ref.Name):
 				c.member(path, ref)
-			case quoted:
-				c.warn(path, "use double quotes", "%s is in single quotes, where the shell does not expand it", ref)
 			case !c.assigned[ref.Name]:
 				c.reference(path, ref)
 			}
-			seen[ref.String()] = seen[ref.String()] || !quoted
+			seen[ref.String()] = true
 		})
 		if reference.IsReference(strings.TrimSpace(text)) && !belongs(strings.Trim(strings.TrimSpace(text), "$")) {
 			c.warn(path, `to execute a stored line, write eval "`+strings.TrimSpace(text)+`"`, "the line is one reference: the shell splits the value into words and executes the first of them")

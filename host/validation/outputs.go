@@ -61,7 +61,10 @@ func (v *check) outputs() {
 			case abi.MarkExpression:
 				look(path+"."+name, inExpression(reference.Text(raw)))
 			case abi.MarkShell:
-				reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, _ bool) {
+				reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string) {
+					if quoted {
+						return
+					}
 					look(path+"."+name, []use{{ref.String(), ref.Name, ref.Path}})
 				})
 			case abi.MarkRaw, abi.MarkDefinition:

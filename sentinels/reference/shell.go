@@ -37,13 +37,11 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		switch {
 		case !known:
 			return written
+		case at == literal: // the text of another program, such as awk, jq or perl
+			return written
 		case len(value) == 0:
 			note(&notes.Unset, ref)
 			value = null
-		}
-		if at == literal {
-			report("%s is in single quotes, where the shell does not expand it", written)
-			return written
 		}
 		part, ok := Path(value, ref.Path)
 		if string(value) == "null" && slices.Contains(notes.Unset, written) {
@@ -81,12 +79,38 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 }
 
 // EachInShellLine calls f for every reference in a shell line outside comments; quoted
-// is true if the shell does not expand it.
-func EachInShellLine(line string, f func(ref Reference, quoted bool)) {
-	scanShell(line, func(ref Reference, at place) string {
-		f(ref, at == literal)
+// is true if the shell does not expand it, and program is then the command whose argument
+// it is in, "" in the body of a here-document.
+func EachInShellLine(line string, f func(ref Reference, quoted bool, program string)) {
+	s := &shellScan{line: line}
+	s.replace = func(ref Reference, at place) string {
+		program := ""
+		if at == literal && !s.inBody {
+			program = programAt(line[:s.at])
+		}
+		f(ref, at == literal, program)
 		return ""
-	})
+	}
+	s.scan()
+}
+
+// programAt returns the first word of the command that a shell line ends in, without
+// assignments and the words that execute another command in place of themselves.
+func programAt(line string) string {
+	line = quotedPattern.ReplaceAllString(line, "''")
+	if i := strings.LastIndexAny(line, ";|&\n(`{"); i >= 0 {
+		line = line[i+1:]
+	}
+	for _, word := range strings.Fields(line) {
+		name, _, assigns := strings.Cut(word, "=")
+		switch {
+		case assigns && IsName(name):
+		case slices.Contains([]string{"exec", "command", "time", "then", "do", "else", "if", "while", "until", "!", "sudo", "env", "nice", "nohup"}, word):
+		default:
+			return word
+		}
+	}
+	return ""
 }
 
 // AssignedInShellLine returns the names that a shell line assigns itself, by "x=...",
@@ -143,6 +167,7 @@ type shellScan struct {
 	replace func(ref Reference, at place) string
 	within  []byte // open: '"', '(' a group or $(, 'a' $((, '{' ${, 'q' ${ inside quotes, '`'
 	heredoc []heredoc
+	inBody  bool // of a here-document
 }
 
 // heredoc is a here-document whose body starts at the next line.
@@ -156,10 +181,14 @@ type heredoc struct {
 // replace returns.
 func scanShell(line string, replace func(ref Reference, at place) string) string {
 	s := &shellScan{line: line, replace: replace}
+	s.scan()
+	return s.out.String()
+}
+
+func (s *shellScan) scan() {
 	for s.at < len(s.line) {
 		s.step()
 	}
-	return s.out.String()
 }
 
 // top returns the innermost open quote or group, 0 for none.
@@ -351,6 +380,8 @@ done:
 // bodies copies the bodies of the here-documents that were opened in the line before.
 // Quotes have no meaning in them.
 func (s *shellScan) bodies() {
+	s.inBody = true
+	defer func() { s.inBody = false }()
 	for _, h := range s.heredoc {
 		for s.at < len(s.line) {
 			length := strings.IndexByte(s.line[s.at:]+"\n", '\n')
