@@ -3,6 +3,9 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
@@ -29,8 +32,16 @@ func (rt *Runtime) openTriggers(now func() time.Time) {
 	rt.dispatch = dispatch.New(dispatch.Options{
 		Store: rt.db, Runs: triggerRuns{rt}, Definitions: triggerDefinitions{rt}, Events: triggerEvents{rt},
 		Kinds: rt.opt.Triggers, Secret: rt.opt.Secret, Redact: redact.Redactor(rt.opt.Redact), Filter: rt.filter, ChainProblem: rt.chainProblem,
-		Workspace: func(def *sentinels.Definition) (string, error) {
-			return execution.Workspace(def, rt.opt.Workspace)
+		Workspace: func(r dispatch.Revision, def *sentinels.Definition) (string, error) {
+			dir, err := execution.Workspace(def, WorkspaceBase(def, r.Origin, rt.opt.Workspace))
+			if err != nil || def.Workspace == "" {
+				return dir, err
+			}
+			// A trigger on a folder that is missing would wait without a word.
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return "", fmt.Errorf("workspace %q: no folder %q: create it, then save the definition again or restart", def.Workspace, dir)
+			}
+			return dir, nil
 		},
 		Now: now, NewRunID: execution.NewRunID,
 		Alive: rt.alive, Writable: rt.writable,
@@ -121,6 +132,16 @@ func (rt *Runtime) chainProblem(id sentinels.ID, e *sentinels.Event) string {
 	return eventlog.ChainOf(e).Through(id).Refuse(e.Name, rt.opt.Limits.Hops).Message
 }
 
+// WorkspaceBase returns the folder that the workspace of a definition is relative to: that
+// of its file for a relative one, so that it is the same whoever starts it, otherwise dir.
+// origin is the file of the stored definition, "" for none.
+func WorkspaceBase(def *sentinels.Definition, origin, dir string) string {
+	if origin != "" && def.Workspace != "" && !filepath.IsAbs(def.Workspace) {
+		return filepath.Dir(origin)
+	}
+	return dir
+}
+
 // triggerRuns are the runs as triggers need them.
 type triggerRuns struct{ rt *Runtime }
 
@@ -128,7 +149,7 @@ var _ dispatch.Runs = triggerRuns{}
 
 func (t triggerRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, error) {
 	return t.rt.exec.StartFired(t.rt.ctx, s.Definition, execution.Firing{
-		StartOptions: StartOptions{Event: s.Event, Workspace: t.rt.opt.Workspace, Revision: s.Revision, Key: s.Key}, ID: s.ID, Puts: s.Puts,
+		StartOptions: StartOptions{Event: s.Event, Workspace: WorkspaceBase(s.Definition, s.Origin, t.rt.opt.Workspace), Revision: s.Revision, Key: s.Key}, ID: s.ID, Puts: s.Puts,
 	})
 }
 
@@ -183,7 +204,7 @@ func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
 }
 
 func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
-	return dispatch.Revision{ID: s.ID, Number: s.Revision, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
+	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
 }
 
 // triggerEvents is the event log as triggers need it.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"reflect"
 	"slices"
@@ -30,15 +31,48 @@ func CheckFilter(op string, filter map[string]json.RawMessage) error {
 	if len(filter) > maxFilterFields {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "filter", Message: fmt.Sprintf("%s: filter: %d fields, at most %d are compared", op, len(filter), maxFilterFields)}
 	}
+	bad := func(format string, args ...any) error {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "filter", Message: op + ": filter: " + fmt.Sprintf(format, args...),
+			Hint: "known are " + strings.Join(operators, " ") + `, as in {"age": {"$gte": 18}}`}
+	}
 	for name, want := range filter {
+		if strings.HasPrefix(name, "$") {
+			return bad("unknown operator %q in place of a field", name)
+		}
+		value, _ := decodeAny(want) // what cannot be read fits nothing
+		if key := operatorBelow(value, conditions(want) != nil); key != "" {
+			return bad("field %q: operator %q below the value of the field", name, key)
+		}
 		for key, operand := range conditions(want) {
 			if err := checkOperand(key, operand); err != "" {
-				return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "filter",
-					Message: fmt.Sprintf("%s: filter: field %q: %s", op, name, err), Hint: "known are " + strings.Join(operators, " ") + `, as in {"age": {"$gte": 18}}`}
+				return bad("field %q: %s", name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// operatorBelow returns a key that begins with a dollar in an object of a value, "" if
+// there is none. With known the keys of the value itself are operators.
+func operatorBelow(value any, known bool) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, below := range v {
+			if strings.HasPrefix(key, "$") && !known {
+				return key
+			}
+			if key := operatorBelow(below, false); key != "" {
+				return key
+			}
+		}
+	case []any:
+		for _, below := range v {
+			if key := operatorBelow(below, false); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 func checkOperand(operator string, operand json.RawMessage) string {
@@ -132,10 +166,10 @@ func (t test) passes(have any) bool {
 	case t.err != nil:
 		return false
 	case t.operator == "":
-		return reflect.DeepEqual(have, t.operand)
+		return equal(have, t.operand)
 	case t.operator == "$in":
 		list, _ := t.operand.([]any) // CheckFilter has read it
-		return slices.ContainsFunc(list, func(v any) bool { return reflect.DeepEqual(have, v) })
+		return slices.ContainsFunc(list, func(v any) bool { return equal(have, v) })
 	case rank(have) != rank(t.operand):
 		return false
 	}
@@ -167,6 +201,22 @@ func FieldsOf(d sentinels.Document) map[string]json.RawMessage {
 		}
 	}
 	return fields
+}
+
+// equal compares two values, numbers by what they are: 1 is 1.0.
+func equal(a, b any) bool {
+	switch x := a.(type) {
+	case json.Number:
+		y, is := b.(json.Number)
+		return is && compareNumbers(x, y) == 0
+	case []any:
+		y, is := b.([]any)
+		return is && slices.EqualFunc(x, y, equal)
+	case map[string]any:
+		y, is := b.(map[string]any)
+		return is && maps.EqualFunc(x, y, equal)
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // CompareJSON orders two values: null, booleans, numbers by value, texts by their bytes,

@@ -18,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/sdnotify"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/logfile"
+	"github.com/sentinel-runtime/sentinel/host/ops/doctor"
 	"github.com/sentinel-runtime/sentinel/host/serve"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -117,6 +118,9 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 	opt.Logger = log
 	if a.Env.Exposed != nil && !errors.Is(a.Env.Exposed, errors.ErrUnsupported) {
 		log.Warn("other processes of this user can read the variables of this process", "error", a.Env.Exposed)
+	}
+	if err := doctor.LocalZone(); err != nil {
+		log.Warn("schedules without a time zone follow UTC", "error", err)
 	}
 	s, err := serve.Open(ctx, serve.Options{
 		Host: opt, Version: a.Env.Version, Logger: log,

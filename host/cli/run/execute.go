@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -177,9 +178,12 @@ func (a verbs) start(ctx context.Context, s *app.Session, src *app.Source, f *ru
 		src.PlaceBeside(params)
 	}
 	// A server that a URL names has none of our folders.
-	if !s.ByURL {
+	switch {
+	case src.Stored != "" && a.Flags.Workspace == "" && def.Workspace != "" && !filepath.IsAbs(def.Workspace):
+		// It is relative to the file of the stored definition, which the engine knows.
+	case !s.ByURL:
 		params["workspace"] = a.base(src, def)
-	} else if a.Flags.Workspace != "" {
+	case a.Flags.Workspace != "":
 		params["workspace"] = a.Flags.Workspace
 	}
 	params["inputs"] = g.inputs

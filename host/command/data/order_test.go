@@ -20,6 +20,9 @@ func TestListFiltersByConditions(t *testing.T) {
 		`{"age": {"$gt": 9}}`:                        "p1 p4 p5",
 		`{"age": {"$gte": 9, "$lt": 1e2}}`:           "p0 p1",
 		`{"age": {"$lte": 10.0}}`:                    "p0 p1",
+		`{"age": 9.0}`:                               "p0",
+		`{"age": {"$in": [1e1]}}`:                    "p1",
+		`{"tags": {"x": 1.0}}`:                       "p4",
 		`{"age": {"$gt": 12345678901234567890123}}`:  "p5",
 		`{"age": {"$gte": "10"}}`:                    "p2",
 		`{"name": {"$in": ["a", "d", "x"]}}`:         "p1 p3",
@@ -34,6 +37,7 @@ func TestListFiltersByConditions(t *testing.T) {
 		}
 	}
 	for filter, want := range map[string]string{
+		`{"$or": [{"age": 1}]}`: `unknown operator "$or" in place of a field`, `{"age": {"at": {"$gt": 9}}}`: `operator "$gt" below the value`,
 		`{"age": {"$gtt": 9}}`: `field "age": unknown operator "$gtt"`, `{"age": {"$in": 9}}`: "$in needs a list", `{"age": {"$lt": null}}`: "$lt needs a number or a text",
 		`{"age": {"$gt": 1, "x": 2}}`: `unknown operator "x"`,
 	} {

@@ -42,7 +42,7 @@ type runOut struct {
 
 // start returns when the run is durable; what it does goes on behind.
 func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
-	def, revision, named, err := f.startable(call, in)
+	def, revision, origin, named, err := f.startable(call, in)
 	if err != nil {
 		return runOut{}, err
 	}
@@ -58,7 +58,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	switch {
 	case opt.Workspace == "":
-		opt.Workspace = call.Workspace
+		opt.Workspace = runtime.WorkspaceBase(def, origin, call.Workspace)
 	case opt.Within != nil && opt.Workspace != call.Workspace:
 		return runOut{}, &abi.Error{
 			Code: abi.Denied, Permanent: true, Field: "workspace",
@@ -144,10 +144,10 @@ func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	return e, nil
 }
 
-// startable returns what is to be run: the stored sentinel with its revision, or
+// startable returns what is to be run: the stored sentinel with its revision and its file, or
 // a definition of the caller's own, which is stored nowhere but in the run, with those
 // that it refers to.
-func (f family) startable(call *command.Call, in startIn) (def *sentinels.Definition, revision int, beside map[sentinels.ID]*sentinels.Definition, err error) {
+func (f family) startable(call *command.Call, in startIn) (def *sentinels.Definition, revision int, origin string, beside map[sentinels.ID]*sentinels.Definition, err error) {
 	given := 0
 	for _, is := range []bool{in.SentinelID != "", in.File != "", in.Definition != nil} {
 		if is {
@@ -156,33 +156,33 @@ func (f family) startable(call *command.Call, in startIn) (def *sentinels.Defini
 	}
 	switch {
 	case given != 1:
-		return nil, 0, nil, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "start: give sentinelId, or file, or definition"}
+		return nil, 0, "", nil, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "start: give sentinelId, or file, or definition"}
 	case in.SentinelID != "" && in.Definitions != nil:
-		return nil, 0, nil, &abi.Error{Code: abi.BadFields, Field: "definitions", Message: "start: definitions needs file or definition: a stored sentinel refers to stored ones"}
+		return nil, 0, "", nil, &abi.Error{Code: abi.BadFields, Field: "definitions", Message: "start: definitions needs file or definition: a stored sentinel refers to stored ones"}
 	case in.SentinelID != "":
 		stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
 		if err != nil {
-			return nil, 0, nil, err
+			return nil, 0, "", nil, err
 		}
 		def, err := f.rt.Decoded(stored)
-		return def, stored.Revision, nil, err
+		return def, stored.Revision, stored.Origin, nil, err
 	}
 	from := createIn{File: in.File, Definition: in.Definition}
 	src, file, err := f.source(call, from)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, "", nil, err
 	}
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) > 0 {
-		return nil, 0, nil, from.refused(problems)
+		return nil, 0, "", nil, from.refused(problems)
 	}
 	all, err := f.beside(in.besideIn, src, from.path(file))
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, "", nil, err
 	}
 	beside = map[sentinels.ID]*sentinels.Definition{}
 	for id, n := range all {
 		beside[id] = n.Definition
 	}
-	return def, 0, beside, nil
+	return def, 0, "", beside, nil
 }

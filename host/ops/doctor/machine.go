@@ -92,7 +92,28 @@ func (x *examination) zones(context.Context) Check {
 			return warn("install tzdata, or set ZONEINFO; schedules with a time zone need it", "%v", err)
 		}
 	}
+	if err := LocalZone(); err != nil {
+		return warn("set TZ to a name such as Europe/Berlin, or not at all", "%v", err)
+	}
 	return ok("known; the local one is %s", time.Local)
+}
+
+// LocalZone returns an error if TZ names no time zone: schedules without a zone of their
+// own then follow UTC.
+func LocalZone() error {
+	name := strings.TrimPrefix(os.Getenv("TZ"), ":")
+	if name == "" || filepath.IsAbs(name) && fileExists(name) {
+		return nil
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		return fmt.Errorf("the variable TZ names no time zone: %q; local times are those of UTC", name)
+	}
+	return nil
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // absolute finds a program by the PATH and refuses one that depends on the

@@ -79,7 +79,7 @@ func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
 	if err != nil {
 		return Start{}, err
 	}
-	return Start{ID: s.d.opt.NewRunID(), Definition: def, Revision: newest.Number, Event: f.Event}, nil
+	return Start{ID: s.d.opt.NewRunID(), Definition: def, Revision: newest.Number, Origin: newest.Origin, Event: f.Event}, nil
 }
 
 // cannotStart refuses the firing, unless the error is one of the store or the

@@ -35,7 +35,7 @@ type Options struct {
 	// because its chain of events is too long, "" if it may.
 	ChainProblem func(id sentinels.ID, e *sentinels.Event) string
 	// Workspace returns the absolute folder that a definition works in.
-	Workspace func(def *sentinels.Definition) (string, error)
+	Workspace func(r Revision, def *sentinels.Definition) (string, error)
 	// Now is the wall clock that kinds see. Default [time.Now].
 	Now func() time.Time
 	// NewRunID returns a new id for a run.
@@ -80,6 +80,7 @@ type Start struct {
 	ID         sentinels.RunID
 	Definition *sentinels.Definition
 	Revision   int
+	Origin     string           // of the revision
 	Event      *sentinels.Event // nil for none
 	Key        string           // unique in the store; "" for none
 	Puts       []store.Put      // in the commit of the run's first record
@@ -108,6 +109,7 @@ type Definitions interface {
 type Revision struct {
 	ID     sentinels.ID
 	Number int
+	Origin string // the file that it is from, "" for none
 	Decode func() (*sentinels.Definition, error)
 }
 

@@ -55,7 +55,7 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 			}
 			return ""
 		},
-		Workspace: func(*sentinels.Definition) (string, error) { return "/work", nil },
+		Workspace: func(dispatch.Revision, *sentinels.Definition) (string, error) { return "/work", nil },
 		NewRunID: func() sentinels.RunID {
 			ids++
 			return sentinels.RunID(fmt.Sprintf("run%03d", ids))

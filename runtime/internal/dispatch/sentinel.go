@@ -77,7 +77,7 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		if err := t.readPending(); err != nil {
 			return nil, b, nil, err
 		}
-		t.arm(def, starting)
+		t.arm(r, def, starting)
 		s.triggers = append(s.triggers, t)
 	}
 	for name := range recs {

@@ -39,13 +39,13 @@ type armedTrigger struct {
 
 // arm prepares the trigger. A problem is shown and does not affect the other
 // triggers.
-func (t *armedTrigger) arm(def *sentinels.Definition, starting bool) {
-	if err := t.tryArm(def, starting); err != nil {
+func (t *armedTrigger) arm(r Revision, def *sentinels.Definition, starting bool) {
+	if err := t.tryArm(r, def, starting); err != nil {
 		t.broken = err.Error()
 	}
 }
 
-func (t *armedTrigger) tryArm(def *sentinels.Definition, starting bool) error {
+func (t *armedTrigger) tryArm(r Revision, def *sentinels.Definition, starting bool) error {
 	opt := &t.s.d.opt
 	kind, ok := opt.Kinds.Kind(t.def.Type)
 	if !ok {
@@ -60,7 +60,7 @@ func (t *armedTrigger) tryArm(def *sentinels.Definition, starting bool) error {
 	if t.common, err = triggers.ReadCommon(t.def); err != nil {
 		return err
 	}
-	dir, err := opt.Workspace(def)
+	dir, err := opt.Workspace(r, def)
 	if err != nil {
 		return err
 	}
