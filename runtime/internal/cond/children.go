@@ -54,7 +54,9 @@ func (l *children) request(ctx context.Context, why string, parts ...string) (Va
 			return Value{}, err
 		}
 		used := c.uses > 0
-		v, healthy, err := c.evaluate(ctx, l.opt.ChildTimeout, appendFrame(nil, parts...))
+		frame := appendFrame(nil, parts...)
+		limit := l.opt.ChildTimeout + time.Duration(len(frame)/(dataRate/1000))*time.Millisecond
+		v, healthy, err := c.evaluate(ctx, limit, frame)
 		if healthy {
 			l.put(c)
 		} else {

@@ -3,6 +3,7 @@ package cond
 import (
 	"errors"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -45,16 +46,18 @@ type decoder struct {
 	js    *goja.Runtime
 	text  string
 	pos   int
-	depth int // levels left
+	depth int    // levels left
+	big   string // a whole number that became a BigInt, "" if none did
 }
 
-func decode(vm *goja.Runtime, text string, depth int) (goja.Value, error) {
+// big is a whole number of the text that became a BigInt, "" if there is none.
+func decode(vm *goja.Runtime, text string, depth int) (v goja.Value, big string, err error) {
 	d := decoder{js: vm, text: text, depth: depth}
-	v, err := d.value()
+	v, err = d.value()
 	if err == nil && d.skip() != 0 {
 		err = errNotJSON
 	}
-	return v, err
+	return v, d.big, err
 }
 
 // skip skips white space and returns the next byte, 0 at the end.
@@ -155,7 +158,8 @@ func (d *decoder) object() (goja.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := setOwn(o, key, v); err != nil {
+		// A plain assignment, because Object.prototype has no properties: see tameSource.
+		if err := o.Set(key.String(), v); err != nil {
 			return nil, err
 		}
 		switch d.skip() {
@@ -170,20 +174,11 @@ func (d *decoder) object() (goja.Value, error) {
 	}
 }
 
-// inherited lists the properties of Object.prototype. Assigning one would reach
-// the frozen prototype or a setter, so these are defined instead.
-var inherited = set(`constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf
-	propertyIsEnumerable __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__`)
+// maxExact is the number up to which a 64-bit float is exact.
+const maxExact = 1 << 53
 
-func setOwn(o *goja.Object, key goja.String, v goja.Value) error {
-	name := key.String()
-	if inherited[name] {
-		return o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
-	}
-	return o.Set(name, v)
-}
-
-// number parses JSON's grammar of numbers, which is narrower than Go's.
+// number parses JSON's grammar of numbers, which is narrower than Go's. A whole number that a
+// float would round is a BigInt, which keeps its digits.
 func (d *decoder) number() (goja.Value, error) {
 	start := d.pos
 	at := func() byte {
@@ -231,6 +226,12 @@ func (d *decoder) number() (goja.Value, error) {
 		return d.js.ToValue(i), nil
 	}
 	f, err := strconv.ParseFloat(word, 64)
+	if integer && math.Abs(f) >= maxExact && n <= maxDigits {
+		if exact, ok := new(big.Int).SetString(word, 10); ok && exact.CmpAbs(big.NewInt(maxExact)) > 0 {
+			d.big = word
+			return d.js.ToValue(exact), nil
+		}
+	}
 	if err != nil && !math.IsInf(f, 0) { // too large a number is Infinity in JavaScript
 		return nil, errNotJSON
 	}

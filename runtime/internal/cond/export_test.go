@@ -49,7 +49,7 @@ func (e *Evaluator) IdleVMs() int {
 // of it.
 func Decode(text string) (string, error) {
 	m := newVM()
-	v, err := decode(m.js, text, maxDataDepth)
+	v, _, err := decode(m.js, text, maxDataDepth)
 	if err != nil {
 		return "", err
 	}

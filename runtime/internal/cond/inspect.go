@@ -1,8 +1,10 @@
 package cond
 
 import (
+	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dop251/goja/ast"
 	"github.com/dop251/goja/file"
@@ -156,12 +158,39 @@ func (in *inspector) node(n any) bool {
 		case js.DELETE:
 			in.write(n.Operand, "delete")
 		}
+	case *ast.NumberLiteral:
+		in.number(n)
+	case *ast.CallExpression:
+		in.call(n)
 	case *ast.RegExpLiteral:
 		if len(n.Pattern) > maxPattern {
 			in.fail(n.Idx, "", "regular expression of %d bytes, more than %d", len(n.Pattern), maxPattern)
 		}
 	}
 	return in.err == nil
+}
+
+// number reports a whole number that the parser would round.
+func (in *inspector) number(n *ast.NumberLiteral) {
+	digits := strings.ReplaceAll(n.Literal, "_", "")
+	if exact, ok := new(big.Int).SetString(digits, 0); ok && exact.CmpAbs(big.NewInt(maxExact)) > 0 {
+		in.fail(n.Idx, "write "+n.Literal+"n, which is exact", "the number %s is over 2^53 and would be rounded", n.Literal)
+	}
+}
+
+// call reports a call of a method that every object has in JavaScript and none here, where all
+// names are those of data.
+func (in *inspector) call(n *ast.CallExpression) {
+	callee, ok := n.Callee.(*ast.DotExpression)
+	if !ok {
+		return
+	}
+	switch name := callee.Identifier.Name; name {
+	case "hasOwnProperty", "propertyIsEnumerable":
+		in.fail(callee.Identifier.Idx, "write Object.hasOwn($x, 'name'), or 'name' in $x", "no %s: the names of an object are those of its data", name)
+	case "isPrototypeOf", "toLocaleString":
+		in.fail(callee.Identifier.Idx, "", "no %s here", name)
+	}
 }
 
 func (in *inspector) use(id *ast.Identifier) {

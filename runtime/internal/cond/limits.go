@@ -13,10 +13,11 @@ const (
 
 	maxSource    = 16 << 10 // longest source
 	maxDepth     = 200      // open brackets in a source
-	maxData      = 1 << 20  // total size of the variables of one evaluation
+	maxData      = 32 << 20 // total size of the variables of one evaluation, of which each has at most 16 MiB
+	maxDigits    = 1000     // digits of a whole number that keeps all of them
 	maxDataDepth = 1000     // nesting of a variable
 	maxPattern   = 1 << 10  // longest regular expression in a source
-	maxResult    = 1 << 20  // JSON of a result
+	maxResult    = 16 << 20 // JSON of a result
 	maxMessage   = 500      // length of an exception's text
 	callStack    = 500      // nested calls of a script
 )
@@ -36,3 +37,6 @@ const startTimeout = 10 * time.Second
 // waitFactor bounds the time on the wall of an exchange with a child, as a multiple
 // of its limit of processor time.
 const waitFactor = 10
+
+// dataRate is how many bytes of variables have one more second of processor time.
+const dataRate = 4 << 20

@@ -25,10 +25,11 @@ type Options struct {
 	FastTimeout time.Duration
 	// ChildTimeout bounds the processor time of an evaluation in a child, which is
 	// killed then. On the wall it may take ten times as long; where the system has
-	// no clock for a process (not Linux), this is the limit on the wall. Default 1 s.
+	// no clock for a process (not Linux), this is the limit on the wall. Default 1 s,
+	// and one more for every 4 MiB of variables.
 	ChildTimeout time.Duration
 	// ChildMemory is how much memory a child may use, in bytes, in addition to
-	// what the program maps at its start. Default 256 MiB.
+	// what the program maps at its start. Default 1 GiB.
 	ChildMemory int64
 	// IdleTimeout is after how long an unused child is stopped. Default 1
 	// minute.
@@ -49,7 +50,7 @@ func (o Options) withDefaults() Options {
 		o.ChildTimeout = time.Second
 	}
 	if o.ChildMemory <= 0 {
-		o.ChildMemory = 256 << 20
+		o.ChildMemory = 1 << 30
 	}
 	if o.IdleTimeout <= 0 {
 		o.IdleTimeout = time.Minute

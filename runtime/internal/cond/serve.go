@@ -45,6 +45,9 @@ func ServeChild() (handled bool) {
 	}
 }
 
+// maxKeptGrowth bounds the memory that an idle child keeps, in bytes.
+const maxKeptGrowth = 64 << 20
+
 // server is the child's side of the protocol.
 type server struct {
 	programs  *lru[string, *program] // by source
@@ -71,7 +74,7 @@ func (s *server) answer(parts []string) []string {
 		// The first VM initializes what goja shares. Do that before base is
 		// measured.
 		s.prepare()
-		s.base, s.maxGrowth = subprocess.Mapped(), uint64(memory)/4
+		s.base, s.maxGrowth = subprocess.Mapped(), min(uint64(memory)/4, maxKeptGrowth)
 		return []string{"ready", protocol}
 	case op == "check" && len(parts) == 2:
 		t, err := parseSource(parts[1])

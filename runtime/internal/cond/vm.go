@@ -1,6 +1,7 @@
 package cond
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dop251/goja"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -21,6 +23,7 @@ type jsVM struct {
 	js        *goja.Runtime
 	stringify goja.Callable
 	ready     map[*program]goja.Callable // set for a pooled VM
+	big       string                     // a whole number of the variables that is a BigInt, "" if there is none
 }
 
 // newVM returns a VM without a clock, randomness or a way to turn text into
@@ -42,8 +45,41 @@ func newVM() *jsVM {
 	for _, name := range []string{"Date", "eval", "Function"} {
 		must(global.Delete(name))
 	}
+	_, err := vm.RunProgram(tame())
+	must(err)
 	return &jsVM{js: vm, stringify: stringify}
 }
+
+var tame = sync.OnceValue(func() *goja.Program { return goja.MustCompile("", tameSource, true) })
+
+// tameSource makes every key of an object data: Object.prototype has no names, so that a
+// field that an object lacks is undefined, also one that is called "constructor", and one that
+// is called "__proto__" can be set. What the names did for a conversion to a primitive value, a
+// symbol does. A BigInt in a result becomes a marked text, see [jsVM.result].
+const tameSource = `(function() {
+	const root = Object.prototype, define = Object.defineProperty;
+	for (const name of Object.getOwnPropertyNames(root)) delete root[name];
+	for (const name of Object.getOwnPropertyNames(globalThis)) {
+		const kind = globalThis[name];
+		if (typeof kind === "function" && kind.prototype) delete kind.prototype.constructor;
+	}
+	define(root, Symbol.toPrimitive, {value: function(hint) {
+		for (const name of hint === "string" ? ["toString", "valueOf"] : ["valueOf", "toString"]) {
+			const convert = this[name];
+			if (typeof convert !== "function") continue;
+			const v = convert.call(this);
+			if (v === null || typeof v !== "object" && typeof v !== "function") return v;
+		}
+		return hint === "number" ? NaN : "[object Object]";
+	}});
+	define(BigInt.prototype, "toJSON", {value: function() { return "\u0001bigint:" + this; }});
+})()`
+
+// bigMark begins a BigInt in the JSON of a result.
+const bigMark = `"\u0001bigint:`
+
+// bigInts matches the BigInts in the JSON of a result.
+var bigInts = lazyregexp.New(`"\\u0001bigint:(-?[0-9]+)"`)
 
 // functionKinds are compiled at first use, like freezeAll: most invocations of the program
 // evaluate no condition.
@@ -112,6 +148,7 @@ func (m *jsVM) run(p *program, value func(name string) json.RawMessage, depth in
 			}
 		}
 	}()
+	m.big = ""
 	f, err := m.function(p)
 	if err != nil {
 		return Value{}, err
@@ -124,7 +161,8 @@ func (m *jsVM) run(p *program, value func(name string) json.RawMessage, depth in
 			args = append(args, goja.Undefined())
 			continue
 		}
-		arg, derr := decode(m.js, string(text), depth)
+		arg, big, derr := decode(m.js, string(text), depth)
+		m.big = cmp.Or(big, m.big)
 		if derr != nil {
 			return Value{}, errf(abi.Internal, "variable %q: %v", name, derr)
 		}
@@ -185,6 +223,9 @@ func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
 		out.JSON, out.NotFinite = jsonNull, true
 		return out, nil
 	}
+	if s, ok := v.(goja.String); ok && s.Length() > maxResult { // JSON.stringify of it would take long
+		return Value{}, errf(abi.Limit, "result: a text of %d characters, more than %d", s.Length(), maxResult)
+	}
 	text, err := m.stringify(goja.Undefined(), v)
 	if err != nil {
 		return Value{}, m.failure(err)
@@ -195,6 +236,9 @@ func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
 	s := text.String()
 	if len(s) > maxResult {
 		return Value{}, errf(abi.Limit, "result: %d bytes of JSON, more than %d", len(s), maxResult)
+	}
+	if strings.Contains(s, bigMark) {
+		s = bigInts.ReplaceAllString(s, "$1")
 	}
 	out.JSON = json.RawMessage(s)
 	return out, nil
@@ -244,6 +288,10 @@ func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 	}
 	e := abi.New(abi.Plugin, "condition"+where+": "+textcut.Mark(text, maxMessage))
 	e.Permanent = true
+	if m.big != "" && strings.Contains(text, "BigInt") {
+		e.Hint = textcut.Mark(m.big, maxMessage) + " is over 2^53 and therefore a BigInt, which keeps its digits: " +
+			"calculate with others, such as $x + 1n, or with Number($x), which rounds it"
+	}
 	return e
 }
 
