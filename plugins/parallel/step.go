@@ -3,6 +3,7 @@ package parallel
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk"
 )
@@ -11,7 +12,8 @@ const fields = `{
   "type": "object",
   "properties": {
     "branches": {"x-sentinel": "branches", "description": "Lists of steps. Each branch starts with the current variables and sees only its own writes. At the end the writes are applied in the order of the branches."},
-    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step; no write is kept. By default all run to their end and the result reports which failed."},
+    "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step; no write is kept. By default all run to their end before a failed branch fails the step."},
+    "allowFailure": {"type": ["boolean", "array"], "items": {"type": "integer", "minimum": 0}, "default": false, "description": "true: a branch that fails does not fail the step, and the result reports which failed. A list: this holds for the branches with these numbers, from 0."},
     "concurrency": {"type": "integer", "minimum": 0, "default": 0, "description": "Maximum number of branches that run at once; 0 is no limit."}
   },
   "required": ["branches"],
@@ -36,12 +38,38 @@ func Step() sdk.Step {
 		Output:  output,
 		Infer:   []string{"branches"},
 		Run:     run,
+
+		Validate: check,
 	}
 }
 
-// run returns {success, branches: [{success, output, error?}]}. success is false
-// if a branch failed. With failFast a failed branch is an error of the step
-// instead.
+func check(fields sdk.Value) []sdk.Problem {
+	if fields.Get("failFast").BoolOr(false) && fields.Get("allowFailure").Given() {
+		return []sdk.Problem{{Field: "allowFailure", Message: "has no effect with failFast, which ends all branches at the first failure"}}
+	}
+	return nil
+}
+
+// allowed returns which branches may fail.
+func allowed(c *sdk.Context, branches int) ([]bool, error) {
+	may := make([]bool, branches)
+	field := c.Field("allowFailure")
+	all := field.BoolOr(false)
+	for i := range may {
+		may[i] = all
+	}
+	for _, item := range field.Items() {
+		i := item.IntOr(-1)
+		if i < 0 || i >= int64(branches) {
+			return nil, sdk.BadField("allowFailure", "there is no branch "+item.String()+": they have the numbers 0 to "+strconv.Itoa(branches-1))
+		}
+		may[i] = true
+	}
+	return may, nil
+}
+
+// run returns {success, branches: [{success, output, error?}]}. A failed branch is an error of
+// the step, unless allowFailure says otherwise: then success is false.
 func run(c *sdk.Context) (sdk.Value, error) {
 	failFast, err := c.BoolField("failFast", false)
 	if err != nil {
@@ -55,19 +83,24 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	for i := range blocks {
 		blocks[i].Field = "branches." + strconv.Itoa(i)
 	}
+	may, err := allowed(c, len(blocks))
+	if err != nil {
+		return sdk.Value{}, err
+	}
 	success, items := true, make([]sdk.Value, len(blocks))
 	if len(blocks) > 0 {
 		results, err := c.Blocks(blocks, failFast, concurrency)
 		if err != nil {
 			return sdk.Value{}, err
 		}
-		if cause := rootCause(results); cause >= 0 {
-			success = false
-			if failFast {
-				return sdk.Value{}, sdk.Wrap("branch "+strconv.Itoa(cause), results[cause].Error)
-			}
+		if cause := rootCause(results); cause >= 0 && failFast {
+			return sdk.Value{}, sdk.Wrap("branch "+strconv.Itoa(cause), results[cause].Error)
+		}
+		if err := failure(results, may); err != nil {
+			return sdk.Value{}, err
 		}
 		for i, r := range results {
+			success = success && r.Success
 			items[i] = item(r)
 		}
 	}
@@ -84,6 +117,40 @@ func item(r sdk.BlockResult) sdk.Value {
 		sdk.F("output", output),
 		sdk.F("error", sdk.ErrorValue(r.Error)),
 	)
+}
+
+// maxListed is how many failed branches an error names.
+const maxListed = 10
+
+// failure returns the error for the branches that failed and may not, nil if there are none.
+// Its code is that of the first. It is permanent if all are.
+func failure(results []sdk.BlockResult, may []bool) error {
+	var first *sdk.Error
+	var list strings.Builder
+	failed, permanent := 0, true
+	for i, r := range results {
+		if r.Success || may[i] {
+			continue
+		}
+		failed++
+		permanent = permanent && r.Error.Permanent
+		if first == nil {
+			first = r.Error
+		}
+		if failed <= maxListed {
+			list.WriteString("; branch " + strconv.Itoa(i) + ": " + r.Error.Message)
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	if failed > maxListed {
+		list.WriteString("; and " + strconv.Itoa(failed-maxListed) + " more")
+	}
+	e := *first
+	e.Message = strconv.Itoa(failed) + " of " + strconv.Itoa(len(results)) + " branches failed" + list.String()
+	e.Permanent = permanent
+	return &e
 }
 
 // rootCause returns the first branch that failed and was not cancelled because of

@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,7 +22,7 @@ func TestBranches(t *testing.T) {
 		{"all good", `{"branches":{"counts":[1,2]}}`,
 			`{"blocks":[{"field":"branches.0"},{"field":"branches.1"}]}`,
 			good + `,` + good, `{"success":true,"branches":[` + good + `,` + good + `]}`},
-		{"one bad", `{"branches":{"counts":[1,2]},"concurrency":1}`,
+		{"one bad", `{"branches":{"counts":[1,2]},"concurrency":1,"allowFailure":true}`,
 			`{"blocks":[{"field":"branches.0"},{"field":"branches.1"}],"concurrency":1}`,
 			bad + `,` + good, `{"success":false,"branches":[` + bad + `,` + good + `]}`},
 	} {
@@ -39,6 +40,46 @@ func TestBranches(t *testing.T) {
 	out, fault := sdktest.Run(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[]}}`, sdktest.New(t))
 	if fault != nil || out.String() != `{"success":true,"branches":[]}` {
 		t.Errorf("no branches: %s %v", out, fault)
+	}
+}
+
+// A failed branch fails the step with the list of what failed, unless it may fail.
+func TestFailure(t *testing.T) {
+	for _, tt := range []struct{ name, allow, answer, message string }{
+		{"one", `false`, good + `,` + bad, "1 of 2 branches failed; branch 1: 503"},
+		{"two", `false`, bad + `,` + bad, "2 of 2 branches failed; branch 0: 503; branch 1: 503"},
+		{"another one may", `[0]`, bad + `,` + bad, "1 of 2 branches failed; branch 1: 503"},
+		{"it may", `[1]`, good + `,` + bad, ""},
+		{"all may", `true`, bad + `,` + bad, ""},
+		{"no such branch", `[2]`, good + `,` + bad, `field "allowFailure" there is no branch 2: they have the numbers 0 to 1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := sdktest.New(t)
+			if tt.name != "no such branch" {
+				h.OK("sentinel_block", `{"blocks":[`+tt.answer+`]}`)
+			}
+			_, fault := sdktest.Run(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[1,1]},"allowFailure":`+tt.allow+`}`, h)
+			switch {
+			case tt.message == "" && fault != nil, tt.message != "" && fault == nil:
+				t.Errorf("got %v", fault)
+			case fault != nil && fault.Message != tt.message && fault.Field == "":
+				t.Errorf("got %q, want %q", fault.Message, tt.message)
+			}
+		})
+	}
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = bad
+	}
+	h := sdktest.New(t).OK("sentinel_block", `{"blocks":[`+strings.Join(many, ",")+`]}`)
+	counts := strings.Repeat("1,", 39) + "1"
+	_, fault := sdktest.Run(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[`+counts+`]}}`, h)
+	if fault == nil || !strings.HasPrefix(fault.Message, "40 of 40 branches failed; branch 0: 503;") || !strings.HasSuffix(fault.Message, "branch 9: 503; and 30 more") {
+		t.Errorf("got %v", fault)
+	}
+	problems := sdktest.Problems(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[1]},"failFast":true,"allowFailure":true}`)
+	if len(problems) != 1 {
+		t.Errorf("failFast with allowFailure: %q", problems)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "durationMs": {"type": "integer", "minimum": 0, "description": "Duration in milliseconds of calendar time; it continues while the host is down."},
+    "durationMs": {"type": "integer", "minimum": 0, "maximum": 1000000000000, "description": "Duration in milliseconds of calendar time; it continues while the host is down."},
     "until": {"type": "string", "format": "date-time", "description": "A time in RFC 3339. A time in the past ends the wait at once.", "examples": ["2026-01-31T08:00:00Z"]},
     "run": {"type": "string", "description": "The run to wait for, such as that of a sentinel step with await false. The result is that of the run, as the sentinel step returns it; a run that fails is an error.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for: * is one segment, a final ** the rest. After timeoutMs of the step it is an error."}
