@@ -299,6 +299,9 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == markValues && m.Value.Kind == '{':
 			d.values(m.Value)
 			s.field(m.Name, m.Value.Canonical())
+		case mark == "" && fields != nil && !fields.describesExpr(m.Name):
+			d.misplacedExpressions(m.Value)
+			s.field(m.Name, m.Value.Canonical())
 		default:
 			s.field(m.Name, m.Value.Canonical())
 		}
@@ -319,7 +322,25 @@ func (d *decoder) values(n *node) {
 		d.outputs = append(d.outputs, output{m.Name, m.Value})
 		if expr := expressionOf(m.Value); expr != nil {
 			d.expression(expr)
+			continue
 		}
+		d.misplacedExpressions(m.Value)
+	}
+}
+
+// misplacedExpressions reports each {"expr": source} in a value: it would stay an object with a
+// text, because only the value of a variable is evaluated.
+func (d *decoder) misplacedExpressions(n *node) {
+	if expressionOf(n) != nil {
+		d.add(n, KindValue, "compute it in a step of type set before this one, and write a $reference here",
+			`{"expr": ...} is evaluated only as a whole value in "values" of a step of type set`)
+		return
+	}
+	for _, m := range n.Members {
+		d.misplacedExpressions(m.Value)
+	}
+	for _, item := range n.Items {
+		d.misplacedExpressions(item)
 	}
 }
 

@@ -68,6 +68,28 @@ func (f *fieldSet) has(name string) bool {
 	return ok
 }
 
+// describesExpr reports whether the schema of a field has a key "expr" of its own, so that
+// {"expr": ...} in it is data of the type.
+func (f *fieldSet) describesExpr(name string) bool {
+	properties, _ := f.raw["properties"].(map[string]any)
+	return hasKey(properties[name], "expr")
+}
+
+// hasKey reports whether an object within v has a key.
+func hasKey(v any, key string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, item := range v {
+			if name == key || hasKey(item, key) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return hasKey(item, key) })
+	}
+	return false
+}
+
 // NewTypeSet compiles the schemas of specs. Those of specs from [TypeSet.Lookup] are
 // compiled already. The error is that of [CheckTypes], or lists every invalid spec: an
 // invalid or duplicate name, a schema that cannot be compiled, an unknown mark, alias
