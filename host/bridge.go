@@ -41,7 +41,7 @@ func info(c command.Command) runtime.CommandInfo {
 	return runtime.CommandInfo{
 		Name: c.Name, Summary: c.Summary, Input: c.Input, ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent, Reads: c.Reads,
 		AsRun: c.AsRun, InStore: c.InStore, Shell: c.Shell, Raw: c.Raw, Private: c.Private, ByName: c.ByName,
-		Defines: c.Defines,
+		Defines: c.Defines, Began: c.Began,
 	}
 }
 
@@ -57,6 +57,7 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 	own := &command.Call{
 		Command: call.Command, Params: call.Params, By: by, As: call.As, Run: call.Run, Root: call.Root, Sentinel: call.Sentinel, Path: call.Path,
 		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: tools, Within: call.Within, Repeated: call.Repeated,
+		Queue: call.Queue,
 	}
 	if call.Documents != nil {
 		own.Records = (*Host)(c).records(own, call.Documents)

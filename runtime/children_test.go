@@ -1,11 +1,9 @@
 package runtime_test
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -14,189 +12,179 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// kid starts a child run that waits, and does not wait for it.
-const kid = `{"type":"child","await":false,"onError":"skip","outputTo":%q,"definition":{"name":"kid","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}}`
+// waitingKid starts a child run that waits for an event, and waits for its end.
+const waitingKid = `{"type":"child","definition":{"name":"kid","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}}`
 
-// leaves starts a child run that ends at once and leaves a child of its own
-// behind, which waits.
-const leaves = `{"type":"child","onError":"skip","outputTo":%q,"definition":{"name":"leaves","steps":[
-	{"type":"child","await":false,"definition":{"name":"left","steps":[{"type":"pause","event":"go"}],"loop":{"type":"once"}}}],"loop":{"type":"once"}}}`
-
-// starts is a definition with one step per name; a name that begins with "k" is
-// a kid, with "l" a leaves, and "-" a wait for the event more.
-func starts(names ...string) string {
-	var list []string
-	for _, name := range names {
-		switch name[0] {
-		case 'k':
-			list = append(list, fmt.Sprintf(kid, name))
-		case 'l':
-			list = append(list, fmt.Sprintf(leaves, name))
-		default:
-			list = append(list, `{"type":"pause","event":"more"}`)
-		}
-	}
-	return `{"name":"root","steps":[` + strings.Join(list, ",") + `],"loop":{"type":"once"}}`
+// manyKids is a definition that starts n child runs in branches.
+func manyKids(n int) string {
+	branches := strings.TrimSuffix(strings.Repeat("["+waitingKid+"],", n), ",")
+	return `{"name":"root","steps":[{"type":"both","branches":[` + branches + `]}],"loop":{"type":"once"}}`
 }
 
-// refused returns the names of the steps whose child was refused with the error
-// limit, in order.
-func refused(t *testing.T, res runtime.Result, names ...string) string {
-	t.Helper()
-	if res.Status != sentinels.StatusCompleted {
+// A kidCounter counts the child runs that have begun and those that execute, as the progress
+// of the runs says.
+type kidCounter struct {
+	mu         sync.Mutex
+	executing  map[sentinels.RunID]bool
+	begun      map[sentinels.RunID]int
+	most, done int
+}
+
+func (c *kidCounter) observe(p runtime.Progress) {
+	if p.Sentinel == "root" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.executing == nil {
+		c.executing, c.begun = map[sentinels.RunID]bool{}, map[sentinels.RunID]int{}
+	}
+	switch p.Event {
+	case runtime.OnIterationStart:
+		c.executing[p.Run] = true
+		c.begun[p.Run]++
+		c.most = max(c.most, len(c.executing))
+	case runtime.OnRunEnd:
+		delete(c.executing, p.Run)
+		c.done++
+	}
+}
+
+// Ten times as many children as a run may have at once are all executed, at most as many as
+// the limit at the same time. Those that wait say why, and their traces say how long.
+func TestChildrenQueue(t *testing.T) {
+	const limit = 3
+	var count kidCounter
+	opt := runtime.Options{Limits: runtime.Limits{Children: limit}}
+	opt.Observer.Progress = count.observe
+	rt := open(t, newFakeHost(), store.NewMemory(), opt)
+	id := start(t, rt, manyKids(10*limit), runtime.StartOptions{})
+	until(t, "all to be started", func() bool { return len(kids(t, rt)) == 10*limit && runtime.Subscribers(rt) == limit })
+	queued := 0
+	for _, kid := range kids(t, rt) {
+		if info := status(t, rt, kid.ID); len(info.Queued) == 1 && strings.Contains(info.Queued[0].Reason, "has 3 active child runs") {
+			queued++
+		}
+	}
+	if queued != 9*limit {
+		t.Errorf("%d children say that they wait, want %d", queued, 9*limit)
+	}
+	emit(t, rt, "go", "1")
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
 		t.Fatalf("run ended %s: %v", res.Status, res.Error)
 	}
-	var out []string
-	for _, name := range names {
-		var v struct{ Error *abi.Error }
-		if err := json.Unmarshal(res.Variables[name], &v); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if v.Error == nil {
-			continue
-		}
-		if v.Error.Code != abi.Limit || !strings.Contains(v.Error.Message, "children") {
-			t.Errorf("%s: %+v", name, v.Error)
-		}
-		out = append(out, name)
+	if count.done != 10*limit || count.most != limit {
+		t.Errorf("%d children ended, at most %d at once", count.done, count.most)
 	}
-	return strings.Join(out, " ")
-}
-
-// A run has at most so many active child runs, and those that its ended children
-// left behind are among them.
-func TestChildrenAtOnce(t *testing.T) {
-	for name, tt := range map[string]struct {
-		steps   []string
-		refused string
-	}{
-		"at the limit":                 {[]string{"k1", "k2"}, ""},
-		"one more":                     {[]string{"k1", "k2", "k3"}, "k3"},
-		"left behind by ended ones":    {[]string{"l1", "l2", "l3", "k1"}, "l3 k1"},
-		"of both kinds, at the limit":  {[]string{"l1", "k1"}, ""},
-		"of both kinds, and one more":  {[]string{"l1", "k1", "l2"}, "l2"},
-		"a wait does not change it":    {[]string{"l1", "k1", "-", "k2"}, "k2"},
-		"more than one is one too few": {[]string{"k1", "-", "l1"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{Children: 2}})
-			id := start(t, rt, starts(tt.steps...), runtime.StartOptions{})
-			emit(t, rt, "more", "1")
-			if got := refused(t, wait(t, rt, id), without(tt.steps, "-")...); got != tt.refused {
-				t.Errorf("refused: %q, want %q", got, tt.refused)
-			}
-		})
+	waited := 0
+	for _, kid := range kids(t, rt) {
+		trace, err := rt.Trace(kid.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trace.Iterations[0].Queued > 0 {
+			waited++
+		}
+	}
+	if waited != 9*limit {
+		t.Errorf("the traces of %d children say that they waited, want %d", waited, 9*limit)
 	}
 }
 
-func without(list []string, s string) (out []string) {
-	for _, v := range list {
-		if v != s {
-			out = append(out, v)
-		}
+// Children that start children wait in queues of their own, so that none waits for a place
+// that a run above it has.
+func TestChildrenOfChildrenQueue(t *testing.T) {
+	const limit, each = 2, 5
+	leaf := `{"type":"child","definition":{"name":"leaf","steps":[{"type":"say","event":"x"}],"loop":{"type":"once"}}}`
+	inner := strings.TrimSuffix(strings.Repeat("["+leaf+"],", each), ",")
+	middle := `{"type":"child","definition":{"name":"middle","steps":[{"type":"both","branches":[` + inner + `]}],"loop":{"type":"once"}}}`
+	leaf = strings.TrimSuffix(strings.Repeat("["+middle+"],", each), ",")
+	var count kidCounter
+	opt := runtime.Options{Limits: runtime.Limits{Children: limit}}
+	opt.Observer.Progress = count.observe
+	rt := open(t, newFakeHost(), store.NewMemory(), opt)
+	id := start(t, rt, `{"name":"root","steps":[{"type":"both","branches":[`+leaf+`]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run ended %s: %v", res.Status, res.Error)
 	}
-	return out
-}
-
-// Branches that start children at the same time do not pass the limit together.
-func TestChildrenOfBranches(t *testing.T) {
-	const branches, limit = 60, 50
-	var list, names []string
-	for i := range branches {
-		names = append(names, fmt.Sprintf("k%d", i))
-		list = append(list, "["+fmt.Sprintf(kid, names[i])+"]")
-	}
-	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
-	id := start(t, rt, `{"name":"root","steps":[{"type":"both","branches":[`+strings.Join(list, ",")+`]}],"loop":{"type":"once"}}`, runtime.StartOptions{})
-	if n := len(strings.Fields(refused(t, wait(t, rt, id), names...))); n != branches-limit {
-		t.Errorf("%d of %d children were refused, want %d", n, branches, branches-limit)
+	if count.done != each+each*each {
+		t.Errorf("%d children ended, want %d", count.done, each+each*each)
 	}
 }
 
-// A run that is resumed counts the same children as before. One that could not
-// be taken over counts again once it is.
-func TestChildrenAfterResume(t *testing.T) {
-	names := []string{"l1", "k1", "k2", "k3", "k4"}
+// A run that is resumed executes the children that had waited for their place, each once.
+func TestQueuedChildrenAfterResume(t *testing.T) {
+	const limit, children = 2, 7
 	db := store.NewMemory()
-	limits := runtime.Options{Limits: runtime.Limits{Children: 2}}
-	rt := open(t, newFakeHost(), db, limits)
-	root := start(t, rt, starts("l1", "k1", "-", "k2", "-", "k3", "k4"), runtime.StartOptions{})
-	until(t, "three to wait", func() bool { return runtime.Subscribers(rt) == 3 })
-	child := only(t, rt, "kid")
+	opt := runtime.Options{Limits: runtime.Limits{Children: limit}}
+	rt := open(t, newFakeHost(), db, opt)
+	root := start(t, rt, manyKids(children), runtime.StartOptions{})
+	until(t, "all to be started", func() bool { return len(kids(t, rt)) == children && runtime.Subscribers(rt) == limit })
 	commit(t, rt)
 	snap := db.Snapshot()
 	rt.Close()
-	records := journalOf(t, snap, child)
-	enqueue(t, snap, store.Batch{Trims: []store.Trim{{Run: string(child), To: store.All}}})
 
-	k2 := make(chan struct{})
-	limits.Observer.Progress = func(p runtime.Progress) {
-		if p.Event == runtime.OnStepEnd && p.Run == root && p.Address == "3" {
-			close(k2)
-		}
-	}
-	rt = open(t, newFakeHost(), snap, limits)
+	var count kidCounter
+	opt.Observer.Progress = count.observe
+	rt = open(t, newFakeHost(), snap, opt)
 	if err := rt.Resume(within(t), root, runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if status(t, rt, child).Live {
-		t.Fatal("a run without a journal was taken over")
+	until(t, "the first to wait again", func() bool { return runtime.Subscribers(rt) == limit })
+	emit(t, rt, "go", "1")
+	if res := wait(t, rt, root); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run ended %s: %v", res.Status, res.Error)
 	}
-	enqueue(t, snap, store.Batch{Appends: records})
-	if err := rt.Resume(within(t), child, runtime.ResumeOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	emit(t, rt, "more", "1") // k2 is one too many
-	select {
-	case <-k2:
-	case <-within(t).Done():
-		t.Fatal("step k2 did not end")
-	}
-	if err := rt.Stop(within(t), child); err != nil {
-		t.Fatal(err)
-	}
-	emit(t, rt, "more", "2") // k3 takes the place of the stopped one
-	if got := refused(t, wait(t, rt, root), names...); got != "k2 k4" {
-		t.Errorf("refused: %q, want %q", got, "k2 k4")
+	if n := len(kids(t, rt)); n != children || count.done != children || len(count.begun) != children-limit {
+		t.Errorf("%d children, %d ended, %d began after the resume", n, count.done, len(count.begun))
 	}
 }
 
-// only returns the run of a sentinel that has one.
-func only(t *testing.T, rt *runtime.Runtime, of sentinels.ID) sentinels.RunID {
+// A stop reaches children that wait for their place, and a run that ends leaves those that it
+// did not wait for behind: they execute.
+func TestQueuedChildrenEnd(t *testing.T) {
+	opt := runtime.Options{Limits: runtime.Limits{Children: 1}}
+	rt := open(t, newFakeHost(), store.NewMemory(), opt)
+	id := start(t, rt, manyKids(3), runtime.StartOptions{})
+	until(t, "all to be started", func() bool { return len(kids(t, rt)) == 3 })
+	if err := rt.Stop(within(t), id); err != nil {
+		t.Fatal(err)
+	}
+	for _, kid := range kids(t, rt) {
+		if res := wait(t, rt, kid.ID); res.Status != sentinels.StatusStopped {
+			t.Errorf("a child ended %s", res.Status)
+		}
+	}
+
+	rt = open(t, newFakeHost(), store.NewMemory(), opt)
+	leave := strings.Replace(waitingKid, `"definition"`, `"await":false,"definition"`, 1)
+	id = start(t, rt, `{"name":"root","steps":[`+leave+`,`+leave+`,`+leave+`],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run ended %s: %v", res.Status, res.Error)
+	}
+	until(t, "all to wait", func() bool { return runtime.Subscribers(rt) == 3 })
+	emit(t, rt, "go", "1")
+	for _, kid := range kids(t, rt) {
+		if res := wait(t, rt, kid.ID); res.Status != sentinels.StatusCompleted {
+			t.Errorf("a child ended %s", res.Status)
+		}
+	}
+}
+
+// kids returns the runs below others.
+func kids(t *testing.T, rt *runtime.Runtime) []runtime.RunInfo {
 	t.Helper()
 	runs, err := rt.Runs(runtime.RunFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs = slices.DeleteFunc(runs, func(r runtime.RunInfo) bool { return r.Name != string(of) })
-	if len(runs) != 1 {
-		t.Fatalf("%d runs of %s", len(runs), of)
-	}
-	return runs[0].ID
+	return slices.DeleteFunc(runs, func(r runtime.RunInfo) bool { return r.Parent == "" })
 }
 
 // commit returns once everything enqueued before is durable.
 func commit(t *testing.T, rt *runtime.Runtime) {
 	t.Helper()
 	emit(t, rt, "committed", "")
-}
-
-func enqueue(t *testing.T, db store.Store, b store.Batch) {
-	t.Helper()
-	if err := db.Enqueue(b).Wait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func journalOf(t *testing.T, db store.Store, id sentinels.RunID) (records []store.Append) {
-	t.Helper()
-	if err := db.Journal(string(id), 1, func(seq uint64, raw []byte) error {
-		records = append(records, store.Append{Run: string(id), Seq: seq, Record: append([]byte(nil), raw...)})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return records
 }
 
 // Finding 20 of writing sentinels with the binary alone: a $ref to a sentinel that is

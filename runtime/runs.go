@@ -12,6 +12,7 @@ type (
 	RunTotals       = run.Totals
 	Result          = run.Result
 	RetryWait       = run.RetryWait
+	QueueWait       = run.QueueWait
 	StepCrashes     = run.StepCrashes
 	Decision        = run.Decision
 	DecisionKind    = run.DecisionKind

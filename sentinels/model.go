@@ -53,8 +53,8 @@ type ToolCall struct {
 type Reply struct {
 	Text      string          `json:"text"`
 	Reasoning string          `json:"reasoning,omitempty"` // what it thought, which is never part of Text
-	JSON      json.RawMessage `json:"json,omitempty"`     // the text read as JSON, see sdk/ABI.md A6.4
-	Problems  []string        `json:"problems,omitempty"` // violations of the turn's schema
+	JSON      json.RawMessage `json:"json,omitempty"`      // the text read as JSON, see sdk/ABI.md A6.4
+	Problems  []string        `json:"problems,omitempty"`  // violations of the turn's schema
 	ToolCalls []ToolCall      `json:"toolCalls"`
 	Finish    string          `json:"finish"` // stop, tools, length
 	Usage     Usage           `json:"usage"`

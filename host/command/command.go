@@ -28,6 +28,9 @@ type Command struct {
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written: references in them are not resolved
 	Defines []string // parameters that hold definitions, parts of them, or name files that do
+	// Began reports whether a call with a key may have had its effect: one that a crash
+	// interrupted before that is made again. Nil: that is not known.
+	Began func(ctx context.Context, key string) (bool, error)
 
 	// Search says that a call matches patterns, which may take long, and changes nothing: it
 	// is ended when the process begins to stop.
@@ -105,11 +108,23 @@ type Call struct {
 	// agent, or was the value of a variable; nil for other runs.
 	Within   []string
 	Repeated bool // a crash interrupted the call of a run: it may have had its effect
+	// Queue calls wait, which returns when the command may begin, and shows the reason in the
+	// run that calls. Nil for other callers; see [Call.InQueue].
+	Queue func(ctx context.Context, reason string, wait func() error) error
 	// MayExecute says, with ByModel, that Tools holds a command which executes
 	// code. [Registry.Call] sets it.
 	MayExecute bool
 
 	registry *Registry // set by [Registry.Call]
+}
+
+// InQueue calls wait, which returns when the command may begin: as much as a limit allows
+// executes.
+func (c *Call) InQueue(ctx context.Context, reason string, wait func() error) error {
+	if c.Queue == nil {
+		return wait()
+	}
+	return c.Queue(ctx, reason, wait)
 }
 
 // By says who wants a call.

@@ -16,21 +16,22 @@ import (
 // zero value but for Effect is a public command that is not idempotent and has no time limit
 // of its own. The fields are documented at [Command].
 type Options struct {
-	Effect     Effect              // required
-	Idempotent bool                // default false
-	Reads      map[string][]string // default none
-	AsRun      bool                // default false
-	InStore    bool                // default false
-	Search     bool                // default false
-	Private    bool                // default false: offered to models
-	ByName     bool                // default false: patterns match it if its effect lets them
-	Shell      []string            // default none
-	Raw        []string            // default none
-	Defines    []string            // default none
-	Aliases    map[string]string   // default none
-	KeyParam   string              // default none
-	Timeout    time.Duration       // default none
-	Version    string              // default empty
+	Effect     Effect                                              // required
+	Idempotent bool                                                // default false
+	Reads      map[string][]string                                 // default none
+	AsRun      bool                                                // default false
+	InStore    bool                                                // default false
+	Search     bool                                                // default false
+	Private    bool                                                // default false: offered to models
+	ByName     bool                                                // default false: patterns match it if its effect lets them
+	Shell      []string                                            // default none
+	Raw        []string                                            // default none
+	Defines    []string                                            // default none
+	Aliases    map[string]string                                   // default none
+	KeyParam   string                                              // default none
+	Timeout    time.Duration                                       // default none
+	Version    string                                              // default empty
+	Began      func(ctx context.Context, key string) (bool, error) // default nil
 	// Recursive are the struct types of the result that contain lists of
 	// themselves; its schema has a definition of each. Default none.
 	Recursive []reflect.Type
@@ -84,5 +85,6 @@ func (o Options) command(name, summary string) Command {
 		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
 		Search: o.Search, Private: o.Private || byName, ByName: byName,
 		Shell: o.Shell, Raw: o.Raw, Defines: o.Defines, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
+		Began: o.Began,
 	}
 }

@@ -58,7 +58,7 @@ type Serve struct {
 // default.
 type Limits struct {
 	Runs           int      `json:"runs" doc:"runs that execute at once; waiting ones do not count"`
-	Children       int      `json:"children" doc:"children alive at once a run"`
+	Children       int      `json:"children" doc:"child runs of a run that execute at once; further ones wait"`
 	Depth          int      `json:"depth" doc:"how deep child sentinels nest"`
 	Steps          int      `json:"steps" doc:"step executions an iteration"`
 	Hops           int      `json:"hops" doc:"runs that a chain of events may pass through"`

@@ -60,6 +60,10 @@ type CommandInfo struct {
 	// Defines names parameters that hold definitions, parts of them, or the files that do. What
 	// comes of one that the calling step does not write itself is bounded.
 	Defines []string
+	// Began reports whether a call with a key may have had its effect. A call that a crash
+	// interrupted and that has had none, such as one in a queue, is made again without a
+	// decision. Nil: that is not known.
+	Began func(ctx context.Context, key string) (bool, error)
 }
 
 // NamedBy reports whether one of the patterns names the command: its own name;
@@ -146,6 +150,10 @@ type CommandCall struct {
 	Env       map[string]string
 	Deadline  time.Time
 	Documents *document.Tx // nil unless the command is InStore
+	// Queue calls wait, which returns when the command may begin: as much as a limit allows
+	// executes. The run holds no execution slot meanwhile, its status and the trace have the
+	// reason, and the time does not count for time limits of the step.
+	Queue func(ctx context.Context, reason string, wait func() error) error
 }
 
 // Models execute turns of language models.

@@ -15,6 +15,14 @@ type RetryWait struct {
 	Error   *abi.Error `json:"error,omitempty"`
 }
 
+// A QueueWait is a step, or a child run, that waits because as much executes as a limit allows
+// at once.
+type QueueWait struct {
+	Step   string    `json:"step,omitempty"` // address of the step; empty: the run itself waits
+	Reason string    `json:"reason"`         // what it waits behind, with the limit
+	Since  time.Time `json:"since"`
+}
+
 // Info is the summary of a run as lists and status show it.
 type Info struct {
 	ID         sentinels.RunID  `json:"id"`
@@ -51,6 +59,7 @@ type Info struct {
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
 	Retries   []RetryWait       `json:"retries,omitempty"`   // steps of an active run that wait for their next attempt
+	Queued    []QueueWait       `json:"queued,omitempty"`    // what waits at a limit of what may execute at once
 	Snapshot  uint64            `json:"snapshot,omitempty"`  // number of the record that ended the last iteration
 	Live      bool              `json:"live"`                // a process executes it now
 	Warnings  []string          `json:"warnings,omitempty"`  // what is probably wrong with the definition, each once

@@ -23,9 +23,10 @@ type Iteration struct {
 	Duration time.Duration     `json:"-"` // 0 while it continues
 	Millis   float64           `json:"durationMs,omitempty"`
 	Event    *sentinels.Event  `json:"event,omitempty"`
-	Done     bool              `json:"done"`            // it has ended
-	Check    string            `json:"check,omitempty"` // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
-	Reads    map[string]string `json:"reads,omitempty"` // what that condition read: values as JSON, shortened, or undefined
+	Done     bool              `json:"done"`               // it has ended
+	Check    string            `json:"check,omitempty"`    // value of the loop's condition, as JSON, shortened: before a while iteration, after an until iteration
+	Reads    map[string]string `json:"reads,omitempty"`    // what that condition read: values as JSON, shortened, or undefined
+	Queued   float64           `json:"queuedMs,omitempty"` // before the first iteration of a child run: how long it waited for its place, in milliseconds
 	Steps    []*Step           `json:"steps"`
 }
 
@@ -81,8 +82,10 @@ type Call struct {
 	Error    *abi.Error        `json:"error,omitempty"`
 	Usage    *sentinels.Usage  `json:"usage,omitempty"`
 	Child    sentinels.RunID   `json:"child,omitempty"`
-	Decided  string            `json:"decided,omitempty"` // after a crash: how
-	Reads    map[string]string `json:"reads,omitempty"`   // eval: what the expression read, as in Iteration
+	Decided  string            `json:"decided,omitempty"`  // after a crash: how
+	Reads    map[string]string `json:"reads,omitempty"`    // eval: what the expression read, as in Iteration
+	Queued   float64           `json:"queuedMs,omitempty"` // how long it waited before it began, in milliseconds; part of its duration
+	Queue    string            `json:"queue,omitempty"`    // what it waited behind
 	Request  json.RawMessage   `json:"request,omitempty"`
 	Result   json.RawMessage   `json:"result,omitempty"`
 }

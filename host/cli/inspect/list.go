@@ -273,6 +273,8 @@ func reason(r runtime.RunInfo) string {
 		return r.Error.Message
 	case r.Reason != "":
 		return r.Reason
+	case len(r.Queued) > 0:
+		return r.Queued[0].Reason
 	case r.Status == sentinels.StatusWaiting && !r.Live: // and no decision is pending
 		return "decided; it continues when it is resumed"
 	case !r.Status.Final() && !r.Live:

@@ -135,6 +135,12 @@ func (a verbs) showState(r state) error {
 	for _, w := range r.Retries {
 		row("next attempt", a.nextAttempt(w))
 	}
+	for _, w := range r.Queued[:min(len(r.Queued), maxQueuedRows)] {
+		row("queued", queued(w))
+	}
+	if n := len(r.Queued) - maxQueuedRows; n > 0 {
+		row("queued", termtext.Sprintf("and %d more", n))
+	}
 	if r.ID != "" {
 		add("iteration", fmt.Sprint(r.Iteration))
 	}
@@ -176,6 +182,18 @@ func (a verbs) showState(r state) error {
 		a.Hint(fmt.Sprintf("sentinel run%s --resume %s", a.SameStore(), r.ID))
 	}
 	return nil
+}
+
+// maxQueuedRows bounds how many waits the status of a run shows.
+const maxQueuedRows = 5
+
+// queued describes what waits at a limit.
+func queued(w runtime.QueueWait) termtext.Text {
+	what := termtext.Text("the run")
+	if w.Step != "" {
+		what = termtext.Sprintf("step %s", w.Step)
+	}
+	return what + termtext.Sprintf(" since %s: %s", output.LocalTime(w.Since), w.Reason)
 }
 
 // nextAttempt describes until when a step waits, and why.

@@ -97,6 +97,9 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 				b.Printf(" %s", output.ClipJSON(it.Event.Data, shownOf(a, 200)))
 			}
 		}
+		if it.Queued > 0 {
+			b.Printf("  %s", p.Warn("waited "+output.Duration(output.Millis(it.Queued))+" for its place"))
+		}
 		if it.Check != "" {
 			b.Printf("  %s", p.Dim("loop check was "+output.Clip(it.Check, 60)+readsText(it.Reads)))
 		}
@@ -186,6 +189,9 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 		b.Printf("  %s", p.Warn("open"))
 	case c.Millis > 0:
 		b.Printf("  %s", p.Dim(output.Duration(output.Millis(c.Millis))))
+	}
+	if c.Queued > 0 {
+		b.Printf("  %s", p.Warn("waited "+output.Duration(output.Millis(c.Queued))+": "+output.Escape(c.Queue)))
 	}
 	if c.Usage != nil {
 		if s := output.Spent(*c.Usage); s != "" {

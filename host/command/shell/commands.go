@@ -19,7 +19,7 @@ func Commands(m *Manager) []command.Command {
 	return slices.Concat(m.logCommands(), []command.Command{
 		command.WithPreview(command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
-			command.Options{Effect: command.Executes, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}}, m.execute), m.preview),
+			command.Options{Effect: command.Executes, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}, Began: m.began}, m.execute), m.preview),
 		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				if in.TimeoutMs > 0 {
@@ -85,6 +85,7 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 		timeout: time.Duration(in.TimeoutMs) * time.Millisecond, rules: in.Rules,
 	}
 	if in.Wait != nil && !*in.Wait {
+		j.background = true
 		e, _, err := m.start(ctx, j)
 		if err != nil {
 			return executeOut{}, err

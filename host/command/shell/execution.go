@@ -20,8 +20,9 @@ type execution struct {
 	id  string
 	run sentinels.RunID
 
-	starting sync.Mutex
-	pins     int // starts under way; guarded by m.mu; it is not forgotten meanwhile
+	starting   sync.Mutex
+	background bool // no call waits for its end; of the newest start, guarded by m.mu
+	pins       int  // starts under way; guarded by m.mu; it is not forgotten meanwhile
 
 	mu      sync.Mutex
 	rec     Record

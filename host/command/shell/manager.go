@@ -28,11 +28,12 @@ type Options struct {
 	Dir string
 	// Store keeps the records: default one file each in Dir.
 	Store Store
-	// MaxPerRun is how many executions of one run may live at once; calls
-	// without a run share one count: default 32.
+	// MaxPerRun is how many executions of one run that a call waits for may live at once,
+	// and how many of those that it does not wait for; further ones wait for their start.
+	// Calls without a run share one count: default 32.
 	MaxPerRun int
 	// MaxOutput is how much output of one execution is kept, in bytes, half
-	// from its beginning and half from its end: default 8 MiB.
+	// from its beginning and half from its end: default 32 MiB.
 	MaxOutput int64
 	// MaxKept is how many ended executions are kept: default 500.
 	MaxKept int
@@ -81,6 +82,7 @@ type Manager struct {
 	mu        sync.Mutex
 	all       map[string]*execution
 	live      map[sentinels.RunID]int
+	places    map[placesOf]*places
 	recovered bool
 	closed    bool
 	group     sync.WaitGroup // live executions, and those being started
@@ -92,12 +94,12 @@ func New(opt Options) (*Manager, error) {
 	if err := checkPassed(opt.PassEnv); err != nil {
 		return nil, err
 	}
-	m := &Manager{opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}}
+	m := &Manager{opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}, places: map[placesOf]*places{}}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
 	setDefault(&m.opt.MaxPerRun, 32)
-	setDefault(&m.opt.MaxOutput, 8<<20)
+	setDefault(&m.opt.MaxOutput, 32<<20)
 	setDefault(&m.opt.MaxKept, 500)
 	setDefault(&m.opt.MaxDisk, 1<<30)
 	setDefault(&m.opt.Grace, 2*time.Second)
@@ -138,6 +140,9 @@ func (m *Manager) Close() error {
 	m.mu.Lock()
 	already := m.closed
 	m.closed = true
+	for _, p := range m.places {
+		p.refuse()
+	}
 	list := m.snapshot(func(*execution) bool { return true })
 	m.mu.Unlock()
 	for _, e := range list {

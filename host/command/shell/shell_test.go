@@ -516,8 +516,9 @@ func TestLimits(t *testing.T) {
 	long := params{"command": "sleep 600", "wait": false}
 	b.do("code/shell/execute", long)
 	id := b.do("code/shell/execute", long).ExecutionID
-	if _, err := b.call(t.Context(), "code/shell/execute", command.Call{}, long); abi.CodeOf(err) != abi.Limit {
-		t.Errorf("a third one: %v", err)
+	model := command.Call{By: command.ByModel, Run: "run-1", Tools: []string{"code/shell/execute"}}
+	if _, err := b.call(t.Context(), "code/shell/execute", model, long); abi.CodeOf(err) != abi.Limit {
+		t.Errorf("a third one of a model: %v", err)
 	}
 	if _, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "run-2"}, params{"command": "true"}); err != nil {
 		t.Errorf("another run: %v", err)

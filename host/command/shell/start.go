@@ -29,6 +29,8 @@ type job struct {
 	timeout time.Duration // 0 is none
 	rules   []Rule
 	variant string // distinguishes several programs of one call
+
+	background bool // no call waits for its end
 }
 
 // start starts the program of j. A call whose key was used before starts under
@@ -51,7 +53,8 @@ func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err
 	if err := e.wait(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := m.reserve(j.call); err != nil {
+	if err := m.reserve(ctx, e, j); err != nil {
+		m.discard(e)
 		return nil, nil, err
 	}
 	c, err := e.launch(ctx, j, set, rules)
@@ -106,34 +109,6 @@ func (m *Manager) unpin(e *execution) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.pins--
-}
-
-// reserve counts one more execution of the call's run.
-func (m *Manager) reserve(call *command.Call) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return abi.New(abi.Cancelled, "execute: the host is shutting down")
-	}
-	if m.live[call.Run] >= m.opt.MaxPerRun {
-		return &abi.Error{
-			Code: abi.Limit, Message: fmt.Sprintf("execute: %d executions of this run are live, the most it may have", m.opt.MaxPerRun),
-			Hint: "wait for one with code/shell/watch, or end one with code/shell/kill",
-		}
-	}
-	m.live[call.Run]++
-	m.group.Add(1)
-	return nil
-}
-
-// release takes back what reserve counted. [Manager.Close] goes on only after
-// the m.group.Done that follows it.
-func (m *Manager) release(e *execution) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.live[e.run]--; m.live[e.run] <= 0 {
-		delete(m.live, e.run)
-	}
 }
 
 // launch records the start, then starts: a crash in between leaves a record

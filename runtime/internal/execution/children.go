@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -27,28 +30,131 @@ func (ex *Executor) activeAbove(r *liveRun) *liveRun {
 	return nil
 }
 
-// checkChildren returns an error if the run above r has as many active children as it
-// may have. The caller holds ex.mu until r is in ex.runs, so that concurrent starts
-// cannot exceed the limit together.
-func (ex *Executor) checkChildren(r *liveRun) error {
-	up, limit := ex.activeAbove(r), ex.svc.Limits.Children
-	if up == nil || up.children < limit {
+// A childQueue is the children of a run, and those that its ended children left behind, as
+// far as they count for its limit. Its fields are guarded by ex.mu.
+type childQueue struct {
+	active  int        // children that have a place
+	waiting []*liveRun // children that wait for one, in the order of their starts
+}
+
+// maxWaitingChildren bounds the memory of the runs that wait behind one run.
+const maxWaitingChildren = 10_000
+
+// checkWaiting returns an error if too many children wait for a place already. The caller
+// holds ex.mu.
+func (ex *Executor) checkWaiting(r *liveRun) error {
+	up := ex.activeAbove(r)
+	if up == nil || len(up.children.waiting) < maxWaitingChildren {
 		return nil
 	}
 	return &abi.Error{
 		Code:    abi.Limit,
-		Message: fmt.Sprintf("children: run %s has %d active child runs, the limit is %d", up.id, up.children, limit),
-		Hint:    "start fewer at once, or wait for some of them to end; active runs that an ended child started count too",
+		Message: fmt.Sprintf("children: %d child runs wait until run %s has fewer than %d active ones; no more may wait", maxWaitingChildren, up.id, ex.svc.Limits.Children),
+		Hint:    "wait for some of them before more are started",
 	}
 }
 
-// removeLocked removes r, which has ended, from the active runs. Its children count for
-// the nearest active run above it from then on. The caller holds ex.mu.
+// takePlace gives a child its place among the active children of the run above it, or puts it
+// into the queue of that run. The steps of the child begin when it has its place. The caller
+// holds ex.mu.
+func (ex *Executor) takePlace(r *liveRun) {
+	up := ex.activeAbove(r)
+	if up == nil {
+		close(r.place)
+		return
+	}
+	ex.enqueueChild(up, r)
+	ex.fillPlaces(up)
+}
+
+// restorePlace is takePlace for a restored run. One that had begun keeps its place, beyond the
+// limit, too. Any other waits until [Executor.fillRestored], when all of them are known.
+func (ex *Executor) restorePlace(r *liveRun) {
+	up := ex.activeAbove(r)
+	switch {
+	case up == nil:
+		close(r.place)
+	case r.folded.Iteration > 0:
+		up.children.active++
+		r.counted = true
+		close(r.place)
+	default:
+		ex.enqueueChild(up, r)
+	}
+}
+
+// enqueueChild lets r wait for its place. Its active time stands still meanwhile.
+func (ex *Executor) enqueueChild(up, r *liveRun) {
+	up.children.waiting = append(up.children.waiting, r)
+	r.queue = run.QueueWait{Reason: fmt.Sprintf("run %s has %d active child runs, its limit", up.id, ex.svc.Limits.Children), Since: time.Now().UTC()}
+	r.clock.Hold()
+}
+
+// fillRestored gives the places that restored runs leave free to those that wait.
+func (ex *Executor) fillRestored(runs []restoredRun) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	for _, x := range runs {
+		if up := ex.activeAbove(x.run); up != nil && len(up.children.waiting) > 0 {
+			slices.SortFunc(up.children.waiting, func(a, b *liveRun) int { return strings.Compare(string(a.id), string(b.id)) })
+			ex.fillPlaces(up)
+		}
+	}
+}
+
+// fillPlaces gives the free places of up to the children that have waited longest. The caller
+// holds ex.mu.
+func (ex *Executor) fillPlaces(up *liveRun) {
+	for len(up.children.waiting) > 0 && up.children.active < ex.svc.Limits.Children {
+		r := up.children.waiting[0]
+		up.children.waiting = up.children.waiting[1:]
+		up.children.active++
+		r.counted = true
+		r.clock.Release()
+		close(r.place)
+	}
+}
+
+// awaitPlace returns when the run may execute: when it has its place among the children of
+// the run above it, or the run ends.
+func (r *liveRun) awaitPlace() error {
+	select {
+	case <-r.place:
+		return nil
+	default:
+	}
+	defer r.ShowQueue(&r.queue)()
+	select {
+	case <-r.place:
+		r.queuedFor = time.Since(r.queue.Since)
+		return nil
+	case <-r.ctx.Done():
+		return context.Cause(r.ctx)
+	}
+}
+
+// removeLocked removes r, which has ended, from the active runs. Its children, with those
+// that wait, count for the nearest active run above it from then on. The caller holds ex.mu.
 func (ex *Executor) removeLocked(r *liveRun) {
 	delete(ex.runs, r.id)
-	if up := ex.activeAbove(r); up != nil {
-		up.children += r.children - 1
+	up := ex.activeAbove(r)
+	if up == nil { // nothing above is left that has a limit
+		for _, child := range r.children.waiting {
+			child.clock.Release()
+			close(child.place)
+		}
+		r.children.waiting = nil
+		return
 	}
+	if r.counted {
+		up.children.active--
+	} else {
+		up.children.waiting = slices.DeleteFunc(up.children.waiting, func(other *liveRun) bool { return other == r })
+	}
+	up.children.active += r.children.active
+	up.children.waiting = append(up.children.waiting, r.children.waiting...)
+	r.children.waiting = nil
+	ex.fillPlaces(up)
 }
 
 // StartChild implements [step.Children].

@@ -258,7 +258,8 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 		return false, err
 	}
 	done := r.forkedSteps(fork)
-	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Within: next.within, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads}
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Within: next.within, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads, Queued: r.queuedFor.Microseconds()}
+	r.queuedFor = 0
 	// Recorded in every iteration that does not use the first revision, because
 	// recovery needs the definition and the records of older iterations are removed.
 	if body.Definition, err = r.recordDefinition(next); err != nil {

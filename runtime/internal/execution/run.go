@@ -28,7 +28,11 @@ type liveRun struct {
 	log    journalLog   // order of the run's records in its journal
 	budget *budget.Tree // shared by all runs of the tree
 
-	children int // number of active runs whose nearest active ancestor is this run; guarded by ex.mu
+	children  childQueue    // guarded by ex.mu, as counted is
+	counted   bool          // it has a place among the active children of the run above it
+	place     chan struct{} // closed when the run may execute, see [Executor.takePlace]
+	queue     run.QueueWait // while it waits for its place
+	queuedFor time.Duration // how long it waited, until its first iteration records that; of the main goroutine
 
 	snap    sync.Mutex // held while the status or a limit changes and the change is recorded
 	editing sync.Mutex // held while an edit of the run is applied
@@ -50,7 +54,7 @@ type identity struct {
 // time of a restored run.
 func (ex *Executor) newRun(id sentinels.RunID, begin *journal.RunStartBody, def *sentinels.Definition, hash string, parent *liveRun, elapsed time.Duration) *liveRun {
 	r := &liveRun{
-		ex: ex, identity: identity{id: id, begin: begin, parent: parent}, schedule: ex.newSchedule(elapsed),
+		ex: ex, identity: identity{id: id, begin: begin, parent: parent}, schedule: ex.newSchedule(elapsed), place: make(chan struct{}),
 		state: state{def: def, hash: hash, revision: begin.Revision, pending: map[string]*pendingDecision{}},
 	}
 	if parent != nil {
@@ -106,7 +110,10 @@ func (r *liveRun) internTexts() {
 
 // main executes the run and ends it. It is the run's main goroutine.
 func (r *liveRun) main() {
-	err := r.iterate()
+	err := r.awaitPlace()
+	if err == nil {
+		err = r.iterate()
+	}
 	if errors.Is(err, step.ErrShutdown) || errors.Is(context.Cause(r.ctx), step.ErrShutdown) {
 		r.detach()
 		return

@@ -216,12 +216,13 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 			return id, err
 		}
 	}
-	if err := ex.checkChildren(r); err != nil {
+	if err := ex.checkWaiting(r); err != nil {
 		return "", err
 	}
 	if err := ex.adoptLocked(r); err != nil {
 		return "", err
 	}
+	ex.takePlace(r)
 	ex.unstored[r.id] = r
 	if key != "" {
 		ex.starting[key] = r.id
@@ -233,7 +234,11 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 func (ex *Executor) adopt(r *liveRun) error {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	return ex.adoptLocked(r)
+	err := ex.adoptLocked(r)
+	if err == nil {
+		ex.restorePlace(r)
+	}
+	return err
 }
 
 // adoptLocked adds a run to the active runs. The caller holds ex.mu.
@@ -251,9 +256,6 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 		r.clock.Hold()
 	}
 	ex.runs[r.id] = r
-	if up := ex.activeAbove(r); up != nil {
-		up.children++
-	}
 	ex.wg.Add(1)
 	return nil
 }

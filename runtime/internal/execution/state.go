@@ -42,6 +42,7 @@ type state struct {
 	steps                int                             // step executions that the current iteration has begun
 	emitting             int64                           // bytes of events emitted by host calls that have not ended
 	retries              []*run.RetryWait                // steps that wait for their next attempt
+	queued               []*run.QueueWait                // what waits at a limit of what may execute at once
 	wake                 context.CancelCauseFunc         // cancels a wait between iterations; nil outside such a wait
 	pending              map[string]*pendingDecision     // decisions that the run waits for, by name
 	stepsAtCrash         []string                        // paths of steps that were executing at a crash that is not counted yet
@@ -86,6 +87,18 @@ func (r *liveRun) ShowRetry(w *run.RetryWait) (over func()) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.retries = slices.DeleteFunc(r.retries, func(other *run.RetryWait) bool { return other == w })
+	}
+}
+
+// ShowQueue implements [step.State].
+func (r *liveRun) ShowQueue(w *run.QueueWait) (over func()) {
+	r.mu.Lock()
+	r.queued = append(r.queued, w)
+	r.mu.Unlock()
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.queued = slices.DeleteFunc(r.queued, func(other *run.QueueWait) bool { return other == w })
 	}
 }
 

@@ -42,6 +42,10 @@ func (r *liveRun) summary() run.Info {
 	for _, w := range r.retries {
 		info.Retries = append(info.Retries, *w)
 	}
+	info.Queued = nil
+	for _, w := range r.queued {
+		info.Queued = append(info.Queued, *w)
+	}
 	return info
 }
 

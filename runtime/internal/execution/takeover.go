@@ -105,6 +105,7 @@ func (t *takeover) begin() {
 		t.log.addResumed(x.run, x.info)
 		x.run.resumeRestored(x.info, x.parent, x.opt)
 	})
+	t.ex.fillRestored(t.restored)
 }
 
 // resumeRestored starts the main goroutine of a restored run. It does not wait for the

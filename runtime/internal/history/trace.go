@@ -37,6 +37,7 @@ func (t *Tracer) Add(seq uint64, rec *journal.Record) error {
 		s := rec.IterationStart
 		t.Iterations = append(t.Iterations, trace.Iteration{
 			Number: s.Iteration, Revision: s.Revision, Edit: s.Edit, Hash: s.Hash, Start: at, Event: s.Event, Check: s.Check, Reads: s.Reads, Steps: []*trace.Step{},
+			Queued: float64(s.Queued) / 1000,
 		})
 		t.steps, t.attempts, t.calls = map[string]*trace.Step{}, map[string]*trace.Attempt{}, map[string]*trace.Call{}
 		return nil
@@ -173,6 +174,7 @@ func (t *Tracer) callEnd(a *trace.Attempt, rec *journal.Record, at time.Time) er
 	}
 	c.Ended, c.Error, c.Usage, c.Decided, c.Duration = true, e.Error, e.Usage, e.Decided, at.Sub(c.Start)
 	c.Millis, c.Reads = millis(c.Duration), e.Reads
+	c.Queued, c.Queue = float64(e.Queued)/1000, e.Queue
 	if e.Child != "" {
 		c.Child = e.Child
 	}

@@ -183,6 +183,7 @@ type IterationStartBody struct {
 	Within     []string          `json:"wi,omitzero"`     // bound of the definition, nil for none; it adds to that of the start
 	Reads      map[string]string `json:"rd,omitempty"`    // for people: what that condition read, values shortened
 	Check      string            `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
+	Queued     int64             `json:"qd,omitempty"`    // for people: how long a child run waited for its place before it, in microseconds
 }
 
 // StepStartBody is the start of an attempt. A replay uses the values recorded
@@ -249,6 +250,8 @@ type CallEndBody struct {
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
 	Reads    map[string]string          `json:"rd,omitempty"`  // eval: for people, what the expression read
 	Said     Value                      `json:"said,omitzero"` // llm: the message as its provider wrote it, which goes back to that one
+	Queued   int64                      `json:"qd,omitempty"`  // for people: how long it waited before it began, in microseconds
+	Queue    string                     `json:"qr,omitempty"`  // for people: what it waited behind
 }
 
 // CheckpointBody is a checkpoint of an attempt. A replay of the attempt begins

@@ -52,6 +52,7 @@ type attempt struct {
 	callBytes     int64                    // size of the requests and results of calls
 	checkpoint    *journal.CheckpointBody  // last checkpoint, nil before the first one
 	state         json.RawMessage          // state that the last checkpoint saved
+	queuedFor     time.Duration            // active time in which calls waited at a limit before they began
 	block         int                      // number of the next nested list
 	logs          int                      // log lines reported so far
 	conversations map[string]*conversation // conversations with models, by id
@@ -404,7 +405,11 @@ func (a *attempt) startTimeLimit(ctx context.Context, limit time.Duration, named
 	ctx, cancel := context.WithCancelCause(ctx)
 	var arm func(due time.Duration)
 	arm = func(due time.Duration) {
-		t := a.run.Clock().At(due, func() {
+		t := a.run.Clock().At(due+a.queueTime(), func() {
+			if queued := a.queueTime(); a.run.Clock().Elapsed() < due+queued {
+				arm(due) // a call waits, or waited, at a limit; that is not the step's time
+				return
+			}
 			if next := a.waitLimit(limit); !named && next > 0 {
 				arm(next)
 				return
@@ -424,6 +429,21 @@ func (a *attempt) startTimeLimit(ctx context.Context, limit time.Duration, named
 		a.mu.Unlock()
 		t.Stop()
 	}
+}
+
+// queueTime returns the active time in which calls of the attempt waited at a limit of what
+// may execute at once. While one waits, it is a little ahead, so that the timer is not due
+// again at once.
+func (a *attempt) queueTime() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	total := a.queuedFor
+	for _, c := range a.calls {
+		if c.queue != "" && c.queuedSince >= 0 {
+			total += a.run.Clock().Elapsed() - c.queuedSince + time.Second
+		}
+	}
+	return total
 }
 
 // waitLimit returns the active time of the run at which the default limit is due: limit

@@ -131,6 +131,9 @@ type call struct {
 	asRun            bool                   // a command whose work is a run of its own
 	repeated         bool                   // a crash interrupted the call, and it is made again
 	reservationSpent bool                   // the reservation of an interrupted model call was counted as spent
+	queue            string                 // what the call waits or waited behind before it began; "" if it did not
+	queuedFor        time.Duration          // how long it waited, in active time
+	queuedSince      time.Duration          // active time of the run at which its wait began; negative: it does not wait
 	done             chan struct{}          // closed when the call is answered and the fields below are set
 	result           json.RawMessage        // redacted result, as the journal contains it
 	failed           *abi.Error             // error of the call, nil if it succeeded

@@ -88,8 +88,10 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	defer leave()
 	var out json.RawMessage
 	count := a.run.Emission()
+	command := a.commandCall(ctx, c, *req, nil)
+	command.Queue = a.queue(c)
 	err = a.waitForFiles(ctx, req.Command, func() (err error) {
-		out, err = a.svc.Commands.Call(eventlog.WithEmission(work, count), a.commandCall(ctx, c, *req, nil))
+		out, err = a.svc.Commands.Call(eventlog.WithEmission(work, count), command)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
 // A Caller is a host call whose work is under way, a command or a turn of a model. The
@@ -65,6 +68,29 @@ func (c *Caller) Outside(ctx context.Context, wait func() error) error {
 	}
 	c.holds = true
 	return err
+}
+
+// queue returns [external.CommandCall.Queue] for the work of c.
+func (a *attempt) queue(c *call) func(ctx context.Context, reason string, wait func() error) error {
+	return func(ctx context.Context, reason string, wait func() error) error {
+		defer a.run.ShowQueue(&run.QueueWait{Step: a.address, Reason: reason, Since: time.Now().UTC()})()
+		began := a.run.Clock().Elapsed()
+		a.mu.Lock()
+		c.queue, c.queuedSince = reason, began
+		a.mu.Unlock()
+		defer func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			waited := a.run.Clock().Elapsed() - began
+			c.queuedSince = -1
+			c.queuedFor += waited
+			a.queuedFor += waited
+		}()
+		if caller := CallerOf(ctx); caller != nil {
+			return caller.Outside(ctx, wait)
+		}
+		return wait()
+	}
 }
 
 // attemptKey returns a key of a host call that differs between the attempts of the step and

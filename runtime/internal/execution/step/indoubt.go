@@ -110,12 +110,26 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	if f.permitted {
 		do = a.withPermissionCheck(do)
 	}
-	if c.start.Effect && !f.repeatable {
+	if c.start.Effect && !f.repeatable && a.svc.MayHaveBegun(ctx, c.start, func() string { return a.callKey(c) }) {
 		a.resolveDoubt(ctx, c, do)
 	} else {
 		a.startWork(ctx, c, nil, do)
 	}
 	return nil
+}
+
+// MayHaveBegun reports whether the effect of a call in doubt may have begun. One that waited
+// in a queue when the host ended has not. key returns the idempotency key of the call.
+func (s *Services) MayHaveBegun(ctx context.Context, start *journal.CallStartBody, key func() string) bool {
+	if start.Function != abi.FuncCommand || s.Commands == nil {
+		return true
+	}
+	info, ok := s.Commands.Lookup(start.Label)
+	if !ok || info.Began == nil {
+		return true
+	}
+	began, err := info.Began(ctx, key())
+	return began || err != nil
 }
 
 // withPermissionCheck returns do with a check of the plugin's permissions before it:

@@ -126,7 +126,7 @@ func (a *attempt) complete(c *call, end callEnd) *store.Ticket {
 		}
 	}
 	a.mu.Lock()
-	body.Logs = a.logs
+	body.Logs, body.Queue, body.Queued = a.logs, c.queue, c.queuedFor.Microseconds()
 	a.callBytes += int64(len(end.result))
 	if c.isWait() {
 		a.lastWaitEnd = a.run.Clock().Elapsed()

@@ -95,6 +95,9 @@ type State interface {
 	// ShowRetry shows in the run's status that a step waits for its next attempt, until
 	// the returned function is called.
 	ShowRetry(w *run.RetryWait) (over func())
+	// ShowQueue shows in the run's status that something waits because a limit of what may
+	// execute at once is reached, until the returned function is called.
+	ShowQueue(w *run.QueueWait) (over func())
 	// Crashes returns the crashes of the host that are counted against a step.
 	Crashes(path string) run.StepCrashes
 }

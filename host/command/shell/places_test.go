@@ -1,0 +1,93 @@
+package shell_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Ten times as many executions as a run may have at once are all executed, in the foreground
+// and in the background, never more than the limit together, and those that
+// waited report the reason.
+func TestExecutionsQueue(t *testing.T) {
+	const limit = 3
+	for _, wait := range []bool{true, false} {
+		b := newBench(t, shell.Options{MaxPerRun: limit})
+		var queued atomic.Int64
+		var calls sync.WaitGroup
+		for i := range 10 * limit {
+			calls.Go(func() {
+				call := command.Call{By: command.ByStep, Run: "run-1", Key: fmt.Sprint(i)}
+				call.Queue = func(_ context.Context, reason string, wait func() error) error {
+					if !strings.HasPrefix(reason, "3 executions of this run are live") {
+						t.Errorf("reason %q", reason)
+					}
+					queued.Add(1)
+					return wait()
+				}
+				// Each counts the folders of those that execute beside it.
+				line := fmt.Sprintf("mkdir on-%d; ls -d on-* | wc -l >> counts; sleep 0.02; rmdir on-%d; echo %d >> done", i, i, i)
+				if _, err := b.call(t.Context(), "code/shell/execute", call, params{"command": line, "wait": wait}); err != nil {
+					t.Errorf("execution %d: %v", i, err)
+				}
+			})
+		}
+		calls.Wait()
+		if err := b.m.Close(); wait && err != nil {
+			t.Fatal(err)
+		}
+		if wait {
+			if got := len(lines(t, b, "done")); got != 10*limit {
+				t.Errorf("%d were executed", got)
+			}
+		}
+		if most := slices.Max(lines(t, b, "counts")); most > fmt.Sprint(limit) {
+			t.Errorf("%s at once", most)
+		}
+		if queued.Load() == 0 {
+			t.Error("none waited")
+		}
+	}
+}
+
+// Programs that stay in the background keep no others from their start, and one that waits
+// for its start leaves the queue with its call.
+func TestBackgroundHasItsOwnPlaces(t *testing.T) {
+	b := newBench(t, shell.Options{MaxPerRun: 1})
+	long := params{"command": "sleep 600", "wait": false}
+	b.do("code/shell/execute", long)
+	b.do("code/shell/execute", params{"command": "true"})
+	ctx, cancel := context.WithCancel(t.Context())
+	call := command.Call{By: command.ByStep, Run: "run-1"}
+	call.Queue = func(_ context.Context, _ string, wait func() error) error {
+		cancel()
+		return wait()
+	}
+	if _, err := b.call(ctx, "code/shell/execute", call, long); abi.CodeOf(err) != abi.Cancelled {
+		t.Errorf("a call that is cancelled in the queue: %v", err)
+	}
+	b.do("code/shell/execute", params{"command": "true"})
+}
+
+func lines(t *testing.T, b *bench, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		out = append(out, strings.TrimSpace(line))
+	}
+	return out
+}
