@@ -75,7 +75,7 @@ func (h *Host) openVerifier() *verify.Tickets {
 			Dir:     h.userDir("verify"), SSHKey: h.sshKey(), KnownHosts: c.KnownHosts, Credential: h.forgeCredential,
 			Published: func(repoURL, branch string) string { return h.worktrees.Published(repoURL, branch) }, // they are opened later
 			URL:       c.URL, Env: c.Env, Read: c.Read, Timeout: c.Timeout.Std(), Getenv: h.lookup, Redact: h.redactor.String, Logger: h.opt.Logger,
-			Hide: h.hostFiles().All(), Secret: h.fileRules().MatchContent, Offline: c.Network == config.Closed, Require: c.Require,
+			Hide: h.hostFiles().All(), Secret: h.fileRules().MatchContent, MaxSize: int64(h.settings.Worktrees.Size), Offline: c.Network == config.Closed, Require: c.Require,
 		}),
 	}
 }

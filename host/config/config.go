@@ -185,7 +185,7 @@ const (
 // Worktrees bounds the working trees of claimed tickets.
 type Worktrees struct {
 	Most int  `json:"most" doc:"at one time"`
-	Size Size `json:"size" doc:"of all together"`
+	Size Size `json:"size" doc:"of all together; also of the copy of a repository, and of the files of a commit, that a verification makes"`
 }
 
 // Checkpoints bounds the states of each workspace that are kept; the oldest ones go.

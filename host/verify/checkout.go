@@ -33,6 +33,7 @@ type checkouts struct {
 	dir     string // of this package's folders
 	mirrors gitsource.Mirrors
 	removed *trash.Bin
+	maxSize int64 // bytes of the files of a commit, 0 for no limit
 
 	published func(repoURL, branch string) string
 }
@@ -107,6 +108,9 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 		return nil, err
 	}
 	out.commit = strings.TrimSpace(a.Out)
+	if err := gitsource.CheckSize(ctx, c.git, out.tree, r.URL, c.maxSize); err != nil {
+		return nil, err
+	}
 	git := c.git
 	if git.Env, err = c.lfsObjects(ctx, r, source, out.commit); err != nil {
 		return nil, err

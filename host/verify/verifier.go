@@ -41,6 +41,7 @@ type Options struct {
 	// Secret reports whether a file of the checkout, by its path with links resolved and its content,
 	// holds secrets: an agent's criteria do not tell what is in it. Default no file does.
 	Secret   func(name string, data []byte) bool
+	MaxSize  int64         // bytes of a copy of a repository, and of the files of a commit; default no limit. Errors name worktrees.size
 	Offline  bool          // commands have a network of their own
 	Require  []string      // walls without which no command is executed; see confine.Walls
 	Timeout  time.Duration // of a check that names none; default 5 minutes
@@ -94,8 +95,8 @@ func New(opt Options) *Verifier {
 	git := gitexec.Runner{Program: opt.Git}
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
 	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
-		published: opt.Published, git: git, dir: opt.Dir, removed: removed, mirrors: gitsource.Mirrors{
-			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, Read: opt.Read, Auth: opt.Credential,
+		published: opt.Published, git: git, dir: opt.Dir, removed: removed, maxSize: opt.MaxSize, mirrors: gitsource.Mirrors{
+			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.MaxSize, Read: opt.Read, Auth: opt.Credential,
 		},
 	}}
 }
@@ -177,7 +178,7 @@ func blocked(err error) *Blocked {
 	switch known.Code {
 	case abi.NotFound:
 		b.Reason = NotFound
-	case abi.Denied, abi.BadFields, abi.Conflict:
+	case abi.Denied, abi.BadFields, abi.Conflict, abi.Limit:
 		b.Reason = Refused
 	}
 	return b

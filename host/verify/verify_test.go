@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -674,6 +675,62 @@ func TestRepositoriesLeadNowhere(t *testing.T) {
 		git(t, other, "worktree", "add", "-q", tree, "work")
 		if r, _ := verified(t, tree); r.Status != "passing" {
 			t.Errorf("a worktree: %+v %+v", r, r.Blocked)
+		}
+	})
+}
+
+// The size of a repository and of its files is bounded before checks have them: a small repository can have
+// large files, and files without number.
+func TestRepositoriesAreBounded(t *testing.T) {
+	v := verifier(t, func(o *verify.Options) { o.MaxSize = 2 << 20 })
+	refused := func(t *testing.T, dir string) {
+		t.Helper()
+		r := run(t, v, verify.Job{Criteria: criteria(t, `[{"type":"file","verify":{"path":"README.md"}}]`), RepoURL: dir, Branch: "work"})
+		if r.Status != "blocked" || r.Blocked.Reason != verify.Refused || !strings.Contains(r.Blocked.Message, "worktrees.size") {
+			t.Errorf("%+v %+v", r, r.Blocked)
+		}
+	}
+	t.Run("a large file", func(t *testing.T) { refused(t, repo(t, map[string]string{"zeros": strings.Repeat("0", 3<<20)})) })
+	t.Run("trees in trees", func(t *testing.T) {
+		dir := repo(t, map[string]string{"a": "1"})
+		in := func(stdin string, args ...string) string {
+			t.Helper()
+			cmd := exec.Command("git", args...)
+			cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(args, err)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		tree := "100644 blob " + in("x", "hash-object", "-w", "--stdin")
+		for range 9 { // a billion files
+			var entries strings.Builder
+			for i := range 10 {
+				fmt.Fprintf(&entries, "%s\t%d\n", tree, i)
+			}
+			tree = "040000 tree " + in(entries.String(), "mktree")
+		}
+		commit := in("", "-c", "user.name=t", "-c", "user.email=t@example.com", "commit-tree", "-m", "many", strings.Fields(tree)[2])
+		git(t, dir, "update-ref", "refs/heads/work", commit)
+		refused(t, dir)
+	})
+	t.Run("a large pack", func(t *testing.T) {
+		files, random := map[string]string{}, rand.NewChaCha8([32]byte{})
+		for i := range 120 {
+			b := make([]byte, 30<<10)
+			_, _ = random.Read(b) // never fails
+			files[fmt.Sprint(i)] = string(b)
+		}
+		dir := repo(t, files)
+		git(t, dir, "checkout", "-q", "work")
+		git(t, dir, "rm", "-q", "-r", ".") // only the history has them
+		commit(t, dir, map[string]string{"README.md": "small"})
+		refused(t, dir)
+	})
+	t.Run("one that fits", func(t *testing.T) {
+		if r, _ := one(t, v, repo(t, map[string]string{"a": "1"}), `{"type":"file","verify":{"path":"a"}}`); r.Status != "passing" {
+			t.Errorf("%+v", r)
 		}
 	})
 }

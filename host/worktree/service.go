@@ -93,7 +93,7 @@ func New(opt Options) *Service {
 	git := gitexec.Runner{Program: opt.Git}
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
 	return &Service{opt: opt, git: git, began: time.Now(), removed: removed, mirrors: gitsource.Mirrors{
-		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, Auth: opt.Credential,
+		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.Bytes, Auth: opt.Credential,
 	}}
 }
 

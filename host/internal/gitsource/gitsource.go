@@ -78,6 +78,7 @@ type Mirrors struct {
 	Removed *trash.Bin // takes those that Sweep removes
 	Key     string     // file of the private key for ssh; "" is the user's own
 	Hosts   string     // file of known hosts; "" is the user's own
+	MaxSize int64      // bytes of one mirror; 0 is no limit
 	Read    []string   // folders that repositories of this machine may borrow from, see CheckInside
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)
@@ -261,14 +262,23 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 		defer cancel()
 	}
 	args = append(args, "--", from, refspec)
+	measured := func() error { return nil }
+	if m.MaxSize > 0 {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		measured = m.watchSize(ctx, dir, cancel)
+	}
 	a, err := git.Exec(ctx, m.Dir, m.SSH(), "", args...)
 	if err == nil && a.Code != 0 && strings.Contains(a.Err, "cannot lock ref") {
 		// A branch a is in the way of a/b although it is gone there. Only the reference goes: the
 		// checkouts of running checks borrow the objects.
-		if err := m.clear(ctx, dir, to); err != nil {
-			return "", err
+		if err = m.clear(ctx, dir, to); err == nil {
+			a, err = git.Exec(ctx, m.Dir, m.SSH(), "", args...)
 		}
-		a, err = git.Exec(ctx, m.Dir, m.SSH(), "", args...)
+	}
+	if problem := measured(); problem != nil {
+		return "", problem
 	}
 	if err != nil {
 		if late := abi.As(context.Cause(ctx)); late != nil {
