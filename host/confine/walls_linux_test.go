@@ -541,7 +541,7 @@ func TestNamesByStat(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("12345"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := "stat -c 'size %s' " + secret + " 2>/dev/null; exit 0"
+	line := "stat -c 'size %s' '" + secret + "' 2>/dev/null; exit 0"
 	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
 		t.Run(name, func(t *testing.T) {
 			confine.Lower(t, namespaces, 99)
