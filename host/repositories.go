@@ -91,8 +91,9 @@ func (all *repositories) refuseNew() error {
 		if len(names) > most {
 			names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 		}
-		err = errors.Join(fmt.Errorf("a confined command cannot make repositories in the workspace, whose settings name programs: %s%s renamed to %s1 and so on; commit by code/git, or rename what you trust",
-			strings.Join(names, ", "), more, refusedName), err)
+		const why = "a confined command cannot make repositories in the workspace, whose settings name programs: " +
+			"%s%s renamed to %s1 and so on; commit by code/git, or rename what you trust"
+		err = errors.Join(fmt.Errorf(why, strings.Join(names, ", "), more, refusedName), err)
 	}
 	return err
 }

@@ -174,8 +174,8 @@ func (s *service) check(c net.Conn) net.Conn {
 		case below:
 			return
 		case errors.Is(err, peer.ErrUnknown):
-			r := skip(Infrastructure, "service: it cannot be found out which process answers on %s: %v; close the network of the check", c.RemoteAddr(), err)
-			own.err = s.note(r)
+			const why = "service: it cannot be found out which process answers on %s: %v; close the network of the check"
+			own.err = s.note(skip(Infrastructure, why, c.RemoteAddr(), err))
 		case err != nil:
 			own.err = err
 		default:
@@ -183,7 +183,8 @@ func (s *service) check(c net.Conn) net.Conn {
 			if p.PID != 0 {
 				who = fmt.Sprintf("%s (process %d)", quote(p.Program), p.PID)
 			}
-			own.err = s.note(CheckResult{Status: Failed, Message: fmt.Sprintf("service: %s answers on %s, and is no process of this service", who, c.RemoteAddr())})
+			message := fmt.Sprintf("service: %s answers on %s, and is no process of this service", who, c.RemoteAddr())
+			own.err = s.note(CheckResult{Status: Failed, Message: message})
 		}
 	}()
 	return own

@@ -343,7 +343,8 @@ type socket struct {
 
 // open reports whether a connection is established, or being so, at this end.
 func (s socket) open() bool {
-	return s.state == unix.BPF_TCP_ESTABLISHED || s.state == unix.BPF_TCP_SYN_RECV || s.state == unix.BPF_TCP_NEW_SYN_RECV || s.state == unix.BPF_TCP_CLOSE_WAIT
+	states := []byte{unix.BPF_TCP_ESTABLISHED, unix.BPF_TCP_SYN_RECV, unix.BPF_TCP_NEW_SYN_RECV, unix.BPF_TCP_CLOSE_WAIT}
+	return slices.Contains(states, s.state)
 }
 
 // errNoSocket says that the kernel has no socket with these addresses.
