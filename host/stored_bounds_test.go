@@ -362,6 +362,97 @@ func TestDefinitionsOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowTheirOrigin: a person's sentinel is open to the events that it waits for, and
+// what it asks shows who is behind them; an agent cannot say otherwise.
+func TestQuestionsShowTheirOrigin(t *testing.T) {
+	for name, c := range map[string]struct {
+		from func(s *storing)
+		want string
+	}{
+		"an agent": {func(s *storing) {
+			s.must(command.ByAgent, "events/emit", map[string]any{"event": "go.gate"})
+		}, `event "go.gate" from agent:ci`},
+		"a definition of an agent": {func(s *storing) {
+			s.call(command.ByAgent, "sentinel/run", map[string]any{"definition": map[string]any{"name": "harmless", "steps": []any{map[string]any{"type": "emit", "event": "go.gate"}}}})
+		}, `event "go.gate" from sentinel/harmless, emitted for agent:ci; after runs of harmless`},
+		"a definition of a model": {func(s *storing) {
+			s.model("sentinel/create", map[string]any{"definition": map[string]any{"name": "made", "trigger": map[string]any{"type": "event", "event": "go.made"}, "steps": []any{map[string]any{"type": "emit", "event": "go.gate"}}}})
+			s.must(command.ByUser, "events/emit", map[string]any{"event": "go.made"})
+		}, `event "go.gate" from sentinel/made, emitted for model; after runs of made`},
+		"a start by an agent": {func(s *storing) {
+			s.must(command.ByAgent, "sentinel/start", map[string]any{"sentinelId": "gate", "event": map[string]any{"type": "ok", "source": "user", "by": ""}})
+		}, `started for agent:ci; event "ok" from user, emitted for agent:ci`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStoring(t, host.Options{})
+			def := s.definition("gate")
+			def["steps"] = []any{map[string]any{"type": "approve", "prompt": "deploy?"}}
+			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+			c.from(s)
+			for {
+				var out struct{ Entries []struct{ Kind, Origin string } }
+				must(t, s.h, "inbox/list", map[string]any{"kind": []any{"approval"}}, &out)
+				if len(out.Entries) == 1 {
+					if out.Entries[0].Origin != c.want {
+						t.Errorf("origin %q, want %q", out.Entries[0].Origin, c.want)
+					}
+					return
+				}
+				if s.Context().Err() != nil {
+					t.Fatal("nothing is asked")
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestLimitsAndPausesOfOthers: an agent or model raises no limit of a run, no pattern gives a model a
+// pause, and what it changes in the limits of a definition is bounded and in the history by its name.
+func TestLimitsAndPausesOfOthers(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	def := s.definition("x")
+	def["safety"] = map[string]any{"maxIterations": 1}
+	def["loop"] = map[string]any{"type": "event", "event": "again"}
+	def["steps"] = s.lines()[:1]
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+	raw, err := s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
+	var r struct{ Run sentinels.RunID }
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []command.By{command.ByAgent, command.ByModel, command.ByStep} {
+		for _, more := range []map[string]any{{"maxIterations": 5}, {"timeoutMs": 5}, {"budgetUsd": 5}, {"budgetTokens": 5}, {"budgetCalls": 5}} {
+			more["run"] = string(r.Run)
+			if _, err := s.call(by, "sentinel/resume", more, "sentinel/resume"); abi.CodeOf(err) != abi.Denied || !strings.Contains(abi.As(err).Message, "only a person raises its limits") {
+				t.Errorf("%v by %s: %v", more, by, err)
+			}
+		}
+	}
+	raised := s.definition("x")
+	raised["loop"], raised["steps"], raised["safety"] = def["loop"], s.lines(), map[string]any{"maxIterations": 1000}
+	s.must(command.ByModel, "sentinel/update", map[string]any{"sentinelId": "x", "definition": raised}, "sentinel/update", "code/read")
+	head, err := s.h.Runtime().Definition("x")
+	if err != nil || head.Within == nil || head.By == "user" || !strings.Contains(head.By, "model of") {
+		t.Errorf("a model's limits are a revision by %q within %q, %v", head.By, head.Within, err)
+	}
+	for _, pattern := range []string{"*", "sentinel/*"} {
+		if _, err := s.call(command.ByModel, "sentinel/pause", map[string]any{"sentinelId": "x"}, pattern); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("a model with the tools %q pauses: %v", pattern, err)
+		}
+	}
+	for _, verb := range []string{"sentinel/decide", "sentinel/accept"} {
+		for _, by := range []command.By{command.ByAgent, command.ByModel} {
+			if _, err := s.call(by, verb, map[string]any{"run": string(r.Run), "verdict": "retry"}, verb); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s by %s: %v", verb, by, err)
+			}
+		}
+	}
+}
+
 // TestIDsOfStoredSentinelsAreTheirs: no run of a definition that an agent, a model or a step brings
 // along counts as one of a stored sentinel, nor does that of a definition beside it.
 func TestIDsOfStoredSentinelsAreTheirs(t *testing.T) {

@@ -17,6 +17,10 @@ type PendingDecision struct {
 	Approvers []string     `json:"approvers,omitempty"` // empty: every user
 	Choices   []string     `json:"choices"`
 	Since     time.Time    `json:"since"`
+	// Origin is what led to the run besides the person who decides: the event that it handles,
+	// with its source, the agent or model behind that, and the sentinels on the way. Empty for a
+	// run that a person or a trigger started by itself.
+	Origin string `json:"origin,omitempty"`
 }
 
 // DecisionKind is approval, doubt or quarantine.

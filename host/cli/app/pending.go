@@ -19,6 +19,7 @@ type Pending struct {
 	Where   string          `json:"where,omitempty"`    // Call in words
 	Kind    string          `json:"kind"`               // approval, doubt, limit
 	Prompt  string          `json:"prompt"`
+	Origin  string          `json:"origin,omitempty"` // what led to the run
 	Choices []string        `json:"choices,omitempty"`
 	Type    string          `json:"type"` // the command line
 }
@@ -48,7 +49,7 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 
 // PendingOf describes a pending decision, without a command line.
 func PendingOf(id sentinels.RunID, q runtime.PendingDecision) Pending {
-	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Choices: q.Choices}
+	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Origin: q.Origin, Choices: q.Choices}
 }
 
 // callPlace says in words what the name of a pending decision means: the path of a step
@@ -69,10 +70,14 @@ func callPlace(call string) string {
 
 // Question is the prompt with the name of its call and what the name means.
 func (w Pending) Question() string {
-	if w.Where == "" {
-		return w.Prompt
+	text := w.Prompt
+	if w.Where != "" {
+		text = fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
 	}
-	return fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
+	if w.Origin != "" {
+		text += " [" + w.Origin + "]"
+	}
+	return text
 }
 
 // ExtensionFlag returns the flag that extends a limit.

@@ -115,6 +115,9 @@ func (f *follower) question(p prompt) {
 	if more {
 		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
 	}
+	if p.decision.Origin != "" {
+		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(p.decision.Origin)))
+	}
 	for _, c := range p.decision.Choices {
 		if w := words[c]; w != "" {
 			a.PrintErr("  %-7s %s\n", c, a.Paint.Dim(w))

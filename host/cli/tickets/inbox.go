@@ -52,6 +52,9 @@ func (a verbs) inbox() *cobra.Command {
 				return err
 			}
 			for _, e := range out.Entries {
+				if e.Origin != "" {
+					a.Info("%s: %s", e.ID, output.Escape(e.Origin))
+				}
 				if err := a.showLines(e); err != nil {
 					return err
 				}
@@ -80,6 +83,7 @@ type entry struct {
 	Since   time.Time `json:"since"`
 	Subject string    `json:"subject"`
 	Prompt  string    `json:"prompt"`
+	Origin  string    `json:"origin"`
 	Choices []string  `json:"choices"`
 
 	Lines []string          `json:"lines"` // that a release approves, or of a difference

@@ -69,6 +69,7 @@ type Entry struct {
 	Since    time.Time `json:"since"`
 	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
 	Prompt   string    `json:"prompt" jsonschema:"what is asked, or why it waits"`
+	Origin   string    `json:"origin,omitempty" jsonschema:"of a run: the agent, event and sentinels that led to it"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
@@ -146,9 +147,11 @@ func (f family) runs() ([]Entry, error) {
 				entry.Pin = map[string]string{"question": d.Question}
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
+			entry.Origin = d.Origin
 			list = append(list, entry)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
+			entry.Origin = ""
 			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)

@@ -69,7 +69,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		opt.As = call.Who()
 	}
 	if in.Event != nil {
-		if opt.Event, err = eventOf(in.Event, time.Now()); err != nil {
+		if opt.Event, err = eventOf(call, in.Event, time.Now()); err != nil {
 			return runOut{}, err
 		}
 	}
@@ -124,7 +124,7 @@ func (f family) equalsStored(stored runtime.Stored, def sentinels.Definition) bo
 
 // eventOf returns the event of a start. A CloudEvents record is taken as it is; any
 // other value is the data of a new event.
-func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
+func eventOf(call *command.Call, raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members) // data may be of any type
 	e := &sentinels.Event{}
@@ -133,8 +133,9 @@ func eventOf(raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 			return nil, &abi.Error{Code: abi.BadFields, Field: "event", Message: fmt.Sprintf("start: event: %v", err), Hint: "a CloudEvents record has id, type, source, time and data"}
 		}
 	} else {
-		e.Name, e.Source, e.Data = "manual", "user", raw
+		e.Name, e.Source, e.Data = "manual", call.Who(), raw
 	}
+	e.By = call.EmitsFor() // whatever the caller says
 	if e.ID == "" {
 		e.ID = rand.Text()
 	}

@@ -27,6 +27,26 @@ func emitsFor(as string, within []string) string {
 	return ""
 }
 
+// originOf says what led to a run and its iteration, see [run.PendingDecision].
+func originOf(begin *journal.RunStartBody, event *sentinels.Event) string {
+	var parts []string
+	if strings.HasPrefix(begin.As, "agent:") {
+		parts = append(parts, "started for "+begin.As)
+	}
+	if event != nil && (event.By != "" || event.Source != "") {
+		text := fmt.Sprintf("event %q from %s", event.Name, event.Source)
+		if event.By != "" && event.By != event.Source {
+			text += ", emitted for " + event.By
+		}
+		parts = append(parts, text)
+	}
+	c := eventlog.ChainOf(event).Longer(chain{Hops: begin.Hops, Path: begin.Path})
+	if len(c.Path) > 0 {
+		parts = append(parts, "after runs of "+strings.Join(c.Path, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Chain is Runtime.Chain of package runtime.
 func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
 	r := ex.live(id)
