@@ -390,7 +390,9 @@ func TestQuestionsShowTheirOrigin(t *testing.T) {
 			s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
 			c.from(s)
 			for {
-				var out struct{ Entries []struct{ Kind, Origin string } }
+				var out struct {
+					Entries []struct{ Kind, Origin string }
+				}
 				must(t, s.h, "inbox/list", map[string]any{"kind": []any{"approval"}}, &out)
 				if len(out.Entries) == 1 {
 					if out.Entries[0].Origin != c.want {

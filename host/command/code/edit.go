@@ -143,7 +143,7 @@ func restore(before, seen, edited string) (string, error) {
 			end = len(rest) - len(part)
 		}
 		if end < 0 {
-			return "", abi.New(abi.Internal, "the secrets of the file cannot be told from the text beside them")
+			return "", abi.New(abi.Internal, "the secrets of the file cannot be separated from the text beside them")
 		}
 		b.WriteString(rest[:end] + after[i+1])
 		rest = rest[end+len(part):]
