@@ -37,7 +37,7 @@ func (rt *Runtime) openTriggers(now func() time.Time) {
 			if err != nil || def.Workspace == "" {
 				return dir, err
 			}
-			// A trigger on a folder that is missing would wait without a word.
+			// A trigger on a folder that is missing would never fire.
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 				return "", fmt.Errorf("workspace %q: no folder %q: create it, then save the definition again or restart", def.Workspace, dir)
 			}
@@ -133,7 +133,7 @@ func (rt *Runtime) chainProblem(id sentinels.ID, e *sentinels.Event) string {
 }
 
 // WorkspaceBase returns the folder that the workspace of a definition is relative to: that
-// of its file for a relative one, so that it is the same whoever starts it, otherwise dir.
+// of its file for a relative one, so that it is the same for each way to start it, otherwise dir.
 // origin is the file of the stored definition, "" for none.
 func WorkspaceBase(def *sentinels.Definition, origin, dir string) string {
 	if origin != "" && def.Workspace != "" && !filepath.IsAbs(def.Workspace) {

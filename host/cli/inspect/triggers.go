@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,12 @@ func (a verbs) allTriggers(ctx context.Context, s *app.Session, word string, nex
 		return a.fileTriggers(ctx, next, []app.ListedSentinel{l})
 	}
 	if word != "" && a.IsFile(word) {
+		// A server that has armed the file knows its state and zone.
+		if id := a.servedID(s, word); id != "" {
+			if list, err := a.triggersOf(ctx, s, id, next); err == nil {
+				return list, nil
+			}
+		}
 		return file(app.ListedSentinel{File: word})
 	}
 	list, err := a.triggersOf(ctx, s, sentinels.ID(word), next)
@@ -90,6 +97,23 @@ func (a verbs) allTriggers(ctx context.Context, s *app.Session, word string, nex
 	}
 	more, err := a.fileTriggers(ctx, next, a.withFiles(stored.Sentinels, "")[len(stored.Sentinels):])
 	return append(list, more...), err
+}
+
+// servedID returns the id in a file of the folders that a server follows, "" for another
+// file or without a server.
+func (a verbs) servedID(s *app.Session, word string) sentinels.ID {
+	path := a.Path(word)
+	if !s.Serves() || s.ByURL || !slices.ContainsFunc(a.Folders(), func(dir string) bool { return slices.Contains(a.DefinitionFiles(dir), path) }) {
+		return ""
+	}
+	src, err := a.ReadSource(word)
+	if err != nil || src == nil {
+		return ""
+	}
+	if def, problems := app.DecodeAnyStep(src); len(problems) == 0 {
+		return def.ID
+	}
+	return ""
 }
 
 // fileTriggers returns the triggers of files that are not stored, as if they were stored

@@ -161,7 +161,7 @@ func TestOwnChanges(t *testing.T) {
 		if diff := cmp.Diff(want, h.info(t, "s").Counts); diff != "" {
 			t.Error(diff)
 		}
-		// A change while nothing runs begins anew.
+		// A change while nothing runs begins a new series.
 		time.Sleep(time.Second)
 		if adm := h.fire(t, "s", changed(true)); adm.Outcome != triggers.Started {
 			t.Fatalf("a change of a person: %+v", adm)
