@@ -21,6 +21,8 @@ type Tree struct {
 	mu    sync.Mutex
 	first *account                     // the first one that was opened, nil if it was closed: most trees have no other
 	more  map[sentinels.RunID]*account // the others, nil if there was none
+
+	settled chan struct{} // closed when the next call is settled; nil if no caller waits
 }
 
 type account struct {
@@ -30,6 +32,7 @@ type account struct {
 	extension run.LimitExtension
 	spent     sentinels.Usage // of the run and all below it
 	reserved  sentinels.Usage
+	calls     int // calls under way of the run itself
 }
 
 // New returns an empty tree.
@@ -105,12 +108,16 @@ type Limit struct {
 	Name string          // such as budget.tokens
 	Text string          // for people
 	Hint string          // likewise
+	// Settled is not nil if only calls under way stand against the reservation. It is closed
+	// when one of them has ended and may have cost less than it had reserved.
+	Settled <-chan struct{}
 }
 
 // Reserve reserves the worst case of a call in the accounts of a run and all above it,
 // and returns what it has reserved. If the budgets have less left, that is a worst case
 // with a lower limit of the reply, but of at least [MinReply] tokens. If not even that
-// is left, it reserves nothing and returns the limit that would be exceeded. The error
+// is left, it reserves nothing and returns the limit that would be exceeded, which may be
+// one that only calls under way keep. The error
 // is denied for a model without a known price in a tree with a cost budget.
 func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (granted sentinels.Usage, limit *Limit, err error) {
 	t.mu.Lock()
@@ -123,13 +130,38 @@ func (t *Tree) Reserve(run sentinels.RunID, r Reservation) (granted sentinels.Us
 				Hint:    "configure the model's price, or use a budget of tokens or calls",
 			}
 		}
-		if limit := acc.exceeds(r.least().Worst); limit != nil {
+		if limit := acc.exceeds(acc.reserved, r.least().Worst); limit != nil {
+			if acc.exceeds(sentinels.Usage{}, r.least().Worst) == nil && !t.within(run) {
+				if t.settled == nil {
+					t.settled = make(chan struct{})
+				}
+				limit.Settled = t.settled
+			}
 			return sentinels.Usage{}, limit, nil
 		}
 		r = r.withOutput(acc.output(r))
 	}
-	t.each(run, func(acc *account) { acc.reserved.Add(r.Worst) })
+	t.reserve(run, r.Worst, 1)
 	return r.Worst, nil, nil
+}
+
+// within reports whether a run above has a call under way: the run may be the one that answers
+// it, such as the turn of a plugin's model, and would wait for itself. The caller holds mu.
+func (t *Tree) within(run sentinels.RunID) bool {
+	for acc := t.of(run); acc != nil && acc.above != nil; acc = acc.above {
+		if acc.above.calls > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve adds calls of a run with their worst case. The caller holds mu.
+func (t *Tree) reserve(run sentinels.RunID, worst sentinels.Usage, calls int) {
+	if acc := t.of(run); acc != nil {
+		acc.calls += calls
+	}
+	t.each(run, func(acc *account) { acc.reserved.Add(worst) })
 }
 
 // output returns the limit of the reply that the account has left for a call, whose
@@ -155,19 +187,19 @@ func (t *Tree) each(run sentinels.RunID, do func(*account)) {
 	}
 }
 
-// exceeds returns the limit that a call would exceed.
-func (a *account) exceeds(least sentinels.Usage) *Limit {
+// exceeds returns the limit that a call would exceed beside what is reserved.
+func (a *account) exceeds(reserved, least sentinels.Usage) *Limit {
 	used := a.spent
-	used.Add(a.reserved)
+	used.Add(reserved)
 	after := used
 	after.Add(least)
 	tokens := after.InputTokens + after.OutputTokens
 	more := a.extension
 	limit := func(name, text, hint string) *Limit {
-		if a.reserved.Calls > 0 {
-			text += fmt.Sprintf(", with the %d that are under way", a.reserved.Calls)
+		if reserved.Calls > 0 {
+			text += fmt.Sprintf(", with the %d that are under way", reserved.Calls)
 		}
-		return &Limit{a.run, name, name + " reached: " + text, hint}
+		return &Limit{Run: a.run, Name: name, Text: name + " reached: " + text, Hint: hint}
 	}
 	switch b := a.budget; {
 	case b.Calls > 0 && after.Calls > b.Calls+more.Calls:
@@ -195,7 +227,7 @@ func shorterReply(least sentinels.Usage) string {
 func (t *Tree) ReserveAgain(run sentinels.RunID, worst sentinels.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.each(run, func(acc *account) { acc.reserved.Add(worst) })
+	t.reserve(run, worst, 1)
 }
 
 // Settle replaces a reservation by what was spent.
@@ -203,10 +235,12 @@ func (t *Tree) Settle(run sentinels.RunID, worst, spent sentinels.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	neg := sentinels.Usage{InputTokens: -worst.InputTokens, OutputTokens: -worst.OutputTokens, CostUSD: -worst.CostUSD, Calls: -worst.Calls}
-	t.each(run, func(acc *account) {
-		acc.reserved.Add(neg)
-		acc.spent.Add(spent)
-	})
+	t.reserve(run, neg, -1)
+	t.each(run, func(acc *account) { acc.spent.Add(spent) })
+	if t.settled != nil {
+		close(t.settled)
+		t.settled = nil
+	}
 }
 
 // Charge adds what was spent before, as recovery does. A call in doubt is charged its

@@ -144,3 +144,56 @@ func TestSpecLowerLimitOfAReply(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitForCallsUnderWay: a call that only reservations keep out waits for them; one that what
+// was spent keeps out does not.
+func TestWaitForCallsUnderWay(t *testing.T) {
+	tree := budget.New()
+	tree.Open("root", "", sentinels.Budget{Tokens: 100})
+	reserve := func(n int64) *budget.Limit {
+		t.Helper()
+		_, limit, err := tree.Reserve("root", tokens(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limit
+	}
+	if limit := reserve(90); limit != nil {
+		t.Fatal(limit)
+	}
+	limit := reserve(60)
+	if limit == nil || limit.Settled == nil {
+		t.Fatalf("beside a call under way: %+v", limit)
+	}
+	if other := reserve(101); other == nil || other.Settled != nil {
+		t.Errorf("a call that never fits: %+v", other)
+	}
+	select {
+	case <-limit.Settled:
+		t.Fatal("settled before the call has ended")
+	default:
+	}
+	tree.Settle("root", tokens(90).Worst, sentinels.Usage{InputTokens: 10, Calls: 1})
+	<-limit.Settled
+	if limit := reserve(60); limit != nil {
+		t.Errorf("after it has cost less: %+v", limit)
+	}
+	tree.Settle("root", tokens(60).Worst, sentinels.Usage{InputTokens: 60, Calls: 1})
+	if limit := reserve(60); limit == nil || limit.Settled != nil {
+		t.Errorf("after all was spent: %+v", limit)
+	}
+}
+
+// TestNoCallWaitsForTheOneThatItAnswers: a run below one with a call under way may be what
+// answers that call.
+func TestNoCallWaitsForTheOneThatItAnswers(t *testing.T) {
+	tree := budget.New()
+	tree.Open("root", "", sentinels.Budget{Tokens: 100})
+	tree.Open("answer", "root", sentinels.Budget{})
+	if _, limit, err := tree.Reserve("root", tokens(90)); limit != nil || err != nil {
+		t.Fatal(limit, err)
+	}
+	if _, limit, err := tree.Reserve("answer", tokens(60)); limit == nil || limit.Settled != nil || err != nil {
+		t.Errorf("%+v, %v", limit, err)
+	}
+}

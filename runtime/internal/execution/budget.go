@@ -31,6 +31,14 @@ func (r *liveRun) Reserve(ctx context.Context, q external.ModelQuote) (granted s
 		if err != nil || exceeded == nil {
 			return granted, err
 		}
+		if exceeded.Settled != nil { // a call under way may cost less than it has reserved
+			select {
+			case <-exceeded.Settled:
+				continue
+			case <-ctx.Done():
+				return granted, context.Cause(ctx)
+			}
+		}
 		owner := r
 		if exceeded.Run != r.id {
 			if live := r.ex.live(exceeded.Run); live != nil {
