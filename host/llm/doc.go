@@ -11,7 +11,8 @@
 // server asked for a pause; errors marked permanent do not.
 //
 // One exception: a server that refuses a part of the protocol before it does
-// any work (a status 400 that names stream_options, temperature, tools, ...) is
+// any work (a status 400 that names stream_options, temperature, tools, a limit of the
+// reply that is too large, ...; see package providers) is
 // asked again without that part, once for each, and the refusal is remembered
 // for the model. The report of the turn says so.
 //
@@ -46,9 +47,10 @@
 // # Prices
 //
 // prices.json holds list prices with their date and is only as good as that
-// date; configuration overrides it. Local servers cost nothing. Usage comes
-// from the server; where it sends none it is estimated at four characters a
-// token, and the report says so.
+// date; configuration overrides it. Local servers cost nothing. Usage is the
+// largest of what the server reports; where a report is missing, or is less than
+// half of what was streamed, it is estimated at four characters a token, and the
+// report says so.
 //
 // # Secrets
 //

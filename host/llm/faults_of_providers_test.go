@@ -155,11 +155,12 @@ func TestRefusedMembersAreLeftOut(t *testing.T) {
 		answers       []http.HandlerFunc
 		has, hasNot   string // in the last request
 	}{
-		"learned":          {"https://api.example.com/v1", `{"role":"assistant","content":null,"reasoning":"hm",` + calls + `}`, []http.HandlerFunc{status(400, refusal), chat("ok")}, calls, `"reasoning"`},
-		"known of Groq":    {"https://api.groq.com/openai/v1", `{"role":"assistant","content":null,"reasoning_content":"hm",` + calls + `}`, []http.HandlerFunc{chat("ok")}, calls, "reasoning_content"},
-		"Kimi wants it":    {"https://api.moonshot.ai/v1", "", []http.HandlerFunc{chat("ok")}, `"reasoning_content":" "`, "nothing"},
-		"Kimi has it":      {"https://api.moonshot.ai/v1", `{"role":"assistant","content":null,"reasoning_content":"hm",` + calls + `}`, []http.HandlerFunc{chat("ok")}, `"reasoning_content":"hm"`, `" "`},
-		"Gemini wants one": {"https://generativelanguage.googleapis.com/v1beta/openai", "", []http.HandlerFunc{chat("ok")}, `"extra_content":{"google":{"thought_signature":`, "nothing"},
+		"learned":           {"https://api.example.com/v1", `{"role":"assistant","content":null,"reasoning":"hm",` + calls + `}`, []http.HandlerFunc{status(400, refusal), chat("ok")}, calls, `"reasoning"`},
+		"known of Groq":     {"https://api.groq.com/openai/v1", `{"role":"assistant","content":null,"reasoning_content":"hm",` + calls + `}`, []http.HandlerFunc{chat("ok")}, calls, "reasoning_content"},
+		"DeepSeek wants it": {"https://api.deepseek.com", "", []http.HandlerFunc{status(400, `{"error":{"message":"The `+"`reasoning_content`"+` in the thinking mode must be passed back to the API."}}`), chat("ok")}, `"reasoning_content":" "`, "nothing"},
+		"Kimi wants it":     {"https://api.moonshot.ai/v1", "", []http.HandlerFunc{status(400, `{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 1"}}`), chat("ok")}, `"reasoning_content":" "`, "nothing"},
+		"Kimi has it":       {"https://api.moonshot.ai/v1", `{"role":"assistant","content":null,"reasoning_content":"hm",` + calls + `}`, []http.HandlerFunc{chat("ok")}, `"reasoning_content":"hm"`, `" "`},
+		"Gemini wants one":  {"https://generativelanguage.googleapis.com/v1beta/openai", "", []http.HandlerFunc{chat("ok")}, `"extra_content":{"google":{"thought_signature":`, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, tt.answers...)

@@ -32,7 +32,7 @@ func (m *Models) habitsOf(c chosen) habits {
 	row, _ := m.row(c.provider, c.Model)
 	known := c.row()
 	return habits{
-		dialect:       wire.Dialect{CompletionTokens: known.CompletionTokens, Omit: known.Omit, Reasoning: known.Reasoning, Call: known.Call},
+		dialect:       wire.Dialect{CompletionTokens: known.CompletionTokens, Omit: known.Omit, Call: known.Call},
 		noTemperature: row.NoTemperature,
 		textTools:     c.provider.Tools == ToolsText,
 		textSchema:    row.NoSchema,
@@ -70,6 +70,8 @@ func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) 
 			return len(turn.Tools) > 0 && !h.textTools && p.Tools == ToolsAuto
 		case providers.NoMember:
 			return slices.ContainsFunc(r.Messages, func(m sentinels.Message) bool { return m.Said != nil }) || h.dialect.Reasoning != ""
+		case providers.NeedsMember:
+			return h.dialect.Reasoning == ""
 		case providers.OutputLimit:
 			return r.MaxTokens > 1
 		}
@@ -100,6 +102,9 @@ func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) 
 			h.dialect.Reasoning = ""
 		}
 		return h, fmt.Sprintf("sent without %s of earlier replies, which the server refuses", v.Member), true
+	case providers.NeedsMember:
+		h.dialect.Reasoning = v.Member
+		return h, fmt.Sprintf("sent with a %s in each earlier reply, which the server requires", v.Member), true
 	case providers.OutputLimit:
 		most := v.Most
 		if most <= 0 || most >= r.MaxTokens {

@@ -16,7 +16,7 @@ import (
 
 // maxRefusals bounds how often a turn is asked again without a refused part.
 // It is the number of parts there are.
-const maxRefusals = 7
+const maxRefusals = 8
 
 // errStall is the cause of a turn ended for silence.
 var errStall = errors.New("stalled")

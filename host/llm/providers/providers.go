@@ -41,6 +41,7 @@ const (
 	NoTemperature  Class = "no_temperature"   // no parameter temperature
 	NoStreamUsage  Class = "no_stream_usage"  // no parameter stream_options
 	OtherLimitName Class = "other_limit_name" // max_completion_tokens for max_tokens, or the reverse
+	NeedsMember    Class = "needs_member"     // each message of a model must have a member, also one of another model
 	NoMember       Class = "no_member"        // a member of a message of the model does not go back
 )
 
@@ -59,8 +60,6 @@ type Row struct {
 	Rules  []Rule   `json:"rules"`
 	// Omit are members of messages that it refuses.
 	Omit []string `json:"omit"`
-	// Reasoning is a member that each message of the model must have.
-	Reasoning string `json:"reasoning"`
 	// Call are members that each tool call must have, also one that another provider made.
 	Call json.RawMessage `json:"call"`
 	// CompletionTokens says that the limit of a reply is max_completion_tokens.
@@ -84,7 +83,7 @@ type Verdict struct {
 	Row    string // provider whose rule it is
 	Most   int64  // of OutputLimit: the largest limit of a reply, 0 if the error does not say
 	Window int64  // of TooLong: the size of the window in tokens, 0 if the error does not say
-	Member string // of NoMember
+	Member string // of NoMember and NeedsMember
 }
 
 type table struct {
