@@ -332,7 +332,8 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 		permanent(abi.Conflict, "")
 	case status/100 == 3:
 		e.Message += ", which leads to another server"
-		permanent(abi.Denied, "the forge leads elsewhere, which gets no token: check forge.url and the name of the repository, which may have moved")
+		permanent(abi.Denied,
+			"the forge leads elsewhere, which gets no token: check forge.url and the name of the repository, which may have moved")
 	default:
 		permanent(abi.BadFields, "")
 	}

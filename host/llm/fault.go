@@ -20,6 +20,10 @@ import (
 // more about the server than about when to come back.
 const longestRetryAfter = 24 * time.Hour
 
+// brokenCallHint is the hint for a tool call that a server could not read. Another attempt often
+// succeeds.
+const brokenCallHint = "if it happens again, choose a model that calls tools better, or set tools to text for the provider"
+
 // fault names an error of a provider in the one list of codes. It is the only
 // place where statuses and network errors are mapped.
 func (m *Models) fault(ctx context.Context, c chosen, err error) error {
@@ -102,7 +106,7 @@ func (m *Models) statusFault(c chosen, who string, f *wire.Failure) error {
 	case v.Class == providers.BrokenCall:
 		out.Code = abi.Unavailable
 		out.Message = fmt.Sprintf("%s: the model wrote a tool call that its server cannot read: %s", who, f.Error())
-		out.Hint = "if it happens again, choose a model that calls tools better, or set tools to text for the provider"
+		out.Hint = brokenCallHint
 	case v.Class == providers.Refused && f.Status < 500:
 		return fixed(abi.Denied, "the provider's content policy refuses the request; change its words")
 	case f.Status == 401 || f.Status == 403:
@@ -155,7 +159,8 @@ func judge(c chosen, f *wire.Failure, classes ...providers.Class) providers.Verd
 	if f.Kind != wire.Status && f.Kind != wire.Event {
 		return providers.Verdict{}
 	}
-	return c.row().Judge(f.Status, f.Type+" "+f.Code+" "+f.Message, func(class providers.Class) bool { return slices.Contains(classes, class) })
+	about := f.Type + " " + f.Code + " " + f.Message
+	return c.row().Judge(f.Status, about, func(class providers.Class) bool { return slices.Contains(classes, class) })
 }
 
 // row returns what is known of the provider and the model.
@@ -166,10 +171,11 @@ func (m *Models) cut(c chosen, a wire.Answer) error {
 	who := fmt.Sprintf("model %q", c.Provider+"/"+c.Model)
 	switch providers.Finish(a.Finish) {
 	case providers.Failed:
-		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the reply is not complete: the server ended it with %q", who, a.Finish)}
+		return &abi.Error{Code: abi.Unavailable,
+			Message: fmt.Sprintf("%s: the reply is not complete: the server ended it with %q", who, a.Finish)}
 	case providers.BrokenCall:
-		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s: the model wrote a tool call that its server cannot read: it ended the reply with %q", who, a.Finish),
-			Hint: "if it happens again, choose a model that calls tools better, or set tools to text for the provider"}
+		return &abi.Error{Code: abi.Unavailable, Hint: brokenCallHint,
+			Message: fmt.Sprintf("%s: the model wrote a tool call that its server cannot read: it ended the reply with %q", who, a.Finish)}
 	case providers.TooLong:
 		return overflow(fmt.Sprintf("%s: context window exceeded: the server ended the reply with %q", who, a.Finish))
 	}

@@ -85,7 +85,8 @@ func (m *Models) providers() ([]*provider, error) {
 			if places[p] != "" {
 				return nil, &Mistake{"providers", places[p], err.Error()}
 			}
-			p.wrong = &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: fmt.Sprintf("write http:// or https:// and a host in %s", p.baseEnv)}
+			p.wrong = &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error(),
+				Hint: fmt.Sprintf("write http:// or https:// and a host in %s", p.baseEnv)}
 			p.server, p.ready = true, true // it is what was asked for: no other one is taken in its place
 		}
 	}

@@ -155,7 +155,8 @@ func (m *Models) count(c chosen, turn sentinels.Turn, a *wire.Answer, report *Re
 		report.note("the server counted no tokens of input; they are estimated at four characters a token")
 		u.Input, u.Output = estimateTurn(turn, row.CharsPerToken), max(u.Output, output/2)
 	default:
-		report.note(fmt.Sprintf("the server counted %d tokens of output, which is less than half of what it sent; they are estimated at four characters a token", u.Output))
+		report.note(fmt.Sprintf("the server counted %d tokens of output, which is less than half of what it sent; "+
+			"they are estimated at four characters a token", u.Output))
 		u.Output = output
 	}
 }

@@ -64,8 +64,8 @@ func (m *Models) throughProxy(base string) string {
 	if err != nil || proxy == nil {
 		return ""
 	}
-	return fmt.Sprintf("requests to %s go through the proxy %s, which HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names: is it running? NO_PROXY=%s goes without it",
-		address.Host, proxy.Host, address.Hostname())
+	return fmt.Sprintf("requests to %s go through the proxy %s, which HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names: is it running? "+
+		"NO_PROXY=%s goes without it", address.Host, proxy.Host, address.Hostname())
 }
 
 // bounded limits the bodies of responses.

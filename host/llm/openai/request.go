@@ -118,7 +118,9 @@ func say(m sentinels.Message, more json.RawMessage) wire.Object {
 
 func encodeCall(call sentinels.ToolCall) wire.Object {
 	f := wire.Object{{Name: "name", Value: wire.Quote(call.Name)}, {Name: "arguments", Value: wire.Quote(arguments(call.Arguments))}}
-	return wire.Object{{Name: "id", Value: wire.Quote(call.ID)}, {Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: f.JSON()}}
+	return wire.Object{
+		{Name: "id", Value: wire.Quote(call.ID)}, {Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: f.JSON()},
+	}
 }
 
 // sayAgain returns a message as the provider wrote it, with the calls that the conversation
