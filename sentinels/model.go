@@ -31,7 +31,7 @@ type Message struct {
 type Said struct {
 	Provider string `json:"provider"` // its name in the configuration
 	Protocol string `json:"protocol"` // openai or anthropic
-	Message  string `json:"message"`  // a JSON object; a text, so that nothing orders its members anew
+	Message  string `json:"message"`  // a JSON object, as a text, so that its members keep their order
 }
 
 // A ToolSpec offers one command to a model.

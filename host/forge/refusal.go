@@ -16,7 +16,7 @@ type refusal struct {
 	code   abi.Code
 	hint   string
 	// wait is how long to wait where the response does not say. A refusal with a wait is worth
-	// another try, every other one is permanent.
+	// another attempt, every other one is permanent.
 	wait time.Duration
 }
 

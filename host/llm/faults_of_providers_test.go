@@ -78,7 +78,7 @@ func TestFaultsOfProviders(t *testing.T) {
 		"Retry-After with a unit":    {"https://api.example.com/v1", status(503, body("", "", "busy"), "Retry-After", "5s"), abi.Unavailable, 5000, ""},
 		"OpenAI, an empty account":   {"https://api.openai.com/v1", status(429, body("insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")), abi.Denied, 0, "no credit"},
 		"DeepSeek, an empty account": {"https://api.deepseek.com", status(402, body("", "", "Insufficient Balance")), abi.Denied, 0, "no credit"},
-		"Groq, a broken call":        {"https://api.groq.com/openai/v1", status(400, body("invalid_request_error", "tool_use_failed", "Failed to call a function.")), abi.Unavailable, 0, "another try"},
+		"Groq, a broken call":        {"https://api.groq.com/openai/v1", status(400, body("invalid_request_error", "tool_use_failed", "Failed to call a function.")), abi.Unavailable, 0, "another attempt"},
 		"xAI, too long":              {"https://api.x.ai/v1", status(400, body("", "", "This model's maximum prompt length is 131072 but the request contains 136973 tokens.")), abi.Limit, 0, "larger context"},
 		"Qwen, refused":              {"https://dashscope.aliyuncs.com/compatible-mode/v1", status(400, body("", "data_inspection_failed", "Input data may contain inappropriate content.")), abi.Denied, 0, "policy"},
 	} {

@@ -40,26 +40,26 @@ func TestProxies(t *testing.T) {
 		asked = r.URL.Host
 		chat("ok")(w, r)
 	})
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + dead.Addr().String()
-	dead.Close()
+	dead := "http://" + listener.Addr().String()
+	listener.Close()
 	models := func(pairs ...string) *llm.Models {
 		return open(t, llm.Config{Env: env(pairs...), Default: "p/m", Providers: []llm.Provider{{Name: "p", BaseURL: "http://models.example.invalid/v1"}}})
 	}
-	for _, pairs := range [][]string{{"ALL_PROXY", proxy.URL}, {"all_proxy", proxy.URL}, {"HTTP_PROXY", proxy.URL, "ALL_PROXY", nobody}} {
+	for _, pairs := range [][]string{{"ALL_PROXY", proxy.URL}, {"all_proxy", proxy.URL}, {"HTTP_PROXY", proxy.URL, "ALL_PROXY", dead}} {
 		asked = ""
 		if _, err := models(pairs...).Turn(t.Context(), ask("x"), nil); err != nil || asked != "models.example.invalid" {
 			t.Errorf("%v: the proxy was asked for %q, %v", pairs, asked, err)
 		}
 	}
-	_, err = models("ALL_PROXY", nobody).Turn(t.Context(), ask("x"), nil)
-	if e := asError(t, err); e.Code != abi.Unavailable || !strings.Contains(e.Hint, strings.TrimPrefix(nobody, "http://")) || !strings.Contains(e.Hint, "ALL_PROXY") {
+	_, err = models("ALL_PROXY", dead).Turn(t.Context(), ask("x"), nil)
+	if e := asError(t, err); e.Code != abi.Unavailable || !strings.Contains(e.Hint, strings.TrimPrefix(dead, "http://")) || !strings.Contains(e.Hint, "ALL_PROXY") {
 		t.Errorf("%+v", e)
 	}
-	_, err = models("ALL_PROXY", nobody, "NO_PROXY", "models.example.invalid").Turn(t.Context(), ask("x"), nil)
+	_, err = models("ALL_PROXY", dead, "NO_PROXY", "models.example.invalid").Turn(t.Context(), ask("x"), nil)
 	if e := asError(t, err); strings.Contains(e.Hint, "proxy") {
 		t.Errorf("%+v", e)
 	}

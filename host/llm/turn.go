@@ -74,7 +74,13 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		// A stream that broke is paid for as far as it came.
 		reply := sentinels.Reply{Provider: c.Provider, Model: c.Model}
 		if f, ok := errors.AsType[*wire.Failure](err); ok && (f.Usage.Known || f.Sent > 0) {
-			broken := wire.Answer{Text: strings.Repeat("x", min(f.Sent, wire.MaxAnswer)), Usage: f.Usage}
+			// A server that sends more than the limit of the reply does not keep to it, and its answer is
+			// refused: what it can charge is the limit.
+			sent := int64(f.Sent)
+			if request.MaxTokens > 0 {
+				sent = min(sent, request.MaxTokens*4)
+			}
+			broken := wire.Answer{Text: strings.Repeat("x", int(sent)), Usage: f.Usage}
 			m.count(c, turn, &broken, report)
 			reply.Usage = m.usage(c, broken.Usage)
 		}

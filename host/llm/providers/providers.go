@@ -30,11 +30,11 @@ type Class string
 // request to change.
 const (
 	TooLong        Class = "too_long"         // larger than the window of the model
-	RateLimit      Class = "rate_limit"       // worth another try later
+	RateLimit      Class = "rate_limit"       // worth another attempt later
 	Overloaded     Class = "overloaded"       // likewise
 	NoCredit       Class = "no_credit"        // the account is empty
 	Refused        Class = "refused"          // by a content policy
-	BrokenCall     Class = "broken_call"      // the model wrote a tool call that makes no sense; another try may not
+	BrokenCall     Class = "broken_call"      // the model wrote a tool call that makes no sense; another attempt may not
 	OutputLimit    Class = "output_limit"     // max_tokens is too large
 	NoTools        Class = "no_tools"         // the model has no native tool calls
 	NoSchema       Class = "no_schema"        // no JSON Schema of the reply
