@@ -131,6 +131,10 @@ func (m *Models) usage(c chosen, u wire.Usage) sentinels.Usage {
 	return out
 }
 
+// inexact is how many tokens an estimate of a short reply may be wrong by, such as one of
+// repeated characters.
+const inexact = 128
+
 // count corrects what the server counted where that is less than what it has sent: a budget
 // would not hold otherwise. Servers leave out the usage, or one half of it, or the thinking.
 func (m *Models) count(c chosen, turn sentinels.Turn, a *wire.Answer, report *Report) {
@@ -140,7 +144,8 @@ func (m *Models) count(c chosen, turn sentinels.Turn, a *wire.Answer, report *Re
 		tokens += perMessage + textTokens(call.Name+call.Arguments, row.CharsPerToken)
 	}
 	output := int64(math.Ceil(tokens))
-	if a.Usage.Input > 0 && a.Usage.Output >= output/2 && (a.Usage.Output > 0 || output == 0) {
+	enough := a.Usage.Output >= output/2 || a.Usage.Output > 0 && output-a.Usage.Output < inexact
+	if a.Usage.Input > 0 && enough && (a.Usage.Output > 0 || output == 0) {
 		return
 	}
 	report.Estimated = true
