@@ -136,8 +136,11 @@ func (r *liveRun) nextDue(next definitionVersion) (iterationEvent, bool, error) 
 // an event. It returns errEdited if the definition changes.
 func (r *liveRun) await(next definitionVersion, n int, answers *iterationEvent) error {
 	loop := next.def.Loop
-	paced := loop.Type == sentinels.LoopContinuous && n > 0 && loop.IntervalMs > 0
-	if !paced && loop.Type != sentinels.LoopEvent {
+	interval := r.idleDelay(loop)
+	if loop.Type == sentinels.LoopContinuous && n > 0 {
+		interval = max(interval, time.Duration(loop.IntervalMs)*time.Millisecond)
+	}
+	if interval == 0 && loop.Type != sentinels.LoopEvent {
 		return nil
 	}
 	ctx, cancel := r.cancelOnEdit()
@@ -145,14 +148,59 @@ func (r *liveRun) await(next definitionVersion, n int, answers *iterationEvent) 
 	if !r.newest().same(next) { // an edit before cancelOnEdit is not signalled
 		return errEdited
 	}
-	if paced {
-		return r.sleep(ctx, r.lastEnd().Add(time.Duration(loop.IntervalMs)*time.Millisecond))
+	if loop.Type != sentinels.LoopEvent {
+		if r.idleIterations() >= freeIdle {
+			defer r.ShowQueue(&run.QueueWait{Reason: idleReason, Since: r.lastEnd().UTC()})()
+		}
+		return r.sleep(ctx, r.lastEnd().Add(interval))
 	}
 	event, seq, err := r.nextEvent(ctx, loop.Event, n)
 	if err == nil {
 		answers.event, answers.seq = event, seq
 	}
 	return err
+}
+
+// A loop whose iterations execute no step, because the definition has none any more or no
+// condition is true, waits between them: freeIdle of them follow each other at once, then the
+// delay doubles from minIdleDelay to maxIdleDelay. An edit ends the wait.
+const (
+	freeIdle     = 3
+	minIdleDelay = 10 * time.Millisecond
+	maxIdleDelay = time.Second
+)
+
+const idleReason = "its iterations execute no step: there is none, or no condition is true; the loop waits up to 1 s between them"
+
+// idleIterations returns how many iterations in a row have executed no step.
+func (r *liveRun) idleIterations() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idle
+}
+
+// idleDelay returns how long the loop waits because its iterations execute nothing, 0 for not
+// at all. A loop with a count ends by itself.
+func (r *liveRun) idleDelay(loop sentinels.Loop) time.Duration {
+	n := r.idleIterations() - freeIdle
+	if n < 0 || loop.Type == sentinels.LoopCount {
+		return 0
+	}
+	return min(minIdleDelay<<min(n, 10), maxIdleDelay)
+}
+
+// countIdle counts an iteration that has ended, and warns about a loop that executes nothing.
+func (r *liveRun) countIdle() {
+	r.mu.Lock()
+	if r.idle++; r.executed {
+		r.idle = 0
+	}
+	r.executed = false
+	idle := r.idle
+	r.mu.Unlock()
+	if idle == freeIdle {
+		r.Report(run.Progress{Event: run.OnLog, Level: "warn", Message: idleReason, Iteration: r.Iteration()})
+	}
 }
 
 // capIterations enforces maxIterations: at the limit it returns an error, or pauses the
@@ -366,6 +414,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 		r.Report(run.Progress{Event: run.OnIterationEnd, Iteration: body.Iteration, Duration: time.Since(started)})
 	})
 	r.trimJournal()
+	r.countIdle()
 	return done, nil
 }
 

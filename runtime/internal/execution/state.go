@@ -40,6 +40,8 @@ type state struct {
 	announced            sentinels.Status                // status of the newest event of the run, also of one that was not written
 	recovered            bool                            // taken over at the start of the host, together with all others
 	steps                int                             // step executions that the current iteration has begun
+	executed             bool                            // the current iteration has executed a step
+	idle                 int                             // iterations in a row that have executed none
 	emitting             int64                           // bytes of events emitted by host calls that have not ended
 	retries              []*run.RetryWait                // steps that wait for their next attempt
 	queued               []*run.QueueWait                // what waits at a limit of what may execute at once

@@ -79,6 +79,8 @@ func (r *liveRun) apply(records []*journal.Record) (first uint64) {
 			panic(fmt.Errorf("run %s: %w", r.id, err))
 		}
 		switch {
+		case rec.StepStart != nil:
+			r.executed = true
 		case rec.IterationEnd != nil:
 			r.info.Snapshot = r.folded.Seq
 		case rec.CallEnd != nil:
