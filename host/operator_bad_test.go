@@ -60,7 +60,7 @@ func TestSpecOperatorBadModels(t *testing.T) {
 			}
 			say(chunkOf(map[string]any{}, "stop") + done)(w)
 		}, "the answer is larger than 16777216 bytes"},
-		"1 MB":        {say(chunkOf(map[string]any{"content": strings.Repeat("x", 1<<20)}, "stop") + done), "at most 262144 are allowed"},
+		"1 MB":        {say(chunkOf(map[string]any{"content": strings.Repeat("x", 1<<20)}, "stop") + done), "the reply"},
 		"no JSON":     {say("data: {{{\n\n" + done), "broken stream"},
 		"nothing":     {say(chunkOf(map[string]any{"role": "assistant", "content": ""}, "stop") + done), "the reply"},
 		"a tool call": {say(toolChunk(`{"path":".git/config","content":"x"}`, "tool_calls") + done), "the reply"},

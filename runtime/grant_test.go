@@ -433,7 +433,7 @@ func TestGrantBounds(t *testing.T) {
 // of the run and of every guest.
 func TestGrantedMemory(t *testing.T) {
 	for _, c := range []struct{ granted, run, want int64 }{
-		{0, 0, 64 << 20}, {16 << 20, 0, 16 << 20}, {512 << 20, 0, 512 << 20}, {512 << 20, 100, 100 << 20}, {2 << 30, 4096, 1 << 30},
+		{0, 0, 256 << 20}, {16 << 20, 0, 16 << 20}, {512 << 20, 0, 512 << 20}, {512 << 20, 100, 100 << 20}, {2 << 30, 4096, 1 << 30},
 	} {
 		g := &grants{all: map[string]plugin.Grant{"*": {Memory: c.granted}}}
 		rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Grants: g})

@@ -7,9 +7,9 @@ import (
 // Limits bound what runs may use; each is named in the error that it causes.
 type Limits struct {
 	Runs           int           // runs executing at once; waiting ones do not count. Default 200
-	Children       int           // active child runs of a run, with those that its ended children started. Default 50
+	Children       int           // active child runs of a run, with those that its ended children started; further ones wait. Default 50
 	Depth          int           // nesting depth of child sentinels. Default 8
-	Steps          int           // step executions an iteration. Default 10,000
+	Steps          int           // step executions an iteration. Default 100,000
 	Hops           int           // runs that a chain of events may pass through. Default 16
 	EventBytes     int64         // names and data of the events that an iteration emits. Default 16 MiB
 	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
@@ -19,7 +19,7 @@ type Limits struct {
 	StoredBytes    int64         // bytes that an attempt may set in variables and checkpoints. Default 256 MiB
 	StepTimeout    time.Duration // time limit of a step that has none, without waits. Default 30 minutes
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
-	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 64 MiB
+	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 256 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // bytes of waiting guests kept in memory. Default 256 MiB
 	ResidentFor    time.Duration // how long a waiting guest is kept in memory; one with a longer wait is unloaded at once. Default 30 s
@@ -48,7 +48,7 @@ func (l Limits) WithDefaults() Limits {
 	def(&l.Runs, 200)
 	def(&l.Children, 50)
 	def(&l.Depth, 8)
-	def(&l.Steps, 10_000)
+	def(&l.Steps, 100_000)
 	def(&l.Hops, 16)
 	def64(&l.EventBytes, 16<<20)
 	def(&l.Calls, 10_000)
@@ -60,7 +60,7 @@ func (l Limits) WithDefaults() Limits {
 		l.StepTimeout = 30 * time.Minute
 	}
 	def64(&l.Memory, 1<<30)
-	def64(&l.GuestMemory, 64<<20)
+	def64(&l.GuestMemory, 256<<20)
 	def(&l.Resident, 64)
 	def64(&l.ResidentBytes, 256<<20)
 	if l.ResidentFor == 0 {

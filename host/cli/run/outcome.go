@@ -3,7 +3,6 @@ package run
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +57,10 @@ func (a verbs) showOutcome(out outcome) error {
 	return nil
 }
 
+// maxShownValue is how much of a variable is shown at the end of a run, in characters. -o json
+// has all of it.
+const maxShownValue = 2000
+
 // resultTable writes a result for people.
 func (a verbs) resultTable(r runtime.Result) error {
 	p := a.PaintOut
@@ -80,7 +83,7 @@ func (a verbs) resultTable(r runtime.Result) error {
 		list = append(list, shown{output.Escape("$" + name + field), value})
 		width = max(width, output.Width(list[len(list)-1].reference))
 	}
-	limit := math.MaxInt
+	limit := maxShownValue
 	if a.Env.StdoutTerminal {
 		limit = max(20, a.Env.Width()-width-4)
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// maxData bounds what an event carries, in bytes.
-const maxData = 256 << 10
-
 type emitIn struct {
 	Event string          `json:"event" jsonschema:"name of the event, parts between colons, such as git:push"`
 	Data  json.RawMessage `json:"data,omitempty" jsonschema:"what the event carries, any JSON; sentinels read it as $event"`
@@ -42,13 +39,6 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 			Code: abi.BadFields, Permanent: true, Field: "event",
 			Message: fmt.Sprintf("emit: %.80q is no event name", in.Event),
 			Hint:    "parts of letters, digits, _, . and - between colons, such as git:push",
-		}
-	}
-	if len(in.Data) > maxData {
-		return emitOut{}, &abi.Error{
-			Code: abi.Limit, Permanent: true, Field: "data",
-			Message: fmt.Sprintf("emit: data has %d bytes, the limit is %d", len(in.Data), maxData),
-			Hint:    "emit where the data is to be found",
 		}
 	}
 	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, By: call.EmitsFor()}

@@ -139,7 +139,6 @@ func TestRefusals(t *testing.T) {
 		{"events/emit", `{"event":"a::b"}`, abi.BadFields},
 		{"events/emit", `{"event":"a b"}`, abi.BadFields},
 		{"events/emit", `{"event":"` + strings.Repeat("x", 129) + `"}`, abi.BadFields},
-		{"events/emit", `{"event":"a","data":"` + strings.Repeat("x", 256<<10) + `"}`, abi.Limit},
 		{"events/tail", `{"pattern":"a:**:b"}`, abi.BadFields},
 		{"events/tail", `{"pattern":"` + strings.Repeat("x", 129) + `"}`, abi.BadFields},
 		{"events/tail", `{"limit":0}`, abi.BadFields},

@@ -59,6 +59,7 @@ type executeOut struct {
 	Output     string `json:"output" jsonschema:"both streams in the order in which they were read, with a line end at the end; the beginning and the end if it is long"`
 	Lines      []Line `json:"lines,omitempty" jsonschema:"with rules: the lines that no rule suppresses, the beginning and the end if there are many"`
 	Dropped    int    `json:"dropped" jsonschema:"lines that are not in output"`
+	Truncated  bool   `json:"truncated,omitempty" jsonschema:"stdout or stderr is not whole: it has its beginning and its end"`
 	ZeroBytes  int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
 	DurationMs int64  `json:"durationMs"`
 }
@@ -66,10 +67,10 @@ type executeOut struct {
 // streams is what a program wrote, once it has ended. A model gets only output, which
 // has the same text: it pays for every copy.
 type streams struct {
-	Stdout *string         `json:"stdout,omitempty" jsonschema:"standard output as it was written, the beginning and the end if it has more than 40 KiB; not for a model"`
-	Stderr *string         `json:"stderr,omitempty" jsonschema:"standard error, the beginning and the end if it has more than 32 KiB; not for a model"`
+	Stdout *string         `json:"stdout,omitempty" jsonschema:"standard output as it was written; not for a model"`
+	Stderr *string         `json:"stderr,omitempty" jsonschema:"standard error as it was written; not for a model"`
 	Text   *string         `json:"text,omitempty" jsonschema:"stdout without the last line end: what a reference to the whole result is in a text; not for a model"`
-	JSON   json.RawMessage `json:"json,omitempty" jsonschema:"stdout as a value, if it is JSON and complete; absent otherwise"`
+	JSON   json.RawMessage `json:"json,omitempty" jsonschema:"stdout as a value, if it is JSON of at most 2 MiB; absent otherwise"`
 }
 
 // execute has two ends: with wait the program ends with its call, without it
@@ -105,13 +106,14 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 	if len(in.Rules) > 0 {
 		size = 2
 	}
-	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize / size}, excerpt{size: stderrSize / size}
+	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize}, excerpt{size: stderrSize}
 	if err := e.excerpts(r.First, &output, &stdout, &stderr); err != nil {
 		return executeOut{}, err
 	}
 	out.Output, out.Dropped = lineEnd(output.text()), output.dropped
 	if call.By != command.ByModel {
 		out.streams = newStreams(&stdout, &stderr)
+		out.Truncated = !stdout.complete() || !stderr.complete()
 	}
 	if len(in.Rules) > 0 {
 		a, err := e.follow(ctx, r.First, "", nil, collector{size: linesSize})
@@ -141,14 +143,15 @@ func (in executeIn) argv() ([]string, error) {
 	return slices.Concat(shellArgv, withArguments(in.Command, in.Args)), nil
 }
 
-// Bounds of the parts of one answer, as JSON, in bytes. With lines, those of the other
-// parts are halved. stdout counts up to three times, as text and json too; together
-// they are below the 256 KiB of sdk/ABI.md A8.
+// Bounds of the parts of one answer, as JSON, in bytes. output is for people and models; with
+// lines it is halved. Steps read the streams, which are whole up to their bounds: stdout
+// counts twice, as text too, and together they are below the 17 MiB of sdk/ABI.md A8.
 const (
 	outputSize = 72 << 10
-	stdoutSize = 40 << 10
-	stderrSize = 32 << 10
+	stdoutSize = 8 << 20
+	stderrSize = 256 << 10
 	linesSize  = 96 << 10
+	jsonSource = 2 << 20 // of stdout that is a value, too
 )
 
 // newStreams reads standard output as text and as JSON.
@@ -156,7 +159,7 @@ func newStreams(stdout, stderr *excerpt) streams {
 	out, problems := stdout.text(), stderr.text()
 	text := strings.TrimSuffix(out, "\n")
 	s := streams{Stdout: &out, Stderr: &problems, Text: &text}
-	if stdout.complete() && strictjson.Check([]byte(out), strictjson.Limits{}) == nil {
+	if stdout.complete() && len(out) <= jsonSource && strictjson.Check([]byte(out), strictjson.Limits{Bytes: jsonSource, Keys: jsonSource, StringBytes: jsonSource}) == nil {
 		s.JSON = json.RawMessage(out)
 	}
 	return s

@@ -49,7 +49,7 @@ func TestShellResultHasTheStreamsTextAndJSON(t *testing.T) {
 }
 
 // TestShellResultIsBounded holds an answer to its limit, whatever the program writes
-// (call checks the size), and has no json of a text that is cut.
+// (call checks the size). What a step reads is whole or says that it is not.
 func TestShellResultIsBounded(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	list := func(n int) string {
@@ -57,27 +57,33 @@ func TestShellResultIsBounded(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		command string
+		size    int // of stdout
+		json    bool
 		whole   bool
 	}{
-		{list(39 << 10), true}, // one line that is kept in two pieces
-		{list(50 << 10), false},
-		{`for i in $(seq 30000); do echo "line <$i>"; echo "problem \\ $i" >&2; done`, false},
-		{`head -c 300000 /dev/zero | tr '\0' '<'; head -c 300000 /dev/zero | tr '\0' '"' >&2`, false},
+		{list(39 << 10), 39<<10 + 4, true, true},
+		{list(900 << 10), 900<<10 + 4, true, true},
+		{list(3 << 20), 3<<20 + 4, false, true},
+		{`seq -f 'file-%05.0f.txt' 1 20000`, 20000 * 15, false, true},
+		{`head -c 9000000 /dev/zero | tr '\0' '<'`, 0, false, false},
+		{`head -c 300000 /dev/zero | tr '\0' '"' >&2`, 0, false, false},
 	} {
 		for _, rules := range [][]shell.Rule{nil, {{Pattern: "."}}} {
 			got := b.do("code/shell/execute", params{"command": tt.command, "rules": append([]shell.Rule{}, rules...)})
-			whole := tt.whole && rules == nil
-			if (got.JSON != nil) != whole || whole == strings.Contains(*got.Stdout, "dropped]") || !whole && len(*got.Stdout) == 0 {
-				t.Errorf("%.60s, %d rules: json of %d bytes, stdout of %d", tt.command, len(rules), len(got.JSON), len(*got.Stdout))
+			if got.Truncated == tt.whole || (got.JSON != nil) != tt.json {
+				t.Errorf("%.60s, %d rules: truncated %v, json of %d bytes", tt.command, len(rules), got.Truncated, len(got.JSON))
 			}
-			if whole && (*got.Stdout != got.Text || len(got.Text) != 39<<10+4 || got.Output != got.Text+"\n") {
-				t.Errorf("%.60s: %d bytes of stdout, %d of output", tt.command, len(*got.Stdout), len(got.Output))
+			if tt.whole && (len(*got.Stdout) != tt.size || strings.TrimSuffix(*got.Stdout, "\n") != got.Text) {
+				t.Errorf("%.60s: %d bytes of stdout, %d of text, want %d", tt.command, len(*got.Stdout), len(got.Text), tt.size)
+			}
+			if len(got.Output) > 80<<10 {
+				t.Errorf("%.60s: output, which is for people, has %d bytes", tt.command, len(got.Output))
 			}
 		}
 	}
 	// The end of a stream is where a failure is explained.
-	got := b.do("code/shell/execute", params{"command": `for i in $(seq 30000); do echo "e$i" >&2; done; exit 1`})
-	if e := *got.Stderr; !strings.HasPrefix(e, "e1\ne2\n") || !strings.HasSuffix(e, "e29999\ne30000\n") || !strings.Contains(e, "lines dropped]\n") {
+	got := b.do("code/shell/execute", params{"command": `seq -f 'e%.0f' 1 60000 >&2; exit 1`})
+	if e := *got.Stderr; !strings.HasPrefix(e, "e1\ne2\n") || !strings.HasSuffix(e, "e59999\ne60000\n") || !strings.Contains(e, "lines dropped]\n") {
 		t.Errorf("stderr of %d bytes: %.20q ... %q", len(e), e, e[len(e)-20:])
 	}
 }

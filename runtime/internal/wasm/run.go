@@ -51,12 +51,12 @@ type Invocation struct {
 }
 
 // Limits are the limits of one call. Zero fields have the defaults of ABI clause
-// A8.1.
+// A8.1, and smaller ones for callers that are no engine.
 type Limits struct {
 	MemoryBytes  int64 // linear memory; 0 is 64 MiB, for callers that are no engine
-	OutputBytes  int   // output of run; default 1 MiB
+	OutputBytes  int   // output of run; 0 is 1 MiB, for callers that are no engine
 	LogBytes     int   // stdout and stderr together; default 256 KiB
-	MessageBytes int   // one request or reply of a host call; default 256 KiB
+	MessageBytes int   // one request or reply of a host call; 0 is 256 KiB, for callers that are no engine
 }
 
 // Result is the outcome of a call.
@@ -75,9 +75,9 @@ type Problem struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// maxInput limits the run input in bytes. It stays in the call memory while the
-// guest copies it.
-const maxInput = 16 << 20
+// maxInput limits the run input in bytes: a value of 16 MiB and what is around it. It stays in
+// the call memory while the guest copies it.
+const maxInput = 17 << 20
 
 // withDefaults returns inv with the defaults of zero fields.
 func (inv Invocation) withDefaults() Invocation {

@@ -551,7 +551,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
 		Input: input, Seed: a.seed, ClockBase: a.clockBase, Call: a.handleHostCall, Compute: limit, Pure: replayed,
-		Limits: wasm.Limits{MemoryBytes: a.memory()},
+		Limits: wasm.Limits{MemoryBytes: a.memory(), MessageBytes: maxMessage, OutputBytes: maxMessage},
 	})
 	if !errors.Is(err, errPark) {
 		a.reportDropped()

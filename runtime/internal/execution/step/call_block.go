@@ -76,7 +76,7 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	}
 	result, err := json.Marshal(map[string]any{"blocks": results})
 	if len(result) > maxMessage {
-		end.err = failure.New(abi.Limit, "the outputs of the nested steps of %s exceed 256 KiB together", a.address)
+		end.err = failure.New(abi.Limit, "the outputs of the nested steps of %s have %d bytes together, the limit is %d", a.address, len(result), maxMessage)
 		return end, nil
 	}
 	end.result = result

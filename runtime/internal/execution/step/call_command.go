@@ -3,6 +3,7 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"time"
 
@@ -126,15 +127,16 @@ func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 	}
 	if len(out) > maxMessage {
 		return callEnd{err: &abi.Error{
-			Code: abi.Limit, Message: "the result of the command exceeds 256 KiB",
+			Code: abi.Limit, Message: fmt.Sprintf("the result of the command has %d bytes, the limit is %d", len(out), maxMessage),
 			Hint: "ask for less: most commands take a limit, an offset or a path",
 		}}
 	}
 	return callEnd{result: out}
 }
 
-// maxMessage is the maximum size of a request or an answer in bytes, ABI clause A8.
-const maxMessage = 256 << 10
+// maxMessage is the maximum size of a request or an answer in bytes, ABI clause A8: a value of
+// 16 MiB, the most that FORMAT.md F6.7 allows, and what is around it.
+const maxMessage = 17 << 20
 
 // commandCall returns the call that the host receives. tx is nil unless the command
 // writes documents.

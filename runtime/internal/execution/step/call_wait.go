@@ -88,6 +88,10 @@ func (a *attempt) resumeWait(c *call) {
 	c.until, c.timeOfDay = time.UnixMicro(c.start.Due), req.Until != ""
 }
 
+// maxWaitMs is the longest wait, in milliseconds: 31 years, which a duration in nanoseconds can
+// hold. It is the maximum of whole numbers in definitions, too.
+const maxWaitMs = 1_000_000_000_000
+
 // check returns an error unless the request names exactly one thing to wait for.
 func (r *waitRequest) check() *abi.Error {
 	n := 0
@@ -101,6 +105,8 @@ func (r *waitRequest) check() *abi.Error {
 		return failure.New(abi.BadFields, "%s: want exactly one of durationMs, until, event, run and decision", abi.FuncWait)
 	case r.DurationMs != nil && *r.DurationMs < 0, r.TimeoutMs < 0:
 		return failure.New(abi.BadFields, "%s: negative durationMs or timeoutMs", abi.FuncWait)
+	case r.DurationMs != nil && *r.DurationMs > maxWaitMs, r.TimeoutMs > maxWaitMs:
+		return failure.New(abi.BadFields, "%s: durationMs and timeoutMs are at most %d", abi.FuncWait, int64(maxWaitMs))
 	case r.Until != "":
 		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
 			return failure.New(abi.BadFields, "%s: invalid until %q: want an RFC 3339 time", abi.FuncWait, r.Until)

@@ -19,6 +19,9 @@ func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, er
 	if mode == "" {
 		return nil, nil
 	}
+	if e := cutOutput(out); e != nil {
+		return nil, e
+	}
 	text, ok := outputText(out)
 	if !ok {
 		return nil, &abi.Error{Code: abi.Output, Field: "parse", Permanent: true, Message: "parse: the output of the step has no text", Hint: `remove "parse"`}
@@ -43,6 +46,27 @@ func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, er
 		return nil, failure.New(abi.Output, "parse: the text is not JSON: %v: %s", err, beginning(text))
 	}
 	return bytes.Clone([]byte(trimmed)), nil
+}
+
+// cutOutput returns the error for an output that is not whole, nil for any other: what was
+// parsed would be a part that looks like all of it.
+func cutOutput(out json.RawMessage) *abi.Error {
+	if !isCut(out) {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Limit, Field: "parse", Permanent: true,
+		Message: fmt.Sprintf("parse: the output was cut, its field truncated is true: %d bytes of it are here", len(out)),
+		Hint:    "write it to a file and read that in parts, or print less; a value has at most 16 MiB (FORMAT.md F6.7), of a program 8 MiB",
+	}
+}
+
+// isCut reports whether an output says that it is not whole.
+func isCut(out json.RawMessage) bool {
+	var fields struct {
+		Truncated bool `json:"truncated"`
+	}
+	return len(out) > 0 && out[0] == '{' && strictjson.DecodeForeign(out, &fields) == nil && fields.Truncated
 }
 
 // outputText returns the text of an output: a string, or the "text" or "content" of an
