@@ -155,8 +155,8 @@ var layers = []layer{
 	{"host/internal/regularfile", nil, nil},
 	{"host/internal/trust", []string{"host/internal/regularfile", "host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
 	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/regularfile", "host/internal/rootfs", "sentinels/strictjson", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                      // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise
+	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                     // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
 	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                         // and so is the state folder that it reports on
