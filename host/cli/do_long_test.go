@@ -171,6 +171,7 @@ func TestLongTasksGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var first, behind string
+			marked := false
 			m := &windowModel{window: 8192, list: tt.list, refuse: tt.refuse, turn: readOn(40)}
 			if name == "unknown" {
 				m.window += 8192 // the limit of the reply when no window is known
@@ -182,6 +183,7 @@ func TestLongTasksGoOn(t *testing.T) {
 				if n == 39 {
 					behind = body
 				}
+				marked = marked || strings.Contains(body, "was left out, because")
 			}
 			env, dir := m.start(t), folder(t, longFile)
 			out, code := without(t, dir, env, "do", "Read THE WHOLE a.txt", "--yolo", "--no-check")
@@ -196,7 +198,7 @@ func TestLongTasksGoOn(t *testing.T) {
 					t.Errorf("%q is lost:\n%s", want, behind)
 				}
 			}
-			if !strings.Contains(behind, "was left out, because") || !strings.Contains(out, "the conversation nears the window of the model and was shortened before turn") {
+			if !marked || !strings.Contains(out, "the conversation nears the window of the model and was shortened before turn") {
 				t.Errorf("no mark in the conversation or no line in the output\n%s", out)
 			}
 			if m.summaries > 0 {
@@ -220,28 +222,17 @@ func TestLongTasksGoOn(t *testing.T) {
 	}
 }
 
-// TestLargeToolCall checks that a call of a model that is too large is an error for the model,
-// which says what to do, and not the end of the task.
+// TestLargeToolCall checks that a file of 280 KB, which a model writes in one call, is written
+// whole, and that the task goes on.
 func TestLargeToolCall(t *testing.T) {
-	answer := ""
+	text := strings.Repeat("line of text\n", 22_000)
 	m := &windowModel{window: 1 << 20, refuse: unsaid, turn: func(n int) string {
-		return []string{
-			toolCall("code_write", map[string]any{"path": "b.txt", "content": strings.Repeat("line of text\n", 22_000)}),
-			toolCall("code_write", map[string]any{"path": "b.txt", "content": "part\n"}), "written",
-		}[n]
+		return []string{toolCall("code_write", map[string]any{"path": "b.txt", "content": text}), "written"}[n]
 	}}
-	m.seen = func(n int, body string) {
-		if n == 1 {
-			answer = body
-		}
-	}
 	dir := folder(t, nil)
 	out, code := without(t, dir, m.start(t), "do", "Write b.txt", "--yolo", "--no-check")
-	if code != 0 || !strings.Contains(out, "written") || fileText(t, dir, "b.txt") != "part\n" {
+	if code != 0 || !strings.Contains(out, "written") || fileText(t, dir, "b.txt") != text {
 		t.Fatalf("exit code %d\n%s", code, out)
-	}
-	if !strings.Contains(answer, "its arguments have 308") || !strings.Contains(answer, "write a file in parts") || len(answer) > 100<<10 {
-		t.Errorf("the error for the model has %d bytes: %.5000s", len(answer), answer)
 	}
 }
 
