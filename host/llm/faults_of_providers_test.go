@@ -35,7 +35,7 @@ func (to redirected) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestFinishReasons: half a text is no success, whatever the server calls it.
+// TestFinishReasons: a reply that was cut fails, whatever the server calls it.
 func TestFinishReasons(t *testing.T) {
 	for reason, want := range map[string]struct {
 		code   abi.Code
@@ -79,7 +79,7 @@ func TestFaultsOfProviders(t *testing.T) {
 		"OpenAI, an empty account":   {"https://api.openai.com/v1", status(429, body("insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")), abi.Denied, 0, "no credit"},
 		"DeepSeek, an empty account": {"https://api.deepseek.com", status(402, body("", "", "Insufficient Balance")), abi.Denied, 0, "no credit"},
 		"Groq, a broken call":        {"https://api.groq.com/openai/v1", status(400, body("invalid_request_error", "tool_use_failed", "Failed to call a function.")), abi.Unavailable, 0, "another attempt"},
-		"xAI, too long":              {"https://api.x.ai/v1", status(400, body("", "", "This model's maximum prompt length is 131072 but the request contains 136973 tokens.")), abi.Limit, 0, "larger context"},
+		"xAI, too long":              {"https://api.x.ai/v1", status(400, body("", "", "This model's maximum prompt length is 131072 but the request contains 136973 tokens.")), abi.Limit, 0, "larger window"},
 		"Qwen, refused":              {"https://dashscope.aliyuncs.com/compatible-mode/v1", status(400, body("", "data_inspection_failed", "Input data may contain inappropriate content.")), abi.Denied, 0, "policy"},
 	} {
 		t.Run(name, func(t *testing.T) {

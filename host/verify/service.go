@@ -183,7 +183,7 @@ func (s *service) check(c net.Conn) net.Conn {
 			if p.PID != 0 {
 				who = fmt.Sprintf("%s (process %d)", quote(p.Program), p.PID)
 			}
-			message := fmt.Sprintf("service: %s answers on %s, and is no process of this service", who, c.RemoteAddr())
+			message := fmt.Sprintf("service: %s answers on %s and does not belong to this service", who, c.RemoteAddr())
 			own.err = s.note(CheckResult{Status: Failed, Message: message})
 		}
 	}()

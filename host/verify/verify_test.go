@@ -437,7 +437,7 @@ func TestServiceOfAnother(t *testing.T) {
 		_, port, _ := strings.Cut(address, ":")
 		_, signal, _ := strings.Cut(begun.Addr().String(), ":")
 		_, c := one(t, v, dir, `{"type":"http","verify":{"path":"/","expect_body":"fine","service":{"command":"/bin/bash -c ': < /dev/tcp/127.0.0.1/`+signal+`; sleep 60'","port":`+port+ready+`}}}`)
-		if c.Status != "failed" || !strings.Contains(c.Message, "is no process of this service") || !strings.Contains(c.Message, fmt.Sprint(os.Getpid())) {
+		if c.Status != "failed" || !strings.Contains(c.Message, "does not belong to this service") || !strings.Contains(c.Message, fmt.Sprint(os.Getpid())) {
 			t.Errorf("ready %q: %+v", ready, c)
 		}
 		other.Close()

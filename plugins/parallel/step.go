@@ -61,7 +61,7 @@ func allowed(c *sdk.Context, branches int) ([]bool, error) {
 	for _, item := range field.Items() {
 		i := item.IntOr(-1)
 		if i < 0 || i >= int64(branches) {
-			return nil, sdk.BadField("allowFailure", "there is no branch "+item.String()+": they have the numbers 0 to "+strconv.Itoa(branches-1))
+			return nil, sdk.BadField("allowFailure", "no branch "+item.String()+": the branches are 0 to "+strconv.Itoa(branches-1))
 		}
 		may[i] = true
 	}

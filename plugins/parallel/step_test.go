@@ -51,7 +51,7 @@ func TestFailure(t *testing.T) {
 		{"another one may", `[0]`, bad + `,` + bad, "1 of 2 branches failed; branch 1: 503"},
 		{"it may", `[1]`, good + `,` + bad, ""},
 		{"all may", `true`, bad + `,` + bad, ""},
-		{"no such branch", `[2]`, good + `,` + bad, `field "allowFailure" there is no branch 2: they have the numbers 0 to 1`},
+		{"no such branch", `[2]`, good + `,` + bad, `field "allowFailure" no branch 2: the branches are 0 to 1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t)

@@ -14,7 +14,7 @@ import (
 type workspace struct {
 	*rootfs.Tree
 	model    bool // the caller is a model
-	hides    bool // the caller is no person: content is cut without secrets, so that none is left half
+	hides    bool // the caller is not a person: the values of secrets are removed before a text is cut, so that no part of one is left
 	executes bool // the caller may execute code
 	repeated bool // a crash interrupted the call
 	rules    command.FileRules

@@ -78,7 +78,7 @@ type Mirrors struct {
 	Removed *trash.Bin // takes those that Sweep removes
 	Key     string     // file of the private key for ssh; "" is the user's own
 	Hosts   string     // file of known hosts; "" is the user's own
-	MaxSize int64      // bytes of one mirror; 0 is no limit
+	MaxSize int64      // bytes of one mirror; 0 means no limit
 	Read    []string   // folders that repositories of this machine may borrow from, see CheckInside
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)

@@ -28,7 +28,7 @@ func tooLarge(what string, limit int64) error {
 const blockSize = 4096
 
 // CheckSize returns an error if the files of HEAD in a repository, as git writes them, have more than
-// limit bytes; 0 is no limit. A small repository can have large files, and a tree that names another
+// limit bytes; 0 means no limit. A small repository can have large files, and a tree that names another
 // one many times. Files of Git LFS count as what git has of them.
 func CheckSize(ctx context.Context, git gitexec.Runner, dir, url string, limit int64) error {
 	if limit == 0 {
