@@ -30,7 +30,7 @@ type Message struct {
 // back unchanged, because several refuse a conversation without such parts.
 type Said struct {
 	Provider string `json:"provider"` // its name in the configuration
-	Protocol string `json:"protocol"` // openai or anthropic
+	Protocol string `json:"protocol"` // openai, responses or anthropic
 	Message  string `json:"message"`  // a JSON object, as a text, so that its members keep their order
 }
 

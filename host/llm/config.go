@@ -61,6 +61,13 @@ const (
 	KindPlugin    = "plugin"
 )
 
+// Protocols of the kind openai. The second one is also the protocol of what such a model has
+// said, where the first is [KindOpenAI].
+const (
+	ProtocolChat      = "chat"
+	ProtocolResponses = "responses"
+)
+
 // How a provider's models call tools.
 const (
 	ToolsAuto   = "auto"   // natively; calls in the text are understood too
@@ -71,16 +78,17 @@ const (
 // A Provider is one server that answers turns. The tags doc and check are in the schema
 // of the configuration.
 type Provider struct {
-	Name    string            `json:"name" check:"required" doc:"as in provider/model; openai, anthropic and ollama are known"`
-	Kind    string            `json:"kind,omitempty" check:"openai|anthropic|plugin" doc:"protocol: openai (Chat Completions), anthropic (Messages), or plugin for a step type of a plugin. Default: that of the known provider with this name, else openai"`
-	Step    string            `json:"step,omitempty" doc:"for the kind plugin: the step type with the role model, whose plugin is allowed to provide it"`
-	BaseURL string            `json:"baseUrl,omitempty" doc:"http or https address; for openai with its version, such as http://127.0.0.1:8000/v1. Default: that of the known provider with this name"`
-	Key     string            `json:"-"` // never from a file; see KeyEnv
-	KeyEnv  string            `json:"keyEnv,omitempty" doc:"environment variable that holds the key. Default: that of the known provider with this name, else none"`
-	Model   string            `json:"model,omitempty" doc:"model for auto. Default: the first that the server offers"`
-	Tools   string            `json:"tools,omitempty" check:"auto|native|text" doc:"how its models call tools: native, text (described in the system text), or auto (natively, and calls in the text are read too). Default: native for the hosted services, else auto"`
-	Local   bool              `json:"local,omitempty" doc:"its calls cost nothing, and it comes first for auto. Default: false"`
-	Headers map[string]string `json:"headers,omitempty" doc:"HTTP headers of every request; values of names with auth, key, token, secret, cookie or password are hidden"`
+	Name     string            `json:"name" check:"required" doc:"as in provider/model; openai, anthropic and ollama are known"`
+	Kind     string            `json:"kind,omitempty" check:"openai|anthropic|plugin" doc:"protocol: openai (Chat Completions or Responses), anthropic (Messages), or plugin for a step type of a plugin. Default: that of the known provider with this name, else openai"`
+	Step     string            `json:"step,omitempty" doc:"for the kind plugin: the step type with the role model, whose plugin is allowed to provide it"`
+	BaseURL  string            `json:"baseUrl,omitempty" doc:"http or https address; for openai with its version, such as http://127.0.0.1:8000/v1. Default: that of the known provider with this name"`
+	Key      string            `json:"-"` // never from a file; see KeyEnv
+	Protocol string            `json:"protocol,omitempty" check:"chat|responses" doc:"for the kind openai: Chat Completions or Responses. Default: responses for api.openai.com, else chat"`
+	KeyEnv   string            `json:"keyEnv,omitempty" doc:"environment variable that holds the key. Default: that of the known provider with this name, else none"`
+	Model    string            `json:"model,omitempty" doc:"model for auto. Default: the first that the server offers"`
+	Tools    string            `json:"tools,omitempty" check:"auto|native|text" doc:"how its models call tools: native, text (described in the system text), or auto (natively, and calls in the text are read too). Default: native for the hosted services, else auto"`
+	Local    bool              `json:"local,omitempty" doc:"its calls cost nothing, and it comes first for auto. Default: false"`
+	Headers  map[string]string `json:"headers,omitempty" doc:"HTTP headers of every request; values of names with auth, key, token, secret, cookie or password are hidden"`
 }
 
 // A Model is one row of the table of models.
@@ -92,6 +100,7 @@ type Model struct {
 	CacheRead     float64    `json:"cacheRead,omitempty" doc:"price of input read from the provider's cache, in US dollars per million tokens. Default: the price of input"`
 	CacheWrite    float64    `json:"cacheWrite,omitempty" doc:"price of input written to the provider's cache, in US dollars per million tokens. Default: the price of input"`
 	Long          *LongPrice `json:"long,omitempty" doc:"prices of a request with more input. Default: the same"`
+	Protocol      string     `json:"protocol,omitempty" check:"chat|responses" doc:"protocol of the kind openai for this model. Default: that of its provider"`
 	Context       int64      `json:"context,omitempty" doc:"size of the context window, in tokens. Default: unknown"`
 	MaxOutput     int64      `json:"maxOutput,omitempty" doc:"longest reply, in tokens. Default: unknown"`
 	CharsPerToken float64    `json:"charsPerToken,omitempty" doc:"characters of English text per token, for estimates. Default: 4"`

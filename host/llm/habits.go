@@ -50,7 +50,7 @@ func (m *Models) learn(c chosen, h habits) {
 // adapt reads a refusal and returns the habit it teaches, with a note of it.
 // ok is false if the refusal is about something else, or about a part that the
 // request did not have: then asking again would change nothing.
-func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
+func (h habits) adapt(err error, c chosen, protocol string, r wire.Request, turn sentinels.Turn) (next habits, note string, ok bool) {
 	f, is := errors.AsType[*wire.Failure](err)
 	if !is || f.Kind != wire.Status {
 		return h, "", false
@@ -59,9 +59,11 @@ func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) 
 	v := c.row().Judge(f.Status, f.Type+" "+f.Code+" "+f.Message, func(class providers.Class) bool {
 		switch class {
 		case providers.NoStreamUsage:
-			return !r.Dialect.NoUsage
+			return protocol == KindOpenAI && !r.Dialect.NoUsage
+		case providers.NoEncrypted:
+			return protocol == ProtocolResponses && !r.Dialect.NoEncrypted
 		case providers.OtherLimitName: // changed at most once
-			return p.Kind == KindOpenAI && r.Dialect.CompletionTokens == c.row().CompletionTokens
+			return protocol == KindOpenAI && r.Dialect.CompletionTokens == c.row().CompletionTokens
 		case providers.NoTemperature:
 			return r.Temperature != nil
 		case providers.NoSchema:
@@ -81,6 +83,9 @@ func (h habits) adapt(err error, c chosen, r wire.Request, turn sentinels.Turn) 
 	case providers.NoStreamUsage:
 		h.dialect.NoUsage = true
 		return h, "the server does not count tokens in a stream", true
+	case providers.NoEncrypted:
+		h.dialect.NoEncrypted = true
+		return h, "sent without a request for encrypted reasoning, which the model does not have", true
 	case providers.OtherLimitName:
 		h.dialect.CompletionTokens = !h.dialect.CompletionTokens
 		return h, "the server names the limit on output differently", true

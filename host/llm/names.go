@@ -104,10 +104,10 @@ func (n names) either(tools []sentinels.ToolSpec) []string {
 
 // messages returns the conversation with the provider's names. A message as another provider
 // wrote it is not for this one.
-func (n names) messages(in []sentinels.Message, p *provider) []sentinels.Message {
+func (n names) messages(in []sentinels.Message, provider, protocol string) []sentinels.Message {
 	out := make([]sentinels.Message, len(in))
 	for i, m := range in {
-		if m.Said != nil && (m.Said.Provider != p.Name || m.Said.Protocol != p.Kind) {
+		if m.Said != nil && (m.Said.Provider != provider || m.Said.Protocol != protocol) {
 			m.Said = nil
 		}
 		if len(m.ToolCalls) > 0 {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm/anthropic"
 	"github.com/sentinel-runtime/sentinel/host/llm/openai"
+	"github.com/sentinel-runtime/sentinel/host/llm/responses"
 	"github.com/sentinel-runtime/sentinel/host/llm/steptype"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -41,6 +43,7 @@ type provider struct {
 	baseEnv  string // the variable with its address, if that is where it is from
 	wrong    error  // what is wrong with that address; it is an error of turns, not of what needs no model
 	client   client
+	other    client // of the kind openai: Responses
 
 	mu      sync.Mutex
 	served  string           // the first model it offers, once asked
@@ -179,6 +182,15 @@ func (m *Models) finish(p *provider) error {
 	if p.official && p.Name == p.Kind {
 		p.server, p.ready = false, p.Key != ""
 	}
+	switch p.Protocol {
+	case "":
+	case ProtocolChat, ProtocolResponses:
+		if p.Kind != KindOpenAI {
+			return fmt.Errorf("provider %q: protocol is for the kind openai only", p.Name)
+		}
+	default:
+		return fmt.Errorf("provider %q: invalid protocol %q: want chat or responses", p.Name, p.Protocol)
+	}
 	p.near = nearHost(base.Hostname())
 	switch p.Tools {
 	case "":
@@ -194,7 +206,8 @@ func (m *Models) finish(p *provider) error {
 	}
 	switch p.Kind {
 	case KindOpenAI:
-		p.client = openai.New(openai.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
+		at := openai.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http}
+		p.client, p.other = openai.New(at), responses.New(responses.Options(at))
 	case KindAnthropic:
 		p.client = anthropic.New(anthropic.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
 	default:
@@ -239,6 +252,26 @@ func (m *Models) usable(p *provider) error {
 		}
 	}
 	return &abi.Error{Code: e.Code, Permanent: true, Message: fmt.Sprintf("provider %q: %s", p.Name, e.Message), Hint: e.Hint}
+}
+
+// protocol returns the protocol that a model is asked by: a kind, or [ProtocolResponses].
+func (m *Models) protocol(c chosen) string {
+	if c.provider.Kind != KindOpenAI {
+		return c.provider.Kind
+	}
+	row, _ := m.row(c.provider, c.Model)
+	if cmp.Or(row.Protocol, c.provider.Protocol, c.row().Protocol) == ProtocolResponses {
+		return ProtocolResponses
+	}
+	return KindOpenAI
+}
+
+// clientOf returns the client for a model.
+func (m *Models) clientOf(c chosen) client {
+	if m.protocol(c) == ProtocolResponses {
+		return c.provider.other
+	}
+	return c.provider.client
 }
 
 // first returns the first model the server offers that answers turns. It asks

@@ -29,7 +29,7 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 		Finish: a.Finish, Provider: c.Provider, Model: c.Model, Reasoning: a.Reasoning,
 	}
 	if a.Said != nil && !a.Plain {
-		out.Said = &sentinels.Said{Provider: c.Provider, Protocol: c.provider.Kind, Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
+		out.Said = &sentinels.Said{Provider: c.Provider, Protocol: m.protocol(c), Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
 	}
 	out.Usage = m.usage(c, a.Usage)
 

@@ -16,7 +16,7 @@ import (
 
 // maxRefusals bounds how often a turn is asked again without a refused part.
 // It is the number of parts there are.
-const maxRefusals = 8
+const maxRefusals = 9
 
 // errStall is the cause of a turn ended for silence.
 var errStall = errors.New("stalled")
@@ -57,7 +57,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	answer, err := m.stream(ctx, c, request, delta)
 	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
-		next, note, ok := h.adapt(err, c, request, turn)
+		next, note, ok := h.adapt(err, c, m.protocol(c), request, turn)
 		if !ok {
 			next, note, ok = m.narrow(ctx, c, h, err, request, turn)
 		}
@@ -136,7 +136,7 @@ func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, repor
 			r.System = paragraphs(r.System, texttool.Instruct(turn.Tools))
 		}
 	} else {
-		r.Messages, r.Tools = n.messages(turn.Messages, c.provider), n.tools(turn.Tools)
+		r.Messages, r.Tools = n.messages(turn.Messages, c.Provider, m.protocol(c)), n.tools(turn.Tools)
 	}
 	if turn.Schema != nil {
 		if m.nativeSchema(c, h, turn) {
@@ -192,7 +192,7 @@ func (m *Models) stream(ctx context.Context, c chosen, r wire.Request, delta fun
 	timer := time.AfterFunc(m.config.Stall, func() { cancel(errStall) })
 	defer timer.Stop()
 	r.Alive = func() { timer.Reset(m.config.Stall) }
-	answer, err := c.provider.client.Stream(ctx, r, delta)
+	answer, err := m.clientOf(c).Stream(ctx, r, delta)
 	if err != nil && errors.Is(context.Cause(ctx), errStall) {
 		return answer, fmt.Errorf("%w for %s", errStall, m.config.Stall)
 	}

@@ -33,6 +33,9 @@ func New(o Options) *Client {
 	return &Client{wire.Server{Base: base, Query: query, Header: header, HTTP: o.HTTP, Fault: readFault}}
 }
 
+// Server returns the HTTP side, for the other protocol of the same servers.
+func (c *Client) Server() wire.Server { return c.server }
+
 // Models returns the models the server offers.
 func (c *Client) Models(ctx context.Context) ([]wire.Offer, error) {
 	var page wire.Offers

@@ -58,10 +58,10 @@ func encode(r wire.Request) body {
 		b.Messages = append(b.Messages, encodeMessage(m, r.Dialect))
 	}
 	for _, t := range r.Tools {
-		b.Tools = append(b.Tools, tool{"function", offer{t.Name, t.Description, object(t.Schema)}})
+		b.Tools = append(b.Tools, tool{"function", offer{t.Name, t.Description, ObjectSchema(t.Schema)}})
 	}
 	if r.Schema != nil {
-		b.ResponseFormat = &format{"json_schema", jsonSchema{"reply", strict(r.Schema), r.Schema}}
+		b.ResponseFormat = &format{"json_schema", jsonSchema{"reply", StrictSchema(r.Schema), r.Schema}}
 	}
 	if r.Dialect.CompletionTokens {
 		b.MaxCompletionTokens = max(r.MaxTokens, 0)
@@ -117,7 +117,7 @@ func say(m sentinels.Message, more json.RawMessage) wire.Object {
 }
 
 func encodeCall(call sentinels.ToolCall) wire.Object {
-	f := wire.Object{{Name: "name", Value: wire.Quote(call.Name)}, {Name: "arguments", Value: wire.Quote(arguments(call.Arguments))}}
+	f := wire.Object{{Name: "name", Value: wire.Quote(call.Name)}, {Name: "arguments", Value: wire.Quote(ArgumentsText(call.Arguments))}}
 	return wire.Object{
 		{Name: "id", Value: wire.Quote(call.ID)}, {Name: "type", Value: wire.Quote("function")}, {Name: "function", Value: f.JSON()},
 	}
@@ -162,7 +162,7 @@ func sayAgain(m sentinels.Message) wire.Object {
 		}
 		if call.Size > 0 {
 			f, _ := wire.ReadObject(o.Get("function"))
-			f.Set("arguments", wire.Quote(arguments(call.Arguments)))
+			f.Set("arguments", wire.Quote(ArgumentsText(call.Arguments)))
 			o.Set("function", f.JSON())
 			changed = true
 		}
@@ -177,9 +177,9 @@ func sayAgain(m sentinels.Message) wire.Object {
 	return said
 }
 
-// arguments writes arguments as the model sent them: a JSON string holds a
+// ArgumentsText returns arguments as the model sent them: a JSON string holds a
 // text that was no JSON object.
-func arguments(raw json.RawMessage) string {
+func ArgumentsText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
@@ -190,8 +190,8 @@ func arguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// object is a schema as an object. A tool without one takes nothing.
-func object(schema json.RawMessage) map[string]any {
+// ObjectSchema returns a schema as an object. A tool without one takes nothing.
+func ObjectSchema(schema json.RawMessage) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(schema, &out) != nil || out == nil {
 		return map[string]any{"type": "object", "properties": map[string]any{}}
@@ -199,10 +199,10 @@ func object(schema json.RawMessage) map[string]any {
 	return out
 }
 
-// strict reports whether a schema has the form for which the protocol promises
+// StrictSchema reports whether a schema has the form for which the protocol promises
 // to hold the model to it: every object closed and all its properties
 // required. Other schemas are a hint to the model, and the host checks.
-func strict(schema json.RawMessage) bool {
+func StrictSchema(schema json.RawMessage) bool {
 	var root map[string]any
 	return json.Unmarshal(schema, &root) == nil && root["type"] == "object" && closed(root)
 }

@@ -124,7 +124,7 @@ type answer struct {
 
 // read adds the data of one event: a chunk or an error.
 func (a *answer) read(data []byte, delta func(string)) error {
-	if f := errorOf(data); f != nil {
+	if f := ErrorOf(data); f != nil {
 		f.Usage, f.Sent = a.usage, a.size
 		return f
 	}
@@ -187,8 +187,8 @@ func (a *answer) result() wire.Answer {
 	return out
 }
 
-// errorOf returns the failure that data with an error is, nil for any other.
-func errorOf(data []byte) *wire.Failure {
+// ErrorOf returns the failure that data with an error is, nil for any other.
+func ErrorOf(data []byte) *wire.Failure {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}

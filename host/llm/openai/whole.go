@@ -12,7 +12,7 @@ import (
 func readWhole(body []byte, response *http.Response, delta func(string)) (wire.Answer, error) {
 	c, said, ok := chunkOf(body)
 	if !ok {
-		if f := errorOf(body); f != nil {
+		if f := ErrorOf(body); f != nil {
 			return wire.Answer{}, f
 		}
 		return wire.Answer{}, wire.Foreign(response.Header.Get("Content-Type"))

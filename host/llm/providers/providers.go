@@ -40,6 +40,7 @@ const (
 	NoSchema       Class = "no_schema"        // no JSON Schema of the reply
 	NoTemperature  Class = "no_temperature"   // no parameter temperature
 	NoStreamUsage  Class = "no_stream_usage"  // no parameter stream_options
+	NoEncrypted    Class = "no_encrypted"     // no encrypted reasoning
 	OtherLimitName Class = "other_limit_name" // max_completion_tokens for max_tokens, or the reverse
 	NeedsMember    Class = "needs_member"     // each message of a model must have a member, also one of another model
 	NoMember       Class = "no_member"        // a member of a message of the model does not go back
@@ -62,6 +63,8 @@ type Row struct {
 	Omit []string `json:"omit"`
 	// Call are members that each tool call must have, also one that another provider made.
 	Call json.RawMessage `json:"call"`
+	// Protocol is the one of its hosts, "" for chat completions.
+	Protocol string `json:"protocol"`
 	// CompletionTokens says that the limit of a reply is max_completion_tokens.
 	CompletionTokens bool `json:"completionTokens"`
 }

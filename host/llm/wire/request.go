@@ -36,6 +36,7 @@ type Request struct {
 type Dialect struct {
 	NoUsage          bool // does not know stream_options
 	CompletionTokens bool // wants max_completion_tokens for max_tokens
+	NoEncrypted      bool // of Responses: has no encrypted reasoning
 	// Omit are members of messages of the model that the server sends and refuses.
 	Omit []string
 	// Reasoning is a member that messages of the model must have, also those of another one.
