@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/pipes"
 )
 
 // drainTime is how long output is still read once a program and its tree have
@@ -78,19 +80,17 @@ func (c *child) drain(f *os.File, stream byte) {
 	s := splitter{redact: c.e.m.opt.Redact}
 	var lines []stored
 	emit := func(text string, open bool) { lines = append(lines, stored{stream: stream, text: text, open: open}) }
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := f.Read(buffer)
-		s.push(buffer[:n], emit)
-		if err != nil {
-			s.flush(emit) // the end, or the deadline of a pipe that another process holds
-		}
+	keep := func() {
 		c.e.write(lines, s.zeros)
 		lines, s.zeros = lines[:0], 0
-		if err != nil {
-			return
-		}
 	}
+	_ = pipes.Copy(f, func(p []byte) error { // a stream that cannot be read has ended
+		s.push(p, emit)
+		keep()
+		return nil
+	})
+	s.flush(emit)
+	keep()
 }
 
 // follow waits for the end of the program, or brings it about, and ends what is left
@@ -112,11 +112,8 @@ func (c *child) follow(timeout time.Duration) {
 	}
 	m := c.e.m
 	c.report(c.proc.wait())
-	deadline := time.Now().Add(drainTime)
 	for _, f := range c.readers {
-		if err := f.SetReadDeadline(deadline); err != nil {
-			_ = f.Close() // no deadlines on this system's pipes: stop reading now
-		}
+		pipes.End(f, drainTime)
 	}
 	c.read.Wait()
 	for _, f := range c.readers {

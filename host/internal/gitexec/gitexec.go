@@ -18,7 +18,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/pipes"
 )
 
 // Literal makes a pathspec that matches one path: brackets and stars in it match
@@ -110,14 +113,14 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments(), args)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
-	cmd.Stdout, cmd.Stderr = out, messages
+	streams := []io.Writer{out, messages}
 	if g.Out != nil {
-		cmd.Stdout = g.Out
+		streams[0] = g.Out
 	}
-	cmd.WaitDelay = patience + time.Second/2
+	cmd.WaitDelay = patience + time.Second/2 // for the goroutine that writes stdin
 	done := bindLifetime(cmd)
 	end := begin()
-	err := cmd.Run()
+	err, copied := run(cmd, streams)
 	end()
 	done()
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
@@ -125,12 +128,60 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	switch {
 	case ctx.Err() != nil:
 		return a, fmt.Errorf("git %s: %w", args[0], ctx.Err())
+	case copied != nil:
+		return a, fmt.Errorf("git %s: %w", args[0], copied)
 	case errors.As(err, &exit):
 		a.Code = exit.ExitCode()
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return a, fmt.Errorf("git %s: %w", args[0], err)
 	}
 	return a, nil
+}
+
+// run executes a command and copies its output to streams. copied is an error of that, err one of
+// the command.
+func run(cmd *exec.Cmd, streams []io.Writer) (err, copied error) {
+	var readers, writers []*os.File
+	defer func() { closeAll(readers) }()
+	for range streams {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(writers)
+			return err, nil
+		}
+		readers, writers = append(readers, r), append(writers, w)
+	}
+	cmd.Stdout, cmd.Stderr = writers[0], writers[1]
+	err = cmd.Start()
+	closeAll(writers)
+	if err != nil {
+		return err, nil
+	}
+	var copies sync.WaitGroup
+	errs := make([]error, len(streams))
+	for i, r := range readers {
+		copies.Go(func() {
+			errs[i] = pipes.Copy(r, func(p []byte) error {
+				_, err := streams[i].Write(p)
+				return err
+			})
+			if errs[i] != nil {
+				_ = r.Close() // git does not wait for a reader
+			}
+		})
+	}
+	err = cmd.Wait()
+	for _, r := range readers {
+		pipes.End(r, patience)
+	}
+	copies.Wait()
+	return err, errors.Join(errs...)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }
 
 // Service is the value of --upload-pack and --receive-pack for a repository on this
