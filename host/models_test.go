@@ -107,12 +107,13 @@ func TestSpecPermanentFailureOfAServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
-			// A request that is too long is made once more, with another limit for the reply.
 			requests := 1
+			// A request that is too long is made again with the window that the server has named, and once
+			// more with another limit for the reply.
 			if name == "context length" {
-				requests = 2
+				requests = 3
 			}
-			s.refuse = refusal(tt.status, tt.body, 1, 2, 3)
+			s.refuse = refusal(tt.status, tt.body, 1, 2, 3, 4)
 			res := run(t, open(t, host.Options{}), `{"name":"m","steps":[{"type":"llm","prompt":"hi"}]}`, t.TempDir())
 			if res.Status != sentinels.StatusFailed || abi.CodeOf(res.Error) != tt.code || s.turns() != requests {
 				t.Errorf("%s with %v after %d requests", res.Status, res.Error, s.turns())

@@ -63,19 +63,19 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	if e == nil {
 		return nil, nil, "", r.unknown(call)
 	}
+	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
+		return nil, nil, "", &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
+			Hint:    r.offered(call.Tools, e.Command),
+		}
+	}
 	if call.Within != nil && !Allowed(call.Within, e.Command) {
 		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: the definition of this run comes from a model or an agent that may not call it", e.Name),
 			Hint: "if the definition is stored, `sentinel inbox` shows it to a person, who may accept it with `sentinel accept`; " +
 				"if it was the value of a variable, name the command in a step, or in the tools of a step, of the definition that starts the run",
-		}
-	}
-	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
-		return nil, nil, "", &abi.Error{
-			Code: abi.Denied, Permanent: true,
-			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),
-			Hint:    r.offered(call.Tools, e.Command),
 		}
 	}
 	if e.Effect == Decides && call.By != ByUser {

@@ -118,10 +118,9 @@ func TestHammer(t *testing.T) {
 func (s *fixture) disagree() string {
 	entries, err := os.ReadDir(s.path("sentinels"))
 	s.must(err)
-	hash := map[sentinels.ID]string{}
-	owner := map[sentinels.ID]string{}
+	claims := map[sentinels.ID]map[string]string{} // hashes by file; the one that is live keeps the id
 	broken := map[string]bool{}
-	for _, e := range entries { // in the order of names, which decides
+	for _, e := range entries {
 		path := filepath.Join(s.path("sentinels"), e.Name())
 		src, err := os.ReadFile(path)
 		s.must(err)
@@ -130,9 +129,10 @@ func (s *fixture) disagree() string {
 			broken[path] = true
 			continue
 		}
-		if owner[def.ID] == "" {
-			owner[def.ID], hash[def.ID] = path, def.Hash()
+		if claims[def.ID] == nil {
+			claims[def.ID] = map[string]string{}
 		}
+		claims[def.ID][path] = def.Hash()
 	}
 	stored, err := s.rt.Definitions()
 	s.must(err)
@@ -141,18 +141,18 @@ func (s *fixture) disagree() string {
 		have[d.ID] = true
 		switch {
 		case broken[d.Origin]: // its last good version, and an id that no other file gets
-		case owner[d.ID] == "":
+		case claims[d.ID] == nil:
 			return fmt.Sprintf("%s is stored and in no file; it came from %s", d.ID, d.Origin)
-		case owner[d.ID] != d.Origin || hash[d.ID] != d.Hash:
-			return fmt.Sprintf("%s is stored from %s with hash %.8s, the files say %s with %.8s", d.ID, d.Origin, d.Hash, owner[d.ID], hash[d.ID])
+		case claims[d.ID][d.Origin] != d.Hash:
+			return fmt.Sprintf("%s is stored from %s with hash %.8s, the files say %v", d.ID, d.Origin, d.Hash, claims[d.ID])
 		}
 	}
-	for id, path := range owner {
+	for id, files := range claims {
 		if !have[id] {
-			if i := slices.IndexFunc(s.r.Files(), func(f foldersync.FileInfo) bool { return f.Sentinel == id && broken[f.File] && f.File < path }); i >= 0 {
-				continue // a broken file that comes first has the id still
+			if slices.ContainsFunc(s.r.Files(), func(f foldersync.FileInfo) bool { return f.Sentinel == id && broken[f.File] }) {
+				continue // a broken file has the id still
 			}
-			return fmt.Sprintf("%s of %s is not stored", id, path)
+			return fmt.Sprintf("%s of %v is not stored", id, files)
 		}
 	}
 	for _, f := range s.r.Files() {

@@ -27,7 +27,8 @@ func TestLimitTable(t *testing.T) {
 		"nesting of child runs":           abidoc.Count(l.Depth),
 		"step executions of an iteration": abidoc.Count(l.Steps),
 		"runs in a chain of events":       abidoc.Count(l.Hops),
-		"time of run":                     fmt.Sprintf("the smallest of the step's timeoutMs, the run's maxStepTimeoutMs and the time granted to the plugin; %d minutes if none is set", l.StepTimeout/time.Minute),
+		"time of run":                     fmt.Sprintf("the smaller of the step's timeoutMs and the time granted to the plugin; "+
+			"if neither is set, the run's maxStepTimeoutMs, else %d minutes, both without waits and inner steps", l.StepTimeout/time.Minute),
 	})
 	abidoc.Want(t, "A8.7", map[string]string{
 		"sentinel_block: outputs of nested steps in one answer": abidoc.Bytes(maxMessage),
