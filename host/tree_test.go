@@ -26,6 +26,9 @@ const lazyRegexp = "internal/lazyregexp"
 // textCut bounds texts, for the same packages.
 const textCut = "internal/textcut"
 
+// pathText writes names of files as text, for the same packages.
+const pathText = "internal/pathtext"
+
 // A layer says what packages that match a pattern may import: of this module,
 // and of others. The first pattern that matches counts. STYLE of the project:
 // a host loads sentinels, runs step plugins, fired by triggers.
@@ -41,6 +44,7 @@ var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 var layers = []layer{
 	{lazyRegexp, nil, nil},
 	{textCut, nil, nil},
+	{pathText, nil, nil},
 	{"internal/boundedregexp", nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"internal/linediff", nil, nil},
@@ -196,7 +200,7 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
 	{"host/config", []string{"host/confine", "host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
@@ -275,7 +279,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			if own, ok := strings.CutPrefix(imp, module); ok {
-				if (own == strictJSON || own == lazyRegexp || own == textCut) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
+				if (own == strictJSON || own == lazyRegexp || own == textCut || own == pathText) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
 					continue
 				}
 				if !slices.ContainsFunc(layers[i].own, func(pattern string) bool { return fits(pattern, own) }) {

@@ -78,11 +78,7 @@ const exitRefused = 126
 // become restricts this process and executes the command of a plan. When something cannot be
 // restricted, nothing is executed.
 func become(dir string) {
-	var p plan
-	text, err := os.ReadFile(filepath.Join(dir, planFile))
-	if err == nil {
-		err = json.Unmarshal(text, &p)
-	}
+	p, err := loadPlan(dir)
 	if err != nil {
 		os.Exit(exitRefused)
 	}
@@ -92,7 +88,7 @@ func become(dir string) {
 		os.Exit(exitRefused)
 	}
 	code, s := p.execute(report)
-	text, _ = json.Marshal(s)      // texts only
+	text, _ := json.Marshal(s)     // texts only
 	_, _ = report.WriteAt(text, 0) // without it the launcher was ended
 	os.Exit(code)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 )
 
 // A plan is what the launcher does before it executes a command.
@@ -199,9 +201,38 @@ func existing(paths []string) (list []string) {
 // store writes the plan to where the launcher reads it. A variable of the environment could
 // not hold it.
 func (p *plan) store() error {
-	text, err := json.Marshal(p)
+	text, err := json.Marshal(p.mapped(pathtext.Encode))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(p.Launch, planFile), text, 0o600)
+}
+
+// loadPlan reads what store has written.
+func loadPlan(launch string) (plan, error) {
+	var p plan
+	text, err := os.ReadFile(filepath.Join(launch, planFile))
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	return p.mapped(pathtext.Decode), err
+}
+
+// mapped returns a copy of the plan with f applied to all arguments, variables and paths,
+// which need not be UTF-8.
+func (p plan) mapped(f func(string) string) plan {
+	for _, text := range []*string{&p.Path, &p.Dir, &p.Scratch, &p.Launch, &p.Layers} {
+		*text = f(*text)
+	}
+	for _, list := range []*[]string{&p.Args, &p.Env, &p.Write, &p.Read, &p.Hide, &p.Protect} {
+		*list = slices.Clone(*list)
+		for i, text := range *list {
+			(*list)[i] = f(text)
+		}
+	}
+	p.Caches = slices.Clone(p.Caches)
+	for i, c := range p.Caches {
+		p.Caches[i] = cache{f(c.From), f(c.To)}
+	}
+	return p
 }

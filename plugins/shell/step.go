@@ -102,18 +102,35 @@ func commandLine(c *sdk.Context) string {
 	return line
 }
 
-// exitText returns the exit code and the last lines of the output: standard error,
-// or the whole output if that is blank.
+// exitText returns the exit code and the last lines of the output, as a terminal shows
+// them: standard error, or the whole output if that is blank.
 func exitText(result sdk.Value) string {
 	text := "exit code " + strconv.FormatInt(result.Get("exitCode").IntOr(-1), 10)
 	written := result.Get("stderr").StringOr("")
 	if blank(written) {
 		written = result.Get("output").StringOr("")
 	}
-	if tail := lastLines(written); tail != "" {
+	if tail := lastLines(overwritten(written)); tail != "" {
 		text += ": " + tail
 	}
 	return text
+}
+
+// overwritten returns of each line the part behind the last carriage return that has text
+// behind it.
+func overwritten(s string) string {
+	out := make([]byte, 0, len(s))
+	line := 0 // where the present line begins in out
+	for i := range len(s) {
+		if s[i] == '\r' && i+1 < len(s) && s[i+1] != '\n' && s[i+1] != '\r' {
+			out = out[:line]
+			continue
+		}
+		if out = append(out, s[i]); s[i] == '\n' {
+			line = len(out)
+		}
+	}
+	return string(out)
 }
 
 func blank(s string) bool {

@@ -37,6 +37,7 @@ func TestFailure(t *testing.T) {
 	long := strings.Repeat("é", 400)
 	for _, tt := range []struct{ fields, stderr, want string }{
 		{`{"command":"npm test"}`, `a\nb\nc\nd\ne\nf\n\n`, "shell \"npm test\": exit code 3: b\nc\nd\ne\nf"},
+		{`{"command":"x"}`, `1%\r50%\r100%\nno space\r\r`, "shell \"x\": exit code 3: 100%\nno space"},
 		{`{"argv":["make","-k"]}`, ` \n`, "shell \"make -k\": exit code 3: o1\no2"},
 		{`{"command":"` + strings.Repeat("x", 150) + `"}`, long, `shell "` + strings.Repeat("x", 100) + `...": exit code 3: ` + long[:500]},
 	} {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -66,7 +67,7 @@ func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 		var times []time.Time
 		for _, c := range batch.Changes {
 			if slices.Contains(a.fields.On, c.Op) {
-				d.add(c.Path, c.Op)
+				d.add(pathtext.Encode(c.Path), c.Op)
 				times = append(times, c.at)
 			}
 		}
@@ -87,6 +88,7 @@ func errUnlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
+// add lists a change; path is as [pathtext.Encode] writes it.
 func (d *data) add(path string, op Op) {
 	if len(d.Changes) == maxListed {
 		d.More++

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 )
 
 // state is what a trigger stores with each firing. It has no list of files, which
@@ -59,9 +61,9 @@ func (a *armed) missed(files []File, now Fingerprint) *data {
 		case !f.Changed.After(since):
 			untouched++
 		case wants(Modified): // a new file cannot be distinguished from new content
-			d.add(f.Path, Modified)
+			d.add(pathtext.Encode(f.Path), Modified)
 		case wants(Created):
-			d.add(f.Path, Created)
+			d.add(pathtext.Encode(f.Path), Created)
 		}
 	}
 	found := len(d.Changes) > 0

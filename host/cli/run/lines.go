@@ -110,7 +110,7 @@ func firstLine(p runtime.Progress) string {
 		return ""
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
-	return first
+	return termtext.Overwrite(first)
 }
 
 // failure adds the error of p, if it has one, and its hint.

@@ -117,7 +117,7 @@ func gist(value json.RawMessage) (field string, shown termtext.Text) {
 	default:
 		return "", output.JSONText(value)
 	}
-	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	first, rest, more := strings.Cut(strings.TrimSpace(termtext.Overwrite(text)), "\n")
 	first = strings.Join(strings.Fields(first), " ")
 	if more {
 		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -66,7 +67,7 @@ func (f files) edit(_ context.Context, call *command.Call, in editIn) (editOut, 
 		return editOut{}, err
 	}
 	return editOut{
-		Path: e.Path, Replacements: len(e.changes), Changes: e.changes[:min(len(e.changes), maxChanges)],
+		Path: pathtext.Encode(e.Path), Replacements: len(e.changes), Changes: e.changes[:min(len(e.changes), maxChanges)],
 		lineCounts: count(w.visible(e.before), w.visible(e.after)), Hash: hashOf(w.visible(e.after)),
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -80,7 +81,7 @@ func (f files) previewWrite(_ context.Context, call *command.Call, in writeIn) (
 		// A question is kept in the journal and shown in lists.
 		return command.Preview{
 			Text: fmt.Sprintf("%s may hold secrets: the %d bytes that it has are not shown\n%s", nameOf(name), len(before), marked(in.Content)),
-			Path: name,
+			Path: pathtext.Encode(name),
 		}, nil
 	}
 	text, _ := in.text(before)
@@ -161,7 +162,7 @@ func (v verifier) preview(ctx context.Context, call *command.Call, in verifyIn) 
 // changes describes the replacement of a file.
 func changes(name string, before, after []byte, created bool) command.Preview {
 	n := count(before, after)
-	p := command.Preview{Path: name, Created: created, Added: n.Added, Removed: n.Removed, Pin: map[string]string{"ifHash": hashOf(before)}}
+	p := command.Preview{Path: pathtext.Encode(name), Created: created, Added: n.Added, Removed: n.Removed, Pin: map[string]string{"ifHash": hashOf(before)}}
 	if created {
 		p.Pin["ifHash"] = noFile
 	}

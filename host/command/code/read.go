@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -58,7 +59,7 @@ func (f files) read(_ context.Context, call *command.Call, in readIn) (readOut, 
 	if isBinary(data) {
 		return readOut{}, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("read %q: binary file of %d bytes", in.Path, len(data))}
 	}
-	out := readOut{Path: p.Path, Hash: hashOf(w.visible(data)), StartLine: max(in.Offset, 1)}
+	out := readOut{Path: pathtext.Encode(p.Path), Hash: hashOf(w.visible(data)), StartLine: max(in.Offset, 1)}
 	if w.hides {
 		data = w.redacted(data)
 	}

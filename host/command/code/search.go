@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/internal/boundedregexp"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
@@ -176,7 +177,7 @@ func (s *searcher) file(ctx context.Context, w *workspace, name string, info fs.
 		if at == nil {
 			continue
 		}
-		m := match{Path: name, Line: i + 1, Column: at[0] + 1, Text: shown(line)}
+		m := match{Path: pathtext.Encode(name), Line: i + 1, Column: at[0] + 1, Text: shown(line)}
 		for k := max(i-s.context, 0); k < i; k++ {
 			m.Before = append(m.Before, shown(lines[k]))
 		}

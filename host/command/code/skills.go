@@ -12,6 +12,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -115,7 +116,7 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 	if !info.IsDir() {
 		return out, &abi.Error{Code: abi.BadFields, Field: "cwd", Permanent: true, Message: fmt.Sprintf("list %q: not a folder", in.Cwd), Hint: "fs/read reads files"}
 	}
-	out.Cwd = start
+	out.Cwd = pathtext.Encode(start)
 	if in.MaxResults == 0 {
 		in.MaxResults = 200
 	}
@@ -136,7 +137,7 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 			out.Truncated = true
 			return fs.SkipAll
 		}
-		out.Files = append(out.Files, name)
+		out.Files = append(out.Files, pathtext.Encode(name))
 		return nil
 	})
 	slices.Sort(out.Files)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -54,7 +55,7 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 		in.MaxEntries = 500
 	}
 	// The walk is by level, so that a limit leaves the upper levels complete.
-	out := treeOut{Path: start, Entries: []entry{}}
+	out := treeOut{Path: pathtext.Encode(start), Entries: []entry{}}
 	size := 0
 	_, err = w.walk(ctx, filewalk.Options{Start: start, All: in.All, ByLevel: true, MaxDepth: in.Depth}, func(name string, d fs.DirEntry) error {
 		size += 60 + 2*jsonSize(name)
@@ -76,7 +77,7 @@ func (f files) tree(ctx context.Context, call *command.Call, in treeIn) (treeOut
 // entryOf describes an entry. It does not follow links, whose target may be outside
 // the workspace.
 func entryOf(name string, d fs.DirEntry) entry {
-	e := entry{Path: name, Type: "other"}
+	e := entry{Path: pathtext.Encode(name), Type: "other"}
 	switch {
 	case d.IsDir():
 		e.Type = "folder"

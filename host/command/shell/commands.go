@@ -56,7 +56,7 @@ type executeOut struct {
 	ExitCode    *int   `json:"exitCode,omitempty" jsonschema:"once ended"`
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
 	streams
-	Output     string `json:"output" jsonschema:"both streams in the order in which they were read, with a line end at the end; the beginning and the end if it is long"`
+	Output     string `json:"output" jsonschema:"both streams in the order in which they were read, as a terminal shows them, with a line end at the end; the beginning and the end if it is long"`
 	Lines      []Line `json:"lines,omitempty" jsonschema:"with rules: the lines that no rule suppresses, the beginning and the end if there are many"`
 	Dropped    int    `json:"dropped" jsonschema:"lines that are not in output"`
 	Truncated  bool   `json:"truncated,omitempty" jsonschema:"stdout or stderr is not whole: it has its beginning and its end"`
@@ -106,7 +106,7 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 	if len(in.Rules) > 0 {
 		size = 2
 	}
-	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize}, excerpt{size: stderrSize}
+	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize, data: true}, excerpt{size: stderrSize, data: true}
 	if err := e.excerpts(r.First, &output, &stdout, &stderr); err != nil {
 		return executeOut{}, err
 	}

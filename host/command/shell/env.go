@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -41,7 +42,8 @@ func checkPassed(names []string) error {
 }
 
 // environment builds what a program gets: the allowed part of the host's own,
-// then the call's, the step's, and ours.
+// then the call's, the step's, and ours. Values of the call and the step are paths with
+// their own bytes where they were written by [pathtext.Encode].
 func environment(passed []string, call *command.Call, step map[string]string, cookie, id string) ([]string, error) {
 	vars := map[string]string{"TERM": "dumb", "CI": "true", "PWD": call.Workspace}
 	for _, name := range slices.Concat(inherited, passed) {
@@ -61,7 +63,7 @@ func environment(passed []string, call *command.Call, step map[string]string, co
 					Hint: "give it as stdin, or write it to a file first",
 				}
 			}
-			vars[name] = value
+			vars[name] = pathtext.Decode(value)
 		}
 	}
 	if outer := os.Getenv("SENTINEL_COOKIE"); outer != "" {

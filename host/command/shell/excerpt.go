@@ -3,13 +3,16 @@ package shell
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // excerpt gathers lines as one text of at most size bytes in JSON: all of them if they
 // fit, else a quarter from the beginning and the rest from the end.
 type excerpt struct {
 	size       int
-	dropped    int // lines that are not in the text
+	data       bool // it is data: with what carriage returns overwrite on a terminal
+	dropped    int  // lines that are not in the text
 	head, tail []string
 	headSize   int
 	tailSize   int
@@ -28,6 +31,9 @@ func (x *excerpt) add(l stored) {
 	}
 	x.last = l
 	piece := l.text
+	if !x.data {
+		piece = termtext.Overwrite(piece)
+	}
 	if jsonSize(piece) > x.size {
 		piece, x.cut = cutJSON(piece, x.size)+lineCut, true
 	}

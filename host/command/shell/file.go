@@ -429,7 +429,7 @@ func (t *tail) read(emit func(stream byte, text string) (stop bool)) (more bool,
 		if err := t.check(t.path, t.pending[:size]); err != nil {
 			return false, err
 		}
-		text := clean(line)
+		text := cleanShown(line)
 		t.pending, t.at.offset = t.pending[size:], t.at.offset+int64(size)
 		if emit('f', text) {
 			return false, nil
@@ -449,7 +449,7 @@ func completeLines(data []byte) (lines []role.Line) {
 		if !ok {
 			return lines
 		}
-		lines, data = append(lines, role.Line{Text: clean(line), Stream: streamName('f')}), data[size:]
+		lines, data = append(lines, role.Line{Text: cleanShown(line), Stream: streamName('f')}), data[size:]
 	}
 }
 
@@ -493,7 +493,7 @@ func (t *tail) atEnd(emit func(stream byte, text string) bool) (more bool, err e
 		if err := t.check(t.path, t.pending); err != nil {
 			return false, err
 		}
-		text := clean(t.pending)
+		text := cleanShown(t.pending)
 		if err := t.ahead([]role.Line{{Text: text, Stream: streamName('f')}}); err != nil {
 			return false, err
 		}

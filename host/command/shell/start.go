@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -288,16 +289,18 @@ func (m *Manager) prepare(j job, cookie, id string) (*exec.Cmd, error) {
 			env[i] = "PWD=" + dir
 		}
 	}
-	for _, a := range j.argv {
+	argv := make([]string, len(j.argv))
+	for i, a := range j.argv {
 		if strings.ContainsRune(a, 0) {
 			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "execute: an argument has a zero byte"}
 		}
+		argv[i] = pathtext.Decode(a) // it may be a path, or have one
 	}
-	program, err := resolve(j.argv[0], dir, env)
+	program, err := resolve(argv[0], dir, env)
 	if err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: program, Args: j.argv, Dir: dir, Env: env, WaitDelay: drainTime}
+	cmd := &exec.Cmd{Path: program, Args: argv, Dir: dir, Env: env, WaitDelay: drainTime}
 	if j.stdin != "" {
 		cmd.Stdin = strings.NewReader(j.stdin)
 	}
@@ -313,6 +316,7 @@ func folder(workspace, dir string) (string, error) {
 	if dir == "" {
 		return base, nil
 	}
+	dir = pathtext.Decode(dir)
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(base, dir)
 	}

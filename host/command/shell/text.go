@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 )
 
@@ -37,7 +38,7 @@ func (s *splitter) push(data []byte, emit emitLine) {
 		}
 		s.rest = append(s.rest, data[:i]...)
 		s.long(emit)
-		emit(s.text(s.rest), false)
+		emit(s.text(bytes.TrimRight(s.rest, "\r")), false) // a line of Windows ends with \r\n
 		s.rest = s.rest[:0]
 		data = data[i+1:]
 	}
@@ -74,15 +75,11 @@ func (s *splitter) flush(emit emitLine) {
 func (s *splitter) text(line []byte) string { return s.redact.String(clean(line)) }
 
 // clean makes a line fit to read and to store: without terminal escapes and
-// control characters, valid UTF-8, and of text that a carriage return
-// overwrites only what stays.
+// control characters, and valid UTF-8. Carriage returns stay: in the data of a program they
+// are data. [termtext.Overwrite] leaves out what they overwrite on a terminal.
 func clean(line []byte) string {
-	line = bytes.TrimRight(line, "\r")
 	if bytes.IndexByte(line, 0x1b) >= 0 {
 		line = stripEscapes(line)
-	}
-	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
-		line = line[i+1:]
 	}
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if strings.IndexFunc(text, control) < 0 {
@@ -96,10 +93,14 @@ func clean(line []byte) string {
 	}, text)
 }
 
+// cleanShown is clean for lines that nothing reads as data: those of files, and those that
+// rules classify.
+func cleanShown(line []byte) string { return termtext.Overwrite(clean(line)) }
+
 // control reports characters that steer a terminal, C1 and line separators
-// included; a tab is text.
+// included; a tab is text, and a carriage return is kept.
 func control(r rune) bool {
-	return r < 0x20 && r != '\t' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
+	return r < 0x20 && r != '\t' && r != '\r' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
 }
 
 // stripEscapes removes the escape sequences of ECMA-48: CSI, the string

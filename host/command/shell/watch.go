@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -165,11 +166,11 @@ func (e *execution) interrupted(err error) error {
 	return fmt.Errorf("watch execution %q: %w", e.id, err)
 }
 
-// given returns lines as rules judge them.
+// given returns lines as rules judge them: as a terminal shows them.
 func given(lines []stored) []role.Line {
 	out := make([]role.Line, len(lines))
 	for i, l := range lines {
-		out[i] = role.Line{Text: l.text, Stream: streamName(l.stream)}
+		out[i] = role.Line{Text: termtext.Overwrite(l.text), Stream: streamName(l.stream)}
 	}
 	return out
 }
@@ -222,6 +223,7 @@ func (c *collector) add(l stored, v verdict) bool {
 	if !v.emit {
 		return true
 	}
+	l.text = termtext.Overwrite(l.text)
 	line := Line{Text: l.text, Classification: v.class, LineNumber: l.number, Stream: streamName(l.stream), Timestamp: l.ms}
 	size := lineSize(line)
 	if most := c.size / 2; size > most { // one line, however long, leaves room for others

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -76,8 +77,10 @@ func (t *Tree) Close() error { return t.root.Close() }
 func (t *Tree) Root() *os.Root { return t.root }
 
 // Relative returns a caller's path as a slash path relative to the folder. An
-// absolute path is valid if it is inside the folder.
+// absolute path is valid if it is inside the folder. The caller's path may have bytes
+// that are not UTF-8 as [pathtext.Encode] writes them; the result has the bytes.
 func (t *Tree) Relative(name string) (string, error) {
+	name = pathtext.Decode(name)
 	if name == "" {
 		name = "."
 	}

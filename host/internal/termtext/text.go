@@ -24,6 +24,20 @@ func Block(s, indent string) Text {
 	return Text(strings.ReplaceAll(string(escape(s, "\n\t")), "\n", "\n"+indent))
 }
 
+// Overwrite returns what a terminal leaves of s: of each line the part behind the last
+// carriage return that has text behind it. Progress of a program becomes its last state.
+func Overwrite(s string) string {
+	if !strings.Contains(s, "\r") {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Sprintf formats like [fmt.Sprintf] and escapes every argument as [Line] does,
 // except arguments of type Text. It replaces the elements of args.
 func Sprintf(format string, args ...any) Text {

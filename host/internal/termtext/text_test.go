@@ -48,6 +48,16 @@ func TestBlock(t *testing.T) {
 // named is a string type, as names of sentinels are.
 type named string
 
+func TestOverwrite(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "a\nb": "a\nb", "one\rtwo\rthree": "three", "1%\r2%\r": "2%", "a\r\nb\rc\r\n": "a\nc\n", "\r\r": "",
+	} {
+		if got := termtext.Overwrite(in); got != want {
+			t.Errorf("Overwrite(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestSprintf(t *testing.T) {
 	green := termtext.Text("\x1b[32mok\x1b[0m")
 	got := termtext.Sprintf("%s|%s|%v|%q|%-6s|%*d|%v|%v|%.3s", green, "\x1b", errors.New("x\ny"), "a\n", named("\u202e"), 4, 7, nil, time.Second, "a\x1bcd")

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/host/plugin/hostcall"
+	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,7 +30,7 @@ type entry struct {
 }
 
 func entryOf(info fs.FileInfo) entry {
-	e := entry{Name: info.Name(), Dir: info.IsDir(), Modified: info.ModTime().UTC().Format(time.RFC3339Nano)}
+	e := entry{Name: pathtext.Encode(info.Name()), Dir: info.IsDir(), Modified: info.ModTime().UTC().Format(time.RFC3339Nano)}
 	if !e.Dir {
 		e.Size = info.Size()
 	}
@@ -100,8 +100,7 @@ func namesOf(dir *os.Root) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		// A name that is not UTF-8 cannot be in a request.
-		if listed(e.Type()) && utf8.ValidString(e.Name()) && !rootfs.IsTemp(e.Name()) {
+		if listed(e.Type()) && !rootfs.IsTemp(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
