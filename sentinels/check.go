@@ -284,10 +284,6 @@ func (c *checker) member(path string, ref reference.Reference) {
 // expression reports the names in a condition that never have a value. A name whose
 // value comes later is undefined, which a condition can test.
 func (c *checker) expression(path, source string) {
-	for _, m := range missingPattern.FindAllStringSubmatch(source, -1) {
-		name := m[0]
-		c.warn(path, "use "+missingBuiltIns[name], "%s is not here: it is undefined in expressions", name)
-	}
 	names := reference.NamesInExpression(source)
 	for _, m := range namePattern.FindAllStringSubmatch(source, -1) {
 		if i := slices.Index(names, m[1]); i >= 0 && !c.set[m[1]] {
@@ -296,20 +292,6 @@ func (c *checker) expression(path, source string) {
 		}
 	}
 }
-
-// missingBuiltIns are functions of newer JavaScript that the engine of expressions lacks,
-// with what to use. An unknown name alone is an error of the expression.
-var missingBuiltIns = map[string]string{
-	"Object.groupBy":  "$list.reduce((all, x) => ({...all, [x.key]: [...(all[x.key] ?? []), x]}), {})",
-	"Map.groupBy":     "$list.reduce((all, x) => ({...all, [x.key]: [...(all[x.key] ?? []), x]}), {})",
-	"Array.fromAsync": "Array.from",
-	"RegExp.escape":   `text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')`,
-	"Math.sumPrecise": "$list.reduce((sum, x) => sum + x, 0)",
-	".isWellFormed":   "nothing: texts are well-formed",
-	".toWellFormed":   "nothing: texts are well-formed",
-}
-
-var missingPattern = lazyregexp.New(`\b(?:Object|Map)\.groupBy\b|\bArray\.fromAsync\b|\bRegExp\.escape\b|\bMath\.sumPrecise\b|\.(?:is|to)WellFormed\b`)
 
 // unknown reports a name that nothing sets: an error if it has a path or is one edit from
 // a known name, because a text does not have that by accident.

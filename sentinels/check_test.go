@@ -328,18 +328,3 @@ func TestCheckCode(t *testing.T) {
 		}
 	}
 }
-
-// TestMissingBuiltIns: what the engine of expressions lacks is reported with a replacement.
-func TestMissingBuiltIns(t *testing.T) {
-	for source, want := range map[string]string{
-		"Object.groupBy([1], x => x)":   "Object.groupBy is not here",
-		"[1].map(Math.sumPrecise)":      "Math.sumPrecise is not here",
-		"'x'.isWellFormed()":            ".isWellFormed is not here",
-		"Object.entries({a: 1}).length": "",
-	} {
-		got := sentinels.Check(&sentinels.Definition{Loop: sentinels.Loop{Type: sentinels.LoopUntil, Check: source}}, types(t))
-		if len(got) > 1 || (want == "") != (len(got) == 0) || want != "" && (!strings.Contains(got[0].Message, want) || !got[0].IsWarning() || got[0].Hint == "") {
-			t.Errorf("%s: %v", source, got)
-		}
-	}
-}

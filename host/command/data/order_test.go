@@ -13,6 +13,7 @@ func TestListFiltersByConditions(t *testing.T) {
 	b := open(t)
 	for i, data := range []string{
 		`{"age": 9, "name": "b"}`, `{"age": 10, "name": "a"}`, `{"age": "10", "name": "c"}`, `{"name": "d"}`, `{"age": 12345678901234567890123, "tags": {"x": 1}}`, `{"age": 12345678901234567890124}`,
+		`{"n": 1.0}`, `{"n": 10e-1}`, `{"n": "1"}`,
 	} {
 		b.must(fmt.Sprint(i), "data/create", fmt.Sprintf(`{"collection": "people", "id": "p%d", "data": %s}`, i, data))
 	}
@@ -22,6 +23,8 @@ func TestListFiltersByConditions(t *testing.T) {
 		`{"age": {"$lte": 10.0}}`:                    "p0 p1",
 		`{"age": 9.0}`:                               "p0",
 		`{"age": {"$in": [1e1]}}`:                    "p1",
+		`{"n": 1}`:                                   "p6 p7",
+		`{"n": {"$in": [2, 1]}}`:                     "p6 p7",
 		`{"tags": {"x": 1.0}}`:                       "p4",
 		`{"age": {"$gt": 12345678901234567890123}}`:  "p5",
 		`{"age": {"$gte": "10"}}`:                    "p2",
@@ -39,7 +42,8 @@ func TestListFiltersByConditions(t *testing.T) {
 	for filter, want := range map[string]string{
 		`{"$or": [{"age": 1}]}`: `unknown operator "$or" in place of a field`, `{"age": {"at": {"$gt": 9}}}`: `operator "$gt" below the value`,
 		`{"age": {"$gtt": 9}}`: `field "age": unknown operator "$gtt"`, `{"age": {"$in": 9}}`: "$in needs a list", `{"age": {"$lt": null}}`: "$lt needs a number or a text",
-		`{"age": {"$gt": 1, "x": 2}}`: `unknown operator "x"`,
+		`{"age": {"$gt": 1, "x": 2}}`: `unknown operator "x"`, `{"tags": {"x": [{"$or": []}]}}`: `operator "$or" below the value`,
+		`{"age": {"$or": [1]}}`: `unknown operator "$or"`, `{"age": {"$in": [{"$gt": 1}]}}`: `operator "$gt" below the value`,
 	} {
 		_, err := b.try("", "data/list", `{"collection": "people", "filter": `+filter+`}`)
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) || !strings.Contains(abi.As(err).Hint, "$gt $gte $in $lt $lte") {

@@ -196,7 +196,8 @@ func (p *fastParser) word() {
 	case p.declares || keywords[t.text] || globals[t.text]:
 		p.fail(needsChild, t.at, "", "the word "+quote(t.text))
 	default:
-		p.fail(invalid, t.at, hintFor(t.text), "unknown name "+quote(t.text))
+		message, hint := unknownName(t.text)
+		p.fail(invalid, t.at, hint, message)
 	}
 }
 

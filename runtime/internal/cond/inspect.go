@@ -39,7 +39,8 @@ func (in *inspector) finish() *abi.Error {
 	for _, id := range in.free {
 		name := id.Name.String()
 		if !in.declared[name] && !globals[name] {
-			in.fail(id.Idx, hintFor(name), "unknown name %q", name)
+			message, hint := unknownName(name)
+			in.fail(id.Idx, hint, "%s", message)
 		}
 	}
 	return in.err
@@ -97,6 +98,7 @@ func (in *inspector) node(n any) bool {
 		in.expression(n.Value)
 		return false
 	case *ast.DotExpression:
+		in.member(n)
 		if id, ok := n.Left.(*ast.Identifier); ok && id.Name == "Math" && n.Identifier.Name == "random" {
 			in.fail(n.Identifier.Idx, "use $iteration, or a step of type shell that prints a random number", "no Math.random: a condition must give the same answer when it is replayed")
 		}
@@ -175,21 +177,6 @@ func (in *inspector) number(n *ast.NumberLiteral) {
 	digits := strings.ReplaceAll(n.Literal, "_", "")
 	if exact, ok := new(big.Int).SetString(digits, 0); ok && exact.CmpAbs(big.NewInt(maxExact)) > 0 {
 		in.fail(n.Idx, "write "+n.Literal+"n, which is exact", "the number %s is over 2^53 and would be rounded", n.Literal)
-	}
-}
-
-// call reports a call of a method that every object has in JavaScript and none here, where all
-// names are those of data.
-func (in *inspector) call(n *ast.CallExpression) {
-	callee, ok := n.Callee.(*ast.DotExpression)
-	if !ok {
-		return
-	}
-	switch name := callee.Identifier.Name; name {
-	case "hasOwnProperty", "propertyIsEnumerable":
-		in.fail(callee.Identifier.Idx, "write Object.hasOwn($x, 'name'), or 'name' in $x", "no %s: the names of an object are those of its data", name)
-	case "isPrototypeOf", "toLocaleString":
-		in.fail(callee.Identifier.Idx, "", "no %s here", name)
 	}
 }
 
