@@ -103,6 +103,7 @@ func (c *checker) definition(d *Definition, prefix string) {
 	c.steps(d.Steps, prefix+"steps")
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
+	c.limits(d, prefix)
 }
 
 func (c *checker) steps(steps []Step, path string) {
@@ -147,6 +148,7 @@ func (c *checker) step(s *Step, path string) {
 	if field, reason := s.OnError.Retry.Ignored(); field != "" {
 		c.warn(path+".onError.retry."+field, "leave it out", "%s has no effect: %s", field, reason)
 	}
+	c.output(s, path)
 	c.event(s, path)
 	for _, name := range setBy(s, c.types) {
 		if name != s.OutputTo {
