@@ -128,6 +128,12 @@ func TestValidateKnows(t *testing.T) {
 		{"type ... where no reference stands", `{"command": "code/git", "params": {"operation": "log", "limit": "$iteration"}}`, nil},
 		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "statsu"}}`, []string{`steps[0].params.operation: unknown value "statsu" | did you mean "status"?`}},
 		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "$event.x"}}`, nil},
+		{"expressions in parameters", `{"command": "events/emit", "params": {"event": "a:b", "data": {"n": [{"expr": "1 + 1"}]}}}`, []string{
+			`steps[0].params.data.n[0]: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set | compute it in a step of type set before this one, and write a $reference here`}},
+		{"expressions in parameters", `{"command": "code/write", "params": {"path": {"expr": "'a'"}, "content": "x"}}`, []string{
+			`steps[0].params.path: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set | compute it in a step of type set before this one, and write a $reference here`}},
+		{"expressions in parameters", `{"command": "sentinel/create", "params": {"definition": {"name": "m", "steps": [{"type": "set", "values": {"a": {"expr": "1"}}}]}}}`, nil},
+		{"expressions in parameters", `{"command": "data/create", "params": {"collection": "c", "data": {"steps": [{"type": "set", "values": {"a": {"expr": "1"}}}]}}}`, nil},
 		{"parameters", `{"command": "code/shell/execute", "params": {"command": "ls", "env": {"A": ["x"]}}}`, []string{`steps[0].params.env.A: is an array, want a string`}},
 		{"tools", `{"type": "llm", "prompt": "p", "model": "ollama/x", "tools": ["code/raed", "code/*", "cod/*", "*"]}`, []string{
 			`steps[0].tools[0]: unknown tool "code/raed" | did you mean "code/read"?`,

@@ -328,12 +328,17 @@ func (d *decoder) values(n *node) {
 	}
 }
 
+// The message and the hint for {"expr": source} where nothing evaluates it.
+const (
+	MisplacedExpression     = `{"expr": ...} is evaluated only as a whole value in "values" of a step of type set`
+	MisplacedExpressionHint = "compute it in a step of type set before this one, and write a $reference here"
+)
+
 // misplacedExpressions reports each {"expr": source} in a value: it would stay an object with a
 // text, because only the value of a variable is evaluated.
 func (d *decoder) misplacedExpressions(n *node) {
 	if expressionOf(n) != nil {
-		d.add(n, KindValue, "compute it in a step of type set before this one, and write a $reference here",
-			`{"expr": ...} is evaluated only as a whole value in "values" of a step of type set`)
+		d.add(n, KindValue, MisplacedExpressionHint, MisplacedExpression)
 		return
 	}
 	for _, m := range n.Members {
@@ -366,6 +371,10 @@ func (d *decoder) branches(s *Step, m member) {
 	}
 	setBy := make(map[string]int)
 	for i, item := range m.Value.Items {
+		if item.Kind == '{' {
+			d.add(item, KindType, fmt.Sprintf(`write the list of its steps; "allowFailure": [%d] beside %q lets this branch fail`, i, m.Name), "a branch is an array of steps, not an object")
+			continue
+		}
 		from := len(d.outputs)
 		s.block(m.Name+"."+strconv.Itoa(i), d.steps(item))
 		for _, o := range d.outputs[from:] {

@@ -51,8 +51,59 @@ func (r *Registry) CheckParams(name string, params json.RawMessage, deferred fun
 			c.add("", sentinels.KindLimit, "", "%v", err)
 		}
 	}
+	c.expressions(object)
 	slices.SortStableFunc(c.found, func(a, b sentinels.Problem) int { return strings.Compare(a.Path, b.Path) })
 	return c.found
+}
+
+// expressions reports each {"expr": source} in the parameters: the command would get it as an
+// object with a text. Parameters that hold definitions, whose steps have expressions, and
+// those whose schema has a key of that name are left out.
+func (c *paramCheck) expressions(object map[string]any) {
+	properties, _ := coercer{root: c.e.schema.shape}.resolve(c.e.schema.shape)["properties"].(map[string]any)
+	for name, value := range object {
+		if !slices.Contains(c.e.Defines, name) && !slices.Contains(c.e.Raw, name) && !mentions(properties[name], "expr") {
+			c.misplaced(value, []string{name})
+		}
+	}
+}
+
+// misplaced reports the expressions in a value, which is at a location. Values of variables,
+// in a step that is data here, are where expressions belong.
+func (c *paramCheck) misplaced(value any, location []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, text := v["expr"].(string); text && len(v) == 1 {
+			path := c.path(location) // what else is wrong with it follows from this
+			c.found = slices.DeleteFunc(c.found, func(p sentinels.Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+".") })
+			c.add(path, sentinels.KindValue, sentinels.MisplacedExpressionHint, "%s", sentinels.MisplacedExpression)
+			return
+		}
+		for name, below := range v {
+			if name != "values" {
+				c.misplaced(below, append(slices.Clone(location), name))
+			}
+		}
+	case []any:
+		for i, below := range v {
+			c.misplaced(below, append(slices.Clone(location), strconv.Itoa(i)))
+		}
+	}
+}
+
+// mentions reports whether a schema has a key at any depth.
+func mentions(schema any, key string) bool {
+	switch v := schema.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if name == key || mentions(below, key) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(below any) bool { return mentions(below, key) })
+	}
+	return false
 }
 
 // A paramCheck collects the problems of the parameters of one step.
