@@ -96,7 +96,7 @@ func init() {
 			},
 			decode: (*decoder).concurrency,
 			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
-		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. Inline: to that of the parent, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
+		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. It must exist. Inline: to that of the parent, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
 		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
 		flagField("isPublic", "Whether other users may see it.", func(d *fileDefinition) *bool { return &d.IsPublic }),
 		textField("createdBy", "The author.", func(d *fileDefinition) *string { return &d.CreatedBy }),

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,6 +200,7 @@ func (a *App) NamedSource(ctx context.Context, s *Session, name string) (*Source
 // StoredSource returns the newest revision of a stored sentinel, nil if there is none.
 func (a *App) StoredSource(ctx context.Context, s *Session, name string) (*Source, error) {
 	var out struct {
+		SentinelID string          `json:"sentinelId"`
 		Revision   int             `json:"revision"`
 		Definition json.RawMessage `json:"definition"`
 	}
@@ -208,7 +211,31 @@ func (a *App) StoredSource(ctx context.Context, s *Session, name string) (*Sourc
 	if err != nil {
 		return nil, err
 	}
-	return &Source{Text: out.Definition, Base: a.Workspace(), Stored: name, Revision: out.Revision}, nil
+	src := &Source{Text: out.Definition, Base: a.Workspace(), Stored: name, Revision: out.Revision}
+	var def struct {
+		ID        string `json:"id"`
+		Workspace string `json:"workspace"`
+	}
+	if json.Unmarshal(out.Definition, &def) != nil || def.Workspace == "" || filepath.IsAbs(def.Workspace) {
+		return src, nil // what is not a definition, its decoder refuses
+	}
+	var line struct {
+		Origin string `json:"origin"`
+	}
+	err = s.Call(ctx, "sentinel/revision", map[string]any{"sentinelId": cmp.Or(out.SentinelID, def.ID), "revision": out.Revision}, &line)
+	if line.Origin != "" {
+		src.Base = filepath.Dir(line.Origin)
+	}
+	return src, err
+}
+
+// WorkspaceBase is the folder that a relative workspace of src is relative to: that of its
+// file, unless --workspace names another.
+func (a *App) WorkspaceBase(src *Source) string {
+	if a.Flags.Workspace == "" {
+		return src.Base
+	}
+	return a.Workspace()
 }
 
 // DecodeAnyStep decodes the definition of src with any step type: only the engine knows
@@ -242,6 +269,10 @@ func (a *App) validation(ctx context.Context, s *Session, src *Source, params ma
 	}
 	params["definition"] = string(src.Text)
 	src.PlaceBeside(params)
+	// A server that a URL names has none of our folders.
+	if !s.ByURL && bytes.Contains(src.Text, []byte(`"workspace"`)) {
+		params["base"] = a.WorkspaceBase(src)
+	}
 	if err := s.Call(ctx, "sentinel/validate", params, &out); err != nil {
 		return out, err
 	}

@@ -123,10 +123,10 @@ func (f *runFlags) check() error {
 }
 
 // base is the folder that a run's workspace is relative to: for a relative one in a
-// file, the folder of that file.
+// file or a stored definition of one, the folder of that file.
 func (a verbs) base(src *app.Source, def *sentinels.Definition) string {
-	if a.Flags.Workspace == "" && def.Workspace != "" && !filepath.IsAbs(def.Workspace) {
-		return src.Base
+	if def.Workspace != "" && !filepath.IsAbs(def.Workspace) {
+		return a.WorkspaceBase(src)
 	}
 	return a.Workspace()
 }

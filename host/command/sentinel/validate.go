@@ -2,8 +2,12 @@ package sentinel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -15,6 +19,7 @@ type validateIn struct {
 	File       string          `json:"file,omitempty" jsonschema:"file that holds the definition, below the workspace or absolute"`
 	Definition json.RawMessage `json:"definition,omitempty" jsonschema:"the definition itself; as a string, problems have its lines"`
 	besideIn
+	Base      string   `json:"base,omitempty" jsonschema:"folder that a relative workspace of the definition is relative to; that of file, or the caller's workspace, if not given"`
 	Variables []string `json:"variables,omitempty" jsonschema:"variables that a start would set"`
 	Edit      bool     `json:"edit,omitempty" jsonschema:"check it as an edit: errors that the stored sentinel with its id has too are warnings"`
 	Strict    bool     `json:"strict,omitempty" jsonschema:"a definition with warnings is not valid"`
@@ -47,6 +52,7 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	if def != nil {
 		types := f.rt.Types()
 		problems = problems.Merge(sentinels.Check(def, types, in.Variables...).Locate(file, src, types))
+		problems = problems.Merge(in.workspace(call, def, file).Locate(file, src, types))
 	}
 	if out.Valid = len(problems.Errors()) == 0; out.Valid {
 		out.SentinelID = def.ID
@@ -56,6 +62,34 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 		out.Valid = false
 	}
 	return out, nil
+}
+
+// workspace reports that there is no folder where runs of the definition work: a run would
+// fail, and a file trigger never fire. To a caller that is held to its own workspace, it says
+// nothing about folders elsewhere.
+func (in validateIn) workspace(call *command.Call, def *sentinels.Definition, file string) sentinels.Problems {
+	if def.Workspace == "" {
+		return nil
+	}
+	dir := def.Workspace
+	if !filepath.IsAbs(dir) {
+		base := cmp.Or(in.Base, call.Workspace)
+		if path := (createIn{File: in.File}).path(file); path != "" && in.Base == "" {
+			base = filepath.Dir(path)
+		}
+		dir = filepath.Join(base, dir)
+	}
+	if rel, err := filepath.Rel(call.Workspace, dir); call.Held() && (err != nil || !filepath.IsLocal(rel)) {
+		return nil
+	}
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	p := sentinels.Problem{Path: "workspace", Kind: sentinels.KindValue, Message: fmt.Sprintf("no folder %q", dir), Hint: "create it; a relative workspace is relative to the folder of the definition's file"}
+	if in.Edit { // it may be created before a run starts
+		p.Kind = sentinels.KindWarning
+	}
+	return sentinels.Problems{p}
 }
 
 // withoutBeside removes the problem that a sentinel is not stored where it is given with the
