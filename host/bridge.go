@@ -121,7 +121,7 @@ func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMess
 			secrets[name] = to
 		}
 	}
-	return o.Client.Do(ctx, egress.Call{
+	return o.Client.Do(withSender(ctx, call.Run), egress.Call{
 		Plugin: call.Plugin, Hosts: hosts, Private: call.Grant.Private, Secrets: secrets, Key: call.Key, Request: call.Request,
 	})
 }

@@ -60,6 +60,7 @@ type Host struct {
 	secrets     *secret.Source
 	models      *models
 	shells      *shell.Manager
+	senders     senders
 	homes       trash.Bin // of confined commands
 	leftHomes   sync.Once
 	registry    *command.Registry
@@ -194,7 +195,7 @@ func (h *Host) open(ctx context.Context) error {
 		Models:          h.models,
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
-		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets})},
+		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})},
 		Folders:         folders{files.New(files.Options{Host: h.hostFiles()})},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,

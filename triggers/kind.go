@@ -62,6 +62,10 @@ type Request struct {
 	Header map[string][]string
 	Query  map[string][]string
 	Body   []byte // at most [MaxBody] bytes
+	// Chain returns how many runs led to the request, and their sentinels, if a step of a
+	// run sent it; otherwise 0. It may take milliseconds, so it is called for a request that
+	// is accepted. Nil is 0.
+	Chain func() (hops int, path []string)
 }
 
 // MaxBody limits the body of a Request, in bytes.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/internal/peer"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -48,7 +49,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
-		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body,
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body, Chain: a.chainOf(r),
 	})
 	// A sender is a stranger until its trigger accepts its secret. Until then the
 	// answer is the same whether there is such a webhook or not.
@@ -65,6 +66,20 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("receive webhook: %w", hidden{err})
 	}
 	return err
+}
+
+// chainOf returns what finds the chain of the run whose step sent a request.
+func (a *API) chainOf(r *http.Request) func() (hops int, path []string) {
+	if a.opt.Chain == nil {
+		return nil
+	}
+	return func() (int, []string) {
+		process := 0
+		if by := peer.Of(r); by.Standing == peer.Below {
+			process = by.PID
+		}
+		return a.opt.Chain(process, r.RemoteAddr)
+	}
 }
 
 // refusedHook is the answer to a request that no webhook accepts.

@@ -44,6 +44,30 @@ func TestHook(t *testing.T) {
 	}
 }
 
+// A request to a webhook has the chain of the run whose step sent it.
+func TestHookChain(t *testing.T) {
+	var remote string
+	var got triggers.Request
+	s := open(t, api.Options{
+		Hooks: hooksFunc(func(_ sentinels.ID, _ string, r triggers.Request) ([]triggers.Admission, error) {
+			got = r
+			return nil, nil
+		}),
+		Chain: func(_ int, from string) (int, []string) {
+			remote = from
+			return 2, []string{"a", "b"}
+		},
+	})
+	s.auth = ""
+	s.do("POST", "/v1/hooks/nightly", "{}")
+	if got.Chain == nil || remote != "" {
+		t.Fatalf("the chain was looked up before the request was accepted: %q", remote)
+	}
+	if hops, path := got.Chain(); hops != 2 || len(path) != 2 || remote == "" {
+		t.Errorf("%d %v from %q", hops, path, remote)
+	}
+}
+
 // H1: 200 says that everything was admitted before.
 func TestHookRepeated(t *testing.T) {
 	again := triggers.Admission{Outcome: triggers.Duplicate, Run: "r1"}

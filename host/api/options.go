@@ -57,6 +57,10 @@ type Options struct {
 	Hosts []string
 	// Hooks receives webhooks. Default: all are refused.
 	Hooks Hooks
+	// Chain returns how many runs led to a request to a webhook, and their sentinels, if a
+	// step sent it: process is the one at the other end if it is below this process, else 0,
+	// and remote is the address of its connection. Default: no step sends any.
+	Chain func(process int, remote string) (hops int, path []string)
 	// Feed serves the WebSocket at /ws. Default: not found.
 	Feed http.Handler
 	// RefuseSocket opens a WebSocket and closes it with a code, for a client without a

@@ -205,6 +205,20 @@ func (m *Manager) Memory(run sentinels.RunID) int64 {
 	return memoryOf(roots)
 }
 
+// RunOf returns the run whose live execution has one of these processes as its root, "" if
+// there is none.
+func (m *Manager) RunOf(processes []int) sentinels.RunID {
+	m.mu.Lock()
+	live := m.snapshot((*execution).isLive)
+	m.mu.Unlock()
+	for _, e := range live {
+		if root := e.root(); root > 0 && slices.Contains(processes, root) {
+			return e.run
+		}
+	}
+	return ""
+}
+
 // snapshot returns the executions that pick chooses, oldest start first. The
 // caller holds m.mu.
 func (m *Manager) snapshot(pick func(*execution) bool) []*execution {

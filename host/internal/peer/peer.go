@@ -119,6 +119,17 @@ func Server(ctx context.Context, c net.Conn, root int) (p Process, below bool, e
 	return server(ctx, unmapped(own.AddrPort()), unmapped(other.AddrPort()), root)
 }
 
+// Ancestors returns a process and those above it, the nearest first, as far as they can be
+// found.
+func Ancestors(pid int) (list []int) {
+	const most = 1000 // deeper than trees of processes are
+	for pid > 1 && len(list) < most {
+		list = append(list, pid)
+		pid = parent(pid)
+	}
+	return list
+}
+
 // Self returns this process.
 func Self() Process {
 	p := Process{PID: os.Getpid()}

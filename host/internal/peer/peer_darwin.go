@@ -43,6 +43,15 @@ func standing(pid int) Standing {
 	return Apart
 }
 
+// parent returns the parent of a process, 0 if it has none.
+func parent(pid int) int {
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return 0
+	}
+	return int(info.Eproc.Ppid)
+}
+
 // holder returns nothing: this system does not tell the process of a TCP connection.
 func holder(_, _ netip.AddrPort) Process { return Process{} }
 

@@ -24,6 +24,12 @@ import (
 
 func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
+// parent returns the parent of a process, 0 if it has none here.
+func parent(pid int) int {
+	p, _ := supervise.ProcessOf(pid)
+	return p.Parent
+}
+
 // program returns the base name of a process's executable.
 func program(pid int) string {
 	path, err := os.Readlink(procFile(pid, "exe"))

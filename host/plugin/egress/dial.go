@@ -92,7 +92,11 @@ func (r reach) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if len(addresses) == 0 {
 		return nil, errAddress
 	}
-	return r.race(ctx, addresses)
+	conn, err := r.race(ctx, addresses)
+	if err == nil && r.opt.Connected != nil {
+		conn = r.opt.Connected(ctx, conn)
+	}
+	return conn, err
 }
 
 // race returns the first connection to any of the addresses. Each has a head

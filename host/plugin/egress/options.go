@@ -34,6 +34,9 @@ type Options struct {
 	Roots *x509.CertPool
 	// Resolver looks names up. Default [net.DefaultResolver].
 	Resolver Resolver
+	// Connected is called with each connection of a request, whose context it gets, and
+	// returns the one that is used. Default: that connection.
+	Connected func(ctx context.Context, c net.Conn) net.Conn
 	// Dial connects to an address that was checked, in the form "ip:port".
 	// Default a [net.Dialer] that checks again with the socket in hand.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

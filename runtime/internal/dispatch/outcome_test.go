@@ -176,6 +176,22 @@ func TestStartedBefore(t *testing.T) {
 	}
 }
 
+// TestReceiveFromRun: a request that a step sent continues the chain of its run, and a chain
+// that is too long starts nothing.
+func TestReceiveFromRun(t *testing.T) {
+	h := newHarness(t, store.NewMemory())
+	h.arm(t, "s", sentinels.OverlapParallel, `{}`)
+	for hops, want := range map[int]triggers.Outcome{0: triggers.Started, 15: triggers.Started, 16: triggers.Refused} {
+		list, err := h.Receive(t.Context(), "s", "", triggers.Request{Body: []byte("a"), Chain: func() (int, []string) { return hops, []string{"a"} }})
+		if err != nil || len(list) != 1 || list[0].Outcome != want {
+			t.Errorf("%d: %+v %v, want %s", hops, list, err, want)
+		}
+		if _, event := h.runs.newest(); want == triggers.Started && event.Hops != hops {
+			t.Errorf("%d: %+v", hops, event)
+		}
+	}
+}
+
 // TestReceive: a request gets the outcome of its firings, and the errors of triggers
 // that cannot fire.
 func TestReceive(t *testing.T) {

@@ -58,6 +58,7 @@ func (d *Dispatcher) receive(ctx context.Context, id sentinels.ID, trigger strin
 		e.Hint = "resume the sentinel"
 		return nil, e
 	}
+	continueChain(firings, req)
 	// Each event of a batch has an outcome of its own.
 	out := make([]triggers.Admission, 0, len(firings))
 	for _, f := range firings {
@@ -71,6 +72,22 @@ func (d *Dispatcher) receive(ctx context.Context, id sentinels.ID, trigger strin
 		out = append(out, adm)
 	}
 	return out, nil
+}
+
+// continueChain gives the events of a request that a step of a run sent the chain of that
+// run, so that runs which send requests to their own host end (T2.4).
+func continueChain(firings []triggers.Firing, req triggers.Request) {
+	if req.Chain == nil {
+		return
+	}
+	hops, path := req.Chain()
+	for i, f := range firings {
+		if hops > 0 && f.Event != nil {
+			event := *f.Event
+			event.Hops, event.Path = hops, path
+			firings[i].Event = &event
+		}
+	}
 }
 
 // receiver returns the trigger that accepts requests with a name or an index, or
