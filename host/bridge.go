@@ -121,7 +121,7 @@ func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMess
 			secrets[name] = to
 		}
 	}
-	return o.Client.Do(withSender(ctx, call.Run), egress.Call{
+	return o.Client.Do(withRun(ctx, call.Run), egress.Call{
 		Plugin: call.Plugin, Hosts: hosts, Private: call.Grant.Private, Secrets: secrets, Key: call.Key, Request: call.Request,
 	})
 }
@@ -262,7 +262,8 @@ func (c *contexts) Build(ctx context.Context, req runtime.ContextRequest) (json.
 
 type runKey struct{}
 
-// withRun says on whose budget a command's own model turns go.
+// withRun notes the run for which a command makes turns of models, which its budget pays, or
+// a plugin requests.
 func withRun(ctx context.Context, run sentinels.RunID) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/host/plugin/grant"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
@@ -319,6 +320,9 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		own.Workspace = h.opt.Workspace
 	}
 	own.Attempt = max(own.Attempt, 1)
+	if by := principal.From(ctx); own.Run == "" {
+		own.Sender = h.senderRun(by.Process.PID, "")
+	}
 	var out json.RawMessage
 	var err error
 	if c, ok := h.registry.Lookup(own.Command); !ok || !c.InStore {

@@ -21,16 +21,9 @@ type senders struct {
 	runs map[string]sentinels.RunID
 }
 
-type senderKey struct{}
-
-// withSender notes the run for which connections are made.
-func withSender(ctx context.Context, run sentinels.RunID) context.Context {
-	return context.WithValue(ctx, senderKey{}, run)
-}
-
 // connected notes a connection until it is closed.
 func (s *senders) connected(ctx context.Context, c net.Conn) net.Conn {
-	run, _ := ctx.Value(senderKey{}).(sentinels.RunID)
+	run := runOf(ctx)
 	if run == "" {
 		return c
 	}
@@ -73,12 +66,19 @@ func (c *sent) Close() error {
 // plugin of this one, and their sentinels; 0 if no step of an active run sent it. process is
 // 0 if it is not below this one, and remote is the address that the request came from.
 func (h *Host) SenderChain(process int, remote string) (hops int, path []string) {
-	run := h.senders.at(remote)
-	if run == "" && process > 0 {
-		run = h.shells.RunOf(peer.Ancestors(process))
-	}
+	run := h.senderRun(process, remote)
 	if run == "" {
 		return 0, nil
 	}
 	return h.rt.Chain(run)
+}
+
+// senderRun returns the run whose plugin has a connection from an address, or whose step
+// started a process, "" if there is none.
+func (h *Host) senderRun(process int, remote string) sentinels.RunID {
+	run := h.senders.at(remote)
+	if run == "" && process > 0 {
+		run = h.shells.RunOf(peer.Ancestors(process))
+	}
+	return run
 }

@@ -28,7 +28,7 @@ func TestSenders(t *testing.T) {
 	}
 	client := egress.New(egress.Options{Connected: s.connected})
 	for _, run := range []sentinels.RunID{"r1", ""} {
-		_, err = client.Do(withSender(t.Context(), run), egress.Call{
+		_, err = client.Do(withRun(t.Context(), run), egress.Call{
 			Hosts: []string{at.Host}, Private: true, Request: json.RawMessage(fmt.Sprintf(`{"url":%q}`, server.URL)),
 		})
 		if err != nil || found != run {

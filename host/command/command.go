@@ -94,6 +94,7 @@ type Call struct {
 	By        By
 	As        string          // name of the agent, or the persona of the person or run; empty for none
 	Run       sentinels.RunID // empty when no run called
+	Sender    sentinels.RunID // without Run: the run whose step started the process that called; empty for none
 	Root      sentinels.RunID // with Run: the run at the top of its tree of parents
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -60,15 +61,16 @@ func source(call *command.Call) string {
 	return call.Who()
 }
 
-// chain counts the run that emits; a person's event begins a new chain.
+// chain counts the run that emits, also by a process of a step; a person's event begins a
+// new chain.
 func (f family) chain(call *command.Call) (int, []string) {
-	if call.Run == "" {
-		return 0, nil
-	}
-	if f.opt.Chain != nil {
-		if hops, path := f.opt.Chain(call.Run); hops > 0 {
+	if run := cmp.Or(call.Run, call.Sender); run != "" && f.opt.Chain != nil {
+		if hops, path := f.opt.Chain(run); hops > 0 {
 			return hops, path
 		}
+	}
+	if call.Run == "" {
+		return 0, nil
 	}
 	return 1, []string{string(call.Sentinel)}
 }

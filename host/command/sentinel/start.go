@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -48,7 +49,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
-		Revision: revision, Named: named, Pinned: in.Pinned, Starter: call.Run, OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
+		Revision: revision, Named: named, Pinned: in.Pinned, Starter: cmp.Or(call.Run, call.Sender), OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if in.SentinelID == "" {
 		// Otherwise the caller would do by a definition of its own what it may not do itself.
