@@ -320,8 +320,8 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		own.Workspace = h.opt.Workspace
 	}
 	own.Attempt = max(own.Attempt, 1)
-	if by := principal.From(ctx); own.Run == "" {
-		own.Sender = h.senderRun(by.Process.PID, "")
+	if own.Run == "" {
+		own.Sender = h.senderRun(principal.From(ctx).Process.PID, "")
 	}
 	var out json.RawMessage
 	var err error

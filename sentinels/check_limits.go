@@ -5,7 +5,8 @@ package sentinels
 func (c *checker) limits(d *Definition, prefix string) {
 	loop, once := d.Loop.Type, d.Loop.Type == "" || d.Loop.Type == LoopOnce
 	if d.Safety.MaxIterations > 0 && once {
-		c.warn(prefix+"safety.maxIterations", `add a "loop", or leave it out`, "maxIterations has no effect: without a loop there is one iteration")
+		c.warn(prefix+"safety.maxIterations", `add a "loop", or leave it out`,
+			"maxIterations has no effect: without a loop there is one iteration")
 	}
 	// continuous and event loops complete at maxIterations.
 	stops := d.Safety.MaxIterations > 0 && !once && loop != LoopContinuous && loop != LoopEvent

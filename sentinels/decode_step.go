@@ -372,7 +372,8 @@ func (d *decoder) branches(s *Step, m member) {
 	setBy := make(map[string]int)
 	for i, item := range m.Value.Items {
 		if item.Kind == '{' {
-			d.add(item, KindType, fmt.Sprintf(`write the list of its steps; "allowFailure": [%d] beside %q lets this branch fail`, i, m.Name), "a branch is an array of steps, not an object")
+			hint := fmt.Sprintf(`write the list of its steps; "allowFailure": [%d] beside %q lets this branch fail`, i, m.Name)
+			d.add(item, KindType, hint, "a branch is an array of steps, not an object")
 			continue
 		}
 		from := len(d.outputs)

@@ -12,7 +12,8 @@ import (
 // TestFieldsHaveEffects: a field of a step, of safety or of the budget that has no effect
 // beside the others is an error or a warning, and every field is looked at here.
 func TestFieldsHaveEffects(t *testing.T) {
-	types, err := NewTypeSet([]TypeSpec{{Type: "x", Plugin: builtIn, Fields: json.RawMessage(`{"type":"object","additionalProperties":false}`)}})
+	fields := json.RawMessage(`{"type":"object","additionalProperties":false}`)
+	types, err := NewTypeSet([]TypeSpec{{Type: "x", Plugin: builtIn, Fields: fields}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +26,15 @@ func TestFieldsHaveEffects(t *testing.T) {
 		"step.type": always, "step.id": always, "step.name": always, "step.condition": always, "step.outputTo": always,
 		"step.parse":   {with: []string{`"outputTo":"v"`}, without: []string{"", `"id":"i"`}},
 		"step.onError": always, "step.timeoutMs": {with: []string{"", `"onError":{"retry":{"maxRetries":2}}`}}, "step.onInterrupt": always,
-		"safety.maxIterations": {with: []string{count, continuous}, without: []string{"", `"loop":{"type":"once"}`, `"timeoutMs":5`}},
-		"safety.timeoutMs":     {with: []string{"", count}}, "safety.maxStepTimeoutMs": always, "safety.maxMemoryMb": always, "safety.maxSteps": always,
+		"safety.maxIterations":    {with: []string{count, continuous}, without: []string{"", `"loop":{"type":"once"}`, `"timeoutMs":5`}},
+		"safety.timeoutMs":        {with: []string{"", count}},
+		"safety.maxStepTimeoutMs": always, "safety.maxMemoryMb": always, "safety.maxSteps": always,
 		"safety.onTimeout": {with: []string{`"timeoutMs":5`, `"budget":{"calls":1}`, `"maxIterations":2,` + count, continuous},
 			without: []string{"", count, `"loop":{"type":"event","event":"a:b"},"maxIterations":2`}},
 		"safety.onInterrupt": always,
-		"budget.tokens":      {with: []string{"", `"budget":{"calls":1,"costUsd":2}`}}, "budget.costUsd": {with: []string{"", `"budget":{"calls":1,"tokens":2}`}},
-		"budget.calls": {with: []string{"", `"budget":{"tokens":1,"costUsd":2}`}},
+		"budget.tokens":      {with: []string{"", `"budget":{"calls":1,"costUsd":2}`}},
+		"budget.costUsd":     {with: []string{"", `"budget":{"calls":1,"tokens":2}`}},
+		"budget.calls":       {with: []string{"", `"budget":{"tokens":1,"costUsd":2}`}},
 	}
 	for _, o := range objects {
 		if !slices.Contains([]string{"step", "safety", "budget"}, o.name) {

@@ -184,7 +184,8 @@ func (s *Server) openAPI() (*api.API, error) {
 	}
 	return api.New(api.Options{
 		Commands: (*commands)(s), Tokens: tokens, NoAuth: settings.NoAuth, Hosts: settings.Hosts,
-		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(), Logs: s.openLog, Schema: s.host.Schema,
+		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(),
+		Logs: s.openLog, Schema: s.host.Schema,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
 		Denied:  func(d api.Denial) { s.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },

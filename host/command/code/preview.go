@@ -162,7 +162,9 @@ func (v verifier) preview(ctx context.Context, call *command.Call, in verifyIn) 
 // changes describes the replacement of a file.
 func changes(name string, before, after []byte, created bool) command.Preview {
 	n := count(before, after)
-	p := command.Preview{Path: pathtext.Encode(name), Created: created, Added: n.Added, Removed: n.Removed, Pin: map[string]string{"ifHash": hashOf(before)}}
+	p := command.Preview{
+		Path: pathtext.Encode(name), Created: created, Added: n.Added, Removed: n.Removed, Pin: map[string]string{"ifHash": hashOf(before)},
+	}
 	if created {
 		p.Pin["ifHash"] = noFile
 	}

@@ -59,7 +59,10 @@ func (f files) write(_ context.Context, call *command.Call, in writeIn) (writeOu
 	if err != nil {
 		return writeOut{}, err
 	}
-	return writeOut{Path: pathtext.Encode(p.Path), Created: created, Bytes: len(text), Kept: kept, lineCounts: count(w.visible(before), w.visible(text)), Hash: hashOf(w.visible(text))}, nil
+	return writeOut{
+		Path: pathtext.Encode(p.Path), Created: created, Bytes: len(text), Kept: kept,
+		lineCounts: count(w.visible(before), w.visible(text)), Hash: hashOf(w.visible(text)),
+	}, nil
 }
 
 // text returns what is written in the place of before, and how many of its line ends are not

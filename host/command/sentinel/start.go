@@ -49,7 +49,8 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
-		Revision: revision, Named: named, Pinned: in.Pinned, Starter: cmp.Or(call.Run, call.Sender), OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
+		Revision: revision, Named: named, Pinned: in.Pinned, Starter: cmp.Or(call.Run, call.Sender),
+		OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if in.SentinelID == "" {
 		// Otherwise the caller would do by a definition of its own what it may not do itself.

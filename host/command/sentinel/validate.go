@@ -85,7 +85,8 @@ func (in validateIn) workspace(call *command.Call, def *sentinels.Definition, fi
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
-	p := sentinels.Problem{Path: "workspace", Kind: sentinels.KindValue, Message: fmt.Sprintf("no folder %q", dir), Hint: "create it; a relative workspace is relative to the folder of the definition's file"}
+	p := sentinels.Problem{Path: "workspace", Kind: sentinels.KindValue, Message: fmt.Sprintf("no folder %q", dir),
+		Hint: "create it; a relative workspace is relative to the folder of the definition's file"}
 	if in.Edit { // it may be created before a run starts
 		p.Kind = sentinels.KindWarning
 	}

@@ -40,8 +40,10 @@ var (
 // missingGlobals are names of browsers, Node.js and newer standards.
 var missingGlobals = map[string]string{
 	"structuredClone": "JSON.parse(JSON.stringify($x))",
-	"fetch":           "a shell step with curl, whose output is a variable", "XMLHttpRequest": "a shell step with curl, whose output is a variable",
-	"setTimeout": "a step of type wait", "setInterval": "a loop with a step of type wait", "setImmediate": "a step of type wait", "queueMicrotask": "a call",
+	"fetch":           "a shell step with curl, whose output is a variable",
+	"XMLHttpRequest":  "a shell step with curl, whose output is a variable",
+	"setTimeout":      "a step of type wait", "setInterval": "a loop with a step of type wait",
+	"setImmediate": "a step of type wait", "queueMicrotask": "a call",
 	"console": "the value of the expression, which sentinel trace shows",
 	"atob":    "a shell step with base64", "btoa": "a shell step with base64", "Buffer": "a shell step with base64",
 	"TextEncoder": "encodeURIComponent", "TextDecoder": "decodeURIComponent",

@@ -182,7 +182,8 @@ func TestReceiveFromRun(t *testing.T) {
 	h := newHarness(t, store.NewMemory())
 	h.arm(t, "s", sentinels.OverlapParallel, `{}`)
 	for hops, want := range map[int]triggers.Outcome{0: triggers.Started, 15: triggers.Started, 16: triggers.Refused} {
-		list, err := h.Receive(t.Context(), "s", "", triggers.Request{Body: []byte("a"), Chain: func() (int, []string) { return hops, []string{"a"} }})
+		req := triggers.Request{Body: []byte("a"), Chain: func() (int, []string) { return hops, []string{"a"} }}
+		list, err := h.Receive(t.Context(), "s", "", req)
 		if err != nil || len(list) != 1 || list[0].Outcome != want {
 			t.Errorf("%d: %+v %v, want %s", hops, list, err, want)
 		}
