@@ -48,8 +48,9 @@ type applier struct {
 	opened map[string]*node // folders that were made writable, with the state to return to
 }
 
-// apply gives the paths of the workspace the wanted state. Each file is replaced atomically,
-// no link is followed, and what is not as the checkpoint of before has it stays.
+// apply gives the paths of the workspace the wanted state. Each file is replaced atomically where
+// the system can exchange two files, no link is followed, and what is not as the checkpoint of
+// before has it stays, also if it is written between the check and the replacement.
 func (p *restore) apply(ctx context.Context) error {
 	root, err := os.OpenRoot(p.workspace)
 	if err != nil {
@@ -164,9 +165,13 @@ func (a *applier) closeFolders() (err error) {
 // remove removes what is to be gone, or clears the path. A folder with something in it that is to
 // stay stays.
 func (a *applier) remove(s *step) error {
-	err := a.root.Remove(s.path)
+	a.s.opt.At("removing")
+	var err error
 	if isFolder(s.from) {
+		err = a.root.Remove(s.path)
 		a.reader.forget()
+	} else {
+		err = a.moveAside(s)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -335,14 +340,136 @@ func (a *applier) write(s *step, fill func(*os.File) error) error {
 	return a.replace(s, temp, errors.Join(err, f.Close()))
 }
 
-// replace renames a temporary file that was written without an error.
+// replace gives a path the content of a temporary file that was written without an error. What
+// was there is exchanged with it and compared after: a file that the user has changed or saved anew
+// since the check gets its path back, and the step is refused.
 func (a *applier) replace(s *step, temp string, err error) error {
+	var own fs.FileInfo
 	if err == nil {
-		err = a.root.Rename(temp, s.path)
+		own, err = a.root.Lstat(temp)
 	}
 	if err != nil {
 		return errors.Join(err, a.root.Remove(temp))
 	}
-	s.done = true
+	a.s.opt.At("filled")
+	err = a.exchange(temp, s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Nothing is at the path: a file that the user makes now stays.
+		if err = a.place(temp, s.path); err != nil {
+			return errors.Join(err, a.root.Remove(temp))
+		}
+		s.done = true
+		return nil
+	case err != nil:
+		return errors.Join(err, a.root.Remove(temp))
+	}
+	a.s.opt.At("exchanged")
+	if err = a.unchanged(s, temp); err == nil {
+		s.done = true
+		return a.root.Remove(temp)
+	}
+	return and(err, a.giveBack(s.path, temp, own))
+}
+
+// and adds a second error to the text of the first.
+func and(err, more error) error {
+	if more == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, more)
+}
+
+// unchanged returns an error if a file that was moved aside is not what the step replaces.
+func (a *applier) unchanged(s *step, aside string) error {
+	now, err := a.reader.stat(aside)
+	switch from := s.from; {
+	case err != nil:
+		return err
+	case now == nil || from == nil || now.kind != from.kind || isFolder(now):
+		return errMeanwhile
+	case now.size > maxReread && now.size == from.size && now.ino == from.ino && now.mtime == from.mtime: // a rename has changed its ctime
+	case !a.sameContent(aside, from, now):
+		return errMeanwhile
+	}
 	return nil
+}
+
+// maxReread is up to which size a file that was moved aside is read again, whatever its times.
+const maxReread = 1 << 20
+
+// giveBack gives a file that was moved aside its path back, where the restore has put own. If the
+// user has written the path once more, that file stays and the one aside is kept beside it.
+func (a *applier) giveBack(name, aside string, own fs.FileInfo) error {
+	if now, err := a.root.Lstat(name); err == nil && os.SameFile(now, own) {
+		if err := a.exchange(aside, name); err != nil {
+			return a.keepAside(name, aside, err)
+		}
+		if now, err := a.root.Lstat(aside); err == nil && os.SameFile(now, own) {
+			return a.root.Remove(aside)
+		}
+		return a.keepAside(name, aside, nil) // what the user wrote between the two
+	}
+	if err := a.place(aside, name); !errors.Is(err, fs.ErrExist) {
+		return a.keepAside(name, aside, err)
+	}
+	return a.keepAside(name, aside, nil)
+}
+
+// keepAside gives a file of the user that lost its path a name that no restore removes, and
+// returns an error that says where it is. One that has its path again has no name aside.
+func (a *applier) keepAside(name, aside string, err error) error {
+	if _, gone := a.root.Lstat(aside); errors.Is(gone, fs.ErrNotExist) {
+		return err
+	}
+	kept := name + ".kept-" + rand.Text()
+	if failed := a.root.Rename(aside, kept); failed != nil {
+		return errors.Join(err, failed)
+	}
+	said := fmt.Errorf("a version that was written meanwhile is in %q", kept)
+	if err != nil {
+		return and(err, said)
+	}
+	return said
+}
+
+// place moves a file to a path at which nothing is; otherwise the error is [fs.ErrExist] and the
+// file stays where it was.
+func (a *applier) place(from, to string) error {
+	err := a.renameNew(from, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if err := a.root.Link(from, to); err != nil {
+		return err
+	}
+	return a.root.Remove(from)
+}
+
+// moveAside moves what a step removes to a temporary name, compares it, and removes it. What the
+// user has written since the check gets its path back.
+func (a *applier) moveAside(s *step) error {
+	aside := s.temp()
+	if err := a.root.Rename(s.path, aside); err != nil {
+		return err
+	}
+	a.s.opt.At("aside")
+	err := a.unchanged(s, aside)
+	if err == nil {
+		return a.root.Remove(aside)
+	}
+	return and(err, a.giveBack(s.path, aside, nil))
+}
+
+// exchangeByNames is exchange where the system cannot do it in one step: for a moment nothing is
+// at the path other.
+func (a *applier) exchangeByNames(one, other string) error {
+	third := path.Join(path.Dir(one), restorePrefix+rand.Text()+atomicfile.TempSuffix)
+	if err := a.root.Rename(other, third); err != nil {
+		return err
+	}
+	if err := a.place(one, other); err != nil {
+		return errors.Join(err, a.place(third, other))
+	}
+	return a.root.Rename(third, one)
 }

@@ -96,7 +96,8 @@ func (f *folder) die(t *testing.T, dir, operation, state string, after time.Dura
 func TestKilledAtEveryState(t *testing.T) {
 	for _, c := range []struct{ operation, state string }{
 		{"end", "written"}, {"end", "referenced"}, {"end", "pruned"},
-		{"restore", "written"}, {"restore", "referenced"}, {"restore", "kept"}, {"restore", "removed"}, {"restore", "made"}, {"restore", "replaced"},
+		{"restore", "written"}, {"restore", "referenced"}, {"restore", "kept"}, {"restore", "removing"}, {"restore", "aside"}, {"restore", "removed"}, {"restore", "made"},
+		{"restore", "filled"}, {"restore", "exchanged"}, {"restore", "replaced"},
 	} {
 		t.Run(c.operation+" "+c.state, func(t *testing.T) {
 			dir := t.TempDir()

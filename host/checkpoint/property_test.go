@@ -356,7 +356,7 @@ func (m *model) round(steps int) (ok bool) {
 		}
 	}
 	mine := m.state()
-	m.kill("restore", "written", "referenced", "kept", "removed", "made", "replaced")
+	m.kill("restore", "written", "referenced", "kept", "removing", "aside", "removed", "made", "filled", "exchanged", "replaced")
 	r := m.restore(m.of, false)
 	conflicts := map[string]bool{}
 	forced := !r.Success
