@@ -421,3 +421,28 @@ func askingLife(t *testing.T, db store.Store, hang ...sentinels.ID) (*runtime.Ru
 	}
 	return rt, w
 }
+
+// TestQuarantineOutlivesPause: a quarantined run that is paused and resumed, also without a word of
+// why, is quarantined as before, and its question stays among what it asks.
+func TestQuarantineOutlivesPause(t *testing.T) {
+	db, id := quarantined(t)
+	rt, w := life(t, db)
+	resumeAll(t, rt)
+	untilStatus(t, rt, id, sentinels.StatusQuarantined)
+	for _, tree := range []bool{false, true} {
+		if err := rt.PauseWith(within(t), id, runtime.PauseOptions{By: "agent:ci", Tree: tree}); err != nil {
+			t.Fatal(err)
+		}
+		info := untilStatus(t, rt, id, sentinels.StatusPaused)
+		if len(info.Decisions) != 1 || info.Decisions[0].Kind != runtime.DecisionQuarantine {
+			t.Errorf("paused, it asks %+v", info.Decisions)
+		}
+		if err := rt.Resume(within(t), id, runtime.ResumeOptions{By: "agent:ci", Tree: tree}); err != nil {
+			t.Fatal(err)
+		}
+		untilStatus(t, rt, id, sentinels.StatusQuarantined)
+	}
+	if w.count() != 0 {
+		t.Error("the step executes")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -73,7 +74,7 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 	if err != nil {
 		return info, err
 	}
-	if err := liftsQuarantine(call, "pause", info); err != nil { // a paused run could be resumed
+	if err := liftsQuarantine(call, "pause", info); err != nil {
 		return info, err
 	}
 	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree}
@@ -126,9 +127,11 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 }
 
 // liftsQuarantine returns the error of a call that would let a quarantined step execute again. What a
-// person says of a quarantined run is a decision.
+// person says of a quarantined run is a decision. A pause, also one of a run above it, hides the
+// quarantine in the status but not in what the run asks.
 func liftsQuarantine(call *command.Call, what string, info runtime.RunInfo) error {
-	if info.Status != sentinels.StatusQuarantined || call.By == command.ByUser {
+	asks := slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Kind == runtime.DecisionQuarantine })
+	if info.Status != sentinels.StatusQuarantined && !asks || call.By == command.ByUser {
 		return nil
 	}
 	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%s run %s: only a person lifts a quarantine", what, info.ID), Hint: "sentinel inbox lists what waits for a person"}
