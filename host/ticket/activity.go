@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +70,7 @@ func numbered(ticket string, n int) string { return fmt.Sprintf("%s/%08d", ticke
 // note appends an activity to a ticket that its caller writes.
 func (s *Service) note(ctx context.Context, tx Tx, t *Ticket, actor, category, message string, metadata any) (Activity, error) {
 	t.Activities++
-	a := Activity{ID: numbered(t.ID, t.Activities), TicketID: t.ID, AgentID: actor, Category: category, Message: textcut.Cut(message, maxMessage), At: s.Now()}
+	a := Activity{ID: numbered(t.ID, t.Activities), TicketID: t.ID, AgentID: actor, Category: category, Message: textcut.Mark(message, maxMessage), At: s.Now()}
 	var err error
 	if metadata != nil {
 		if a.Metadata, err = json.Marshal(metadata); err != nil {
@@ -253,12 +252,28 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 	return err
 }
 
-// ListAttempts returns all attempts of a ticket, oldest first.
-func (s *Service) ListAttempts(ctx context.Context, tx Tx, id string) ([]Attempt, error) {
-	if _, _, err := load(ctx, tx, id); err != nil {
-		return []Attempt{}, err
+// An AttemptPage is a part of the attempts of a ticket, oldest first.
+type AttemptPage struct {
+	Attempts []Attempt `json:"attempts"`
+	Total    int       `json:"total"`
+	Limit    int       `json:"limit"`
+	Offset   int       `json:"offset"`
+}
+
+// ListAttempts returns a part of the attempts of a ticket, oldest first. limit 0 is 50, and
+// at most 200.
+func (s *Service) ListAttempts(ctx context.Context, tx Tx, id string, limit, offset int) (AttemptPage, error) {
+	if limit <= 0 {
+		limit = defaultPage
 	}
-	return scanAttempts(ctx, tx, id, id+"/", false, math.MaxInt)
+	page := AttemptPage{Attempts: []Attempt{}, Limit: min(limit, maxPage), Offset: max(offset, 0)}
+	t, _, err := load(ctx, tx, id)
+	if err != nil {
+		return page, err
+	}
+	page.Total = t.Attempts
+	page.Attempts, err = scanAttempts(ctx, tx, id, numbered(id, page.Offset), false, page.Limit) // every number has an attempt
+	return page, err
 }
 
 // LastAttempts returns at most n attempts of a ticket, newest first.

@@ -200,7 +200,7 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 		if t.Lease == nil {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s is %s and has no claim", t.ID, t.State), Hint: "a held ticket is released by a decision"}
 		}
-		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: textcut.Cut(reason, maxError)}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: textcut.Mark(reason, maxError)}); err != nil {
 			return err
 		}
 		from := t.State
@@ -208,7 +208,7 @@ func (s *Service) Release(ctx context.Context, tx Tx, id string, token uint64, a
 			return err
 		}
 		t.free()
-		details := map[string]any{"reason": "released", "message": textcut.Cut(reason, 500)}
+		details := map[string]any{"reason": "released", "message": textcut.Mark(reason, 500)}
 		if delay > 0 {
 			at := s.Now().Add(delay)
 			t.RetryAfter, t.Due = &at, false

@@ -344,7 +344,7 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, to State, comment string) error {
 	from := t.State
 	if t.Lease != nil {
-		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: textcut.Cut("decided by "+actor+": "+comment, maxError)}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: "released", Error: textcut.Mark("decided by "+actor+": "+comment, maxError)}); err != nil {
 			return err
 		}
 	}
@@ -380,10 +380,10 @@ func (s *Service) decided(ctx context.Context, tx Tx, t *Ticket, actor string, t
 	case OnHold:
 		t.HoldCode, t.HoldReason = Held, comment
 	case Cancelled:
-		details["error"] = textcut.Cut(t.Error, 200)
+		details["error"] = textcut.Mark(t.Error, 200)
 	}
 	if comment != "" {
-		details["comment"] = textcut.Cut(comment, 500)
+		details["comment"] = textcut.Mark(comment, 500)
 	}
 	return s.changed(ctx, tx, t, actor, from, details)
 }

@@ -80,7 +80,7 @@ func (s *Service) cancel(ctx context.Context, tx Tx, t *Ticket, actor string, a 
 		return err
 	}
 	t.free()
-	details := map[string]any{"error": textcut.Cut(t.Error, 200)}
+	details := map[string]any{"error": textcut.Mark(t.Error, 200)}
 	if from == Approved {
 		details["reason"] = AfterApproval
 	}

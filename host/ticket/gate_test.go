@@ -229,8 +229,8 @@ func TestSpecGatesX21AfterApproval(t *testing.T) {
 				t.Error("it can be claimed")
 			}
 			d.must(func(ctx context.Context, tx ticket.Tx) error {
-				list, err := d.s.ListAttempts(ctx, tx, "a")
-				want(t, "outcome", string(ticket.Cancelled), list[len(list)-1].Outcome)
+				page, err := d.s.ListAttempts(ctx, tx, "a", 0, 0)
+				want(t, "outcome", string(ticket.Cancelled), page.Attempts[len(page.Attempts)-1].Outcome)
 				return err
 			})
 		})
@@ -322,8 +322,8 @@ func TestSpecGatesReviewWithoutResult(t *testing.T) {
 		if v.State != ticket.Blocked || v.HoldCode != ticket.NoReview || v.HoldReason != "no decision" || v.VerificationStatus == ticket.Failing {
 			t.Errorf("%s %s: %s, %s", v.State, v.HoldCode, v.HoldReason, v.VerificationStatus)
 		}
-		list, _ := d.s.ListAttempts(ctx, tx, "a")
-		want(t, "raw reply", "APPROVE|REJECT", list[1].RawReply)
+		page, _ := d.s.ListAttempts(ctx, tx, "a", 0, 0)
+		want(t, "raw reply", "APPROVE|REJECT", page.Attempts[1].RawReply)
 		return err
 	})
 }

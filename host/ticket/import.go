@@ -191,7 +191,7 @@ func (s *Service) fromRow(r row, person bool) (t *Ticket, notes []string, err er
 	if !validID.MatchString(t.ID) {
 		return t, notes, bad("id", "%.100q: want at most 100 letters, digits, dots, dashes and underscores", t.ID)
 	}
-	t.Description, t.Error, t.HoldReason = textcut.Cut(t.Description, maxDescription), textcut.Cut(t.Error, maxError), textcut.Cut(t.HoldReason, maxError)
+	t.Description, t.Error, t.HoldReason = textcut.Mark(t.Description, maxDescription), textcut.Mark(t.Error, maxError), textcut.Mark(t.HoldReason, maxError)
 	if t.RepoURL == "" {
 		t.RepoURL = s.opt.RepoURL
 	}

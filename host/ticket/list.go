@@ -124,31 +124,44 @@ func (f Filter) matches(t *Ticket, words []string, now time.Time) bool {
 }
 
 // Children returns the tickets that are part of another one, oldest first.
-func (s *Service) Children(ctx context.Context, tx Tx, id string) ([]View, error) {
-	return s.linkedViews(ctx, tx, id, byParent)
+func (s *Service) Children(ctx context.Context, tx Tx, id, after string, limit int) (List, error) {
+	return s.linkedViews(ctx, tx, id, byParent, after, limit)
 }
 
-// Dependents returns the tickets that depend on another one.
-func (s *Service) Dependents(ctx context.Context, tx Tx, id string) ([]View, error) {
-	return s.linkedViews(ctx, tx, id, byDependency)
+// Dependents returns a page of the tickets that depend on another one.
+func (s *Service) Dependents(ctx context.Context, tx Tx, id, after string, limit int) (List, error) {
+	return s.linkedViews(ctx, tx, id, byDependency, after, limit)
 }
 
-func (s *Service) linkedViews(ctx context.Context, tx Tx, id string, x *runtime.DocumentIndex) ([]View, error) {
-	list := []View{}
+// linkedViews returns a page of the tickets that an index has for another one, behind the
+// position after. limit is as in [Filter].
+func (s *Service) linkedViews(ctx context.Context, tx Tx, id string, x *runtime.DocumentIndex, after string, limit int) (List, error) {
+	out := List{Tickets: []View{}}
 	if _, _, err := load(ctx, tx, id); err != nil {
-		return list, err
+		return out, err
 	}
-	ids, err := linked(ctx, tx, x, id)
-	for _, other := range ids {
-		if err != nil {
-			break
-		}
-		var v View
-		if v, err = s.Get(ctx, tx, other); err == nil {
-			list = append(list, v)
-		}
+	if limit <= 0 {
+		limit = defaultPage
 	}
-	return list, err
+	limit = min(limit, maxPage)
+	now, last := s.Now(), ""
+	var bad error
+	err := tx.ScanIndex(ctx, x, runtime.DocumentRange{Equal: []any{id}, After: after}, func(position string, d sentinels.Document) bool {
+		if len(out.Tickets) == limit {
+			out.Next = last
+			return false
+		}
+		var t *Ticket
+		if t, bad = read(d); bad != nil {
+			return false
+		}
+		out.Tickets, last = append(out.Tickets, t.View(now)), position
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	return out, err
 }
 
 // Stats are numbers of tickets.

@@ -90,22 +90,22 @@ func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) 
 		}
 		if t.State == Approved && f.Outcome != outcomeExpired {
 			out.Reason = AfterApproval
-			t.Error = textcut.Cut(f.Error, maxError)
-			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: textcut.Cut(f.RawReply, maxError)})
+			t.Error = textcut.Mark(f.Error, maxError)
+			return s.cancel(ctx, tx, t, systemActor, Attempt{RawReply: textcut.Mark(f.RawReply, maxError)})
 		}
 		c := f.classify(ctx, s.opt.Classify)
 		d := s.opt.Profile.Decide(c, t.Retries[string(c.Category)], sentinels.RetryPolicy{}, f.RetryAfter)
 		out = Outcome{Retried: d.Retry, OnHold: !d.Retry, Strategy: s.strategy(c, d)}
 		s.opt.Logger.Info("Retry decision for "+id, "errorCategory", c.Category, "currentAttempt", t.RetryCount+1,
 			"maxRetries", out.Strategy.MaxRetries, "shouldRetry", d.Retry, "nextDelayMs", out.Strategy.NextDelayMs)
-		t.Error, t.RetryStrategy = textcut.Cut(f.Error, maxError), out.Strategy
+		t.Error, t.RetryStrategy = textcut.Mark(f.Error, maxError), out.Strategy
 		if d.Retry {
 			return s.again(ctx, tx, t, f, &out, d.Delay)
 		}
 		return s.hold(ctx, tx, t, f, c, &out)
 	})
 	if abi.CodeOf(err) == abi.NotFound {
-		s.opt.Logger.Error("Ticket "+id+" not found for retry decision", "error", textcut.Cut(f.Error, 200))
+		s.opt.Logger.Error("Ticket "+id+" not found for retry decision", "error", textcut.Mark(f.Error, 200))
 		return Outcome{Reason: "not_found"}, nil
 	}
 	return s.outcome(out, t, err)
@@ -132,7 +132,7 @@ func (s *Service) again(ctx context.Context, tx Tx, t *Ticket, f Failure, out *O
 	if f.Outcome == "" {
 		f.Outcome = "retried"
 	}
-	if err := s.end(ctx, tx, t, Attempt{Outcome: f.Outcome, Error: t.Error, RawReply: textcut.Cut(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
+	if err := s.end(ctx, tx, t, Attempt{Outcome: f.Outcome, Error: t.Error, RawReply: textcut.Mark(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
 		return err
 	}
 	from, to := t.State, t.queue()
@@ -179,7 +179,7 @@ func (s *Service) delay(t *Ticket, cause string, delay time.Duration) {
 // hold ends the retries of a ticket.
 func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, c retry.Classification, out *Outcome) error {
 	out.Reason = MaxRetries
-	if err := s.end(ctx, tx, t, Attempt{Outcome: string(OnHold), Error: t.Error, RawReply: textcut.Cut(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
+	if err := s.end(ctx, tx, t, Attempt{Outcome: string(OnHold), Error: t.Error, RawReply: textcut.Mark(f.RawReply, maxError), Strategy: out.Strategy}); err != nil {
 		return err
 	}
 	from := t.State
@@ -190,15 +190,15 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, c retry
 	t.HoldCode = MaxRetries
 	switch {
 	case c.Permanent:
-		t.HoldReason = "Not retried, because this error is permanent: " + textcut.Cut(t.Error, maxReason)
+		t.HoldReason = "Not retried, because this error is permanent: " + textcut.Mark(t.Error, maxReason)
 	case out.Strategy.MaxRetries == 0:
-		t.HoldReason = fmt.Sprintf("Not retried, because %s errors are not: %s", out.Strategy.ErrorCategory, textcut.Cut(t.Error, maxReason))
+		t.HoldReason = fmt.Sprintf("Not retried, because %s errors are not: %s", out.Strategy.ErrorCategory, textcut.Mark(t.Error, maxReason))
 	default:
 		t.HoldReason = fmt.Sprintf("Max retries exceeded for %s error (%d attempts)", out.Strategy.ErrorCategory, out.Strategy.MaxRetries)
 	}
 	total := t.RetryCount + 1
 	if _, err := s.note(ctx, tx, t, systemActor, categoryOnHold, t.HoldReason, map[string]any{
-		"reason": "max_retries_exceeded", "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total, "error": textcut.Cut(t.Error, 500),
+		"reason": "max_retries_exceeded", "errorCategory": out.Strategy.ErrorCategory, "totalAttempts": total, "error": textcut.Mark(t.Error, 500),
 	}); err != nil {
 		return err
 	}
@@ -218,8 +218,8 @@ func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id, actor string, f Fa
 		if err := t.approvalHeld(); err != nil && !f.Person {
 			return err
 		}
-		t.Error = textcut.Cut(f.Error, maxError)
-		return s.cancel(ctx, tx, t, actor, Attempt{RawReply: textcut.Cut(f.RawReply, maxError)})
+		t.Error = textcut.Mark(f.Error, maxError)
+		return s.cancel(ctx, tx, t, actor, Attempt{RawReply: textcut.Mark(f.RawReply, maxError)})
 	})
 	return s.view(t, err)
 }
@@ -243,7 +243,7 @@ func (s *Service) Reject(ctx context.Context, tx Tx, id string, token uint64, ac
 		from := t.State
 		if from == Approved {
 			out.Reason = AfterApproval
-			t.SentinelFeedback, t.VerificationStatus, t.Error = &feedback, SentinelRejected, textcut.Cut(feedback.text(), maxError)
+			t.SentinelFeedback, t.VerificationStatus, t.Error = &feedback, SentinelRejected, textcut.Mark(feedback.text(), maxError)
 			t.RejectionCount++
 			return s.cancel(ctx, tx, t, actor, Attempt{Feedback: &feedback})
 		}

@@ -154,6 +154,7 @@ type Feedback struct {
 	Score    *float64        `json:"score,omitempty"`
 	Summary  string          `json:"summary,omitempty"`
 	Issues   json.RawMessage `json:"issues,omitempty"`
+	Cut      bool            `json:"cut,omitempty"` // not all items, or not the issues, are kept
 }
 
 // UnmarshalJSON reads an object, a list of texts or a text; a text that is JSON itself
@@ -205,11 +206,12 @@ type Offer struct {
 
 // bound cuts what a reviewer or model wrote: each change of the ticket writes it again.
 func (f *Feedback) bound() {
+	f.Cut = f.Cut || len(f.Items) > maxItems || len(f.Issues) > maxMetadata
 	f.Items = f.Items[:min(len(f.Items), maxItems)]
 	for i := range f.Items {
-		f.Items[i] = textcut.Cut(f.Items[i], maxItem)
+		f.Items[i] = textcut.Mark(f.Items[i], maxItem)
 	}
-	f.Decision, f.Summary = textcut.Cut(f.Decision, maxCategory), textcut.Cut(f.Summary, maxItem)
+	f.Decision, f.Summary = textcut.Mark(f.Decision, maxCategory), textcut.Mark(f.Summary, maxItem)
 	if len(f.Issues) > maxMetadata {
 		f.Issues = nil
 	}

@@ -247,9 +247,9 @@ func TestSpecExhaustedIsOnHold(t *testing.T) {
 	want(t, "observed", []string{"logic 3s", "logic 6s"}, retried)
 	want(t, "observed", []string{"logic"}, exhausted)
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		all, err := d.s.ListAttempts(ctx, tx, "a")
+		attempts, err := d.s.ListAttempts(ctx, tx, "a", 0, 0)
 		var outcomes []string
-		for _, a := range all {
+		for _, a := range attempts.Attempts {
 			outcomes = append(outcomes, fmt.Sprint(a.Number, " ", a.Outcome, " ", a.Holder))
 		}
 		want(t, "attempts (R8)", []string{"1 retried a1", "2 retried a1", "3 on_hold a1"}, outcomes)
@@ -738,4 +738,49 @@ func TestLinksAreReadOnce(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the request: %v", err)
 	}
+}
+
+// TestCutTextsAreMarked: an error, a message and feedback that are too long for a ticket are stored
+// with a mark at the end, and feedback that loses whole parts says so in a field.
+func TestCutTextsAreMarked(t *testing.T) {
+	d := open(t)
+	d.create("a", ticket.Fields{})
+	_, token := d.claim(ticket.Claim{})
+	long := strings.Repeat("word ", 20_000)
+	if out := d.fail("a", ticket.Failure{Error: "503 service unavailable " + long, RawReply: long, Token: token}); !strings.HasSuffix(out.Ticket.Error, "...") {
+		t.Errorf("the error ends with %q", out.Ticket.Error[len(out.Ticket.Error)-10:])
+	}
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		page, err := d.s.ListAttempts(ctx, tx, "a", 0, 0)
+		for _, text := range []string{page.Attempts[0].Error, page.Attempts[0].RawReply} {
+			if !strings.HasSuffix(text, "...") {
+				t.Errorf("an attempt has a text of %d bytes without a mark", len(text))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		a, err := d.s.AddActivity(ctx, tx, "a", ticket.Activity{AgentID: "a1", Category: "comment", Message: long})
+		if !strings.HasSuffix(a.Message, "...") {
+			t.Errorf("an activity has a message of %d bytes without a mark", len(a.Message))
+		}
+		return err
+	})
+	items := make([]string, 60)
+	for i := range items {
+		items[i] = long
+	}
+	d = open(t)
+	d.create("b", ticket.Fields{})
+	_, token = d.claim(ticket.Claim{})
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		out, err := d.s.Reject(ctx, tx, "b", token, "reviewer", ticket.Feedback{Items: items})
+		if err != nil {
+			return err
+		}
+		if f := out.Ticket.SentinelFeedback; !f.Cut || !strings.HasSuffix(f.Items[0], "...") {
+			t.Errorf("feedback of 60 long items has %d, cut %t, and the first ends with %q", len(f.Items), f.Cut, f.Items[0][len(f.Items[0])-10:])
+		}
+		return nil
+	})
 }

@@ -176,7 +176,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 				if err := s.keepResult(ctx, tx, t, v, p); err != nil {
 					return err
 				}
-				t.Error = textcut.Cut("verification failed after the approval: "+v.Message, maxError)
+				t.Error = textcut.Mark("verification failed after the approval: "+v.Message, maxError)
 				return s.cancel(ctx, tx, t, systemActor, Attempt{Result: v.Entry})
 			}
 			if t.Lease != nil {
@@ -215,7 +215,7 @@ func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, 
 
 // logAttempt logs the verdict about an attempt of a claim.
 func (s *Service) logAttempt(t *Ticket, n int, verdict, message string) {
-	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", textcut.Cut(message, 500))
+	s.opt.Logger.Info(fmt.Sprintf("[%s] Attempt %d/%d", t.ID, n, s.opt.Verifications), "verification", verdict, "message", textcut.Mark(message, 500))
 }
 
 // recordOther records a verdict about another commit than the one that was reviewed or approved:
@@ -299,7 +299,7 @@ func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason strin
 		t.log(entry)
 	}
 	if t.Lease != nil {
-		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: textcut.Cut(reason, maxError), Result: last, RawReply: textcut.Cut(reply, maxError)}); err != nil {
+		if err := s.end(ctx, tx, t, Attempt{Outcome: string(Blocked), Error: textcut.Mark(reason, maxError), Result: last, RawReply: textcut.Mark(reply, maxError)}); err != nil {
 			return err
 		}
 	}
@@ -307,7 +307,7 @@ func (s *Service) wait(ctx context.Context, tx Tx, t *Ticket, code, reason strin
 		return err
 	}
 	t.free()
-	t.HoldCode, t.HoldReason = code, textcut.Cut(reason, maxError)
+	t.HoldCode, t.HoldReason = code, textcut.Mark(reason, maxError)
 	return nil
 }
 

@@ -82,6 +82,7 @@ func (a verbs) rules() *cobra.Command {
 			}
 			var out struct {
 				Rules []rule `json:"rules"`
+				Total int    `json:"total"`
 			}
 			raw, err := a.call(cmd.Context(), "ticket/rules", params, &out)
 			if err != nil {
@@ -102,7 +103,13 @@ func (a verbs) rules() *cobra.Command {
 					a.PaintOut.Dim(output.Escape(r.effect())),
 				})
 			}
-			return a.Table(rows)
+			if err := a.Table(rows); err != nil {
+				return err
+			}
+			if more := out.Total - len(out.Rules); more > 0 {
+				a.Info("there are %d more: --state selects", more)
+			}
+			return nil
 		},
 	}
 	c.Flags().StringArrayVar(&states, "state", nil, "only rules in this state: seen, proposed, active or retired; repeatable")

@@ -385,8 +385,25 @@ func (a verbs) attempts() *cobra.Command {
 	return &cobra.Command{
 		Use: "attempts ID", Short: "Show the attempts to finish a ticket, oldest first", Example: "  sentinel ticket attempts T-1", Args: app.ExactArgs("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var out struct {
-				Attempts []struct {
+			all := []json.RawMessage{}
+			for total := 1; len(all) < total; {
+				var page struct {
+					Attempts []json.RawMessage `json:"attempts"`
+					Total    int               `json:"total"`
+				}
+				if _, err := a.call(cmd.Context(), "ticket/attempts", map[string]any{"id": args[0], "limit": 200, "offset": len(all)}, &page); err != nil {
+					return err
+				}
+				if all, total = append(all, page.Attempts...), page.Total; len(page.Attempts) == 0 {
+					break
+				}
+			}
+			if a.Flags.Output != output.FormatTable {
+				return a.WriteJSON(map[string]any{"attempts": all})
+			}
+			rows := []output.Row{output.Head(a.PaintOut, "ATTEMPT", "ROLE", "OUTCOME", "HOLDER", "ENDED", "ERROR OR FEEDBACK")}
+			for _, raw := range all {
+				var t struct {
 					Number   int       `json:"attempt"`
 					Role     string    `json:"role"`
 					Holder   string    `json:"agent_id"`
@@ -396,17 +413,10 @@ func (a verbs) attempts() *cobra.Command {
 					Feedback struct {
 						Items []string `json:"feedback_for_agent"`
 					} `json:"sentinel_feedback"`
-				} `json:"attempts"`
-			}
-			raw, err := a.call(cmd.Context(), "ticket/attempts", map[string]any{"id": args[0]}, &out)
-			if err != nil {
-				return err
-			}
-			if a.Flags.Output != output.FormatTable {
-				return a.WriteJSON(raw)
-			}
-			rows := []output.Row{output.Head(a.PaintOut, "ATTEMPT", "ROLE", "OUTCOME", "HOLDER", "ENDED", "ERROR OR FEEDBACK")}
-			for _, t := range out.Attempts {
+				}
+				if err := json.Unmarshal(raw, &t); err != nil {
+					return err
+				}
 				why := cmp.Or(t.Error, strings.Join(t.Feedback.Items, " "))
 				rows = append(rows, output.Row{output.Number(t.Number), output.Escape(t.Role), output.Escape(t.Outcome), output.Clip(t.Holder, 20), output.LocalTime(t.EndedAt), output.Clip(why, 120)})
 			}

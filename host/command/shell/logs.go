@@ -99,8 +99,9 @@ func (m *Manager) logged(ctx context.Context, call *command.Call, in logTarget) 
 }
 
 type logsListIn struct {
-	Run   sentinels.RunID `json:"run,omitempty" jsonschema:"the run; the caller's if not given"`
-	Limit int             `json:"limit,omitempty" jsonschema:"how many to return, the newest first; 100 if not given" minimum:"1" maximum:"200"`
+	Run    sentinels.RunID `json:"run,omitempty" jsonschema:"the run; the caller's if not given"`
+	Limit  int             `json:"limit,omitempty" jsonschema:"how many to return, the newest first; 100 if not given" minimum:"1" maximum:"200"`
+	Before string          `json:"before,omitempty" jsonschema:"next of the page before: only older ones"`
 }
 
 func (m *Manager) logsList(_ context.Context, call *command.Call, in logsListIn) (listOut, error) {
@@ -108,7 +109,7 @@ func (m *Manager) logsList(_ context.Context, call *command.Call, in logsListIn)
 	if err != nil {
 		return listOut{}, err
 	}
-	return newestOf(all, in.Limit), nil
+	return newestOf(all, in.Before, in.Limit), nil
 }
 
 type logsReadIn struct {

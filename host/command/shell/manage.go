@@ -1,12 +1,15 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -103,10 +106,7 @@ func commandLine(argv []string) string {
 	if n := len(shellArgv); len(argv) == n+1 && argv[0] == shellArgv[0] && argv[1] == shellArgv[1] {
 		text = argv[n]
 	}
-	if len(text) > 400 {
-		text = strings.ToValidUTF8(text[:400], "") + "…"
-	}
-	return text
+	return textcut.Mark(text, 400)
 }
 
 // status may be asked by anybody who knows the id: it changes nothing.
@@ -119,13 +119,15 @@ func (m *Manager) status(ctx context.Context, _ *command.Call, in idIn) (Status,
 }
 
 type listIn struct {
-	Running bool `json:"running,omitempty" jsonschema:"only those that live"`
-	Limit   int  `json:"limit,omitempty" jsonschema:"how many to return, the newest first; 100 if not given" minimum:"1" maximum:"200"`
+	Running bool   `json:"running,omitempty" jsonschema:"only those that live"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many to return, the newest first; 100 if not given" minimum:"1" maximum:"200"`
+	Before  string `json:"before,omitempty" jsonschema:"next of the page before: only older ones"`
 }
 
 type listOut struct {
 	Executions []Status `json:"executions"`
 	Total      int      `json:"total"`
+	Next       string   `json:"next,omitempty" jsonschema:"there are older ones: give it as before"`
 }
 
 // list shows a run its own executions only.
@@ -135,16 +137,21 @@ func (m *Manager) list(_ context.Context, call *command.Call, in listIn) (listOu
 		return (call.By == command.ByUser || e.run == call.Run) && (!in.Running || e.isLive())
 	})
 	m.mu.Unlock()
-	return newestOf(all, in.Limit), nil
+	return newestOf(all, in.Before, in.Limit), nil
 }
 
-// newestOf returns the newest of a list that begins with the oldest; 0 means 100.
-func newestOf(all []*execution, limit int) listOut {
-	if limit == 0 {
-		limit = 100
-	}
+// newestOf returns the newest of a list that begins with the oldest, or the newest of those
+// before one; 0 means 100. If that one is no longer kept, no older one is either.
+func newestOf(all []*execution, before string, limit int) listOut {
 	out := listOut{Executions: []Status{}, Total: len(all)}
-	for i := len(all) - 1; i >= 0 && len(out.Executions) < limit; i-- {
+	if before != "" {
+		all = all[:max(slices.IndexFunc(all, func(e *execution) bool { return e.id == before }), 0)]
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if len(out.Executions) == cmp.Or(limit, 100) {
+			out.Next = all[i+1].id
+			break
+		}
 		out.Executions = append(out.Executions, all[i].status())
 	}
 	return out

@@ -468,30 +468,38 @@ func (f family) activity(ctx context.Context, call *command.Call, in activityIn)
 	return f.s.ListActivities(ctx, tx, in.ID, in.Category, in.Limit, in.Offset)
 }
 
-type attemptsOut struct {
-	Attempts []tickets.Attempt `json:"attempts"`
+type attemptsIn struct {
+	idIn
+	Limit  int `json:"limit,omitempty" jsonschema:"attempts on the page, 50 if not given" minimum:"1" maximum:"200"`
+	Offset int `json:"offset,omitempty" jsonschema:"oldest attempts to leave out" minimum:"0"`
 }
 
-func (f family) attempts(ctx context.Context, call *command.Call, in idIn) (out attemptsOut, err error) {
+func (f family) attempts(ctx context.Context, call *command.Call, in attemptsIn) (out tickets.AttemptPage, err error) {
 	tx, err := begin(call)
 	if err == nil {
-		out.Attempts, err = f.s.ListAttempts(ctx, tx, in.ID)
+		out, err = f.s.ListAttempts(ctx, tx, in.ID, in.Limit, in.Offset)
 	}
 	return out, err
 }
 
-func (f family) children(ctx context.Context, call *command.Call, in idIn) (out tickets.List, err error) {
+type linkedIn struct {
+	idIn
+	After string `json:"after,omitempty" jsonschema:"next of the page before"`
+	Limit int    `json:"limit,omitempty" jsonschema:"tickets on the page, 50 if not given" minimum:"1" maximum:"200"`
+}
+
+func (f family) children(ctx context.Context, call *command.Call, in linkedIn) (out tickets.List, err error) {
 	tx, err := begin(call)
 	if err == nil {
-		out.Tickets, err = f.s.Children(ctx, tx, in.ID)
+		out, err = f.s.Children(ctx, tx, in.ID, in.After, in.Limit)
 	}
 	return out, err
 }
 
-func (f family) dependents(ctx context.Context, call *command.Call, in idIn) (out tickets.List, err error) {
+func (f family) dependents(ctx context.Context, call *command.Call, in linkedIn) (out tickets.List, err error) {
 	tx, err := begin(call)
 	if err == nil {
-		out.Tickets, err = f.s.Dependents(ctx, tx, in.ID)
+		out, err = f.s.Dependents(ctx, tx, in.ID, in.After, in.Limit)
 	}
 	return out, err
 }

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -29,11 +30,14 @@ func (f family) context(ctx context.Context, call *command.Call, in contextIn) (
 }
 
 type rulesIn struct {
-	State []string `json:"state,omitempty" jsonschema:"only rules in these states: proposed, active or retired; all of them if not given. seen are failures that one ticket had"`
+	State  []string `json:"state,omitempty" jsonschema:"only rules in these states: proposed, active or retired; all of them if not given. seen are failures that one ticket had"`
+	Limit  int      `json:"limit,omitempty" jsonschema:"rules on the page, 1000 if not given" minimum:"1" maximum:"1000"`
+	Offset int      `json:"offset,omitempty" jsonschema:"rules to leave out" minimum:"0"`
 }
 
 type rulesOut struct {
 	Rules []learning.View `json:"rules"`
+	Total int             `json:"total"`
 }
 
 func (f family) rules(ctx context.Context, call *command.Call, in rulesIn) (out rulesOut, err error) {
@@ -45,7 +49,9 @@ func (f family) rules(ctx context.Context, call *command.Call, in rulesIn) (out 
 	for _, s := range in.State {
 		states = append(states, learning.State(s))
 	}
-	out.Rules, err = f.l.List(ctx, tx, states)
+	all, err := f.l.List(ctx, tx, states)
+	out.Total = len(all)
+	out.Rules = all[min(in.Offset, len(all)):min(in.Offset+cmp.Or(in.Limit, 1000), len(all))]
 	return out, err
 }
 

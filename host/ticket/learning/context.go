@@ -79,6 +79,7 @@ type Review struct {
 	By      string   `json:"by,omitempty"`
 	Items   []string `json:"feedback_for_agent"`
 	Summary string   `json:"summary,omitempty"`
+	Cut     bool     `json:"cut,omitempty"` // there are more items than Items has
 }
 
 // A FailedAttempt is an attempt that ended with an error.
@@ -108,6 +109,7 @@ type Dependency struct {
 	BranchName string              `json:"branch_name,omitempty"`
 	PR         *ticket.PullRequest `json:"pull_request,omitempty"`
 	Files      []string            `json:"files,omitempty"`
+	Cut        bool                `json:"cut,omitempty"`    // there are more files, or the result is too large
 	Result     json.RawMessage     `json:"result,omitempty"` // of its newest finished attempt
 }
 
@@ -186,20 +188,30 @@ func reviews(t *ticket.Ticket, attempts []ticket.Attempt) []Review {
 		if a.Feedback == nil {
 			continue
 		}
-		r := Review{Attempt: a.Number, By: a.Holder, Items: []string{}, Summary: textcut.Cut(a.Feedback.Summary, maxItem)}
+		r := Review{
+			Attempt: a.Number, By: a.Holder, Items: []string{}, Summary: textcut.Mark(a.Feedback.Summary, maxItem), Cut: a.Feedback.Cut,
+		}
 		for i, item := range a.Feedback.Items {
 			known[item] = true
-			if i < maxItems && strings.TrimSpace(item) != "" {
-				r.Items = append(r.Items, textcut.Cut(item, maxItem))
+			switch {
+			case strings.TrimSpace(item) == "":
+			case i < maxItems:
+				r.Items = append(r.Items, textcut.Mark(item, maxItem))
+			default:
+				r.Cut = true
 			}
 		}
 		list = append(list, r)
 	}
 	if f := t.SentinelFeedback; f != nil {
-		own := Review{Items: []string{}, Summary: textcut.Cut(f.Summary, maxItem)}
+		own := Review{Items: []string{}, Summary: textcut.Mark(f.Summary, maxItem), Cut: f.Cut}
 		for _, item := range f.Items {
-			if !known[item] && len(own.Items) < maxItems {
-				own.Items = append(own.Items, textcut.Cut(item, maxItem))
+			switch {
+			case known[item]:
+			case len(own.Items) < maxItems:
+				own.Items = append(own.Items, textcut.Mark(item, maxItem))
+			default:
+				own.Cut = true
 			}
 		}
 		if len(own.Items) > 0 || len(list) == 0 {
@@ -216,7 +228,7 @@ func failed(attempts []ticket.Attempt) []FailedAttempt {
 		if a.Error == "" || a.Feedback != nil {
 			continue
 		}
-		f := FailedAttempt{Attempt: a.Number, By: a.Holder, Outcome: a.Outcome, Error: textcut.Cut(a.Error, maxItem), RawReply: tail(a.RawReply, maxItem)}
+		f := FailedAttempt{Attempt: a.Number, By: a.Holder, Outcome: a.Outcome, Error: textcut.Mark(a.Error, maxItem), RawReply: textcut.MarkStart(a.RawReply, maxItem)}
 		if s := a.Strategy; s != nil {
 			f.Category = failure{category: string(s.ErrorCategory), detail: s.ErrorSubcategory}.name()
 		}
@@ -243,7 +255,7 @@ func lastChecks(ctx context.Context, tx ticket.Tx, s *ticket.Service, t *ticket.
 		}
 		for _, c := range v.Checks {
 			if all || c.Status == "failed" {
-				list = append(list, Checked{c.ID, c.Type, c.Status, textcut.Cut(c.Message, maxItem), tail(c.Output, maxItem)})
+				list = append(list, Checked{c.ID, c.Type, c.Status, textcut.Mark(c.Message, maxItem), textcut.MarkStart(c.Output, maxItem)})
 			}
 		}
 		break
@@ -260,14 +272,18 @@ func dependency(ctx context.Context, tx ticket.Tx, s *ticket.Service, id string)
 		return Dependency{}, err
 	}
 	d := Dependency{ID: id, Title: v.Title, State: v.State, BranchName: v.BranchName, PR: v.PullRequest}
+	d.Cut = len(v.Files) > maxItems
 	for _, f := range v.Files[:min(len(v.Files), maxItems)] {
 		d.Files = append(d.Files, f.Change+" "+f.Path)
 	}
 	attempts, err := ticket.LastAttempts(ctx, tx, id, maxLooked)
 	for _, a := range attempts {
-		if a.Outcome == "completed" && len(a.Result) > 0 && len(a.Result) <= maxItem {
-			d.Result = a.Result
-			break
+		if a.Outcome == "completed" && len(a.Result) > 0 {
+			if len(a.Result) <= maxItem {
+				d.Result = a.Result
+				break
+			}
+			d.Cut = true
 		}
 	}
 	return d, err
@@ -404,6 +420,9 @@ func (c *Context) feedback(p *prompt) {
 		for n, item := range r.Items {
 			p.data(fmt.Sprintf("feedback %d of %s", n+1, from), item, maxItem)
 		}
+		if r.Cut {
+			p.say("There was more feedback (%s) than is kept.", safeName(from))
+		}
 		if r.Summary != "" {
 			p.data("summary of "+from, r.Summary, maxItem)
 		}
@@ -458,18 +477,9 @@ func (c *Context) dependencies(p *prompt) {
 		if len(d.Files) > 0 {
 			text += "files: " + strings.Join(d.Files, ", ") + "\n"
 		}
+		if d.Cut {
+			text += "There are more files, or a result that is too large: ticket/get and ticket/attempts have them.\n"
+		}
 		p.data("ticket "+d.ID+", "+string(d.State), text+string(d.Result), maxItem)
 	}
-}
-
-// tail shortens a text to its last n bytes, from the start of a character.
-func tail(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	text = text[len(text)-n:]
-	for text != "" && text[0]&0xc0 == 0x80 {
-		text = text[1:]
-	}
-	return text
 }

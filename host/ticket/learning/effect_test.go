@@ -271,7 +271,8 @@ func TestVerdicts(t *testing.T) {
 		want(t, name, tt.want, numbers{got.Offered, got.Succeeded, got.Failed})
 		var attempts []ticket.Attempt
 		d.must(func(ctx context.Context, tx ticket.Tx) (err error) {
-			attempts, err = d.s.ListAttempts(ctx, tx, "a")
+			page, err := d.s.ListAttempts(ctx, tx, "a", 0, 0)
+			attempts = page.Attempts
 			return err
 		})
 		for _, a := range attempts {

@@ -271,19 +271,19 @@ func (l *Learner) recovered(ctx context.Context, tx ticket.Tx, t *ticket.Ticket)
 	f := failed[0]
 	text := fmt.Sprintf("After the %s failure \"%s\" attempt %d succeeded.", f.name(), f.text, passed.Number)
 	if what := normalise(summary(passed.Result)); what != "" {
-		text += fmt.Sprintf(" It reported \"%s\".", textcut.Cut(what, 200))
+		text += fmt.Sprintf(" It reported \"%s\".", textcut.Mark(what, 200))
 	}
 	var files []string
 	for _, file := range t.Files {
 		if len(files) < 5 {
-			files = append(files, textcut.Cut(clean(file.Path), 50))
+			files = append(files, textcut.Mark(clean(file.Path), 50))
 		}
 	}
 	if len(files) > 0 {
 		text += fmt.Sprintf(" Changed files: \"%s\".", strings.Join(files, ", "))
 	}
 	return l.found(ctx, tx, t, Rule{
-		ID: idOf("recovery", t.Project, f.category, f.detail, f.text), Kind: Pattern, State: Seen, Text: textcut.Cut(text, maxText), Scope: Scope{Category: f.category},
+		ID: idOf("recovery", t.Project, f.category, f.detail, f.text), Kind: Pattern, State: Seen, Text: textcut.Mark(text, maxText), Scope: Scope{Category: f.category},
 		Source: Source{Kind: f.source, Ticket: t.ID, Attempt: passed.Number},
 	})
 }

@@ -33,7 +33,6 @@ const (
 	keyLen   = 16
 	overhead = len("<data- from=\"\">\n\n</data->\n") + 2*keyLen
 	maxName  = 100 // bytes of a source
-	ellipsis = " [...]"
 	indent   = "  "
 )
 
@@ -59,13 +58,13 @@ func (p *prompt) share(n int) { p.room += n }
 func (p *prompt) data(source, text string, limit int) {
 	source, text = safeName(source), quoted(text)
 	limit = min(limit, p.room-overhead-len(source))
-	if limit < len(indent+ellipsis)+1 && len(text) > limit {
+	if limit < len(indent+textcut.Ellipsis)+1 && len(text) > limit {
 		p.left++
 		return
 	}
 	if len(text) > limit {
 		p.left++
-		text = textcut.Cut(text, limit-len(ellipsis)) + ellipsis
+		text = textcut.Mark(text, limit)
 	}
 	p.add(part{true, source, text})
 }
