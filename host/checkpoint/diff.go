@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // A Change is how one file differs. A folder is named if it was or is empty, or has another
@@ -133,7 +134,7 @@ func (r *repository) diff(ctx context.Context, all []Checkpoint, from Checkpoint
 		}
 		d.Patch = a.Out
 		if len(d.Patch) > maxPatch {
-			d.Patch, d.Cut = strings.ToValidUTF8(d.Patch[:maxPatch], ""), true
+			d.Patch, d.Cut = textcut.Cut(d.Patch, maxPatch), true
 		}
 	}
 	return d, nil

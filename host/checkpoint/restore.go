@@ -27,6 +27,7 @@ type Restored struct {
 	Files     []Change   `json:"files" jsonschema:"files that were changed, or that would be, and those that are left; the first 1,000"`
 	Conflicts []Conflict `json:"conflicts,omitempty" jsonschema:"the first 100"`
 	Refused   []Conflict `json:"refused,omitempty" jsonschema:"with success: paths that were not restored, although their content of before is kept; the first 100"`
+	Cut       bool       `json:"cut,omitempty" jsonschema:"there are more files, conflicts or refused paths than are listed"`
 	Open      bool       `json:"open,omitempty" jsonschema:"the scope has no end: all changes since its begin count"`
 	Undo      string     `json:"undo,omitempty" jsonschema:"scope of this restore: restoring that takes it back"`
 }
@@ -74,6 +75,7 @@ func (s *Service) Restore(ctx context.Context, workspace, of string, force bool)
 				return err
 			}
 			out.Files, err = p.files(ctx, nowRef)
+			out.Cut = p.cut
 			return err
 		}
 		if err := p.clean(); err != nil {
@@ -87,6 +89,7 @@ func (s *Service) Restore(ctx context.Context, workspace, of string, force bool)
 		}
 		out.Refused = p.refused
 		out.Files, err = p.files(ctx, refs+p.kept)
+		out.Cut = p.cut
 		return err
 	})
 	return out, err
@@ -140,6 +143,7 @@ type restore struct {
 	left       []Change // what is not restored, because it cannot be, as the scope changed it
 	conflicts  []Conflict
 	refused    []Conflict
+	cut        bool   // not all changes, conflicts or refused paths are listed
 	kept       string // id of the checkpoint of what was there before
 }
 
@@ -155,13 +159,19 @@ type step struct {
 func isFolder(n *node) bool { return n != nil && n.kind == kindFolder }
 
 func (p *restore) conflict(name, reason string) {
-	if len(p.conflicts) < maxConflicts {
-		p.conflicts = append(p.conflicts, Conflict{name, reason})
+	if len(p.conflicts) == maxConflicts {
+		p.cut = true
+		return
 	}
+	p.conflicts = append(p.conflicts, Conflict{name, reason})
 }
 
 func (p *restore) refuse(name, reason string) {
-	if len(p.refused) < maxConflicts && !slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == name }) {
+	switch {
+	case slices.ContainsFunc(p.refused, func(c Conflict) bool { return c.Path == name }):
+	case len(p.refused) == maxConflicts:
+		p.cut = true
+	default:
 		p.refused = append(p.refused, Conflict{name, reason})
 	}
 }
@@ -390,7 +400,9 @@ func (p *restore) files(ctx context.Context, now string) ([]Change, error) {
 		list = append(list, c)
 	}
 	sortChanges(list)
-	list = list[:min(len(list), maxChanges)]
+	if len(list) > maxChanges {
+		list, p.cut = list[:maxChanges], true
+	}
 	if now == refs { // nothing was kept, because nothing changed
 		return list, nil
 	}

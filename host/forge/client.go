@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -297,16 +298,17 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	}
 	_ = strictjson.DecodeForeign(raw, &said) // a proxy answers in HTML
 	text := said.Message
-	for _, e := range said.Errors[:min(len(said.Errors), 5)] {
+	for i, e := range said.Errors {
+		if i == 5 {
+			text += fmt.Sprintf("; and %d more", len(said.Errors)-i)
+			break
+		}
 		if more := strings.TrimSpace(e.Message + " " + e.Field + " " + e.Code); more != "" {
 			text += "; " + more
 		}
 	}
 	e := &abi.Error{Code: abi.Unavailable, Message: what + ": " + answer.Status}
-	if len(text) > maxRefusal {
-		text = strings.ToValidUTF8(text[:maxRefusal], "")
-	}
-	if text != "" {
+	if text = textcut.Mark(strings.ToValidUTF8(text, ""), maxRefusal); text != "" {
 		e.Message += ": " + text
 	}
 	e.RetryAfterMs = c.delay(answer.Header)

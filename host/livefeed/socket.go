@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // Why a socket ends. A client that leaves is none of these.
@@ -202,10 +202,7 @@ func (s *socket) closeWith(err error) {
 		code, reason = websocket.StatusNormalClosure, ""
 	}
 	const most = 123 // bytes that fit beside the code in a control frame
-	if len(reason) > most {
-		reason = strings.ToValidUTF8(reason[:most], "")
-	}
-	if err := s.conn.Close(code, reason); err != nil {
+	if err := s.conn.Close(code, textcut.Mark(reason, most)); err != nil {
 		s.handler.opt.Logger.Debug("feed: close socket", "error", err) // the client has disconnected
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // maxFile is the most that is read of one file, in bytes.
@@ -134,13 +136,10 @@ func (c *patternCheck) run(ctx context.Context, root *os.Root) (status, message 
 // quote returns a text of an author for a message: cut, without control characters.
 func quote(text string) string {
 	const most = 200
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '
 		}
 		return r
-	}, text)
+	}, textcut.Mark(text, most))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // What a check ended with.
@@ -125,10 +127,7 @@ const feedbackOutput = 2 << 10
 func (c *CheckResult) feedback() string {
 	text := fmt.Sprintf("%s (%s): %s", c.ID, c.Type, c.Message)
 	if out := strings.TrimSpace(c.Output); out != "" {
-		if len(out) > feedbackOutput {
-			out = "..." + strings.ToValidUTF8(out[len(out)-feedbackOutput:], "")
-		}
-		text += "\n" + out
+		text += "\n" + textcut.MarkStart(out, feedbackOutput)
 	}
 	return text
 }

@@ -19,7 +19,8 @@ type Rebased struct {
 	BaseCommit string   `json:"base_commit" jsonschema:"commit of the base that the worktree stands on now"`
 	Moved      bool     `json:"moved" jsonschema:"the base has commits that the worktree did not have"`
 	Conflict   bool     `json:"conflict" jsonschema:"files of the worktree have conflict markers; the next commit needs them resolved"`
-	Files      []string `json:"files,omitempty" jsonschema:"with conflicts"`
+	Files      []string `json:"files,omitempty" jsonschema:"with conflicts; the first 1,000"`
+	Truncated  bool     `json:"truncated,omitempty" jsonschema:"files does not list all of them"`
 	Text       string   `json:"text,omitempty" jsonschema:"both sides of each conflict, but for files that hold secrets"`
 }
 
@@ -241,7 +242,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 		return gitexec.Fatal("commit-tree", made)
 	}
 	out.Conflict, out.Commit = true, t.Commit
-	out.Files = conflicts[:min(len(conflicts), maxFiles)]
+	out.Files, out.Truncated = conflicts[:min(len(conflicts), maxFiles)], len(conflicts) > maxFiles
 	out.Text = strings.ToValidUTF8(textcut.Mark(text, maxConflict), "\uFFFD")
 	t.BaseCommit, t.Unresolved = base, &unresolved{Rebased: *out, Marked: strings.TrimSpace(made.Out)}
 	if err := t.save(); err != nil {

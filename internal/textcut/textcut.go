@@ -4,10 +4,12 @@ package textcut
 
 import "unicode/utf8"
 
-const mark = "..."
+// Ellipsis is the sign of a text that was cut.
+const Ellipsis = "..."
 
 // Cut returns s, or as many of its first characters as have at most n bytes. A negative n
-// counts as 0.
+// counts as 0. A reader does not see that something is missing: callers set a field that says
+// so, or no reader sees the text. Others use [Mark] or [MarkStart].
 func Cut(s string, n int) string {
 	n = max(n, 0)
 	if len(s) <= n {
@@ -19,10 +21,23 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
-// Mark is [Cut] with "..." at the end of what was cut, which counts toward the n bytes.
+// Mark is [Cut] with [Ellipsis] at the end of what was cut, which counts toward the n bytes.
 func Mark(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return Cut(s, n-len(mark)) + mark
+	return Cut(s, n-len(Ellipsis)) + Ellipsis
+}
+
+// MarkStart returns s, or [Ellipsis] and as many of its last characters as have at most n bytes
+// together with it.
+func MarkStart(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	from := len(s) - max(n-len(Ellipsis), 0)
+	for from < len(s) && !utf8.RuneStart(s[from]) {
+		from++
+	}
+	return Ellipsis + s[from:]
 }

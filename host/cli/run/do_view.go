@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -20,8 +21,8 @@ const maxSaid = 2 << 10
 func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 	switch {
 	case p.Event == runtime.OnText && p.Run == l.root:
-		if l.said += p.Message; len(l.said) > maxSaid {
-			l.said = strings.ToValidUTF8(l.said[:maxSaid], "")
+		if len(l.said) <= maxSaid {
+			l.said += p.Message
 		}
 		return nil, true
 	case p.Event == runtime.OnCallStart && p.Run == l.root && p.Type == "llm":
@@ -52,7 +53,7 @@ func (l *lines) taskLines(p runtime.Progress) (list []termtext.Text, ok bool) {
 // saidLines is what the model said, once it calls a command. What it says last is its reply,
 // which the summary shows.
 func (l *lines) saidLines(function string) []termtext.Text {
-	text := strings.TrimSpace(l.said)
+	text := textcut.Mark(strings.TrimSpace(l.said), maxSaid)
 	if l.said = ""; text == "" || function != abi.FuncCommand {
 		return nil
 	}

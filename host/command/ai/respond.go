@@ -104,10 +104,7 @@ func conversation(lines []json.RawMessage) string {
 		if json.Unmarshal(line, &object) == nil {
 			_ = json.Unmarshal(object["from"], &m.From) // a from that is not a string is ignored
 		}
-		text := readable(line)
-		if m.Text = textcut.Cut(text, maxMessage); m.Text != text {
-			m.Text += " [cut off]" // the model cannot know otherwise
-		}
+		m.Text = textcut.Mark(readable(line), maxMessage)
 		shown, _ := json.Marshal(m) // two strings always marshal
 		b.Write(shown)
 		b.WriteByte('\n')

@@ -3,9 +3,9 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -31,11 +31,7 @@ type Posted struct {
 func (f family) announce(ctx context.Context, call *command.Call, id string, b body) error {
 	told := Posted{ID: id, Room: b.Room, From: b.From, Text: b.Text}
 	if len(told.Text) > maxTold {
-		cut := maxTold
-		for cut > 0 && !utf8.RuneStart(told.Text[cut]) {
-			cut--
-		}
-		told.Text, told.Truncated = told.Text[:cut], true
+		told.Text, told.Truncated = textcut.Cut(told.Text, maxTold), true
 	}
 	data, err := json.Marshal(told)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/hostcall"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -120,10 +121,7 @@ const maxField = 100
 // bad is an error of the request's shape.
 func bad(field, cause string) *abi.Error {
 	at := abi.FuncHTTP
-	if len(field) > maxField {
-		field = field[:maxField]
-	}
-	if field != "" {
+	if field = textcut.Mark(field, maxField); field != "" {
 		at += " " + field
 	}
 	return refuse(abi.BadFields, at+": "+cause, field)

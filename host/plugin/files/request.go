@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/hostcall"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -153,7 +154,7 @@ func (r *request) setPath(raw json.RawMessage) error {
 // bad is the error for an invalid request.
 func bad(field, cause string) *abi.Error {
 	at := abi.FuncFile
-	if field = field[:min(len(field), 100)]; field != "" {
+	if field = textcut.Mark(field, 100); field != "" {
 		at += " " + field
 	}
 	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: at + ": " + cause}

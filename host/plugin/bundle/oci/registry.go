@@ -192,7 +192,7 @@ func explain(err error) error {
 		if len(answer.Errors) == 0 {
 			said = http.StatusText(answer.StatusCode)
 		}
-		said = fmt.Sprintf("the registry answers %d: %s", answer.StatusCode, textcut.Cut(strings.ToValidUTF8(said, ""), 300))
+		said = fmt.Sprintf("the registry answers %d: %s", answer.StatusCode, textcut.Mark(strings.ToValidUTF8(said, ""), 300))
 		switch answer.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
 			return &abi.Error{Code: abi.Denied, Message: said, Hint: login}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
@@ -27,11 +28,7 @@ func (s *Services) ConditionText(v cond.Value) string {
 	if v.JSON == nil {
 		return "undefined"
 	}
-	text := string(s.Redact.JSON(v.JSON))
-	if len(text) <= maxConditionText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxConditionText], "") + "..."
+	return textcut.Mark(string(s.Redact.JSON(v.JSON)), maxConditionText+len(textcut.Ellipsis))
 }
 
 // maxReads is the number of paths that are recorded of an expression.

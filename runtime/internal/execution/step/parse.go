@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -95,8 +96,5 @@ func outputText(out json.RawMessage) (string, bool) {
 // beginning returns the beginning of a text for an error.
 func beginning(text string) string {
 	const most = 80
-	if len(text) <= most {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q ...", strings.ToValidUTF8(text[:most], ""))
+	return fmt.Sprintf("%q", textcut.Mark(text, most))
 }
