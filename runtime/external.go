@@ -1,6 +1,9 @@
 package runtime
 
-import "github.com/sentinel-runtime/sentinel/runtime/external"
+import (
+	"github.com/sentinel-runtime/sentinel/runtime/external"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
 
 // The outside world, see package external.
 type (
@@ -19,3 +22,7 @@ type (
 	Folders              = external.Folders
 	PluginCall           = external.PluginCall
 )
+
+// TypeEntry returns the entry of a bound, such as [StartOptions].Within, that lets steps of a type
+// use the hosts, secrets and folders which their plugin was granted.
+func TypeEntry(t sentinels.StepType) string { return external.TypeEntry(t) }

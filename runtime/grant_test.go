@@ -172,6 +172,46 @@ func TestGrantOfEachCall(t *testing.T) {
 	}
 }
 
+// TestGrantsWithinBounds: in a run whose definition comes from a model or an agent a step uses the
+// hosts, secrets and folders that its plugin is granted only if the bound has the type of the step.
+func TestGrantsWithinBounds(t *testing.T) {
+	for function, request := range map[string]string{abi.FuncHTTP: `{"url":"https://example.com"}`, abi.FuncFile: `{"folder":"data","op":"read","path":"x"}`} {
+		for name, c := range map[string]struct {
+			within  []string
+			reached bool
+		}{
+			"no bound":        {nil, true},
+			"nothing":         {[]string{}, false},
+			"all by pattern":  {[]string{"*", "world/*"}, false},
+			"another type":    {[]string{"*", runtime.TypeEntry("call")}, false},
+			"the type itself": {[]string{runtime.TypeEntry("reach")}, true},
+		} {
+			t.Run(function+" "+name, func(t *testing.T) {
+				net := new(outside)
+				rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{HTTP: net, Folders: net, Grants: &grants{all: map[string]plugin.Grant{
+					"*": {Allow: []plugin.Permission{allowed(abi.UseHTTP, "example.com"), allowed(abi.UseFolder, "data")}},
+				}}})
+				if err := runtime.AddUntrusted(rt, reach(permission(abi.UseHTTP, "example.com"), permission(abi.UseFolder, "data"))); err != nil {
+					t.Fatal(err)
+				}
+				def := decode(t, rt, `{"name":"r","steps":[{"type":"reach","function":"`+function+`","request":`+request+`,"outputTo":"said"}]}`)
+				id, err := rt.Start(t.Context(), def, runtime.StartOptions{Within: c.within, Workspace: t.TempDir()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := rt.Wait(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				said := string(res.Variables["said"])
+				if reached := len(net.calls) > 0; reached != c.reached || !reached && !strings.Contains(said, "may not use what step type") {
+					t.Errorf("reached: %t, want %t; the answer is %s", reached, c.reached, said)
+				}
+			})
+		}
+	}
+}
+
 // TestDenialReplays holds that a denied call is in the journal: after a crash it
 // is answered as it was, also when the plugin is allowed more by then.
 func TestDenialReplays(t *testing.T) {

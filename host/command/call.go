@@ -97,7 +97,8 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 
 // Bound returns the names of the commands that the caller may call, where it is a model, an
 // agent or a run that has a bound itself: what it defines, stores and starts may call no
-// others. It is nil for callers without a bound.
+// others. It is nil for callers without a bound. The bound of a run passes on the entries for
+// step types in it, see TypeEntry of package runtime/external; models and agents have none.
 func (c *Call) Bound() []string { return c.BoundBy() }
 
 // BoundBy is Bound for a definition that has bounds already, nil for none: they stay, also
@@ -112,6 +113,15 @@ func (c *Call) BoundBy(bounds ...[]string) []string {
 		outside := func(within []string) bool { return !Allowed(within, other) }
 		if c.mayCall(other) && !slices.ContainsFunc(bounds, outside) {
 			names = append(names, other.Name)
+		}
+	}
+	if c.Held() { // the tools of a run with a bound are that bound
+		bounds = append(bounds, c.Tools)
+	}
+	for _, entry := range bounds[len(bounds)-1] {
+		missing := func(within []string) bool { return !slices.Contains(within, entry) }
+		if strings.Contains(entry, ":") && !slices.ContainsFunc(bounds, missing) {
+			names = append(names, entry)
 		}
 	}
 	return names
@@ -332,7 +342,11 @@ func (r *Registry) offered(tools []string, c Command) string {
 		return "this step has no tools"
 	}
 	var names []string
-	for _, c := range list[:min(len(list), 20)] {
+	for i, c := range list {
+		if i == 20 {
+			names = append(names, fmt.Sprintf("and %d more", len(list)-i))
+			break
+		}
 		names = append(names, c.Name)
 	}
 	return "its tools are " + strings.Join(names, ", ")

@@ -86,7 +86,12 @@ func (info CommandInfo) NamedBy(patterns []string) bool {
 	})
 }
 
-// Both returns the commands that two bounds allow, nil if neither is one. Names and patterns
+// TypeEntry returns the entry of a bound, as in CommandCall.Within, that lets steps of a type use
+// the hosts, secrets and folders which their plugin was granted. It is the name of no command, and
+// no pattern includes it.
+func TypeEntry(t sentinels.StepType) string { return "type:" + string(t) }
+
+// Both returns the commands and types that two bounds allow, nil if neither is one. Names and patterns
 // that both have are kept as they are; all else becomes names. commands may be nil.
 func Both(commands Commands, a, b []string) []string {
 	switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -121,8 +122,8 @@ func (f family) exceeds(within []string, def *sentinels.Definition) string {
 	return "its author may not call " + strings.Join(names, ", ") + ": no run of it may until a person accepts the revision, see sentinel inbox"
 }
 
-// beyond returns the commands that a definition names and its bound does not allow, those of
-// inline definitions too. Patterns are none: the bound narrows them.
+// beyond returns the commands that a definition names and its bound does not allow, and such types
+// of steps with grants, those of inline definitions too. Patterns are none: the bound narrows them.
 func (f family) beyond(within []string, def *sentinels.Definition) []string {
 	if within == nil || f.opt.Lookup == nil {
 		return nil
@@ -136,6 +137,33 @@ func (f family) beyond(within []string, def *sentinels.Definition) []string {
 			}
 		}
 	})
+	granted := f.grantedTypes()
+	def.Walk(types, func(_ string, d *sentinels.Definition) {
+		d.EachStep(func(_ string, s *sentinels.Step) {
+			name := fmt.Sprintf("step type %s", s.Type)
+			if granted[s.Type] && !slices.Contains(within, runtime.TypeEntry(s.Type)) && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		})
+	})
 	slices.Sort(out)
+	return out
+}
+
+// grantedTypes returns the step types whose plugins are granted hosts or folders. What they do by
+// commands is bounded as every call is.
+func (f family) grantedTypes() map[sentinels.StepType]bool {
+	out := map[sentinels.StepType]bool{}
+	for _, p := range f.rt.Plugins() {
+		allow := p.Permissions
+		if p.Grant != nil {
+			allow = p.Grant.Allow
+		}
+		if slices.ContainsFunc(allow, func(a plugin.Permission) bool { return a.Use == string(abi.UseHTTP) || a.Use == string(abi.UseFolder) }) {
+			for _, t := range p.Types {
+				out[t] = true
+			}
+		}
+	}
 	return out
 }

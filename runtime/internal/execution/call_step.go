@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -28,8 +29,12 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 	if err != nil {
 		return nil, callProblem(c, err)
 	}
+	within := c.Within
+	if within != nil { // what the plugin of the step is granted is what its callers may have it use
+		within = append(slices.Clone(within), external.TypeEntry(c.Type))
+	}
 	opt := startOptions{
-		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As, Within: c.Within},
+		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As, Within: within},
 		called:       true,
 	}
 	name := cmp.Or(c.Name, string(c.Type))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -179,14 +180,21 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 // StopRun implements [step.Children].
 func (r *liveRun) StopRun(id sentinels.RunID, cause error) { r.ex.stopTree(id, cause) }
 
-// NamedCommands implements [step.State]: it returns the commands that the definition of the current iteration names in
-// steps and lists of tools. A definition that is the value of a variable, and may come from
-// a model, executes code by no others.
+// NamedCommands implements [step.State]: it returns the commands that the definition of the
+// current iteration names in steps and lists of tools, and entries for the types of its steps. A
+// definition that is the value of a variable, and may come from a model, executes code by no other
+// commands, and uses what plugins are granted by no other types.
 func (r *liveRun) NamedCommands() []string {
 	r.mu.Lock()
 	def, types := r.def, r.types
 	r.mu.Unlock()
-	return sentinels.CommandsIn(def, types)
+	names := sentinels.CommandsIn(def, types)
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		if entry := external.TypeEntry(s.Type); !slices.Contains(names, entry) {
+			names = append(names, entry)
+		}
+	})
+	return names
 }
 
 // inherit sets what an inline child begins with: a copy of the variables that the step

@@ -3,7 +3,9 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -44,6 +46,14 @@ func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 		return callEnd{}, err
 	}
 	defer a.run.Leave()
+	if within := a.run.Within(); within != nil && !slices.Contains(within, external.TypeEntry(a.step.Type)) {
+		return callEnd{err: &abi.Error{
+			Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("%s: the definition of this run comes from a model or an agent that may not use what step type %q is granted", c.function, a.step.Type),
+			Hint: "if the definition is stored, `sentinel inbox` shows it to a person, who may accept it with `sentinel accept`; " +
+				"if it was the value of a variable, use the step type in the definition that starts the run",
+		}}, nil
+	}
 	grant, ok := a.mod.Allowed()
 	if !ok { // the grant was revoked while the call waited for a slot
 		return callEnd{err: a.denied(c)}, nil

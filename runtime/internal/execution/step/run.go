@@ -64,7 +64,8 @@ type State interface {
 	// Within returns the commands that the run may call in the current iteration, nil for
 	// all: the bound of the run and that of the definition.
 	Within() []string
-	// NamedCommands returns the commands that the definition of the current iteration names.
+	// NamedCommands returns the commands that the definition of the current iteration names, and
+	// entries for the types of its steps.
 	NamedCommands() []string
 	// EmitsFor returns the agent or model behind the events of the run, "" for none.
 	EmitsFor() string
