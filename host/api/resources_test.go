@@ -169,7 +169,7 @@ func TestRefusedRequests(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	s := open(t, api.Options{Commands: commands(t, map[string]any{
-		"sentinel/list":      `{"sentinels":[{"sentinelId":"a"}],"runs":[{"id":"r"}],"next":"r"}`,
+		"sentinel/list":      `{"sentinels":[{"sentinelId":"a"}],"runs":[{"id":"r"}],"next":"r","nextSentinel":"a"}`,
 		"sentinel/create":    `{"sentinelId":"a","revision":1}`,
 		"sentinel/export":    `{"sentinelId":"a","revision":7,"definition":{}}`,
 		"sentinel/start":     `{"run":"r1","status":"running"}`,
@@ -179,7 +179,7 @@ func TestAnswers(t *testing.T) {
 	if got := s.do("GET", "/v1/runs", ""); got.body != `{"next":"r","runs":[{"id":"r"}]}` {
 		t.Errorf("runs: %s", got.body)
 	}
-	if got := s.do("GET", "/v1/sentinels", ""); got.body != `{"next":"r","sentinels":[{"sentinelId":"a"}]}` {
+	if got := s.do("GET", "/v1/sentinels", ""); got.body != `{"next":"a","sentinels":[{"sentinelId":"a"}]}` {
 		t.Errorf("sentinels: %s", got.body)
 	}
 	if got := s.do("POST", "/v1/sentinels", "{}"); got.status != 201 || got.header.Get("Location") != "/v1/sentinels/a" || got.header.Get("ETag") != `"1"` {

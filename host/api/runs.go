@@ -15,7 +15,7 @@ func runRoutes() []Route {
 			// The cursor is a run's id. Ids are in the order of starts, so pages
 			// neither overlap nor miss a run while new ones start.
 			Method: http.MethodGet, Pattern: "/v1/runs", Name: "listRuns", Access: AccessToken, Command: "sentinel/list",
-			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs"), fixed: map[string]any{"only": "runs"},
+			Summary: "List runs, the newest first. The answer's next is the before of the next page.", answer: only("runs", "next"), fixed: map[string]any{"only": "runs"},
 			Query: []Param{
 				{Name: "sentinel", Type: "string", As: "sentinelId", Summary: "only runs of this sentinel"},
 				{Name: "status", Type: "string", Summary: "only runs with this status, or one of these, separated by commas"},
@@ -35,12 +35,22 @@ func runRoutes() []Route {
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/trace", Name: "traceRun", Access: AccessToken, Command: "sentinel/trace",
-			Summary: "Show what a run did: iterations, steps, attempts and host calls.",
+			Summary: "Show what a run did: iterations, steps, attempts and host calls. The answer's next is the after of the next page.",
+			Query: []Param{
+				{Name: "iteration", Type: "integer", Summary: "only this one"},
+				{Name: "newest", Type: "boolean", Summary: "true: only the newest iteration"},
+				{Name: "step", Type: "string", Summary: "only steps with this path or address, and those around them"},
+				{Name: "after", Type: "string", Summary: "next of the page before"},
+				{Name: "limit", Type: "integer", Summary: "records of the journal that the page is made of, 1 to 10000; 10000 if not given"},
+			},
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/steps", Name: "listRunSteps", Access: AccessToken,
 			Summary: "List the steps of an iteration with the state that went in and came out.", serve: (*API).runSteps,
-			Query: []Param{{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"}},
+			Query: []Param{
+				{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"},
+				{Name: "after", Type: "string", Summary: "next of the page before"},
+			},
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/steps/{path}", Name: "getRunStep", Access: AccessToken,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +18,7 @@ type trace struct {
 		Hash     string       `json:"hash"`
 		Steps    []*traceStep `json:"steps"`
 	} `json:"iterations"`
+	Next string `json:"next"`
 }
 
 // traceStep is a step execution of a trace. Its attempts stay as they are, so
@@ -41,6 +41,7 @@ type traceStep struct {
 
 // iterationSteps is one iteration of a run, step by step.
 type iterationSteps struct {
+	Next      string      `json:"next,omitempty"` // after of the next page; a step that began on this one is there too
 	Run       string      `json:"run"`
 	Iteration int         `json:"iteration"`
 	Revision  int         `json:"revision,omitempty"`
@@ -73,7 +74,7 @@ type stepState struct {
 
 // runSteps lists an iteration.
 func (a *API) runSteps(w http.ResponseWriter, r *http.Request) error {
-	out, err := a.iteration(r)
+	out, err := a.iteration(r, "", "")
 	if err != nil {
 		return err
 	}
@@ -87,30 +88,51 @@ func (a *API) runSteps(w http.ResponseWriter, r *http.Request) error {
 // runStep picks one execution out of an iteration: by its path, or the last one of the
 // step with an address or id.
 func (a *API) runStep(w http.ResponseWriter, r *http.Request) error {
-	out, err := a.iteration(r)
+	path := r.PathValue("path")
+	s, out, err := a.lastStep(r, path, func(s *stepState) bool { return s.Path == path })
+	if err == nil && s == nil {
+		var address string
+		if address, err = a.stepAddress(r, out.Run, path); err == nil {
+			s, out, err = a.lastStep(r, address, func(s *stepState) bool { return s.Address == address })
+		}
+	}
 	if err != nil {
 		return err
 	}
-	path := r.PathValue("path")
-	found := slices.IndexFunc(out.Steps, func(s stepState) bool { return s.Path == path })
-	if found < 0 {
-		address, err := a.stepAddress(r, out.Run, path)
-		if err != nil {
-			return err
-		}
-		for i, s := range out.Steps {
-			if s.Address == address {
-				found = i
-			}
-		}
-	}
-	if found >= 0 {
-		s := out.Steps[found]
+	if s != nil {
 		s.Run, s.Iteration, s.Revision = out.Run, out.Iteration, out.Revision
 		return writeJSON(w, http.StatusOK, s)
 	}
 	return &abi.Error{Code: abi.NotFound, Field: "path", Message: fmt.Sprintf("iteration %d of run %q has no step execution %q", out.Iteration, out.Run, path),
 		Hint: fmt.Sprintf("GET /v1/runs/%s/steps?iteration=%d lists them", out.Run, out.Iteration)}
+}
+
+// lastStep returns the last execution of a step with a path or address in the iteration that a
+// request asks for, nil if there is none. What several pages have of it is put together.
+func (a *API) lastStep(r *http.Request, name string, is func(*stepState) bool) (found *stepState, page iterationSteps, err error) {
+	after := ""
+	for {
+		if page, err = a.iteration(r, name, after); err != nil {
+			return nil, page, err
+		}
+		for i := range page.Steps {
+			s := &page.Steps[i]
+			switch {
+			case !is(s):
+			case found != nil && found.Path == s.Path && found.State == "running":
+				s.Attempts = append(found.Attempts, s.Attempts...)
+				if s.In == nil {
+					s.In = found.In
+				}
+				found = s
+			default:
+				found = s
+			}
+		}
+		if after = page.Next; after == "" {
+			return found, page, nil
+		}
+	}
 }
 
 // stepAddress returns the address of the step of a run that has an id, or else the name
@@ -137,17 +159,33 @@ func (a *API) stepAddress(r *http.Request, run, name string) (string, error) {
 	return name, nil
 }
 
-// iteration reads the iteration that a request asks for out of the trace.
-func (a *API) iteration(r *http.Request) (iterationSteps, error) {
+// iteration reads a page of the iteration that a request asks for out of the trace: of all steps
+// or of those with a path or address, behind the page before.
+func (a *API) iteration(r *http.Request, step, after string) (iterationSteps, error) {
 	run := r.PathValue("run")
 	// The same reader as for forwarded routes, so that the same mistakes have the
 	// same answers.
 	asked := map[string]json.RawMessage{}
-	route := &Route{Query: []Param{{Name: "iteration", Type: "integer"}}}
+	route := &Route{Query: []Param{{Name: "iteration", Type: "integer"}, {Name: "after", Type: "string"}}}
 	if err := queryParams(r.URL, route, asked); err != nil {
 		return iterationSteps{}, err
 	}
-	text, err := a.call(r, "sentinel/trace", map[string]string{"run": run})
+	params := map[string]any{"run": run}
+	for name, value := range asked {
+		params[name] = value
+	}
+	if asked["iteration"] == nil {
+		params["newest"] = true
+	}
+	if step != "" {
+		params["step"] = step
+	}
+	if delete(params, "after"); step == "" && asked["after"] != nil {
+		params["after"] = asked["after"]
+	} else if after != "" {
+		params["after"] = after
+	}
+	text, err := a.call(r, "sentinel/trace", params)
 	if err != nil {
 		return iterationSteps{}, err
 	}
@@ -162,7 +200,7 @@ func (a *API) iteration(r *http.Request) (iterationSteps, error) {
 		if given && string(want) != strconv.Itoa(it.Number) {
 			continue
 		}
-		out := iterationSteps{Run: run, Iteration: it.Number, Revision: it.Revision, Hash: it.Hash, Steps: []stepState{}}
+		out := iterationSteps{Next: t.Next, Run: run, Iteration: it.Number, Revision: it.Revision, Hash: it.Hash, Steps: []stepState{}}
 		return out, addStates(&out.Steps, it.Steps)
 	}
 	e := &abi.Error{Code: abi.NotFound, Field: "iteration", Message: fmt.Sprintf("the trace of run %q has no iteration %s", run, want)}

@@ -13,10 +13,11 @@ func sentinelRoutes() []Route {
 	return []Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/sentinels", Name: "listSentinels", Access: AccessToken, Command: "sentinel/list",
-			Summary: "List the defined sentinels.", answer: only("sentinels"), fixed: map[string]any{"only": "sentinels"},
+			Summary: "List the defined sentinels, at most 1000 on a page. The answer's next is the after of the next page.", answer: only("sentinels", "nextSentinel"), fixed: map[string]any{"only": "sentinels"},
 			Query: []Param{
 				{Name: "tag", Type: "string", Summary: "only sentinels with this tag"},
 				{Name: "personaId", Type: "string", Summary: "only sentinels that this one created"},
+				{Name: "after", Type: "string", Summary: "next of the page before"},
 			},
 		},
 		{
@@ -59,7 +60,7 @@ type answerFunc = func(a *API, w http.ResponseWriter, r *http.Request, route *Ro
 
 // only answers with one member of the result, and with the cursor of the next
 // page if there is one.
-func only(name string) answerFunc {
+func only(name, cursor string) answerFunc {
 	return func(_ *API, w http.ResponseWriter, _ *http.Request, route *Route, result json.RawMessage) error {
 		all, err := members(result)
 		if err != nil {
@@ -68,7 +69,7 @@ func only(name string) answerFunc {
 		// The command answers with both lists, one of them empty; the resource is
 		// about one.
 		out := map[string]json.RawMessage{name: all[name]}
-		if next, ok := all["next"]; ok && !bytes.Equal(next, []byte(`""`)) {
+		if next, ok := all[cursor]; ok && !bytes.Equal(next, []byte(`""`)) {
 			out["next"] = next
 		}
 		return writeJSON(w, route.Status, out)

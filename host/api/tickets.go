@@ -59,6 +59,8 @@ func ticketRoutesAt(root string) []Route {
 		{Method: get, Pattern: root + "/stuck", Name: "stuckTickets", Command: "ticket/list", Query: page, fixed: map[string]any{"stuck": true}, Summary: "List the tickets in progress that did not change for five minutes."},
 		{Method: get, Pattern: root + "/rules", Name: "listTicketRules", Command: "ticket/rules", Query: []Param{
 			{Name: "state", Type: "list", Summary: "only rules in these states, between commas: seen, proposed, active or retired"},
+			{Name: "limit", Type: "integer", Summary: "rules on the page, 1000 if not given, at most 1000"},
+			{Name: "offset", Type: "integer", Summary: "rules to leave out"},
 		}, Summary: "List what was learned from tickets, with its effect."},
 		{Method: post, Pattern: root + "/rules", Name: "addTicketRule", Command: "ticket/add-rule", Status: http.StatusCreated, body: "*", Summary: "Add a rule for prompts."},
 		{Method: post, Pattern: root + "/rules/{rule}/decide", Name: "decideTicketRule", Command: "ticket/decide-rule", body: "*", Summary: "Accept, retire or remove a rule."},
@@ -75,13 +77,16 @@ func ticketRoutesAt(root string) []Route {
 		}, Summary: "Read the log of a ticket, newest entry first."},
 		{Method: post, Pattern: one + "/activity", Name: "logTicketActivity", Command: "ticket/log", Status: http.StatusCreated, body: "*", Summary: "Append an entry to the log of a ticket."},
 		{Method: post, Pattern: one + "/comments", Name: "commentTicket", Command: "ticket/comment", Status: http.StatusCreated, body: "*", Summary: "Append a comment to the log of a ticket."},
-		{Method: get, Pattern: one + "/attempts", Name: "ticketAttempts", Command: "ticket/attempts", Summary: "Read the attempts to finish a ticket, oldest first."},
+		{Method: get, Pattern: one + "/attempts", Name: "ticketAttempts", Command: "ticket/attempts", Query: []Param{
+			{Name: "limit", Type: "integer", Summary: "attempts on the page, 50 if not given, at most 200"},
+			{Name: "offset", Type: "integer", Summary: "oldest attempts to leave out"},
+		}, Summary: "Read the attempts to finish a ticket, oldest first."},
 		{Method: get, Pattern: one + "/context", Name: "ticketContext", Command: "ticket/context", Query: []Param{
 			{Name: "max_bytes", Type: "integer", Summary: "bytes of the prompt, 65536 if not given"},
 		}, Summary: "Read what the next attempt at a ticket needs, as a prompt too."},
 		{Method: post, Pattern: one + "/context", Name: "offerTicketContext", Command: "ticket/context", body: "*", Summary: "The same for the holder of a claim, whose token is in the body: the offer of rules is recorded."},
-		{Method: get, Pattern: one + "/children", Name: "ticketChildren", Command: "ticket/children", Summary: "List the tickets that are part of a ticket."},
-		{Method: get, Pattern: one + "/impact", Name: "ticketDependents", Command: "ticket/dependents", Summary: "List the tickets that depend on a ticket."},
+		{Method: get, Pattern: one + "/children", Name: "ticketChildren", Command: "ticket/children", Query: page, Summary: "List the tickets that are part of a ticket."},
+		{Method: get, Pattern: one + "/impact", Name: "ticketDependents", Command: "ticket/dependents", Query: page, Summary: "List the tickets that depend on a ticket."},
 		{Method: post, Pattern: one + "/dependencies", Name: "addTicketDependencies", Command: "ticket/depend", body: "*", answer: (*API).answerTicket, Summary: "Add or remove dependencies: {\"add\": [ID], \"remove\": [ID]}."},
 		{Method: post, Pattern: one + "/files", Name: "recordTicketFiles", Command: "ticket/files", body: "*", answer: (*API).answerTicket, Summary: "Record the files that the work of a ticket changed."},
 		{Method: post, Pattern: one + "/claim", Name: "claimThisTicket", Command: "ticket/claim", body: "*", answer: (*API).answerTicket, Summary: "Take this ticket."},

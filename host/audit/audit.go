@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -246,10 +248,11 @@ func (l *Log) Close() error {
 
 // A Query selects entries.
 type Query struct {
-	Since time.Time // zero: all
-	Actor string    // exactly; "" is everybody
-	Event string    // a pattern as of path.Match, such as "ticket/*", of at most 256 bytes; "" is every event
-	Limit int       // at most so many; 0 is 100
+	Since  time.Time // zero: all
+	Actor  string    // exactly; "" is everybody
+	Event  string    // a pattern as of path.Match, such as "ticket/*", of at most 256 bytes; "" is every event
+	Before string    // Next of the page before; "" is the newest entries
+	Limit  int       // at most so many; 0 is 100
 }
 
 func (q Query) matches(e *Entry) bool {
@@ -260,14 +263,35 @@ func (q Query) matches(e *Entry) bool {
 	return q.Event == "" || ok
 }
 
+// A Page has entries, the newest first.
+type Page struct {
+	Entries []Entry
+	Next    string // there are older ones: [Query.Before] of the next page
+	Damaged int    // lines of the files read that are not entries
+}
+
+// A placedEntry has the digest of its line, which is its position: files are renamed and lose
+// lines, but a line stays as it is.
+type placedEntry struct {
+	entry  Entry
+	digest string
+}
+
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
 // Read returns entries of the log in a state folder, the newest first. Lines that are not
-// entries are skipped and counted in damaged: a crash may leave half a line. It ends with ctx.
-func Read(ctx context.Context, state string, q Query) (list []Entry, damaged int, err error) {
+// entries are skipped and counted: a crash may leave half a line. If the entry at which the page
+// before ended is no longer kept, neither are older ones, and the page is empty. Read ends with ctx.
+func Read(ctx context.Context, state string, q Query) (Page, error) {
+	out := Page{Entries: []Entry{}}
 	if len(q.Event) > maxPattern {
-		return nil, 0, fmt.Errorf("event %.80q: longer than %d bytes", q.Event, maxPattern)
+		return out, fmt.Errorf("event %.80q: longer than %d bytes", q.Event, maxPattern)
 	}
 	if _, err := path.Match(q.Event, ""); err != nil {
-		return nil, 0, fmt.Errorf("event %.80q: %w", q.Event, err)
+		return out, fmt.Errorf("event %.80q: %w", q.Event, err)
 	}
 	if q.Limit <= 0 {
 		q.Limit = 100
@@ -275,21 +299,32 @@ func Read(ctx context.Context, state string, q Query) (list []Entry, damaged int
 	current := filepath.Join(state, Name)
 	older, err := filepath.Glob(escapeGlob(current) + ".*")
 	if err != nil {
-		return nil, 0, err
+		return out, err
 	}
 	slices.Sort(older)
 	slices.Reverse(older)
+	var list []placedEntry
 	for _, name := range append([]string{current}, older...) {
-		part, bad, err := readFile(ctx, name, q, q.Limit-len(list))
+		// One more than fits shows whether there is a further page.
+		part, found, bad, err := readFile(ctx, name, q, q.Limit+1-len(list))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was rotated away meanwhile
-			return nil, 0, err
+			return out, err
 		}
-		list, damaged = append(list, part...), damaged+bad
-		if len(list) >= q.Limit {
+		out.Damaged += bad
+		if q.Before != "" && !found {
+			continue // all of it was on earlier pages
+		}
+		q.Before = ""
+		if list = append(list, part...); len(list) > q.Limit {
+			list = list[:q.Limit]
+			out.Next = list[q.Limit-1].digest
 			break
 		}
 	}
-	return list, damaged, nil
+	for _, l := range list {
+		out.Entries = append(out.Entries, l.entry)
+	}
+	return out, nil
 }
 
 // escapeGlob quotes what has a meaning in patterns.
@@ -297,30 +332,35 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
-// readFile returns the newest entries of one file that match, the newest first.
-func readFile(ctx context.Context, name string, q Query, limit int) (list []Entry, damaged int, err error) {
+// readFile returns the newest entries of one file that match, the newest first: with a position,
+// those before it, and whether the file has it.
+func readFile(ctx context.Context, name string, q Query, limit int) (list []placedEntry, found bool, damaged int, err error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, err
+		return nil, false, 0, err
 	}
 	defer f.Close()
 	lines := bufio.NewReaderSize(f, 64<<10)
-	for {
+	for !found {
 		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
+			return nil, false, 0, context.Cause(ctx)
 		}
-		line, err := lines.ReadBytes('\n')
+		text, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
-			return nil, 0, err
+			return nil, false, 0, err
 		}
 		var e Entry
 		switch {
-		case len(bytes.TrimSpace(line)) == 0:
-		case json.Unmarshal(line, &e) != nil:
+		case len(bytes.TrimSpace(text)) == 0:
+		case json.Unmarshal(text, &e) != nil:
 			damaged++
 		case e.Timestamp.Before(q.Since), !q.matches(&e):
 		default:
-			if list = append(list, e); len(list) > 2*limit {
+			digest := digestOf(text)
+			if found = digest == q.Before; found {
+				break // what is behind it was on earlier pages
+			}
+			if list = append(list, placedEntry{e, digest}); len(list) > 2*limit {
 				list = slices.Delete(list, 0, len(list)-limit)
 			}
 		}
@@ -330,5 +370,5 @@ func readFile(ctx context.Context, name string, q Query, limit int) (list []Entr
 	}
 	list = list[max(0, len(list)-limit):]
 	slices.Reverse(list)
-	return list, damaged, nil
+	return list, found, damaged, nil
 }

@@ -25,6 +25,12 @@ func entry(event string) audit.Entry {
 
 // TestLog writes from several goroutines, and reads with filters, across a rotated file and
 // half a line that a crash left.
+// read returns the entries of a page and the number of lines that are none.
+func read(ctx context.Context, state string, q audit.Query) ([]audit.Entry, int, error) {
+	page, err := audit.Read(ctx, state, q)
+	return page.Entries, page.Damaged, err
+}
+
 func TestLog(t *testing.T) {
 	state := t.TempDir()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -58,7 +64,7 @@ func TestLog(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all, damaged, err := audit.Read(context.Background(), state, audit.Query{})
+	all, damaged, err := read(context.Background(), state, audit.Query{})
 	if err != nil || len(all) != 21 || damaged != 2 || all[20].Event != "old/one" || string(all[20].Details) != `{"a":"***"}` || all[20].Error != "no *** here" {
 		t.Errorf("%d entries, %d damaged, %v: %+v", len(all), damaged, err, all)
 	}
@@ -69,22 +75,22 @@ func TestLog(t *testing.T) {
 		"since": {audit.Query{Since: now}, 20}, "actor": {audit.Query{Actor: "agent:ci"}, 1}, "event": {audit.Query{Event: "old/*"}, 1},
 		"limit": {audit.Query{Limit: 5}, 5}, "none": {audit.Query{Event: "ticket/x"}, 0}, "over files": {audit.Query{Limit: 21}, 21},
 	} {
-		if got, _, err := audit.Read(context.Background(), state, c.q); err != nil || len(got) != c.want {
+		if got, _, err := read(context.Background(), state, c.q); err != nil || len(got) != c.want {
 			t.Errorf("%s: %d entries, %v", name, len(got), err)
 		}
 	}
-	cut, _, _ := audit.Read(context.Background(), state, audit.Query{Actor: "agent:ci"})
+	cut, _, _ := read(context.Background(), state, audit.Query{Actor: "agent:ci"})
 	var text string
 	if err := json.Unmarshal(cut[0].Details, &text); err != nil || len(text) > 2100 || !strings.HasSuffix(text, "...") {
 		t.Errorf("long details: %d bytes, %v", len(text), err)
 	}
-	if _, _, err := audit.Read(context.Background(), state, audit.Query{Event: "["}); err == nil {
+	if _, _, err := read(context.Background(), state, audit.Query{Event: "["}); err == nil {
 		t.Error("a bad pattern is accepted")
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if list, _, err := audit.Read(context.Background(), t.TempDir(), audit.Query{}); err != nil || len(list) != 0 {
+	if list, _, err := read(context.Background(), t.TempDir(), audit.Query{}); err != nil || len(list) != 0 {
 		t.Errorf("no log: %v, %v", list, err)
 	}
 }
@@ -123,7 +129,7 @@ func TestFailuresDoNotFillTheLog(t *testing.T) {
 		denied("viewer:wall", "ticket/decide")
 		list := func(event string) (all []string) {
 			t.Helper()
-			entries, damaged, err := audit.Read(context.Background(), state, audit.Query{Event: event, Limit: 1000})
+			entries, damaged, err := read(context.Background(), state, audit.Query{Event: event, Limit: 1000})
 			if err != nil || damaged > 0 {
 				t.Fatal(damaged, err)
 			}
@@ -192,14 +198,14 @@ func TestAgentsRemoveOnlyTheirOwn(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	list, damaged, err := audit.Read(context.Background(), state, audit.Query{Event: "evidence"})
+	list, damaged, err := read(context.Background(), state, audit.Query{Event: "evidence"})
 	if err != nil || damaged != 0 || len(list) != len(others) {
 		t.Errorf("%d entries of others are left, %d damaged, %v: %+v", len(list), damaged, err, list)
 	}
-	if list, _, err := audit.Read(context.Background(), state, audit.Query{Actor: "user", Limit: 2000}); err != nil || len(list) != 1001 {
+	if list, _, err := read(context.Background(), state, audit.Query{Actor: "user", Limit: 2000}); err != nil || len(list) != 1001 {
 		t.Errorf("%d entries of the person are left, %v", len(list), err)
 	}
-	newest, _, err := audit.Read(context.Background(), state, audit.Query{Actor: "agent:a99", Limit: 1})
+	newest, _, err := read(context.Background(), state, audit.Query{Actor: "agent:a99", Limit: 1})
 	if err != nil || len(newest) != 1 || newest[0].PID != 64_999 {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}
@@ -225,12 +231,12 @@ func TestReadEnds(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := audit.Read(t.Context(), state, audit.Query{Event: strings.Repeat("*a", 1000)}); err == nil {
+	if _, _, err := read(t.Context(), state, audit.Query{Event: strings.Repeat("*a", 1000)}); err == nil {
 		t.Error("a pattern of 2,000 bytes is matched")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := audit.Read(ctx, state, audit.Query{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := read(ctx, state, audit.Query{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("read for a caller that has left: %v", err)
 	}
 }
@@ -250,7 +256,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		list, damaged, _ := audit.Read(context.Background(), state, audit.Query{Event: event, Limit: 3})
+		list, damaged, _ := read(context.Background(), state, audit.Query{Event: event, Limit: 3})
 		if lines := bytes.Count(text, []byte("\n")) + 1; len(list) > 3 || damaged+len(list) > lines {
 			t.Errorf("%d entries, %d damaged of %d lines", len(list), damaged, lines)
 		}

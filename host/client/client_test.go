@@ -159,7 +159,7 @@ func TestMethods(t *testing.T) {
 		{`sentinel/resume {"maxIterations":5,"run":"r1"}`, func() (any, error) { return c.Resume(ctx, "r1", client.Room{MaxIterations: 5}) }, wantRun},
 		{`sentinel/decide {"question":"3f","run":"r1","verdict":"approve"}`, func() (any, error) { return c.Decide(ctx, "r1", client.Decision{Question: "3f", Verdict: "approve"}) }, wantRun},
 		{`sentinel/retry {"from":"2","run":"r1"}`, func() (any, error) { return c.Retry(ctx, "r1", client.RetryOptions{From: "2"}) }, sentinels.RunID("r2")},
-		{`sentinel/trace {"run":"r1"}`, func() (any, error) { return c.Trace(ctx, "r1") }, json.RawMessage(`{"iterations":[]}`)},
+		{`sentinel/trace {"run":"r1"}`, func() (any, error) { return c.Trace(ctx, "r1", "") }, json.RawMessage(`{"iterations":[]}`)},
 		{`events/emit {"data":[1],"event":"git:push"}`, func() (any, error) { return c.Emit(ctx, "k", "git:push", []int{1}) }, "e1"},
 		{`events/tail {"limit":5,"pattern":"git:*"}`, func() (any, error) { return c.Events(ctx, "git:*", 5) }, []sentinels.Event{{ID: "e1", Name: "git:push"}}},
 	} {

@@ -216,10 +216,15 @@ func (c *Client) Retry(ctx context.Context, id sentinels.RunID, opt RetryOptions
 	return out.Run, err
 }
 
-// Trace returns what a run did, as JSON.
-func (c *Client) Trace(ctx context.Context, id sentinels.RunID) (json.RawMessage, error) {
+// Trace returns a page of what a run did, as JSON: the first one, or with the next of a page the
+// one behind it. package runtime/trace puts pages together.
+func (c *Client) Trace(ctx context.Context, id sentinels.RunID, after string) (json.RawMessage, error) {
 	var out json.RawMessage
-	err := c.do(ctx, request{path: []string{"v1", "runs", string(id), "trace"}}, &out)
+	query := url.Values{}
+	if after != "" {
+		query.Set("after", after)
+	}
+	err := c.do(ctx, request{path: []string{"v1", "runs", string(id), "trace"}, query: query}, &out)
 	return out, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -38,9 +39,22 @@ type Revision struct {
 
 // Sentinels lists what is defined.
 func (c *Client) Sentinels(ctx context.Context) ([]Sentinel, error) {
-	var out struct{ Sentinels []Sentinel }
-	err := c.do(ctx, request{path: []string{"v1", "sentinels"}}, &out)
-	return out.Sentinels, err
+	var all []Sentinel
+	query := url.Values{}
+	for {
+		var page struct {
+			Sentinels []Sentinel
+			Next      string
+		}
+		if err := c.do(ctx, request{path: []string{"v1", "sentinels"}, query: query}, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Sentinels...)
+		if page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
 }
 
 // Create defines a sentinel. One with its id is the error conflict.

@@ -117,3 +117,79 @@ func walkSteps(steps []*Step, fn func(*Step)) {
 		}
 	}
 }
+
+// Join puts two parts of a trace together: more begins where list ended, perhaps within an
+// iteration and within steps of it.
+func Join(list, more []Iteration) []Iteration {
+	for i := range more {
+		if n := len(list); n > 0 && list[n-1].Number == more[i].Number {
+			it := &list[n-1]
+			steps := it.Steps
+			if more[i].Done {
+				*it = more[i]
+			}
+			it.Steps = joinSteps(steps, more[i].Steps)
+			continue
+		}
+		list = append(list, more[i])
+	}
+	return list
+}
+
+func joinSteps(list, more []*Step) []*Step {
+	for _, s := range more {
+		i := len(list) - 1
+		for i >= 0 && (list[i].Ended || list[i].Path != s.Path) {
+			i--
+		}
+		if i < 0 {
+			list = append(list, s)
+			continue
+		}
+		before := list[i]
+		attempts := before.Attempts
+		for _, a := range s.Attempts {
+			attempts = joinAttempt(attempts, a)
+		}
+		if s.Ended {
+			condition, reads := before.Condition, before.Reads
+			*before = *s
+			if before.Condition == "" {
+				before.Condition, before.Reads = condition, reads
+			}
+		}
+		before.Attempts = attempts
+	}
+	return list
+}
+
+func joinAttempt(list []*Attempt, a *Attempt) []*Attempt {
+	for _, before := range list {
+		if before.Number != a.Number {
+			continue
+		}
+		before.Error, before.RetryAt, before.Category, before.Duration, before.Millis = a.Error, a.RetryAt, a.Category, a.Duration, a.Millis
+		for _, c := range a.Calls {
+			before.Calls = joinCall(before.Calls, c)
+		}
+		before.Steps = joinSteps(before.Steps, a.Steps)
+		return list
+	}
+	return append(list, a)
+}
+
+func joinCall(list []*Call, c *Call) []*Call {
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Number != c.Number {
+			continue
+		}
+		if c.Ended {
+			request := list[i].Request
+			if *list[i] = *c; c.Request == nil {
+				list[i].Request = request
+			}
+		}
+		return list
+	}
+	return append(list, c)
+}

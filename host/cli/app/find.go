@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
@@ -27,18 +28,18 @@ func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.R
 			return info.ID, nil
 		}
 	}
-	var all Listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
-		return "", err
-	}
 	var fits []sentinels.RunID
-	for _, r := range all.Runs {
-		switch {
-		case string(r.ID) == part:
-			return r.ID, nil
-		case strings.Contains(string(r.ID), part):
+	exact := false
+	err := s.EachRun(ctx, map[string]any{}, func(r runtime.RunInfo) bool {
+		if exact = string(r.ID) == part; exact {
+			fits = []sentinels.RunID{r.ID}
+		} else if strings.Contains(string(r.ID), part) {
 			fits = append(fits, r.ID)
 		}
+		return !exact
+	})
+	if err != nil {
+		return "", err
 	}
 	// Runs differ in the ends of their ids, so a match of an end has priority.
 	if len(fits) > 1 {
@@ -68,13 +69,22 @@ func (a *App) runPart(ctx context.Context, s *Session, part string) (sentinels.R
 // FindRun returns the run that RUN or NAME means: by a part of its id, or the newest run
 // of a sentinel; with over also one that has ended.
 func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (runtime.RunInfo, error) {
-	var all Listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": word, "limit": 1000}, &all); err != nil {
+	all, err := s.List(ctx, map[string]any{"sentinelId": word, "limit": 1000})
+	if err != nil {
 		return runtime.RunInfo{}, err
 	}
 	for _, r := range all.Runs { // the newest first
 		if over || !r.Status.Final() {
 			return r, nil
+		}
+	}
+	if all.Next != "" {
+		open, err := s.Unfinished(ctx)
+		if err != nil {
+			return runtime.RunInfo{}, err
+		}
+		if i := slices.IndexFunc(open, func(r runtime.RunInfo) bool { return string(r.Sentinel) == word }); i >= 0 {
+			return open[i], nil
 		}
 	}
 	var id sentinels.RunID

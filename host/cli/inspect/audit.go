@@ -15,7 +15,7 @@ import (
 
 // auditCommand lists who changed what.
 func (a verbs) auditCommand() *cobra.Command {
-	var since, actor, event string
+	var since, actor, event, before string
 	var limit int
 	c := &cobra.Command{
 		Use: "audit", Short: "List who changed what, the newest first",
@@ -37,6 +37,9 @@ func (a verbs) auditCommand() *cobra.Command {
 			if event != "" {
 				params["event"] = event
 			}
+			if before != "" {
+				params["before"] = before
+			}
 			s, err := a.Connect(cmd.Context(), true)
 			if err != nil {
 				return err
@@ -44,6 +47,7 @@ func (a verbs) auditCommand() *cobra.Command {
 			defer a.CloseSession(s, &err)
 			var out struct {
 				Entries []audit.Entry `json:"entries"`
+				Next    string        `json:"next,omitempty"`
 				Damaged int           `json:"damaged,omitempty"`
 			}
 			if err := s.Call(cmd.Context(), "audit/list", params, &out); err != nil {
@@ -63,10 +67,17 @@ func (a verbs) auditCommand() *cobra.Command {
 			for _, e := range out.Entries {
 				rows = append(rows, output.Row{output.Escape(e.Timestamp.Local().Format("2006-01-02 15:04:05")), output.Clip(e.Actor, 40), process(e), output.Escape(e.Event), outcome(e), output.Clip(string(e.Details), 100)})
 			}
-			return a.Table(rows)
+			if err := a.Table(rows); err != nil {
+				return err
+			}
+			if out.Next != "" {
+				a.Info("there are older entries: --cursor %s", out.Next)
+			}
+			return nil
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&before, "cursor", "", "only older entries: what the page before told at its end")
 	f.StringVar(&since, "since", "", "only entries from then on: a duration such as 2h, a day or a time")
 	f.StringVar(&actor, "actor", "", "only entries of this actor, such as user, ann or agent:ci")
 	f.StringVar(&event, "event", "", "only this event; * matches a part, as in 'ticket/*'")

@@ -44,8 +44,8 @@ func (a verbs) listCommand() *cobra.Command {
 				return err
 			}
 			defer a.CloseSession(s, &err)
-			var all app.Listed
-			if err := s.Call(cmd.Context(), "sentinel/list", params, &all); err != nil {
+			all, err := s.List(cmd.Context(), params.params())
+			if err != nil {
 				return err
 			}
 			if params.Tag != "" || params.PersonaID != "" {
@@ -76,12 +76,18 @@ func (a verbs) listCommand() *cobra.Command {
 
 // A listFilter has the parameters of sentinel/list.
 type listFilter struct {
-	Status    string `json:"status,omitempty"`
-	Tag       string `json:"tag,omitempty"`
-	PersonaID string `json:"personaId,omitempty"`
-	Limit     int    `json:"limit,omitempty"`
-	Since     string `json:"since,omitempty"`
-	Before    string `json:"before,omitempty"`
+	Status, Tag, PersonaID, Since, Before string
+	Limit                                 int
+}
+
+func (f listFilter) params() map[string]any {
+	out := map[string]any{"limit": f.Limit}
+	for name, value := range map[string]string{"status": f.Status, "tag": f.Tag, "personaId": f.PersonaID, "since": f.Since, "before": f.Before} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // sinceFlag reads --since. The zero time is none.

@@ -87,15 +87,9 @@ func (a verbs) statusOf(ctx context.Context, s *app.Session, word string) error 
 
 // openRuns shows the runs that have not ended.
 func (a verbs) openRuns(ctx context.Context, s *app.Session) error {
-	var all app.Listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"limit": 1000}, &all); err != nil {
+	runs, err := s.Unfinished(ctx)
+	if err != nil {
 		return err
-	}
-	runs := []runtime.RunInfo{}
-	for _, r := range all.Runs {
-		if !r.Status.Final() {
-			runs = append(runs, r)
-		}
 	}
 	if done, err := app.WriteItems(a.App, runs, runs); done {
 		return err

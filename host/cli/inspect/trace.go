@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/trace"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -35,39 +36,27 @@ func (a verbs) traceCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var raw json.RawMessage
-			if err := s.Call(cmd.Context(), "sentinel/trace", map[string]any{"run": info.ID}, &raw); err != nil {
-				return err
+			params := map[string]any{"run": info.ID}
+			if iteration > 0 {
+				params["iteration"] = iteration
 			}
 			var tr runtime.Trace
-			if err := json.Unmarshal(raw, &tr); err != nil {
-				return fmt.Errorf("read trace: %w", err)
-			}
-			if iteration > 0 {
-				if err := only(&tr, iteration); err != nil {
+			for {
+				var page runtime.Trace
+				if err := s.Call(cmd.Context(), "sentinel/trace", params, &page); err != nil {
 					return err
 				}
+				tr.Run, tr.Iterations = page.Run, trace.Join(tr.Iterations, page.Iterations)
+				if page.Next == "" {
+					break
+				}
+				params["after"] = page.Next
 			}
 			return a.showTrace(&tr)
 		},
 	}
 	c.Flags().IntVar(&iteration, "iteration", 0, "only this one")
 	return c
-}
-
-// only keeps one iteration of a trace.
-func only(tr *runtime.Trace, n int) error {
-	for _, it := range tr.Iterations {
-		if it.Number == n {
-			tr.Iterations = []runtime.TraceIteration{it}
-			return nil
-		}
-	}
-	hint := "its journal has no iteration any more"
-	if len(tr.Iterations) > 0 {
-		hint = fmt.Sprintf("its journal has %d to %d", tr.Iterations[0].Number, tr.Iterations[len(tr.Iterations)-1].Number)
-	}
-	return app.NotFound(hint, "run %s has no iteration %d", tr.Run.ID, n)
 }
 
 // showTrace draws iterations, the steps in them, and their host calls.

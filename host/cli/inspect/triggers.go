@@ -50,9 +50,6 @@ func (a verbs) triggersCommand() *cobra.Command {
 // triggersOf asks for the triggers of a sentinel, or of all with "", with as many planned
 // times as next says. They come in the order of the definitions.
 func (a verbs) triggersOf(ctx context.Context, s *app.Session, id sentinels.ID, next int) ([]runtime.TriggerInfo, error) {
-	var out struct {
-		Triggers []runtime.TriggerInfo `json:"triggers"`
-	}
 	params := map[string]any{}
 	if id != "" {
 		params["sentinelId"] = id
@@ -60,8 +57,20 @@ func (a verbs) triggersOf(ctx context.Context, s *app.Session, id sentinels.ID, 
 	if next > 0 {
 		params["next"] = next
 	}
-	err := s.Call(ctx, "sentinel/triggers", params, &out)
-	return out.Triggers, err
+	var list []runtime.TriggerInfo
+	for {
+		var page struct {
+			Triggers     []runtime.TriggerInfo `json:"triggers"`
+			NextSentinel sentinels.ID          `json:"nextSentinel"`
+		}
+		if err := s.Call(ctx, "sentinel/triggers", params, &page); err != nil {
+			return nil, err
+		}
+		if list = append(list, page.Triggers...); page.NextSentinel == "" {
+			return list, nil
+		}
+		params["after"] = page.NextSentinel
+	}
 }
 
 // allTriggers returns the triggers of a file, of a name, or of all with "". A server
@@ -91,8 +100,8 @@ func (a verbs) allTriggers(ctx context.Context, s *app.Session, word string, nex
 	case err != nil:
 		return nil, err
 	}
-	var stored app.Listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"only": "sentinels"}, &stored); err != nil {
+	stored, err := s.List(ctx, map[string]any{"only": "sentinels"})
+	if err != nil {
 		return nil, err
 	}
 	more, err := a.fileTriggers(ctx, next, a.withFiles(stored.Sentinels, "")[len(stored.Sentinels):])

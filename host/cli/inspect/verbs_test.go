@@ -40,8 +40,8 @@ func TestStatus(t *testing.T) {
 		{Args: []string{"status", "a"}, Results: map[string]any{"sentinel/list": `{"sentinels":[{"sentinelId":"a"}],"runs":[]}`, "sentinel/status": idle, "sentinel/triggers": `{"triggers":[]}`},
 			Stdout: []string{"status    idle", "revision  3"}, Stderr: []string{`sentinel "a" has no run`},
 			Calls: []string{stored, find, `sentinel/status {"sentinelId":"a"}`, `sentinel/triggers {"sentinelId":"a"}`}},
-		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": runs}, Calls: []string{`sentinel/list {"limit":1000}`}, Stdout: []string{"0211067c"}},
-		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": `{"sentinels":[],"runs":[]}`}, Calls: []string{`sentinel/list {"limit":1000}`}, Stderr: []string{"no active run"}},
+		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": runs}, Calls: []string{`sentinel/list {"limit":1000,"only":"runs","status":"running"}`, `sentinel/list {"limit":1000,"only":"runs","status":"paused"}`, `sentinel/list {"limit":1000,"only":"runs","status":"waiting"}`, `sentinel/list {"limit":1000,"only":"runs","status":"quarantined"}`}, Stdout: []string{"0211067c"}},
+		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": `{"sentinels":[],"runs":[]}`}, Calls: []string{`sentinel/list {"limit":1000,"only":"runs","status":"running"}`, `sentinel/list {"limit":1000,"only":"runs","status":"paused"}`, `sentinel/list {"limit":1000,"only":"runs","status":"waiting"}`, `sentinel/list {"limit":1000,"only":"runs","status":"quarantined"}`}, Stderr: []string{"no active run"}},
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,15 +20,17 @@ func (a verbs) doRun(ctx context.Context, s *app.Session, word string) (runtime.
 	if word != newest {
 		return a.FindRun(ctx, s, word, true)
 	}
-	var all app.Listed
-	if err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": doName, "only": "runs", "limit": 1000}, &all); err != nil {
-		return runtime.RunInfo{}, err
+	var found runtime.RunInfo
+	err := s.EachRun(ctx, map[string]any{"sentinelId": doName}, func(r runtime.RunInfo) bool {
+		if s.ByURL || sameFile(r.Workspace, a.Workspace()) {
+			found = r
+		}
+		return found.ID == ""
+	})
+	if err == nil && found.ID == "" {
+		err = app.NotFound("`sentinel do TASK` begins one", "no task was begun in this folder")
 	}
-	i := slices.IndexFunc(all.Runs, func(r runtime.RunInfo) bool { return s.ByURL || sameFile(r.Workspace, a.Workspace()) })
-	if i < 0 {
-		return runtime.RunInfo{}, app.NotFound("`sentinel do TASK` begins one", "no task was begun in this folder")
-	}
-	return all.Runs[i], nil
+	return found, err
 }
 
 // continueDo resumes a run that has not ended, or begins one that knows what the last ones

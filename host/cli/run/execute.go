@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
@@ -244,24 +242,6 @@ func (a verbs) resumeHere(ctx context.Context, s *app.Session, info runtime.RunI
 // result returns how a run ended.
 func (a verbs) result(ctx context.Context, s *app.Session, id sentinels.RunID) (res runtime.Result, err error) {
 	return res, s.Call(ctx, "sentinel/result", map[string]any{"run": id}, &res)
-}
-
-// unfinished returns the runs that have not ended, newest first. It asks by status, so
-// that the runs of years are not transferred.
-func (a verbs) unfinished(ctx context.Context, s *app.Session) ([]runtime.RunInfo, error) {
-	var runs []runtime.RunInfo
-	for _, status := range runtime.Unfinished() {
-		var page app.Listed
-		err := s.Call(ctx, "sentinel/list", map[string]any{"status": status, "only": "runs", "limit": 1000}, &page)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, page.Runs...)
-	}
-	// Ids are in the order of the starts.
-	slices.SortFunc(runs, func(x, y runtime.RunInfo) int { return -strings.Compare(string(x.ID), string(y.ID)) })
-	// A run may change its status between two calls.
-	return slices.CompactFunc(runs, func(x, y runtime.RunInfo) bool { return x.ID == y.ID }), nil
 }
 
 // errRunEnded ends a watch: there is no more progress.

@@ -174,7 +174,7 @@ func (f *follower) stopAll(ctx context.Context) error {
 // tree returns the live runs of the tree that have not ended, the newest first, with the
 // decisions that were not made here.
 func (f *follower) tree(ctx context.Context) ([]runtime.RunInfo, error) {
-	runs, err := f.app.unfinished(ctx, f.session)
+	runs, err := f.session.Unfinished(ctx)
 	var list []runtime.RunInfo
 	for _, r := range runs {
 		if r.Live && process.InTree(runs, r, f.id) {

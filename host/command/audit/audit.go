@@ -20,27 +20,26 @@ func Commands(state string) []command.Command {
 type family struct{ state string }
 
 type listIn struct {
-	Since time.Time `json:"since,omitzero" jsonschema:"only entries from then on"`
-	Actor string    `json:"actor,omitempty" jsonschema:"only entries of this actor"`
-	Event string    `json:"event,omitempty" jsonschema:"only this event; * matches a part of it"`
-	Limit int       `json:"limit,omitempty" jsonschema:"100 if not given" minimum:"1" maximum:"1000"`
+	Since  time.Time `json:"since,omitzero" jsonschema:"only entries from then on"`
+	Actor  string    `json:"actor,omitempty" jsonschema:"only entries of this actor"`
+	Event  string    `json:"event,omitempty" jsonschema:"only this event; * matches a part of it"`
+	Before string    `json:"before,omitempty" jsonschema:"next of the page before: only older entries"`
+	Limit  int       `json:"limit,omitempty" jsonschema:"100 if not given" minimum:"1" maximum:"1000"`
 }
 
 type listOut struct {
 	Entries []audit.Entry `json:"entries"`
+	Next    string        `json:"next,omitempty" jsonschema:"there are older entries: give it as before"`
 	Damaged int           `json:"damaged,omitempty" jsonschema:"lines that are not entries"`
 }
 
 func (f family) list(ctx context.Context, _ *command.Call, in listIn) (listOut, error) {
-	list, damaged, err := audit.Read(ctx, f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Limit: in.Limit})
+	page, err := audit.Read(ctx, f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Before: in.Before, Limit: in.Limit})
 	if err != nil && ctx.Err() != nil {
 		return listOut{}, err
 	}
 	if err != nil {
 		return listOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
 	}
-	if list == nil {
-		list = []audit.Entry{}
-	}
-	return listOut{list, damaged}, nil
+	return listOut{page.Entries, page.Next, page.Damaged}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
@@ -118,7 +119,10 @@ func (r *repository) identity(ctx context.Context) ([]string, error) {
 	return []string{"-c", "user.name=sentinel", "-c", "user.email=sentinel@localhost"}, nil
 }
 
-// branch lists the branches, or makes one without changing to it.
+// maxBranches bounds the branches that are listed.
+const maxBranches = 500
+
+// branch lists the branches with the newest commits, or makes one without changing to it.
 func (r *repository) branch(ctx context.Context, in request, out *Result) error {
 	if in.Branch != "" {
 		args := []string{"branch", "--no-track", in.Branch}
@@ -129,11 +133,14 @@ func (r *repository) branch(ctx context.Context, in request, out *Result) error 
 			return err
 		}
 	}
-	text, err := r.must(ctx, "for-each-ref", "--count=500", "--sort=-committerdate", "--format=%(refname:short)", "refs/heads")
+	text, err := r.must(ctx, "for-each-ref", "--count="+strconv.Itoa(maxBranches+1), "--sort=-committerdate", "--format=%(refname:short)", "refs/heads")
 	if err != nil {
 		return err
 	}
 	out.Branches = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }) // names may have other spaces of Unicode
+	if len(out.Branches) > maxBranches {
+		out.Branches, out.Truncated = out.Branches[:maxBranches], true
+	}
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}

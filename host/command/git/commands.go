@@ -87,7 +87,7 @@ type Result struct {
 	Pushed    *bool    `json:"pushed,omitempty" jsonschema:"push: false when the remote had everything, or refused"`
 	Author    string   `json:"author,omitempty"`
 	Commits   []Commit `json:"commits,omitempty"`
-	Branches  []string `json:"branches,omitempty"`
+	Branches  []string `json:"branches,omitempty" jsonschema:"the 500 with the newest commits"`
 	Truncated bool     `json:"truncated,omitempty" jsonschema:"there is more than fits: name paths"`
 	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
 }

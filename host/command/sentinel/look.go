@@ -22,6 +22,7 @@ type listIn struct {
 	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`
 	Since      string `json:"since,omitempty" jsonschema:"only runs that started then or later: a time as RFC 3339 has it"`
 	Before     string `json:"before,omitempty" jsonschema:"only runs older than this one: the next of the page before"`
+	After      string `json:"after,omitempty" jsonschema:"only sentinels behind this one: the nextSentinel of the page before"`
 	Only       string `json:"only,omitempty" jsonschema:"one of the two lists; both if not given" enum:"sentinels,runs"`
 }
 
@@ -29,6 +30,8 @@ type listOut struct {
 	Sentinels []listed          `json:"sentinels"`
 	Runs      []runtime.RunInfo `json:"runs"`
 	Next      string            `json:"next,omitempty" jsonschema:"there are older runs: give it as before"`
+	// NextSentinel is for the other list, which has an order of its own.
+	NextSentinel sentinels.ID `json:"nextSentinel,omitempty" jsonschema:"there are more sentinels: give it as after"`
 	// Problems are those of files. A file without a valid definition has no other place.
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"what is wrong with the files of definitions that this process follows"`
 }
@@ -68,6 +71,11 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, er
 	return out, nil
 }
 
+// maxSentinels is how many sentinels a page has.
+const maxSentinels = 1000
+
+// listSentinels lists a page in the order of the ids, so that the last one of a page is where
+// the next goes on, also when sentinels came or went meanwhile.
 func (f family) listSentinels(in listIn, out *listOut) error {
 	stored, err := f.rt.Definitions()
 	if err != nil {
@@ -78,7 +86,7 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		return err
 	}
 	for _, s := range stored {
-		if in.SentinelID != "" && string(s.ID) != in.SentinelID {
+		if in.SentinelID != "" && string(s.ID) != in.SentinelID || string(s.ID) <= in.After {
 			continue
 		}
 		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle", Triggers: triggers[s.ID]}
@@ -90,6 +98,10 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		}
 		if in.PersonaID != "" && l.CreatedBy != in.PersonaID || in.Tag != "" && !has(l.Tags, in.Tag) {
 			continue
+		}
+		if len(out.Sentinels) == maxSentinels {
+			out.NextSentinel = out.Sentinels[maxSentinels-1].SentinelID
+			return nil
 		}
 		totals, err := f.rt.Totals(s.ID)
 		if err != nil {
@@ -182,11 +194,20 @@ func has(list []string, s string) bool {
 	return false
 }
 
-// trace returns what the journal has of a run.
-func (f family) trace(_ context.Context, _ *command.Call, in targetIn) (*runtime.Trace, error) {
-	info, err := f.target(in, true)
+type traceIn struct {
+	targetIn
+	Iteration int    `json:"iteration,omitempty" jsonschema:"only this one" minimum:"1"`
+	Newest    bool   `json:"newest,omitempty" jsonschema:"only the newest iteration"`
+	Step      string `json:"step,omitempty" jsonschema:"only steps with this path or address, and those around them"`
+	After     string `json:"after,omitempty" jsonschema:"next of the page before; a step that began there is on this page without what that one has of it"`
+	Limit     int    `json:"limit,omitempty" jsonschema:"records of the journal that the page is made of; it ends before after 8 MiB of values; 10000 if not given" minimum:"1" maximum:"10000"`
+}
+
+// trace returns a page of what the journal has of a run.
+func (f family) trace(_ context.Context, _ *command.Call, in traceIn) (*runtime.Trace, error) {
+	info, err := f.target(in.targetIn, true)
 	if err != nil {
 		return nil, err
 	}
-	return f.rt.Trace(info.ID)
+	return f.rt.TracePage(info.ID, runtime.TraceQuery{Iteration: in.Iteration, Newest: in.Newest, Step: in.Step, After: in.After, Records: in.Limit})
 }

@@ -1,7 +1,6 @@
 package sentinel
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,13 +96,8 @@ func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusO
 	if out.State.Variables, err = f.rt.Variables(info.ID); err != nil {
 		return out, err
 	}
-	tr, err := f.rt.Trace(info.ID)
-	if err != nil {
+	if err := f.addTrace(&out.State, info.ID, in.After, v.def.Steps); err != nil {
 		return out, err
-	}
-	out.State.addTrace(tr, in.After)
-	if n := len(tr.Iterations); n > 0 {
-		out.State.addCurrent(&tr.Iterations[n-1], v.def.Steps)
 	}
 	out.State.shorten()
 	return out, nil
@@ -137,59 +131,68 @@ func (f family) nextFire(id sentinels.ID) (next *time.Time) {
 	return next
 }
 
-// addTrace adds the entries behind record number after, without one the newest.
-func (s *state) addTrace(tr *runtime.Trace, after uint64) {
+// addTrace adds the entries behind record number after, without one the newest, and the step of
+// the newest iteration that failed or executes, or between two steps, such as of a paused run, the
+// one that comes next.
+func (f family) addTrace(s *state, id sentinels.RunID, after uint64, steps []sentinels.Step) error {
 	type numbered struct {
 		traceEntry
 		record uint64
+		output func() (json.RawMessage, error)
 	}
-	var all []numbered
-	for i := range tr.Iterations {
-		it := &tr.Iterations[i]
-		it.Walk(func(step *runtime.TraceStep) {
-			if !step.Ended {
-				return
-			}
-			s.LastStepAt = max(s.LastStepAt, step.Start.Add(time.Duration(step.Millis*float64(time.Millisecond))).UnixMilli())
-			all = append(all, numbered{traceEntry{
-				StepIndex: topIndex(step.Address), Address: step.Address, StepType: step.Type, ID: step.ID, Iteration: it.Number,
-				DurationMs: step.Millis, Success: step.Error == nil, Skipped: step.Skipped, Output: step.Output, Error: step.Error,
-			}, step.Record})
-		})
-	}
-	s.TraceTotal = len(all)
-	// A step that contains others ends behind them.
-	slices.SortStableFunc(all, func(a, b numbered) int { return cmp.Compare(a.record, b.record) })
-	if after > 0 {
-		n, _ := slices.BinarySearchFunc(all, after+1, func(e numbered, record uint64) int { return cmp.Compare(e.record, record) })
-		all = all[n:min(n+shownTrace, len(all))]
+	var shown []numbered // in the order of the ends: a step that contains others ends behind them
+	var current *currentStep
+	newest, next := 0, 0
+	open, err := f.rt.TraceEnds(id, func(it *runtime.TraceIteration, step *runtime.TraceStep, output func() (json.RawMessage, error)) error {
+		if it.Number != newest {
+			newest, next, current = it.Number, 0, nil
+		}
+		next = max(next, topIndex(step.Address)+1)
+		if s.Status.Final() && s.Step != "" && step.Address == s.Step {
+			current = &currentStep{step.ID, step.Type, step.Address}
+		}
+		s.LastStepAt = max(s.LastStepAt, step.Start.Add(time.Duration(step.Millis*float64(time.Millisecond))).UnixMilli())
+		if s.TraceTotal++; step.Record <= after || after > 0 && len(shown) == shownTrace {
+			return nil
+		}
+		if len(shown) == shownTrace {
+			shown = slices.Delete(shown, 0, 1)
+		}
+		shown = append(shown, numbered{traceEntry{
+			StepIndex: topIndex(step.Address), Address: step.Address, StepType: step.Type, ID: step.ID, Iteration: it.Number,
+			DurationMs: step.Millis, Success: step.Error == nil, Skipped: step.Skipped, Error: step.Error,
+		}, step.Record, output})
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	s.TraceCursor = after
-	for _, e := range all[max(len(all)-shownTrace, 0):] {
+	for _, e := range shown {
+		if e.Output, err = e.output(); err != nil {
+			return err
+		}
 		s.Trace, s.TraceCursor = append(s.Trace, e.traceEntry), e.record
 	}
-}
-
-// addCurrent adds the step of the newest iteration that failed or executes, or between two
-// steps, such as of a paused run, the one that comes next.
-func (s *state) addCurrent(it *runtime.TraceIteration, steps []sentinels.Step) {
-	var current *currentStep
-	next := 0
-	it.Walk(func(step *runtime.TraceStep) {
-		if step.Ended {
-			next = max(next, topIndex(step.Address)+1)
-		}
+	if open == nil {
+		return nil
+	}
+	if open.Number != newest {
+		next, current = 0, nil
+	}
+	open.Walk(func(step *runtime.TraceStep) {
 		if !step.Ended && !s.Status.Final() || s.Status.Final() && s.Step != "" && step.Address == s.Step {
 			current = &currentStep{step.ID, step.Type, step.Address}
 		}
 	})
-	if current == nil && !s.Status.Final() && !it.Done && next < len(steps) {
+	if current == nil && !s.Status.Final() && !open.Done && next < len(steps) {
 		current = &currentStep{steps[next].ID, steps[next].Type, strconv.Itoa(next)}
 	}
 	if current != nil {
 		n := topIndex(current.Address)
 		s.CurrentStep, s.CurrentStepIndex = current, &n
 	}
+	return nil
 }
 
 // topIndex returns the index of the top-level step that an address leads into.

@@ -148,22 +148,38 @@ func (f family) runsOf(t found) (newest *runtime.RunInfo, on []runtime.RunInfo, 
 // lastOf adds how each step ended in the newest iteration of a run that had it:
 // of an iteration that goes on, the steps it has come to.
 func (f family) lastOf(run *runtime.RunInfo, v version, lines map[string]*stepLine) error {
-	tr, err := f.rt.Trace(run.ID)
+	// Two iterations: the open one has come to some of the steps only.
+	var before, newest map[string]stepLine
+	number := 0
+	begin := func(it *runtime.TraceIteration) {
+		if it.Number != number {
+			before, newest, number = newest, map[string]stepLine{}, it.Number
+		}
+	}
+	add := func(it *runtime.TraceIteration, s *runtime.TraceStep) {
+		// In an iteration of another definition an address may be another step.
+		if lines[s.Address] != nil && it.Hash == v.hash {
+			at := s.Start
+			newest[s.Address] = stepLine{Last: s.State(), Error: s.Error, LastAt: &at, Millis: s.Millis}
+		}
+	}
+	open, err := f.rt.TraceEnds(run.ID, func(it *runtime.TraceIteration, s *runtime.TraceStep, _ func() (json.RawMessage, error)) error {
+		begin(it)
+		add(it, s)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	// Two iterations: the open one has come to some of the steps only.
-	for i := max(len(tr.Iterations)-2, 0); i < len(tr.Iterations); i++ {
-		it := &tr.Iterations[i]
-		if it.Hash != v.hash {
-			continue // of another definition, where an address may be another step
+	if open != nil {
+		begin(open)
+		open.Walk(func(s *runtime.TraceStep) { add(open, s) })
+	}
+	for _, last := range []map[string]stepLine{before, newest} {
+		for address, l := range last {
+			line := lines[address]
+			line.Last, line.Error, line.LastAt, line.Millis = l.Last, l.Error, l.LastAt, l.Millis
 		}
-		it.Walk(func(s *runtime.TraceStep) {
-			if line := lines[s.Address]; line != nil {
-				at := s.Start
-				line.Last, line.Error, line.LastAt, line.Millis = s.State(), s.Error, &at, s.Millis
-			}
-		})
 	}
 	return nil
 }

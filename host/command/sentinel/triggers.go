@@ -12,12 +12,17 @@ import (
 
 type triggersIn struct {
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"id of the sentinel; all if not given"`
+	After      string `json:"after,omitempty" jsonschema:"only those of sentinels behind this one: the nextSentinel of the page before"`
 	Next       int    `json:"next,omitempty" jsonschema:"so many planned times of each schedule, in upcoming" minimum:"1" maximum:"100"`
 }
 
 type triggersOut struct {
-	Triggers []runtime.TriggerInfo `json:"triggers"`
+	Triggers     []runtime.TriggerInfo `json:"triggers"`
+	NextSentinel sentinels.ID          `json:"nextSentinel,omitempty" jsonschema:"there are more: give it as after"`
 }
+
+// maxTriggers is with how many triggers a page ends; it has all of each of its sentinels.
+const maxTriggers = 1000
 
 // triggers shows what each trigger waits for and what became of its fires. A
 // process that serves nothing arms none.
@@ -27,11 +32,20 @@ func (f family) triggers(_ context.Context, _ *command.Call, in triggersIn) (tri
 			return triggersOut{}, err
 		}
 	}
+	out := triggersOut{Triggers: []runtime.TriggerInfo{}}
 	list, err := f.rt.UpcomingTriggers(sentinels.ID(in.SentinelID), in.Next)
-	if list == nil {
-		list = []runtime.TriggerInfo{}
+	for _, t := range list { // in the order of the ids
+		last := len(out.Triggers) - 1
+		if string(t.Sentinel) <= in.After {
+			continue
+		}
+		if last+1 >= maxTriggers && out.Triggers[last].Sentinel != t.Sentinel {
+			out.NextSentinel = out.Triggers[last].Sentinel
+			break
+		}
+		out.Triggers = append(out.Triggers, t)
 	}
-	return triggersOut{list}, err
+	return out, err
 }
 
 // A listedTrigger is what a list has room for.

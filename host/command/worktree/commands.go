@@ -2,7 +2,9 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -129,13 +131,32 @@ func (f family) remove(ctx context.Context, call *command.Call, in removeIn) (wo
 	return f.s.Remove(ctx, in.Ticket, in.Token)
 }
 
-type listIn struct{}
+type listIn struct {
+	After string `json:"after,omitempty" jsonschema:"next of the page before"`
+	Limit int    `json:"limit,omitempty" jsonschema:"worktrees on the page, 100 if not given" minimum:"1" maximum:"1000"`
+}
 
 type listOut struct {
 	Worktrees []worktree.Worktree `json:"worktrees"`
+	Next      string              `json:"next,omitempty" jsonschema:"there are more: give it as after"`
 }
 
-func (f family) list(context.Context, *command.Call, listIn) (out listOut, err error) {
-	out.Worktrees, err = f.s.List()
-	return out, err
+// list pages by age and ticket: the removal of worktrees between two pages shifts nothing.
+func (f family) list(_ context.Context, _ *command.Call, in listIn) (out listOut, err error) {
+	all, err := f.s.List()
+	if err != nil {
+		return out, err
+	}
+	position := func(t worktree.Worktree) string { return t.CreatedAt.UTC().Format(sortableTime) + " " + t.Ticket }
+	slices.SortFunc(all, func(a, b worktree.Worktree) int { return cmp.Compare(position(a), position(b)) })
+	all = slices.DeleteFunc(all, func(t worktree.Worktree) bool { return position(t) <= in.After })
+	if limit := cmp.Or(in.Limit, 100); len(all) > limit {
+		all = all[:limit]
+		out.Next = position(all[limit-1])
+	}
+	out.Worktrees = all
+	return out, nil
 }
+
+// sortableTime is a format of times whose texts sort as the times do.
+const sortableTime = "2006-01-02T15:04:05.000000000Z"

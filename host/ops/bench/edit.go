@@ -91,7 +91,7 @@ func edit(b *bench) (f figure, err error) {
 // on a revision, and returns when that began. The trace says it as it was: the
 // feed tells of a beginning when that is durable, a moment later.
 func (s *served) iterationsUntil(ctx context.Context, run sentinels.RunID, revision int, after time.Time) (n int, at time.Time, err error) {
-	raw, err := s.Trace(ctx, run)
+	raw, err := s.Trace(ctx, run, "")
 	if err != nil {
 		return 0, at, err
 	}

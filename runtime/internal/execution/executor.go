@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -159,4 +161,17 @@ func (ex *Executor) Resident() int { return ex.svc.Residents.Count() }
 func (ex *Executor) Trace(id sentinels.RunID, first uint64) ([]trace.Iteration, error) {
 	t, err := history.Trace(ex.opt.Store, id, first, ex.svc.Values.Load, ex.svc.Redact.Text)
 	return t.Iterations, err
+}
+
+// TracePage reads a part of what a run did from its journal.
+func (ex *Executor) TracePage(id sentinels.RunID, q history.PageRequest) (history.Page, error) {
+	return history.TracePage(ex.opt.Store, id, q, ex.svc.Values.Load, ex.svc.Redact.Text)
+}
+
+// TraceEnds calls ended with each step of a run that ended, and with a function that loads its
+// output. It returns the newest iteration with the steps that have not ended.
+func (ex *Executor) TraceEnds(id sentinels.RunID, ended func(*trace.Iteration, *trace.Step, func() (json.RawMessage, error)) error) (*trace.Iteration, error) {
+	return history.TraceEnds(ex.opt.Store, id, ex.svc.Redact.Text, func(it *trace.Iteration, s *trace.Step, output journal.Value) error {
+		return ended(it, s, func() (json.RawMessage, error) { return ex.svc.Values.Load(output) })
+	})
 }

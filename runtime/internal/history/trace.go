@@ -128,16 +128,22 @@ func (t *Tracer) step(path string, enclosing []int, at time.Time) *trace.Step {
 	}
 	s := &trace.Step{Path: path, Address: Address(path), Start: at}
 	t.steps[key] = s
-	// A nested step belongs to the attempt of the step whose block it is in.
-	if i := strings.LastIndexByte(path, '#'); i > 0 && len(enclosing) > 0 {
-		if a := t.attempts[Key(path[:i], enclosing)]; a != nil {
-			a.Steps = append(a.Steps, s)
-			return s
-		}
+	if a := t.above(path, enclosing); a != nil {
+		a.Steps = append(a.Steps, s)
+		return s
 	}
 	it := t.newest()
 	it.Steps = append(it.Steps, s)
 	return s
+}
+
+// above returns the attempt that a nested step belongs to: that of the step whose block it is in.
+// It is nil for others.
+func (t *Tracer) above(path string, enclosing []int) *trace.Attempt {
+	if i := strings.LastIndexByte(path, '#'); i > 0 && len(enclosing) > 0 {
+		return t.attempts[Key(path[:i], enclosing)]
+	}
+	return nil
 }
 
 func (t *Tracer) attempt(step *trace.Step, rec *journal.Record, at time.Time) *trace.Attempt {
@@ -152,7 +158,7 @@ func (t *Tracer) attempt(step *trace.Step, rec *journal.Record, at time.Time) *t
 }
 
 func (t *Tracer) call(a *trace.Attempt, rec *journal.Record, seq int, at time.Time) *trace.Call {
-	key := fmt.Sprintf("%s!%d", Key(rec.Path, rec.Attempts), seq)
+	key := callKey(rec, seq)
 	if c := t.calls[key]; c != nil {
 		return c
 	}
@@ -160,6 +166,10 @@ func (t *Tracer) call(a *trace.Attempt, rec *journal.Record, seq int, at time.Ti
 	t.calls[key] = c
 	a.Calls = append(a.Calls, c)
 	return c
+}
+
+func callKey(rec *journal.Record, seq int) string {
+	return fmt.Sprintf("%s!%d", Key(rec.Path, rec.Attempts), seq)
 }
 
 func (t *Tracer) callEnd(a *trace.Attempt, rec *journal.Record, at time.Time) error {
