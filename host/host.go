@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/checkpoint"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/chat"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
@@ -207,7 +208,7 @@ func (h *Host) open(ctx context.Context) error {
 		Redact:          h.redact,
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
 		Logger:          h.opt.Logger,
-		OwnEvents:       []string{ticket.UpdateEvent, ticket.DueEvent, ticket.ProgressEvent, ticket.ActivityEvent, ticket.PullEvent, ticket.FiledEvent},
+		OwnEvents:       []string{ticket.UpdateEvent, ticket.DueEvent, ticket.ProgressEvent, ticket.ActivityEvent, ticket.PullEvent, ticket.FiledEvent, chat.EventName},
 		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse}),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),

@@ -86,10 +86,10 @@ func TestNamesOfPersons(t *testing.T) {
 	}
 }
 
-// Only the service of tickets emits events about tickets.
-func TestEventsOfTickets(t *testing.T) {
+// Only the host emits events about tickets and messages.
+func TestEventsOfTheHost(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir()})
-	for _, name := range []string{"ticket:update", "ticket:due", "ticket:progress", "ticket:activity", "tickets:generated", "pr:created"} {
+	for _, name := range []string{"ticket:update", "ticket:due", "ticket:progress", "ticket:activity", "tickets:generated", "pr:created", "chat:message"} {
 		if err := call(t, h, "events/emit", map[string]any{"event": name}, nil); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("%s by the command: %v", name, err)
 		}

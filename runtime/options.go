@@ -48,7 +48,7 @@ type Options struct {
 	Contexts   Contexts
 	HTTP       HTTP
 	Folders    Folders
-	// OwnEvents are names of events that only [DocumentTx.Emit] emits, and without a source. Steps
+	// OwnEvents are names of events that only [DocumentTx.Emit] emits. Steps
 	// and callers of [Runtime.Emit] get the error bad_fields. Default nil.
 	OwnEvents []string
 	// Checks know what definitions can name beside step types. Default nil: commands,

@@ -62,6 +62,14 @@ var sharedCalls = []uint32{
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
+// attributeCalls change extended attributes, such as access lists. They are refused where the command
+// sees all files of the user: Landlock does not know these calls. The error is that of a file system
+// without such attributes, which programs expect.
+var attributeCalls = []uint32{
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT,
+}
+
 // An argument is a condition on an argument of a system call.
 type argument struct {
 	index int
@@ -141,6 +149,7 @@ func filter(conditions []condition, alone bool) []bpf.Instruction {
 	refuse(refusedHere, unix.EPERM)
 	if !alone {
 		refuse(sharedCalls, unix.EPERM)
+		refuse(attributeCalls, unix.ENOTSUP)
 	}
 	refuse(absentCalls, unix.ENOSYS)
 	for _, c := range conditions {

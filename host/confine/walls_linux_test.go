@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 		signalLauncher()
 	case "connect":
 		connectTo(os.Args[1:])
+	case "attribute":
+		fmt.Println(unix.Setxattr(os.Args[1], "user.sentinel", []byte("x"), 0))
 	}
 	os.Exit(0)
 }
@@ -536,6 +538,27 @@ func TestFilesOnTheirWayAreLeft(t *testing.T) {
 
 // Without namespaces a command learns which files there are, by stat, which Landlock does not know. What
 // the verdict and doctor show says so.
+// Extended attributes of files of the user, such as access lists, are not changed. In namespaces the
+// files do not exist.
+func TestAttributes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setxattr(file, "user.test", []byte("x"), 0); err != nil {
+		t.Skipf("no extended attributes on this file system: %v", err)
+	}
+	for name, namespaces := range map[string]bool{"namespaces": true, "no namespaces": false} {
+		t.Run(name, func(t *testing.T) {
+			confine.Lower(t, namespaces, 99)
+			r := execute(t, helper(t, "attribute", "'"+file+"'"))
+			if _, err := unix.Getxattr(file, "user.sentinel", make([]byte, 8)); err == nil || string(r.Output) == "<nil>\n" {
+				t.Errorf("the attribute was set: %v, %s", err, describe(r))
+			}
+		})
+	}
+}
+
 func TestNamesByStat(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(secret, []byte("12345"), 0o600); err != nil {

@@ -35,6 +35,9 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	if err := l.opt.Writable(); err != nil {
 		return e, err
 	}
+	if err := l.CheckName(e.Name); err != nil {
+		return e, err
+	}
 	if err := l.Accept(ctx, e); err != nil {
 		return e, err
 	}
@@ -63,11 +66,12 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	return e, nil // the existing one has just left the log
 }
 
-// Accept returns why an event may not be emitted: its name may not be, or, as the error
+// Accept returns why an event of a transaction may not be emitted, where those of [Options.Own] may
+// be: its name may not be, or, as the error
 // limit, its chain has become too long or the [Emission] of ctx cannot hold
 // it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
-	if e.Source != "" || !slices.Contains(l.opt.Own, e.Name) {
+	if !slices.Contains(l.opt.Own, e.Name) {
 		if err := l.CheckName(e.Name); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ type Options struct {
 	// Await waits until a commit is done on behalf of a client, or returns the error
 	// unavailable if the store stalls.
 	Await func(context.Context, *store.Ticket) error
-	// Own are names of events that have no source, which those of other callers must not have.
+	// Own are names of events that only transactions emit, see [Log.Accept].
 	Own []string
 	// NewID returns an ID for an event that comes without one.
 	NewID func() string
