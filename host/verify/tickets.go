@@ -89,7 +89,7 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	own := &begun.Ticket
 	job := Job{
 		Criteria: own.AcceptanceCriteria, RepoURL: cmp.Or(in.RepoURL, own.RepoURL), Branch: cmp.Or(in.BranchName, branch(own)), ServiceURL: in.ServiceURL,
-		Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), OnCheck: onCheck,
+		Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), ForPerson: person, OnCheck: onCheck,
 	}
 	r, err := t.Verifier.Run(ctx, job)
 	// What follows is recorded even when the caller has gone away.
@@ -268,7 +268,10 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 	if err := completed(in.Criteria, t.Verifier.opt.Plugins); err != nil {
 		return Result{}, err
 	}
-	return t.Verifier.Run(ctx, Job{Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL, Approved: person, ByPerson: person, OnCheck: onCheck})
+	return t.Verifier.Run(ctx, Job{
+		Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL,
+		Approved: person, ByPerson: person, ForPerson: person, OnCheck: onCheck,
+	})
 }
 
 // Recheck verifies the tickets again that were done and that a later change affects,

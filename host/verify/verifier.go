@@ -45,7 +45,7 @@ type Options struct {
 	Offline  bool          // commands have a network of their own
 	Require  []string      // walls without which no command is executed; see confine.Walls
 	Timeout  time.Duration // of a check that names none; default 5 minutes
-	Parallel int           // verifications at one time; default 4
+	Parallel int           // verifications at one time, and one more for a person; default 4
 	Getenv   func(string) (string, bool)
 	Redact   func(string) string // hides secrets in what is shown; default nothing is hidden
 	Now      func() time.Time
@@ -67,6 +67,7 @@ type Verifier struct {
 	opt   Options
 	from  checkouts
 	slots chan struct{}
+	own   chan struct{} // the place that only persons take
 }
 
 // New returns a Verifier.
@@ -94,7 +95,7 @@ func New(opt Options) *Verifier {
 	}
 	git := gitexec.Runner{Program: opt.Git}
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
-	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), from: checkouts{
+	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), own: make(chan struct{}, 1), from: checkouts{
 		published: opt.Published, git: git, dir: opt.Dir, removed: removed, maxSize: opt.MaxSize, mirrors: gitsource.Mirrors{
 			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.MaxSize, Read: opt.Read, Auth: opt.Credential,
 		},
@@ -130,6 +131,7 @@ type Job struct {
 	ServiceURL string // where http_request goes without a service; default that of the verifier
 	Approved   bool   // what needs the approval of a person may be executed
 	ByPerson   bool   // a person wrote the criteria
+	ForPerson  bool   // a person waits for it
 	// OnCheck is called after each check. Default none.
 	OnCheck func(CheckResult)
 }
@@ -137,9 +139,15 @@ type Job struct {
 // Run executes a verification. Faults of repositories and checks are in the result; the
 // error is that of ctx alone.
 func (v *Verifier) Run(ctx context.Context, job Job) (Result, error) {
+	var own chan<- struct{} // nil blocks
+	if job.ForPerson {
+		own = v.own
+	}
 	select {
 	case v.slots <- struct{}{}:
 		defer func() { <-v.slots }()
+	case own <- struct{}{}:
+		defer func() { <-v.own }()
 	case <-ctx.Done():
 		return Result{}, context.Cause(ctx)
 	}
