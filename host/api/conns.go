@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/peer"
@@ -67,6 +69,9 @@ func limitConns(l net.Listener, n int, log *slog.Logger) *connLimit {
 // Accept returns the next connection when the limit allows it.
 func (l *connLimit) Accept() (net.Conn, error) {
 	inner, err := l.Listener.Accept()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS) {
+		return nil, shortage{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +86,15 @@ func (l *connLimit) Accept() (net.Conn, error) {
 	}
 	return c, nil
 }
+
+// A shortage is an error of Accept that passes: the machine lacks memory, or the user epoll watches,
+// which all of its processes share. [http.Server] tries again after an error that says so, and ends
+// after any other.
+type shortage struct{ error }
+
+func (shortage) Timeout() bool   { return false }
+func (shortage) Temporary() bool { return true }
+func (s shortage) Unwrap() error { return s.error }
 
 // admit counts c, and closes another connection if the limit is reached.
 func (l *connLimit) admit(c *limitedConn) bool {

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,4 +233,36 @@ func TestConnsFollowFileLimit(t *testing.T) {
 			t.Errorf("%d files: %d connections, want %d", files, got, want)
 		}
 	}
+}
+
+// A short listener fails twice before it accepts.
+type short struct {
+	net.Listener
+	failures int
+}
+
+func (l *short) Accept() (net.Conn, error) {
+	if l.failures++; l.failures <= 2 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.ENOSPC)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestServeOutlivesAShortage: other processes of the user take what an accepted connection needs, such
+// as epoll watches, and give it back.
+func TestServeOutlivesAShortage(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.NotFoundHandler()}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(api.LimitConnsTo(&short{Listener: inner}, 10)) }()
+	r, err := http.Get("http://" + inner.Addr().String())
+	if err != nil {
+		t.Fatalf("%v; %v", err, <-done)
+	}
+	r.Body.Close()
+	_ = s.Close()
+	<-done
 }
