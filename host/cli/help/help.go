@@ -23,7 +23,7 @@ import (
 var files embed.FS
 
 // Topics are the topics of help, in the order in which an author needs them.
-var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "retries", "budgets", "exit-codes", "plugins"}
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "retries", "budgets", "exit-codes", "plugins", "models"}
 
 // helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
 // precedence over the command with its name, whose own help is COMMAND --help.

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/control"
@@ -33,19 +36,31 @@ import (
 // where other verbs do not: beside a server, and on a damaged store.
 func (a verbs) doctorCommand() *cobra.Command {
 	var only []string
+	var models bool
 	c := &cobra.Command{
 		Use: "doctor [DIR]", Short: "Check what a host depends on, and show how to repair it",
 		Long: "Looks at the state folder, the store, the machine, the programs that steps use, the\n" +
 			"configuration, the models and, if one runs, the server. It changes nothing. The exit code\n" +
-			"is 1 if something has to be mended; a warning is not.",
-		Example: "  sentinel doctor\n  sentinel doctor --only server   # is it well? for health checks of containers",
+			"is 1 if something has to be mended; a warning is not.\n\n" +
+			"--models also sends three small requests to each configured model and shows whether it answers,\n" +
+			"calls tools and keeps to a schema, what was counted, its price and its window. That costs money.",
+		Example: "  sentinel doctor\n  sentinel doctor --models\n  sentinel doctor --only server   # is it well? for health checks of containers",
 		Args:    app.RangeArgs(0, 1, "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// The same folder that serve would be given.
 			if len(args) > 0 {
 				a.ServedDir = app.ProjectDir(a.Path(args[0]))
 			}
-			checks := doctor.Run(cmd.Context(), a.examine(cmd.Context(), only))
+			opt := a.examine(cmd.Context(), only)
+			if models {
+				m, err := a.configuredModels()
+				if err != nil {
+					return err
+				}
+				defer m.Close()
+				opt.Models, opt.Limit = modelProbes(m), 3*time.Minute // models think
+			}
+			checks := doctor.Run(cmd.Context(), opt)
 			// A health check with a misspelt name must not pass, also beside others.
 			unknown := slices.DeleteFunc(only, func(name string) bool {
 				return slices.ContainsFunc(checks, func(c doctor.Check) bool { return c.Name == name })
@@ -57,7 +72,38 @@ func (a verbs) doctorCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringSliceVar(&only, "only", nil, "make only this check; repeatable")
+	c.Flags().BoolVar(&models, "models", false, "send small requests to each configured model; costs money")
 	return c
+}
+
+// configuredModels opens the models of the configuration.
+func (a verbs) configuredModels() (*llm.Models, error) {
+	l, err := a.Settings()
+	if err != nil {
+		return nil, err
+	}
+	return a.models(l)
+}
+
+// modelProbes returns a probe of each configured model.
+func modelProbes(m *llm.Models) (probes []doctor.ModelProbe) {
+	for _, ref := range m.References() {
+		probes = append(probes, doctor.ModelProbe{Model: ref, Probe: func(ctx context.Context) (string, error) {
+			x := m.Examine(ctx, ref)
+			switch {
+			case !x.Text:
+				return "", x.Err
+			case !x.Tools || !x.Schema || x.Err != nil:
+				e := &abi.Error{Code: abi.Unavailable, Message: x.Provider + "/" + x.Model + ": " + x.String(), Hint: "use it for steps without what it lacks"}
+				if x.Err != nil {
+					e.Message += "; " + x.Err.Error()
+				}
+				return "", doctor.Minor(e)
+			}
+			return x.Provider + "/" + x.Model + ": " + x.String(), nil
+		}})
+	}
+	return probes
 }
 
 // examine returns the options of the checks.
@@ -161,7 +207,11 @@ func inOrder(l *config.Loaded) string {
 // models opens the models of the settings as a host would. That reads settings and
 // variables, no more.
 func (a verbs) models(l *config.Loaded) (*llm.Models, error) {
-	return llm.Open(llm.Config{Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Env: a.Env.Getenv})
+	return llm.Open(llm.Config{
+		Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known,
+		Env:      a.Env.Getenv,
+		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
+	})
 }
 
 // probeModel looks for a model as a host would, but asks no server: that would

@@ -42,6 +42,12 @@ type Check struct {
 // shown where it found nothing wrong. The Hint of an [*abi.Error] is the mend.
 type Probe func(ctx context.Context) (detail string, err error)
 
+// A ModelProbe examines one model.
+type ModelProbe struct {
+	Model string
+	Probe Probe
+}
+
 // Options say where to look. The zero value looks at the machine alone.
 type Options struct {
 	// State is the state folder. Default: it is not looked at.
@@ -73,6 +79,9 @@ type Options struct {
 	Definitions Probe
 	// Notifications reports whether people are notified of what waits for them.
 	Notifications Probe
+	// Models are further probes, each of a model, by the names of their checks. They send requests to
+	// the servers of the models, so they are made only if they are given. Default: none.
+	Models []ModelProbe
 	// Only names the checks to make; the others are left out. Default: all.
 	Only []string
 	// Limit is the time for each check. Default 40 s.
@@ -140,6 +149,10 @@ func Run(ctx context.Context, opt Options) []Check {
 		if p.probe != nil {
 			all = append(all, named{p.name, func(ctx context.Context) Check { return probed(ctx, p.probe, p.fix) }})
 		}
+	}
+	for _, p := range opt.Models {
+		fix := "mend the provider under models.providers of the configuration; sentinel help models has an example for each"
+		all = append(all, named{"model " + p.Model, func(ctx context.Context) Check { return probed(ctx, p.Probe, fix) }})
 	}
 	out := make([]Check, 0, len(all))
 	for _, c := range all {
