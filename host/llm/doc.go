@@ -26,6 +26,13 @@
 // of text and arguments and 128 tool calls or content blocks; more is the error
 // limit, however the server numbers them.
 //
+// # Protocols
+//
+// A provider of the kind openai is asked by Chat Completions, api.openai.com by
+// Responses: there the reasoning of a model goes back to it, encrypted, and nothing
+// is stored. "protocol" of a provider, or of a row of the table of models, decides
+// first. What a model said goes back unchanged only by the protocol that it came by.
+//
 // # Choosing
 //
 // A turn's model is "provider/name", a bare name, a capacity, or "auto". Bare names
