@@ -27,7 +27,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		a.bodies = append(a.bodies, raw)
 	}
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {a.kind}}, Body: io.NopCloser(bytes.NewReader(a.body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.kind}}, Body: io.NopCloser(bytes.NewReader(a.body)), Request: r}, nil
 }
 
 // seeds are answers of providers, one event a line, as the tests of this package have them.
