@@ -122,7 +122,7 @@ func (l *life) waiting(n int) []client.Run {
 	for {
 		runs, open := l.runs(), 0
 		for _, r := range runs {
-			trace, err := l.client.Trace(l.ctx, r.ID)
+			trace, err := l.client.Trace(l.ctx, r.ID, "")
 			if err != nil {
 				l.Fatal(err)
 			}
