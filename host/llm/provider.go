@@ -45,6 +45,8 @@ type provider struct {
 	client   client
 	other    client // of the kind openai: Responses
 
+	limiter limiter
+
 	mu      sync.Mutex
 	served  string           // the first model it offers, once asked
 	windows map[string]int64 // of the models it offers, in tokens; nil until it was asked

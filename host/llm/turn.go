@@ -54,7 +54,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 	n := newNames(turn)
 	h := m.habitsOf(c)
 	request := m.request(c, h, n, turn, report)
-	answer, err := m.stream(ctx, c, request, delta)
+	answer, err := m.stream(ctx, c, request, delta, report)
 	// Each pass leaves out one more part, or ends.
 	for range maxRefusals {
 		next, note, ok := h.adapt(err, c, m.protocol(c), request, turn)
@@ -68,7 +68,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		m.learn(c, h)
 		report.Notes = append(report.Notes, note)
 		request = m.request(c, h, n, turn, report)
-		answer, err = m.stream(ctx, c, request, delta)
+		answer, err = m.stream(ctx, c, request, delta, report)
 	}
 	if err != nil {
 		// A stream that broke is paid for as far as it came.
@@ -185,14 +185,30 @@ func called(messages []sentinels.Message) bool {
 	return false
 }
 
-// stream asks once, and gives up when the server is silent for too long.
-func (m *Models) stream(ctx context.Context, c chosen, r wire.Request, delta func(string)) (wire.Answer, error) {
+// stream asks once, when the provider lets it, and gives up when the server is silent for too long.
+func (m *Models) stream(ctx context.Context, c chosen, r wire.Request, delta func(string), report *Report) (answer wire.Answer, err error) {
+	waited, err := c.provider.limiter.begin(ctx, c.Provider)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer func() {
+		f, ok := errors.AsType[*wire.Failure](err)
+		refused := ok && judge(c, f, providers.RateLimit, providers.NoCredit).Class == providers.RateLimit
+		pause := time.Duration(0)
+		if refused {
+			pause = time.Duration(m.wait(f)) * time.Millisecond
+		}
+		c.provider.limiter.end(refused, pause)
+	}()
+	if waited >= 100*time.Millisecond {
+		report.note(fmt.Sprintf("waited %s, since the provider limits requests", waited.Round(100*time.Millisecond)))
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(m.config.Stall, func() { cancel(errStall) })
 	defer timer.Stop()
 	r.Alive = func() { timer.Reset(m.config.Stall) }
-	answer, err := m.clientOf(c).Stream(ctx, r, delta)
+	answer, err = m.clientOf(c).Stream(ctx, r, delta)
 	if err != nil && errors.Is(context.Cause(ctx), errStall) {
 		return answer, fmt.Errorf("%w for %s", errStall, m.config.Stall)
 	}
