@@ -86,7 +86,12 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 			return err
 		}
 	}
+	links, err := folder.Links()
+	if err != nil {
+		return err
+	}
 	switch {
+	case len(items) == 0 && len(links) > 0: // the error below says why nothing can be trusted
 	case len(items) == 0:
 		a.Info("nothing in %s waits for trust", a.Relative(a.Dir()))
 	case a.Flags.Output == output.FormatTable:
@@ -98,7 +103,13 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 	if err := folder.Approve(items); err != nil {
 		return err
 	}
-	return folder.CheckState(a.State()) // a service may have no right to record a new store
+	if err := folder.CheckState(a.State()); err != nil { // a service may have no right to record a new store
+		return err
+	}
+	if len(links) > 0 {
+		return links[0] // the next one follows once this one is removed
+	}
+	return nil
 }
 
 // agreed returns the error of a user who does not trust what was shown.

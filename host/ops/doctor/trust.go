@@ -46,6 +46,13 @@ func (x *examination) trust(context.Context) Check {
 			note(err)
 		}
 	}
+	links, err := x.opt.Trust.Content().Links()
+	if err != nil {
+		return fail("see that this user may read the folder", "%v", err)
+	}
+	for _, err := range links {
+		note(err)
+	}
 	if len(faults) > 0 {
 		return fail(strings.Join(unique(mends), "; "), "%s", summary(unique(faults)))
 	}

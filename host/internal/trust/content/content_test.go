@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -314,5 +315,104 @@ func TestNoConfigurationFolder(t *testing.T) {
 	}
 	if err := p.folder().Approve(nil); err == nil {
 		t.Error("approved without a record")
+	}
+}
+
+// TestLinkedFolders: a folder of definitions, recipes or plugins that is a link, or is found by
+// one, is refused whatever it leads to, also in a folder that is known. Nothing of it waits for
+// trust, and the error names the link.
+func TestLinkedFolders(t *testing.T) {
+	for name, c := range map[string]struct{ link, to, file string }{
+		"to another folder":       {".sentinel/sentinels", "../x", ".sentinel/sentinels/a.json"},
+		"to the folder itself":    {".sentinel/sentinels", ".", ".sentinel/sentinels/a.json"},
+		"to recipes":              {".sentinel/sentinels", "recipes", ".sentinel/sentinels/a.json"},
+		"inside":                  {".sentinel/sentinels", "inner", ".sentinel/sentinels/a.json"},
+		"recipes":                 {".sentinel/recipes", "../x", ".sentinel/recipes/a.json"},
+		"plugins":                 {".sentinel/plugins", "../x", ".sentinel/plugins/a.wasm"},
+		".continuum":              {".continuum", "x", ".continuum/sentinels/a.json"},
+		".continuum of sentinels": {".continuum/sentinels", "../x", ".continuum/sentinels/a.json"},
+		".continuum elsewhere":    {"sub/.continuum", "../x", "sub/.continuum/sentinels/a.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			if err := os.MkdirAll(p.dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			link := filepath.Join(p.work, c.link)
+			if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(c.to, link); err != nil {
+				t.Skip(err)
+			}
+			for _, folder := range []string{c.to, "x/sentinels"} {
+				if err := os.MkdirAll(filepath.Join(filepath.Dir(link), folder), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(p.work, c.file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte("theirs"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			of := func() *content.Folder { return content.Open(p.dir, filepath.Join(p.work, "sub"), p.opt) }
+			for _, known := range []bool{false, true} {
+				err := of().Check(path, []byte("theirs"))
+				if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), link) || !strings.Contains(abi.As(err).Hint, "SENTINEL_TRUST_ROOTS") {
+					t.Errorf("known %v: %v", known, err)
+				}
+				links, err := of().Links()
+				if err != nil || len(links) != 1 {
+					t.Errorf("known %v: links %v, %v", known, links, err)
+				}
+				items, err := of().Pending()
+				if err != nil || slices.ContainsFunc(items, func(i content.Item) bool { return i.Path == path }) {
+					t.Errorf("known %v: pending %v, %v", known, items, err)
+				}
+				if err := of().Begin(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := of().Wrote(path, []byte("theirs")); err != nil {
+				t.Error(err)
+			}
+			// The user's own folder in place of the link: what was there is held.
+			if err := os.Remove(link); err != nil {
+				t.Fatal(err)
+			}
+			if err := of().Check(path, []byte("theirs")); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("without the link: %v", err)
+			}
+			p.opt.Roots = []string{p.work}
+			if err := of().Check(path, []byte("theirs")); err != nil {
+				t.Errorf("below a root: %v", err)
+			}
+		})
+	}
+}
+
+// TestContinuumOfProject: a verb in a folder of a project looks for .continuum beside .sentinel,
+// and a server in its workspace. Both are judged.
+func TestContinuumOfProject(t *testing.T) {
+	p := newProject(t)
+	sub := filepath.Join(p.work, "sub")
+	for _, project := range []string{p.work, sub} {
+		path := filepath.Join(project, ".continuum", "sentinels", "x.json")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("theirs"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		of := content.Open(p.dir, sub, p.opt)
+		if err := of.Check(path, []byte("theirs")); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	items, err := content.Open(p.dir, sub, p.opt).Pending()
+	if err != nil || len(items) != 2 || items[0].Key == items[1].Key {
+		t.Errorf("pending: %v, %v", items, err)
 	}
 }

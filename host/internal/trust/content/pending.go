@@ -25,12 +25,14 @@ const (
 
 // An Item is content that does not count until it is trusted.
 type Item struct {
-	Key     string // path below the folder, or below the workspace for .continuum
+	Key     string // path below the folder, or for .continuum from the project that it is in
 	Path    string
 	Kind    Kind
 	Content []byte // nil for a store
 	Changed bool   // other content of this path was trusted before
 	Before  []byte // the newest of it, nil for a plugin
+
+	link string // of its place; such an item cannot be trusted
 }
 
 // maxFile bounds what is read of one file, in bytes: the limit of a plugin's module.
@@ -43,23 +45,11 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 	if f == nil || f.covered {
 		return nil, nil
 	}
-	var items []Item
-	for _, one := range f.files() {
-		content, err := regularfile.Read(one.Path, maxFile)
-		if err != nil || f.Check(one.Path, content) == nil {
-			continue
-		}
-		one.Content = content
-		if f.record != "" {
-			if all := f.contents(one.Key); len(all) > 0 {
-				one.Changed = true
-				if one.Before, err = os.ReadFile(all[0]); err != nil {
-					return nil, fmt.Errorf("read trusted content: %w", err)
-				}
-			}
-		}
-		items = append(items, one)
+	all, _, err := f.untrusted()
+	if err != nil {
+		return nil, err
 	}
+	items := slices.DeleteFunc(all, func(i Item) bool { return i.link != "" })
 	for _, dir := range state {
 		if f.stateIsInside(dir) && stateHasContent(dir) && f.CheckState(dir) != nil {
 			items = append(items, Item{Key: "state", Path: dir, Kind: State})
@@ -68,21 +58,68 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 	return items, nil
 }
 
+// Links returns an error for each symbolic link by which a file of the folder is found. Such
+// files cannot be trusted.
+func (f *Folder) Links() ([]error, error) {
+	if f == nil || f.covered {
+		return nil, nil
+	}
+	_, links, err := f.untrusted()
+	return links, err
+}
+
+// untrusted lists the files that do not count, with those that are found by a link, and the
+// errors about the links.
+func (f *Folder) untrusted() (items []Item, links []error, err error) {
+	named := map[string]bool{}
+	for _, one := range f.files() {
+		content, err := regularfile.Read(one.Path, maxFile)
+		if err != nil {
+			continue
+		}
+		refused := f.Check(one.Path, content)
+		if refused == nil {
+			continue
+		}
+		if one.link != "" && !named[one.link] {
+			named[one.link] = true
+			links = append(links, refused)
+		}
+		one.Content = content
+		if f.record != "" {
+			if all := f.contents(one.Key); len(all) > 0 {
+				one.Changed = true
+				if one.Before, err = os.ReadFile(all[0]); err != nil {
+					return nil, nil, fmt.Errorf("read trusted content: %w", err)
+				}
+			}
+		}
+		items = append(items, one)
+	}
+	return items, links, nil
+}
+
 // files lists the files that this folder decides about.
 func (f *Folder) files() (items []Item) {
-	add := func(base, dir string, kind Kind, extensions ...string) {
-		entries, _ := os.ReadDir(filepath.Join(base, filepath.FromSlash(dir))) // it need not be there
+	add := func(dir string, kind Kind, extensions ...string) {
+		entries, _ := os.ReadDir(dir) // it need not be there
 		for _, e := range entries {
-			if !e.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(e.Name()))) {
-				items = append(items, Item{Key: dir + "/" + e.Name(), Path: filepath.Join(base, filepath.FromSlash(dir), e.Name()), Kind: kind})
+			if e.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(e.Name()))) {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			at, judged := f.find(path)
+			// The folders may be the same by a link.
+			if judged && !slices.ContainsFunc(items, func(i Item) bool { return i.Key == at.key }) {
+				items = append(items, Item{Key: at.key, Path: path, Kind: kind, link: at.link})
 			}
 		}
 	}
-	add(f.dir, "sentinels", Definition, ".json", ".jsonc")
-	add(f.dir, "recipes", Recipe, ".json")
-	add(f.dir, "plugins", Plugin, ".wasm")
-	if f.workspace != "" {
-		add(f.workspace, continuum+"/sentinels", Definition, ".json", ".jsonc")
+	add(filepath.Join(f.dir, "sentinels"), Definition, ".json", ".jsonc")
+	add(filepath.Join(f.dir, "recipes"), Recipe, ".json")
+	add(filepath.Join(f.dir, "plugins"), Plugin, ".wasm")
+	for _, project := range f.projects {
+		add(filepath.Join(project, continuum, "sentinels"), Definition, ".json", ".jsonc")
 	}
 	return items
 }

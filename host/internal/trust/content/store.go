@@ -45,18 +45,18 @@ const (
 )
 
 // A Folder decides about the content of one folder of definitions and plugins, and of the
-// .continuum folder of its workspace.
+// .continuum folders of its workspace and of the project that it is in.
 //
 // # Concurrency
 //
 // Safe for concurrent use, also by several processes: a record consists of files that are
 // created and replaced one by one.
 type Folder struct {
-	opt       Options
-	dir       string // real path
-	workspace string // real path, "" for none
-	record    string // folder of the record, "" if there can be none
-	covered   bool   // it is below a root of the user
+	opt      Options
+	dir      string   // real path
+	projects []string // real paths of the folders with a .continuum folder; the first has dir in it
+	record   string   // folder of the record, "" if there can be none
+	covered  bool     // it is below a root of the user
 }
 
 // record is the content of folderFile.
@@ -69,8 +69,11 @@ type record struct {
 // .continuum folder is judged too, "" for none.
 func Open(dir, workspace string, opt Options) *Folder {
 	f := &Folder{opt: opt, dir: rootfs.EvalLinks(filepath.Clean(dir))}
+	f.projects = []string{rootfs.EvalLinks(filepath.Dir(filepath.Clean(dir)))}
 	if workspace != "" {
-		f.workspace = rootfs.EvalLinks(filepath.Clean(workspace))
+		if real := rootfs.EvalLinks(filepath.Clean(workspace)); real != f.projects[0] {
+			f.projects = append(f.projects, real)
+		}
 	}
 	if opt.Records != "" {
 		f.record = filepath.Join(opt.Records, hash([]byte(f.dir))[:32])
@@ -94,21 +97,65 @@ func below(dir, path string) (string, bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel) && rel != "."
 }
 
-// key names a file of the folder in the record, as a person would name it. It reports
-// false for a file that this folder does not decide about.
-func (f *Folder) key(path string) (string, bool) {
-	// Links are resolved in the folder of the file only: a link in it counts by its own
-	// name, and its content is what is judged.
-	path = filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path))
-	if rel, ok := below(f.dir, path); ok {
-		first, _, _ := strings.Cut(rel, "/")
-		return rel, slices.Contains(folders, first)
+// A place is a file that this folder decides about.
+type place struct {
+	key  string // names it in the record, as a person would name it
+	link string // path of the first folder on the way that is a symbolic link, "" for none
+}
+
+// find returns the place of a file, and false for a file that this folder does not decide
+// about. A reader names a file by the folder that it looks in, so that name decides, wherever
+// links lead: .sentinel/sentinels may be a link to any folder of a clone. A file that was
+// named otherwise counts by its real path.
+func (f *Folder) find(path string) (place, bool) {
+	if at, judged := f.findName(path); judged {
+		return at, true
 	}
-	if f.workspace == "" {
-		return "", false
+	// A link in the folder of the file counts by its own name, and its content is judged.
+	return f.findName(filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path)))
+}
+
+// findName finds a place by the name of the file. Links above the folder do not count.
+func (f *Folder) findName(path string) (place, bool) {
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		above, first := filepath.Dir(dir), filepath.Base(dir)
+		rel, inside := below(above, path)
+		switch {
+		case !inside:
+		case slices.Contains(folders, first):
+			if rootfs.EvalLinks(above) == f.dir {
+				return place{key: rel, link: firstLink(above, rel)}, true
+			}
+		case first == continuum:
+			if real := rootfs.EvalLinks(above); slices.Contains(f.projects, real) {
+				return place{key: f.continuumKey(real, rel), link: firstLink(above, rel)}, true
+			}
+		}
 	}
-	rel, ok := below(f.workspace, path)
-	return rel, ok && strings.HasPrefix(rel, continuum+"/")
+	return place{}, false
+}
+
+// continuumKey is the key of a file below a project: its path from the project of the folder,
+// or its absolute path.
+func (f *Folder) continuumKey(project, rel string) string {
+	path := filepath.Join(project, filepath.FromSlash(rel))
+	if key, inside := below(f.projects[0], path); inside {
+		return key
+	}
+	return filepath.ToSlash(path)
+}
+
+// firstLink returns the first folder of the slash path rel of a file below dir that is a link.
+func firstLink(dir, rel string) string {
+	parts := strings.Split(rel, "/")
+	for _, part := range parts[:len(parts)-1] {
+		dir = filepath.Join(dir, part)
+		// A junction of Windows is irregular.
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
+			return dir
+		}
+	}
+	return ""
 }
 
 // folders are the folders below that of a host whose files are executed or decide what is.
@@ -160,10 +207,14 @@ func (f *Folder) Check(path string, content []byte) error {
 	if f == nil {
 		return nil
 	}
-	key, judged := f.key(path)
+	at, judged := f.find(path)
 	if !judged || f.covered {
 		return nil
 	}
+	if at.link != "" {
+		return linked(path, at.link)
+	}
+	key := at.key
 	if f.record != "" && exists(f.contentFile(key, content)) {
 		return nil
 	}
@@ -187,11 +238,11 @@ func (f *Folder) Wrote(path string, content []byte) error {
 	if f == nil || f.covered || !f.known() {
 		return nil
 	}
-	key, judged := f.key(path)
-	if !judged {
+	at, judged := f.find(path)
+	if !judged || at.link != "" { // Check refuses what is found by a link
 		return nil
 	}
-	return f.trust(key, content)
+	return f.trust(at.key, content)
 }
 
 // Write has this program write a file on behalf of the user into a folder, also of a project
@@ -223,6 +274,15 @@ var ErrUntrusted = errors.New("not trusted")
 func (f *Folder) denied(path, why string) error {
 	e := &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %s, and you have not trusted it yet", path, why), Hint: f.hint()}
 	return untrustedError{e}
+}
+
+// linked returns the error about a file in a folder that is found by a link. What a link leads
+// to is outside of the folder that was trusted, and may be anything.
+func linked(path, link string) error {
+	return untrustedError{&abi.Error{
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", path, link),
+		Hint: fmt.Sprintf("replace the link by a folder with the files, or set SENTINEL_TRUST_ROOTS to the folder of the project; remove %q if it is not yours", link),
+	}}
 }
 
 type untrustedError struct{ err *abi.Error }
@@ -287,7 +347,7 @@ func (f *Folder) Begin() error {
 	if f == nil || f.record == "" || f.covered || f.known() {
 		return nil
 	}
-	items, err := f.Pending()
+	items, _, err := f.untrusted()
 	if err != nil {
 		return err
 	}
@@ -295,10 +355,8 @@ func (f *Folder) Begin() error {
 		return fmt.Errorf("record trusted content: %w", err)
 	}
 	for _, i := range items {
-		if i.Kind != State {
-			if err := f.hold(i.Key); err != nil {
-				return err
-			}
+		if err := f.hold(i.Key); err != nil {
+			return err
 		}
 	}
 	return f.write(record{Folder: f.dir}) // last: until then nothing counts
@@ -342,8 +400,8 @@ func identity(state string) string {
 // named by the user.
 func (f *Folder) stateIsInside(state string) bool {
 	state = rootfs.EvalLinks(filepath.Clean(state))
-	for _, dir := range []string{f.dir, f.workspace} {
-		if _, inside := below(dir, state); dir != "" && inside {
+	for _, dir := range append([]string{f.dir}, f.projects...) {
+		if _, inside := below(dir, state); inside {
 			return true
 		}
 	}
