@@ -9,6 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/rag"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/foldersync"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/plugin/files"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -147,11 +148,12 @@ func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessa
 // hostFiles are the files and folders of this host. Models, agents, viewers and plugins do
 // not reach them, whatever their names are and wherever they were granted folders.
 func (h *Host) hostFiles() command.HostFiles {
-	own := command.HostFiles{Closed: []string{h.state}}
+	// A server executes what it finds in the folders that it watches, below the workspace too.
+	own := command.HostFiles{Closed: []string{h.state}, Fixed: foldersync.Folders(h.dir, h.opt.Workspace)}
 	if filepath.Base(h.dir) == DirName {
 		own.Fixed = append(own.Fixed, h.dir)
 	} else { // a folder with other things in it
-		own.Fixed = append(own.Fixed, filepath.Join(h.dir, "sentinels"), filepath.Join(h.dir, "recipes"), filepath.Join(h.dir, "plugins"), filepath.Join(h.dir, "do.json"))
+		own.Fixed = append(own.Fixed, filepath.Join(h.dir, "do.json"))
 	}
 	if h.opt.Plugins != "" {
 		own.Fixed = append(own.Fixed, h.opt.Plugins)

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/foldersync"
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -127,7 +128,7 @@ func (h *Host) confinedWithout(workspace, root string) ([]string, error) {
 		}
 	}
 	// A folder that is not there yet could be made, and obeyed by the next host.
-	folders := []string{h.dir, h.state}
+	folders := append(foldersync.Folders("", h.opt.Workspace), h.dir, h.state)
 	if file := config.Path(h.opt.Getenv); file != "" {
 		folders = append(folders, filepath.Dir(file))
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
@@ -137,20 +139,40 @@ const (
 	grantsFile   = pluginsDir + "/grants.json" // what plugins are allowed; see package grant
 )
 
+// patterns are those of the watched files below Dir and below Workspace.
+func patterns() (dir, workspace []string) {
+	return []string{sentinelsDir + "/*.{json,jsonc}", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile}, []string{continuumDir + "/*.{json,jsonc}"}
+}
+
+// Folders returns the folders directly in dir and in workspace that have all files which a
+// [Syncer] with those [Options] watches. What writes there decides what the host executes.
+func Folders(dir, workspace string) (list []string) {
+	add := func(base string, patterns []string) {
+		for _, p := range patterns {
+			first, _, _ := strings.Cut(p, "/")
+			if path := filepath.Join(base, first); base != "" && !slices.Contains(list, path) {
+				list = append(list, path)
+			}
+		}
+	}
+	below, project := patterns()
+	add(dir, below)
+	add(workspace, project)
+	return list
+}
+
 // roots returns the watched folders, in the order that decides between files with
 // the same id. Each Syncer needs its own, since a watcher runs once.
 func (o Options) roots() []*root {
+	below, project := patterns()
 	watch := o.Watch
 	watch.Root = o.Dir
-	list := []*root{{
-		dir: o.Dir, watcher: files.NewWatcher(watch),
-		patterns: []string{sentinelsDir + "/*.{json,jsonc}", recipesDir + "/*.json", pluginsDir + "/*.wasm", grantsFile},
-	}}
+	list := []*root{{dir: o.Dir, watcher: files.NewWatcher(watch), patterns: below}}
 	if o.Workspace != "" {
 		watch.Root, watch.Confined = o.Workspace, true
 		list = append(list, &root{
 			dir: filepath.Clean(o.Workspace), confined: true, rank: 1, watcher: files.NewWatcher(watch),
-			patterns: []string{continuumDir + "/*.{json,jsonc}"},
+			patterns: project,
 		})
 	}
 	return list
