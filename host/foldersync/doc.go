@@ -13,6 +13,9 @@
 // than the file. So a crash between the two writes of an edit is repaired at the
 // next start, and files that this package writes do not become revisions.
 //
+// A file has only what a person wrote or accepted. A revision that bounds its runs, as
+// those of models and agents do, is in the store alone until a person accepts it.
+//
 // # What stays live
 //
 // A file that is not a valid definition changes nothing: its last valid revision

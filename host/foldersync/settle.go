@@ -253,10 +253,16 @@ func (r *Syncer) saveAll(ctx context.Context, list []*reading) {
 
 // save makes a file's definition the newest revision, whatever was there: the
 // file was found to be newer. An equal definition makes no revision, only its
-// origin is noted. Each call has a file of its own, so there is nothing to lock.
+// origin is noted. What a file says is of a person as a whole: no revision with a bound
+// is written to one. Each call has a file of its own, so there is nothing to lock.
 func (r *Syncer) save(ctx context.Context, one *reading) {
 	f := one.file
-	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile})
+	if r.waiting(one) {
+		f.state, f.problems, f.held, f.lost, f.failing = Live, one.older, true, false, false
+		f.mark.Digest = one.digest
+		return
+	}
+	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true})
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
 		if ctx.Err() == nil && !f.failing {
@@ -270,6 +276,15 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 	}
 	f.state, f.problems, f.held, f.lost, f.failing = Live, one.older, true, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
+}
+
+// waiting reports whether a file still has the definition that it was last the same as,
+// and the store has a later revision of it with a bound. That revision is the newest one,
+// but it is not in the file before a person accepts it, so the file is not the newer one.
+func (r *Syncer) waiting(one *reading) bool {
+	m := one.file.mark
+	head, err := r.opt.Definitions.Definition(one.def.ID)
+	return err == nil && head.Within != nil && head.Origin == one.file.origin && head.ID == m.ID && head.Revision > m.Revision && one.def.Hash() == m.Hash
 }
 
 // deleteIfOurs deletes a definition that no file claims any more, of which f was

@@ -77,6 +77,9 @@ func (r *Syncer) resume(f *file, heads map[sentinels.ID]runtime.Stored) bool {
 	case head.Revision == f.mark.Revision:
 		f.state = Live
 		return head.Hash == f.mark.Hash
+	case head.Within != nil: // a person has not accepted it
+		f.state = Live
+		return true
 	}
 	// The store is newer: the process ended between the two writes of an edit.
 	if err := r.writeFile(f, head); err != nil {

@@ -56,7 +56,8 @@ func (r *Syncer) Sync(ctx context.Context, id sentinels.ID) error {
 // definition lives in, or removes the file of one that was deleted. It returns
 // when that is on the disk. When the file was changed since it was last the same
 // as the store, it stays as it is, becomes the next revision, and the error is
-// conflict; the revision that was not written stays in the history.
+// conflict; the revision that was not written stays in the history. A revision with
+// a bound is not written before a person accepts it, see [Syncer.waiting].
 func (r *Syncer) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if s.Origin == "" {
 		return nil
@@ -83,7 +84,7 @@ func (r *Syncer) WriteBack(ctx context.Context, s runtime.Stored) error {
 	if err != nil {
 		return err
 	}
-	if head.Revision == f.mark.Revision || head.Origin != f.origin {
+	if head.Revision == f.mark.Revision || head.Origin != f.origin || head.Within != nil {
 		return nil
 	}
 	return r.writeFile(f, head)

@@ -225,3 +225,74 @@ func TestStartReadsNothingTwice(t *testing.T) {
 	s.live("sentinels/b.json", "b", 2)
 	s.live("sentinels/a.json", "a", 1)
 }
+
+// TestRevisionsWithABoundAreNotWritten: a revision of a model or an agent stays out of the file,
+// whatever happens to the file, until a person accepts it. What the file says has no bound.
+func TestRevisionsWithABoundAreNotWritten(t *testing.T) {
+	s := newScene(t).begin()
+	const name = "sentinels/a.json"
+	own := definition("a", "1")
+	s.write(name, own)
+	s.live(name, "a", 1)
+	agent := func(about string) {
+		t.Helper()
+		s.must(s.r.Sync(t.Context(), "a"))
+		opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: "agent:ci", Within: []string{"code/read"}}
+		stored, err := s.rt.Edit(t.Context(), "a", opt, func(d *sentinels.Definition) (*sentinels.Definition, error) {
+			next := *d
+			next.Description = about
+			return &next, nil
+		})
+		s.must(err)
+		s.must(s.r.WriteBack(t.Context(), stored))
+	}
+	head := func(when string, revision int, bounded bool) {
+		t.Helper()
+		time.Sleep(100 * time.Millisecond) // ten looks at the folder
+		got, err := s.rt.Definition("a")
+		s.must(err)
+		if got.Revision != revision || (got.Within != nil) != bounded {
+			t.Errorf("%s: revision %d with the bound %q, want %d, %t", when, got.Revision, got.Within, revision, bounded)
+		}
+		if text := s.text(name); strings.Contains(text, "agent") {
+			t.Errorf("%s: the file says %s", when, text)
+		}
+	}
+	agent("agent 2")
+	head("edited", 2, true)
+	s.write(name, own+"\n")
+	head("a line end more", 2, true)
+	s.stop()
+	s.begin()
+	head("started again", 2, true)
+	s.stop()
+	s.write(name, own)
+	s.begin()
+	head("another line end at the start", 2, true)
+
+	// What comes back after a deletion, as by git, is what the file said.
+	tombstone, err := s.rt.DeleteWith(t.Context(), "a", runtime.SaveOptions{Expect: 2, By: "agent:ci"})
+	s.must(err)
+	s.must(s.r.WriteBack(t.Context(), tombstone))
+	s.write(name, own)
+	s.live(name, "a", 4)
+	head("deleted and back", 4, false)
+
+	// An edit of the file is of the user as a whole.
+	agent("agent 5")
+	s.write(name, definition("a", "mine"))
+	s.live(name, "a", 6)
+	head("the file was edited", 6, false)
+
+	// An accepted revision is written.
+	agent("agent 7")
+	head("edited again", 7, true)
+	opt := runtime.SaveOptions{Expect: 7, By: "user", Whole: true}
+	stored, err := s.rt.Edit(t.Context(), "a", opt, func(d *sentinels.Definition) (*sentinels.Definition, error) { return d, nil })
+	s.must(err)
+	s.must(s.r.WriteBack(t.Context(), stored))
+	s.live(name, "a", 8)
+	if text := s.text(name); !strings.Contains(text, "agent 7") {
+		t.Errorf("accepted: the file says %s", text)
+	}
+}

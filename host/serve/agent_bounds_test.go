@@ -71,8 +71,8 @@ func TestDefinitionsOfAgentTokens(t *testing.T) {
 	}
 }
 
-// TestBoundsOfFiles: an edit of an agent that is written back to its file stays bounded when
-// the file is changed and when the process starts again.
+// TestBoundsOfFiles: an edit of an agent is not in the file, and waits in the inbox, also if its author
+// may call all that it names and when the process starts again, until a person accepts it.
 func TestBoundsOfFiles(t *testing.T) {
 	project := t.TempDir()
 	file := filepath.Join(project, host.DirName, "sentinels", "x.json")
@@ -99,21 +99,29 @@ func TestBoundsOfFiles(t *testing.T) {
 		return l.ask("POST", "/v1/commands/sentinel/step/update", map[string]any{"sentinelId": "x", "address": "a", "params": map[string]any{"values": map[string]any{"n": 2}}}, nil) == http.StatusOK
 	})
 	l.token = person
-	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), "2") {
-		t.Fatalf("%s: %v", text, err)
+	says := func(when, n string) {
+		t.Helper()
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `"n": `+n) {
+			t.Errorf("%s: the file says %s: %v", when, text, err)
+		}
 	}
+	says("edited by an agent", "1")
 	if r := newest(2); len(r.Within) == 0 {
 		t.Error("the edit of an agent has no bound")
 	}
-	write(t, file, strings.Replace(string(text), "2", "3", 1))
-	if r := newest(3); len(r.Within) == 0 {
-		t.Error("a change of the file lifts the bound")
-	}
 	l.end()
-	write(t, file, strings.Replace(string(text), "2", "4", 1))
 	l = begin(t, project)
-	if r := newest(4); len(r.Within) == 0 {
-		t.Error("a change of the file at the start lifts the bound")
+	says("started again", "1")
+	var inbox struct{ Entries []struct{ ID, Prompt string } }
+	if code := l.ask("POST", "/v1/commands/inbox/list", map[string]any{}, &inbox); code != http.StatusOK || len(inbox.Entries) != 1 || inbox.Entries[0].ID != "x" ||
+		!strings.Contains(inbox.Entries[0].Prompt, "is not written to its file") {
+		t.Errorf("inbox: %d %+v", code, inbox)
+	}
+	if code := l.ask("POST", "/v1/commands/sentinel/accept", map[string]any{"sentinelId": "x", "revision": 2}, nil); code != http.StatusOK {
+		t.Errorf("accepted by a person: %d", code)
+	}
+	says("accepted", "2")
+	if r := newest(3); r.Within != nil {
+		t.Errorf("accepted: %+v", r)
 	}
 }

@@ -36,6 +36,10 @@ type Source struct {
 
 	Stored   string // id of the stored sentinel; then text is its newest revision
 	Revision int    // of a stored one
+
+	// Unaccepted says that a model or an agent made the revision and that no person has
+	// accepted it: a definition with this text must not be executed as that of the user.
+	Unaccepted bool
 }
 
 // ReadTrusted reads FILE or NAME without the store, for a definition that is going to
@@ -203,6 +207,7 @@ func (a *App) StoredSource(ctx context.Context, s *Session, name string) (*Sourc
 		SentinelID string          `json:"sentinelId"`
 		Revision   int             `json:"revision"`
 		Definition json.RawMessage `json:"definition"`
+		Unaccepted bool            `json:"unaccepted"`
 	}
 	err := s.Call(ctx, "sentinel/export", map[string]any{"sentinelId": name}, &out)
 	if abi.CodeOf(err) == abi.NotFound {
@@ -211,7 +216,7 @@ func (a *App) StoredSource(ctx context.Context, s *Session, name string) (*Sourc
 	if err != nil {
 		return nil, err
 	}
-	src := &Source{Text: out.Definition, Base: a.Workspace(), Stored: name, Revision: out.Revision}
+	src := &Source{Text: out.Definition, Base: a.Workspace(), Stored: name, Revision: out.Revision, Unaccepted: out.Unaccepted}
 	var def struct {
 		ID        string `json:"id"`
 		Workspace string `json:"workspace"`

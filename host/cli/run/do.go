@@ -54,7 +54,8 @@ func (a verbs) doCommand() *cobra.Command {
 			"between the begin and the end of the task counts as its change, also one of yours: it is listed by name,\n" +
 			"and reverted. What an undo replaces or removes is kept, and --undo of the undo brings it back. What was\n" +
 			"changed after the task is a conflict: then nothing is changed, unless --force is given.\n\n" +
-			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`).",
+			"The sentinel is do: a file .sentinel/sentinels/do.json takes its place (`sentinel init --template do`), or a\n" +
+			"stored sentinel do that is of a person or accepted. The first line says so.",
 		Example: "  sentinel do 'Make the parser accept empty lines, with a test'\n" +
 			"  sentinel do --yolo --max-usd 1 --check 'go test ./...' @task.md\n" +
 			"  sentinel do --continue 'Now the same for the writer'\n" +
@@ -200,14 +201,20 @@ func sameFile(x, y string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// doSource returns the definition: a file of the project, which is named because it decides
-// what happens, the one that a server has stored, or the one that is part of the program.
+// doSource returns the definition: a file of the project, the one that a server has stored,
+// or the one that is part of the program. The first two are named because they decide what
+// happens. The text is started as a definition of the user, without the bound of a stored
+// one, so a stored one that no person has accepted is not used.
 func (a verbs) doSource(ctx context.Context, s *app.Session) (src *app.Source, err error) {
 	if !s.ByURL {
 		src, err = a.ProjectSource(doName)
 	}
 	if src == nil && err == nil {
 		src, err = a.StoredSource(ctx, s, doName)
+	}
+	if err == nil && src != nil && src.Unaccepted {
+		a.Info("the stored sentinel do, revision %d, comes from a model or an agent and is not accepted: runs the one of the program", src.Revision)
+		src = nil
 	}
 	switch {
 	case err != nil:
@@ -217,6 +224,8 @@ func (a verbs) doSource(ctx context.Context, s *app.Session) (src *app.Source, e
 		return &app.Source{Text: text, File: "do.json (part of the program)", Base: a.Workspace()}, nil
 	case src.File != "":
 		a.Info("runs %s in place of the sentinel do of the program", src.File)
+	default:
+		a.Info("runs the stored sentinel do, revision %d, in place of the one of the program", src.Revision)
 	}
 	return src, nil
 }

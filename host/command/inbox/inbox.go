@@ -29,10 +29,11 @@ type Options struct {
 	Definitions func() ([]Definition, error)
 }
 
-// A Definition names commands that the model or agent which made it may not call.
+// A Definition names commands that the model or agent which made it may not call, or is
+// not written to its file before a person accepts it.
 type Definition struct {
 	runtime.Stored
-	Beyond     []string // these commands
+	Beyond     []string // these commands, none if only the file waits
 	Difference []string // lines of the difference to the newest revision without a bound
 }
 
@@ -161,10 +162,13 @@ func (f family) runs() ([]Entry, error) {
 }
 
 func definitionEntry(s Definition) Entry {
+	prompt := fmt.Sprintf("revision %d, by %s, is not written to its file before a person accepts it", s.Revision, s.By)
+	if len(s.Beyond) > 0 {
+		prompt = fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, strings.Join(s.Beyond, ", "))
+	}
 	return Entry{
 		ID: string(s.ID), Kind: kindDefinition, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
-		Prompt: fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, strings.Join(s.Beyond, ", ")),
-		Lines:  s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
+		Prompt: prompt, Lines: s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
 	}
 }
 

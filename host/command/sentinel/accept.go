@@ -48,10 +48,11 @@ func (f family) accept(ctx context.Context, call *command.Call, in acceptIn) (ed
 	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: f.writeBack(ctx, s)}, nil
 }
 
-// An Unaccepted sentinel names commands that the model or agent which made it may not call.
+// An Unaccepted sentinel names commands that the model or agent which made it may not call,
+// or is not written to its file.
 type Unaccepted struct {
 	runtime.Stored
-	// Beyond are these commands.
+	// Beyond are these commands. It is empty if only the file waits.
 	Beyond []string
 	// Difference is that to the newest revision without a bound, as lines of a unified
 	// difference; without such a revision it is the whole definition.
@@ -75,7 +76,7 @@ func ListUnaccepted(opt Options) ([]Unaccepted, error) {
 			continue // no run of it can start
 		}
 		beyond := f.beyond(s.Within, def)
-		if len(beyond) == 0 {
+		if len(beyond) == 0 && s.Origin == "" {
 			continue
 		}
 		difference, err := f.sinceUnbounded(s, def)

@@ -127,6 +127,9 @@ func (f family) writeBack(ctx context.Context, s runtime.Stored) string {
 	if f.opt.Definitions == nil {
 		return ""
 	}
+	if s.Within != nil && s.Origin != "" {
+		return fmt.Sprintf("revision %d is stored, and its file stays as it is until a person accepts the revision, see sentinel inbox", s.Revision)
+	}
 	if err := f.opt.Definitions.WriteBack(ctx, s); err != nil {
 		return fmt.Sprintf("revision %d is stored, but its file is not written: %v", s.Revision, err)
 	}

@@ -27,6 +27,7 @@ type exportOut struct {
 	Edit       int             `json:"edit,omitempty" jsonschema:"number of the run's own edit, made on that revision"`
 	Hash       string          `json:"hash,omitempty"`
 	Definition json.RawMessage `json:"definition,omitempty"`
+	Unaccepted bool            `json:"unaccepted,omitempty" jsonschema:"a model or an agent made the revision, and no person has accepted it"`
 	Bundle     *bundle         `json:"bundle,omitempty" jsonschema:"with all or history: what sentinel/import accepts"`
 }
 
@@ -56,7 +57,7 @@ func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error)
 	if t.run == "" {
 		// The stored text: a definition whose plugin was removed can still be exported.
 		s, err := f.rt.Definition(t.id)
-		*out = exportOut{SentinelID: s.ID, Name: s.Name, Revision: &s.Revision, Hash: s.Hash, Definition: s.Definition}
+		*out = exportOut{SentinelID: s.ID, Name: s.Name, Revision: &s.Revision, Hash: s.Hash, Definition: s.Definition, Unaccepted: s.Within != nil}
 		return []runtime.Stored{s}, err
 	}
 	if in.History {

@@ -70,8 +70,7 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
-	// The file may be what an edit of a model was written back to, so its bound stays.
-	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file}, authorship{within: call.Bound()})
+	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file}, given(call))
 }
 
 // within reports whether a file is below a folder, by their names.
