@@ -545,3 +545,55 @@ func TestInboxOfDefinitions(t *testing.T) {
 		t.Errorf("after it was accepted: %+v", out.Entries)
 	}
 }
+
+// TestHeldCallersPlaceRuns: an agent or a model starts a person's sentinel in a folder below its
+// workspace, and in no other one. Neither does a folder around it lift the bound of a definition.
+func TestHeldCallersPlaceRuns(t *testing.T) {
+	state := t.TempDir()
+	s := newStoring(t, host.Options{State: state})
+	outside := t.TempDir()
+	for _, dir := range []string{"below/deep", ".github", ".sentinel/state"} {
+		if err := os.MkdirAll(filepath.Join(s.ws, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(s.ws, "link")); err != nil {
+		t.Fatal(err)
+	}
+	define := func(by command.By, id, workspace string) {
+		def := map[string]any{"id": id, "name": id, "steps": []any{map[string]any{"type": "set", "values": map[string]any{"m": 1}}}}
+		if workspace != "" {
+			def["workspace"] = workspace
+		}
+		s.must(by, "sentinel/create", map[string]any{"definition": def})
+	}
+	define(command.ByUser, "plain", "")
+	define(command.ByUser, "above", "../..")
+	define(command.ByAgent, "far", outside)
+	for _, c := range []struct {
+		id, dir string
+		allowed bool
+	}{
+		{"plain", s.ws, true},
+		{"plain", filepath.Join(s.ws, "below"), true},
+		{"above", filepath.Join(s.ws, "below/deep"), true},
+		{"plain", outside, false},
+		{"plain", "/", false},
+		{"plain", state, false},
+		{"plain", filepath.Join(s.ws, "..", filepath.Base(outside)), false},
+		{"plain", filepath.Join(s.ws, "link"), false},
+		{"plain", filepath.Join(s.ws, "missing"), false},
+		{"plain", filepath.Join(s.ws, ".sentinel/state"), false},
+		{"plain", filepath.Join(s.ws, ".github"), false},
+		{"above", filepath.Join(s.ws, "below"), false},
+		{"far", "/", false},
+	} {
+		for _, by := range []command.By{command.ByAgent, command.ByModel} {
+			_, err := s.call(by, "sentinel/start", map[string]any{"sentinelId": c.id, "workspace": c.dir}, "sentinel/start")
+			if c.allowed != (err == nil) || err != nil && abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s in %s by %s: %v", c.id, c.dir, by, err)
+			}
+		}
+	}
+	s.must(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "plain", "workspace": outside})
+}

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -25,7 +27,7 @@ type startIn struct {
 	Inputs    map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
 	Variables map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
 	Event     json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
-	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given"`
+	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given. Models and agents name only folders below theirs"`
 	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 
@@ -58,6 +60,9 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 			return runOut{}, err
 		}
 	}
+	if err := f.mayPlace(call, def, in.Workspace); err != nil {
+		return runOut{}, err
+	}
 	switch {
 	case opt.Workspace == "":
 		opt.Workspace = runtime.WorkspaceBase(def, origin, call.Workspace)
@@ -81,6 +86,43 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	info, err := f.rt.Status(id)
 	return runOut{id, id, info.Sentinel, info.Revision, info.Status, info.StartedAt}, err
+}
+
+// mayPlace returns an error if a caller that is held to rules places a run outside of its own
+// workspace, whoever wrote the definition: the steps of a person would do there what the caller
+// may not. That is the folder which is served, or that of the run which calls. Its hidden
+// folders and the host's are no place either, since rules about files go by their names in the
+// workspace.
+func (f family) mayPlace(call *command.Call, def *sentinels.Definition, dir string) error {
+	if dir == "" || !call.Held() {
+		return nil
+	}
+	places := []string{dir}
+	if def.Workspace != "" && !filepath.IsAbs(def.Workspace) {
+		places = append(places, filepath.Join(dir, def.Workspace))
+	}
+	rules := f.opt.Rules.In(call.Workspace)
+	hidden := func(part string) bool { return part != "." && strings.HasPrefix(part, ".") }
+	root, err := filepath.EvalSymlinks(call.Workspace)
+	for _, place := range places {
+		if place == call.Workspace {
+			continue
+		}
+		real, placeErr := filepath.Abs(place) // as the engine does
+		if placeErr == nil {
+			real, placeErr = filepath.EvalSymlinks(real)
+		}
+		rel, relErr := filepath.Rel(root, real)
+		if err != nil || placeErr != nil || relErr != nil || !filepath.IsLocal(rel) ||
+			slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), hidden) || rel != "." && rules.Closed(filepath.ToSlash(rel)) {
+			return &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "workspace",
+				Message: fmt.Sprintf("start: workspace %s is not a folder in that of the caller", place),
+				Hint:    "leave workspace out, or name a folder below the workspace that is not hidden",
+			}
+		}
+	}
+	return nil
 }
 
 // boundOfOwn returns the bound of a run whose definition comes with the call, see
