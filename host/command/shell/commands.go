@@ -27,12 +27,12 @@ func Commands(m *Manager) []command.Command {
 					defer cancel()
 					ctx = limited
 				}
-				return m.watch(ctx, call.Run, in)
+				return m.watch(ctx, call, in)
 			}),
 		command.New("code/shell/sentinel", "Set the rules that classify the output of an execution, what it has written so far included.",
 			command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.setRules),
 		command.New("code/shell/status", "Say where an execution stands, without waiting.", read, m.status),
-		command.New("code/shell/list", "List the executions of the run, or all for a person.", read, m.list),
+		command.New("code/shell/list", "List the executions of the run, or without one of the caller, or all for a person.", read, m.list),
 		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.kill),
 	})
 }

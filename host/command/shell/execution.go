@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -16,9 +17,10 @@ import (
 // starting serialises starts. mu guards all below it; it is held while a few
 // lines are read from or written to disk, never while a process is waited for.
 type execution struct {
-	m   *Manager
-	id  string
-	run sentinels.RunID
+	m     *Manager
+	id    string
+	run   sentinels.RunID
+	owner string // who called, if it has no run
 
 	starting   sync.Mutex
 	background bool // no call waits for its end; of the newest start, guarded by m.mu
@@ -44,6 +46,29 @@ const (
 	reasonRunEnded
 	reasonClosed
 )
+
+// belongsTo reports whether an execution is the caller's: that of its run or, without a run,
+// one that it called itself.
+func (e *execution) belongsTo(call *command.Call) bool {
+	if e.run != "" || call.Run != "" {
+		return e.run == call.Run
+	}
+	return e.owner == call.Who()
+}
+
+// visibleTo reports whether a caller that knows the id may read it: those of runs are read by
+// all callers, as the traces of runs are, and those without a run by their owner and by persons.
+func (e *execution) visibleTo(call *command.Call) bool {
+	return call.By == command.ByUser || e.run != "" || e.belongsTo(call)
+}
+
+// ownerOf returns the owner of an execution that a caller starts, empty for that of a run.
+func ownerOf(call *command.Call) string {
+	if call.Run != "" {
+		return ""
+	}
+	return call.Who()
+}
 
 // record returns a copy of the record as it is now.
 func (e *execution) record() Record {

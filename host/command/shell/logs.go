@@ -58,19 +58,16 @@ type logTarget struct {
 	Run         sentinels.RunID `json:"run,omitempty" jsonschema:"the run; the caller's if not given"`
 }
 
-// ofRun returns the executions of a run, oldest first: of the caller's unless another one
-// is named, and of all for a user who names none. A model sees its own run's only.
+// ofRun returns the executions of a run, oldest first: the caller's own unless another run
+// is named, and all for a user who names none. A model sees its own run's only.
 func (m *Manager) ofRun(call *command.Call, run sentinels.RunID) ([]*execution, error) {
 	if call.By == command.ByModel && run != "" && run != call.Run {
 		return nil, &abi.Error{Code: abi.Denied, Field: "run", Permanent: true, Message: fmt.Sprintf("%s: a model reads the output of its own run only", call.Command)}
 	}
 	all := call.By == command.ByUser && run == ""
-	if run == "" {
-		run = call.Run
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.snapshot(func(e *execution) bool { return all || e.run == run }), nil
+	return m.snapshot(func(e *execution) bool { return all || run == "" && e.belongsTo(call) || run != "" && e.run == run }), nil
 }
 
 // logged returns the execution that the parameters name.
@@ -85,7 +82,7 @@ func (m *Manager) logged(ctx context.Context, call *command.Call, in logTarget) 
 		}
 		return list[len(list)-1], nil
 	}
-	e, err := m.find(ctx, in.ExecutionID)
+	e, err := m.visible(ctx, call, in.ExecutionID)
 	if err != nil {
 		return nil, err
 	}

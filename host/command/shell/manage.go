@@ -46,13 +46,13 @@ func (m *Manager) setRules(ctx context.Context, call *command.Call, in rulesIn) 
 	return rulesOut{ExecutionID: e.id, Rules: len(set)}, e.save(ctx)
 }
 
-// owned returns an execution that the caller may change: a run only its own.
+// owned returns an execution that the caller may change: its own, and each for a person.
 func (m *Manager) owned(ctx context.Context, call *command.Call, id string) (*execution, error) {
-	e, err := m.find(ctx, id)
+	e, err := m.visible(ctx, call, id)
 	if err != nil {
 		return nil, err
 	}
-	if call.By != command.ByUser && e.run != call.Run {
+	if call.By != command.ByUser && !e.belongsTo(call) {
 		return nil, &abi.Error{Code: abi.Denied, Field: "executionId", Permanent: true, Message: fmt.Sprintf("execution %q: belongs to another run", id)}
 	}
 	return e, nil
@@ -109,9 +109,9 @@ func commandLine(argv []string) string {
 	return textcut.Mark(text, 400)
 }
 
-// status may be asked by anybody who knows the id: it changes nothing.
-func (m *Manager) status(ctx context.Context, _ *command.Call, in idIn) (Status, error) {
-	e, err := m.find(ctx, in.ExecutionID)
+// status changes nothing, so that every caller may read that of a run.
+func (m *Manager) status(ctx context.Context, call *command.Call, in idIn) (Status, error) {
+	e, err := m.visible(ctx, call, in.ExecutionID)
 	if err != nil {
 		return Status{}, err
 	}
@@ -130,11 +130,11 @@ type listOut struct {
 	Next       string   `json:"next,omitempty" jsonschema:"there are older ones: give it as before"`
 }
 
-// list shows a run its own executions only.
+// list shows a caller its own executions only, and a person all.
 func (m *Manager) list(_ context.Context, call *command.Call, in listIn) (listOut, error) {
 	m.mu.Lock()
 	all := m.snapshot(func(e *execution) bool {
-		return (call.By == command.ByUser || e.run == call.Run) && (!in.Running || e.isLive())
+		return (call.By == command.ByUser || e.belongsTo(call)) && (!in.Running || e.isLive())
 	})
 	m.mu.Unlock()
 	return newestOf(all, in.Before, in.Limit), nil

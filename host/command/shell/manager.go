@@ -237,6 +237,19 @@ func (m *Manager) snapshot(pick func(*execution) bool) []*execution {
 	return list
 }
 
+// visible returns an execution that the caller may read. Another one is not known to it.
+func (m *Manager) visible(ctx context.Context, call *command.Call, id string) (*execution, error) {
+	e, err := m.find(ctx, id)
+	if err == nil && !e.visibleTo(call) {
+		return nil, unknownExecution(id)
+	}
+	return e, err
+}
+
+func unknownExecution(id string) error {
+	return &abi.Error{Code: abi.NotFound, Field: "executionId", Permanent: true, Message: fmt.Sprintf("execution %q: not known", id)}
+}
+
 // find returns an execution, from the store if it is not in memory.
 func (m *Manager) find(ctx context.Context, id string) (*execution, error) {
 	if e := m.known(id); e != nil {
@@ -252,13 +265,12 @@ func (m *Manager) lookUp(ctx context.Context, id string) (*execution, error) {
 	if e := m.known(id); e != nil {
 		return e, nil
 	}
-	missing := &abi.Error{Code: abi.NotFound, Field: "executionId", Permanent: true, Message: fmt.Sprintf("execution %q: not known", id)}
 	if !validID(id) {
-		return nil, missing
+		return nil, unknownExecution(id)
 	}
 	r, err := m.store.Load(ctx, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing
+		return nil, unknownExecution(id)
 	}
 	if err != nil {
 		return nil, err
@@ -276,7 +288,7 @@ func (m *Manager) attach(r Record) (*execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("execution %q: stored rules: %w", r.ID, err)
 	}
-	fresh := &execution{m: m, id: r.ID, run: r.Run, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{})}
+	fresh := &execution{m: m, id: r.ID, run: r.Run, owner: r.Owner, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{})}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.all[r.ID]; e != nil {

@@ -30,7 +30,8 @@ const (
 type Record struct {
 	ID        string          `json:"id"`
 	Run       sentinels.RunID `json:"run,omitempty"`
-	Path      string          `json:"path,omitempty"` // execution path of the step that started it
+	Owner     string          `json:"owner,omitempty"` // who called, of an execution without a run
+	Path      string          `json:"path,omitempty"`  // execution path of the step that started it
 	Argv      []string        `json:"argv"`
 	Dir       string          `json:"dir"`
 	State     State           `json:"state"`

@@ -562,6 +562,85 @@ func TestRunsKeepApart(t *testing.T) {
 	}
 }
 
+// TestCallersWithoutRunKeepApart: an execution without a run belongs to who called it, also after a
+// restart. A person sees all.
+func TestCallersWithoutRunKeepApart(t *testing.T) {
+	dir := t.TempDir()
+	b := newBench(t, shell.Options{Dir: dir})
+	person, mine, other := command.Call{By: command.ByUser}, command.Call{By: command.ByAgent, As: "ci"}, command.Call{By: command.ByAgent, As: "other"}
+	step := command.Call{By: command.ByStep, Run: "run-1"}
+	start := func(by command.Call, key string) string {
+		t.Helper()
+		by.Key = key
+		o, err := b.call(t.Context(), "code/shell/execute", by, params{"command": "echo x; sleep 600", "wait": false})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.ExecutionID
+	}
+	ofPerson, ofAgent := start(person, "k"), start(mine, "")
+	refused := func(when, id string, by command.Call) {
+		t.Helper()
+		for _, name := range []string{"code/shell/status", "code/shell/watch", "code/shell/kill", "code/shell/sentinel", "logs/read", "logs/tail", "logs/search"} {
+			p := params{"executionId": id}
+			switch name {
+			case "code/shell/sentinel":
+				p["rules"] = []params{}
+			case "logs/search":
+				p["pattern"] = "x"
+			case "code/shell/watch":
+				p["timeoutMs"] = 100
+			}
+			if _, err := b.call(t.Context(), name, by, p); abi.CodeOf(err) != abi.NotFound {
+				t.Errorf("%s: %s of %s%s: %v", when, name, by.By, by.As, err)
+			}
+		}
+	}
+	listed := func(by command.Call) int {
+		t.Helper()
+		n := -1
+		for _, name := range []string{"code/shell/list", "logs/list"} {
+			by.Command, by.Params = name, json.RawMessage(`{}`)
+			answer, err := b.reg.Call(t.Context(), &by)
+			var o struct{ Total int }
+			if err == nil {
+				err = json.Unmarshal(answer, &o)
+			}
+			if err != nil || n >= 0 && n != o.Total {
+				t.Errorf("%s: %d, %v", name, o.Total, err)
+			}
+			n = o.Total
+		}
+		return n
+	}
+	for _, by := range []command.Call{mine, other, step} {
+		refused("live", ofPerson, by)
+	}
+	refused("live", ofAgent, other)
+	if id := start(other, "k"); id == ofPerson {
+		t.Error("the key of the person gives another caller its execution")
+	}
+	if a, b, c := listed(person), listed(mine), listed(other); a != 3 || b != 1 || c != 1 {
+		t.Errorf("lists have %d, %d and %d", a, b, c)
+	}
+	for id, by := range map[string]command.Call{ofAgent: mine, ofPerson: person} {
+		if _, err := b.call(t.Context(), "code/shell/status", by, params{"executionId": id}); err != nil {
+			t.Errorf("its own: %v", err)
+		}
+	}
+	if _, err := b.call(t.Context(), "code/shell/kill", mine, params{"executionId": ofAgent}); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+	if err := b.m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = newBench(t, shell.Options{Dir: dir})
+	refused("after a restart", ofPerson, mine)
+	if _, err := b.call(t.Context(), "code/shell/status", mine, params{"executionId": ofAgent}); err != nil {
+		t.Errorf("after a restart: its own: %v", err)
+	}
+}
+
 func TestCloseIsQuietTwice(t *testing.T) {
 	m, err := shell.New(shell.Options{})
 	if err != nil {

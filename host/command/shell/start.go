@@ -76,13 +76,13 @@ func (m *Manager) obtain(ctx context.Context, id string, call *command.Call) (*e
 	for {
 		e, err := m.lookUp(ctx, id)
 		if abi.CodeOf(err) == abi.NotFound {
-			e, err = m.attach(Record{ID: id, Run: call.Run, Path: call.Path, State: Ended})
+			e, err = m.attach(Record{ID: id, Run: call.Run, Owner: ownerOf(call), Path: call.Path, State: Ended})
 		}
 		if err != nil {
 			return nil, err
 		}
-		if e.run != call.Run {
-			return nil, abi.New(abi.Conflict, fmt.Sprintf("execute: execution %q belongs to another run", id))
+		if !e.belongsTo(call) {
+			return nil, abi.New(abi.Conflict, fmt.Sprintf("execute: execution %q belongs to another run or caller", id))
 		}
 		m.mu.Lock()
 		current := m.all[id] == e // not discarded meanwhile

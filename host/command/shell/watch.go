@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
@@ -65,7 +66,7 @@ func (m *Manager) Watch(ctx context.Context, run sentinels.RunID, request json.R
 	if err != nil {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: "watch: " + err.Error()}
 	}
-	a, err := m.watch(ctx, run, q)
+	a, err := m.watch(ctx, &command.Call{By: command.ByStep, Run: run}, q)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +79,8 @@ const batch = 1024
 // watch is Watch on Go values. A watch of the owning run without a cursor goes
 // on where the one before ended. The start of what was handed out last is in
 // the record, so after a crash those lines come again rather than never.
-func (m *Manager) watch(ctx context.Context, run sentinels.RunID, q WatchRequest) (WatchAnswer, error) {
-	e, err := m.find(ctx, q.ExecutionID)
+func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest) (WatchAnswer, error) {
+	e, err := m.visible(ctx, call, q.ExecutionID)
 	if err != nil {
 		return WatchAnswer{}, err
 	}
@@ -90,7 +91,7 @@ func (m *Manager) watch(ctx context.Context, run sentinels.RunID, q WatchRequest
 	if q.Cursor != nil {
 		return e.follow(ctx, *q.Cursor, q.Until, set, collector{size: answerSize, paged: true})
 	}
-	if run == "" || run != e.run {
+	if call.Run == "" || call.Run != e.run {
 		return e.follow(ctx, 0, q.Until, set, collector{size: answerSize})
 	}
 	e.mu.Lock()
