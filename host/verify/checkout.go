@@ -87,7 +87,11 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 		args = append(args, "--branch", branch)
 	}
 	if r.Local != "" {
-		filters, err := gitlfs.CloneFilters(ctx, c.in(gitDir(r.Local)))
+		own, err := c.mirrors.Open(ctx, r.Local)
+		if err != nil {
+			return nil, err
+		}
+		filters, err := gitlfs.CloneFilters(ctx, c.in(own))
 		if err != nil {
 			return nil, err
 		}
@@ -122,16 +126,6 @@ func (c *checkouts) make(ctx context.Context, r gitsource.Repository, branch str
 	return out, err
 }
 
-// gitDir is the git directory of a repository on this machine. A file .git, which leads to
-// another one, is not followed.
-func gitDir(repo string) string {
-	dir := filepath.Join(repo, ".git")
-	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		return dir
-	}
-	return repo
-}
-
 // in is git in a git directory.
 func (c *checkouts) in(dir string) gitlfs.Git {
 	git := c.git
@@ -155,7 +149,10 @@ func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirr
 	if err != nil || len(objects) == 0 {
 		return nil, err
 	}
-	own := gitDir(r.Local)
+	own, err := c.mirrors.Open(ctx, r.Local)
+	if err != nil {
+		return nil, err
+	}
 	from, err := gitlfs.Store(ctx, c.in(own), own)
 	if err != nil {
 		return nil, err
@@ -166,11 +163,14 @@ func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirr
 // tip returns the newest commit of a branch where make clones it from, "" if the branch does not
 // exist. branch "" is the default branch.
 func (c *checkouts) tip(ctx context.Context, r gitsource.Repository, branch string) (string, error) {
-	git, ssh, source, ref := c.git, "", r.Local, "HEAD"
-	if source != "" {
-		if err := c.mirrors.Check(source); err != nil {
+	git, ssh, source, ref := c.git, "", "", "HEAD"
+	args := []string{"ls-remote"}
+	if r.Local != "" {
+		var err error
+		if source, err = c.mirrors.Open(ctx, r.Local); err != nil {
 			return "", err
 		}
+		args = append(args, c.mirrors.UploadPack())
 	} else if c.published != nil {
 		source = c.published(r.URL, branch)
 	}
@@ -187,7 +187,7 @@ func (c *checkouts) tip(ctx context.Context, r gitsource.Repository, branch stri
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
 	}
-	a, err := git.Exec(ctx, c.dir, ssh, "", "ls-remote", "--", source, ref)
+	a, err := git.Exec(ctx, c.dir, ssh, "", append(args, "--", source, ref)...)
 	if err != nil {
 		return "", err
 	}

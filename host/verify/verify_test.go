@@ -679,6 +679,138 @@ func TestRepositoriesLeadNowhere(t *testing.T) {
 	})
 }
 
+// A repository that a reader of git's formats can take for another one than git does is refused, and its
+// checks do not see the other one.
+func TestRepositoriesAreReadAsGitReadsThem(t *testing.T) {
+	other := repo(t, map[string]string{"secret": "PRIVATE"})
+	commit, objects := git(t, other, "rev-parse", "work"), filepath.Join(other, ".git", "objects")
+	mkdir := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(t *testing.T, path, text string) {
+		t.Helper()
+		mkdir(t, filepath.Dir(path))
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// bare makes a git directory whose branch is the commit of the other repository.
+	bare := func(t *testing.T, dir, alternates string) {
+		t.Helper()
+		write(t, filepath.Join(dir, "HEAD"), "ref: refs/heads/work\n")
+		write(t, filepath.Join(dir, "refs/heads/work"), commit+"\n")
+		write(t, filepath.Join(dir, "config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+		write(t, filepath.Join(dir, "objects/info/alternates"), alternates)
+	}
+	for name, plant := range map[string]func(t *testing.T, dir string) string{
+		"quoted alternates": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), `"`+objects+"\"\n")
+			mkdir(t, filepath.Join(dir, ".git/objects", `"`+objects+`"`))
+			return dir
+		},
+		"quoted alternates that are relative": func(t *testing.T, dir string) string {
+			rel, err := filepath.Rel(filepath.Join(dir, "objects"), objects)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bare(t, dir, `"`+rel+"\"\n")
+			mkdir(t, filepath.Join(dir, "objects", `"`+rel+`"`))
+			return dir
+		},
+		"a folder .git that is no repository": func(t *testing.T, dir string) string {
+			bare(t, dir, objects+"\n")
+			write(t, filepath.Join(dir, ".git/note"), "x")
+			return dir
+		},
+		"x for x.git": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, "x.git"), objects+"\n")
+			mkdir(t, filepath.Join(dir, "x"))
+			return filepath.Join(dir, "x")
+		},
+		"a long file .git": func(t *testing.T, dir string) string {
+			write(t, filepath.Join(dir, ".git"), "gitdir: "+filepath.Join(other, ".git")+strings.Repeat("\n", 5000))
+			return dir
+		},
+		"a file .git of two lines": func(t *testing.T, dir string) string {
+			mkdir(t, filepath.Join(dir, "inner"))
+			mkdir(t, filepath.Join(dir, "inner\n"))
+			write(t, filepath.Join(dir, ".git"), "gitdir: inner\n"+strings.Repeat("/..", 30)+filepath.Join(other, ".git")+"\n")
+			return dir
+		},
+		"a long commondir": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), "")
+			write(t, filepath.Join(dir, ".git/commondir"), filepath.Join(other, ".git")+strings.Repeat("\n", 5000))
+			return dir
+		},
+		"a commondir of two lines": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), "")
+			mkdir(t, filepath.Join(dir, ".git/own"))
+			mkdir(t, filepath.Join(dir, ".git/own\n"))
+			write(t, filepath.Join(dir, ".git/commondir"), "own\n"+strings.Repeat("/..", 30)+filepath.Join(other, ".git")+"\n")
+			return dir
+		},
+		"a commondir whose first line is no folder": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), "")
+			mkdir(t, filepath.Join(dir, ".git/own\n"))
+			write(t, filepath.Join(dir, ".git/commondir"), "own\n"+strings.Repeat("/..", 30)+filepath.Join(other, ".git")+"\n")
+			return dir
+		},
+		"a commondir of a bare repository": func(t *testing.T, dir string) string {
+			bare(t, dir, "")
+			write(t, filepath.Join(dir, "commondir"), filepath.Join(other, ".git")+"\n")
+			return dir
+		},
+		"six alternates in a row": func(t *testing.T, dir string) string {
+			at := filepath.Join(dir, ".git")
+			for i := range 6 {
+				next := filepath.Join(dir, fmt.Sprint("a", i))
+				if i == 5 {
+					next = filepath.Join(other, ".git")
+				}
+				bare(t, at, filepath.Join(next, "objects")+"\n")
+				at = next
+			}
+			return dir
+		},
+		"a link in alternates": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), filepath.Join(dir, "own")+"\n")
+			mkdir(t, filepath.Join(dir, "own"))
+			prefix := git(t, other, "rev-parse", "work")[:2]
+			if err := os.Symlink(filepath.Join(objects, prefix), filepath.Join(dir, "own", prefix)); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, dir := verifier(t), plant(t, filepath.Join(t.TempDir(), "planted"))
+			r := run(t, v, verify.Job{Criteria: criteria(t, `[{"type":"file","verify":{"path":"secret","contains":["PRIVATE"]}}]`), RepoURL: dir, Branch: "work"})
+			if r.Status != "blocked" || r.Blocked.Reason != verify.Refused && r.Blocked.Reason != "not_found" {
+				t.Errorf("%+v %+v", r, r.Blocked)
+			}
+			if tip, err := v.Tip(t.Context(), dir, "work"); err == nil {
+				t.Errorf("tip %s", tip)
+			}
+		})
+	}
+	t.Run("allowed", func(t *testing.T) {
+		allowed := map[string]string{"bare": filepath.Join(t.TempDir(), "bare"), "below .git": filepath.Join(other, ".git")}
+		git(t, other, "clone", "-q", "--bare", ".", allowed["bare"])
+		top := repo(t, map[string]string{"a": "1"})
+		git(t, top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "-b", "work", other, "sub")
+		allowed["submodule"] = filepath.Join(top, "sub")
+		for name, dir := range allowed {
+			r := run(t, verifier(t), verify.Job{Criteria: criteria(t, `[{"type":"file","verify":{"path":"secret"}}]`), RepoURL: dir, Branch: "work"})
+			if r.Status != "passing" {
+				t.Errorf("%s: %+v %+v", name, r, r.Blocked)
+			}
+		}
+	})
+}
+
 // The size of a repository and of its files is bounded before checks have them: a small repository can have
 // large files, and files without number.
 func TestRepositoriesAreBounded(t *testing.T) {

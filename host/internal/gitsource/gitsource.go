@@ -79,7 +79,7 @@ type Mirrors struct {
 	Key     string     // file of the private key for ssh; "" is the user's own
 	Hosts   string     // file of known hosts; "" is the user's own
 	MaxSize int64      // bytes of one mirror; 0 means no limit
-	Read    []string   // folders that repositories of this machine may borrow from, see CheckInside
+	Read    []string   // folders that repositories of this machine may borrow from, see Open
 	// Auth returns what https remotes of a server get; nil is git's own credentials.
 	Auth func() (Credential, error)
 
@@ -166,25 +166,24 @@ func (m *Mirrors) Fetch(ctx context.Context, from, field, branch string) (string
 // localTime limits reading a repository of this machine. The first time all of it is copied.
 const localTime = 10 * time.Minute
 
-// CheckFiles returns an error for a repository of this machine with a file of git that is a
-// pipe or a device: git would wait for it.
-func CheckFiles(dir string) error {
-	for _, name := range []string{"HEAD", "config", "packed-refs", "shallow"} {
-		for _, path := range []string{filepath.Join(dir, name), filepath.Join(dir, ".git", name)} {
+// checkFiles returns an error for a repository of this machine with a file of git in one of dirs that
+// is a pipe or a device: git would wait for it.
+func checkFiles(repo string, dirs ...string) error {
+	for _, dir := range dirs {
+		for _, name := range []string{"HEAD", "config", "config.worktree", "commondir", "packed-refs", "shallow", "objects/info/alternates"} {
+			path := filepath.Join(dir, filepath.FromSlash(name))
 			if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-				return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repository %s: %s is not a regular file", dir, path)}
+				return &abi.Error{Code: abi.Denied, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("repository %s: %s is not a regular file", repo, path)}
 			}
 		}
 	}
 	return nil
 }
 
-// Check returns an error for a repository of this machine that git is not to read.
-func (m *Mirrors) Check(dir string) error {
-	if err := CheckFiles(dir); err != nil {
-		return err
-	}
-	return CheckInside(dir, m.Read)
+// UploadPack is the argument for a git that reads a repository of this machine from the git directory
+// that [Mirrors.Open] has returned: upload-pack then takes that directory and searches no other.
+func (m *Mirrors) UploadPack() string {
+	return "--upload-pack=" + m.Git.Service("upload-pack --strict")
 }
 
 // init makes a mirror, if it does not exist.
@@ -250,16 +249,20 @@ func (m *Mirrors) FetchTo(ctx context.Context, from, field, branch, to string) (
 	args := []string{"--git-dir=" + dir, "fetch", "--quiet", "--no-tags", "--force", "--no-recurse-submodules", "--no-write-fetch-head"}
 	if filepath.IsAbs(from) {
 		r.Local = from
-		if err := m.Check(from); err != nil {
-			return "", err
-		}
-		args = append(args, "--update-shallow")
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, localTime, &abi.Error{
 			Code: abi.Timeout, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("git fetch: repository %s was not read within %s", from, localTime),
 			Hint: "a file of it may be a pipe: git -C " + gitexec.Quote(from) + " fsck shows it",
 		})
 		defer cancel()
+		source, err := m.Open(ctx, from)
+		if err != nil {
+			if late := abi.As(context.Cause(ctx)); late != nil {
+				return "", late
+			}
+			return "", err
+		}
+		args, from = append(args, "--update-shallow", m.UploadPack()), source
 	}
 	args = append(args, "--", from, refspec)
 	measured := func() error { return nil }

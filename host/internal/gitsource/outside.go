@@ -1,8 +1,8 @@
 package gitsource
 
 import (
-	"bufio"
-	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,36 +11,43 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// maxAlternates is how many repositories in a row git borrows objects from.
-const maxAlternates = 5
-
-// CheckInside returns an error for a repository of this machine that has git read objects,
-// references or settings outside of it: by symbolic links, by a file .git or commondir that is not
-// that of a worktree or submodule, or by alternates. With them, an unpacked or planted repository
-// would give the commands of its checks what is in another one of the user. Folders of read may be
-// led to.
-func CheckInside(repo string, read []string) error {
+// Open returns the git directory of a repository of this machine, as git finds it, for a git that reads
+// that very directory and does not search. It returns an error for a repository that has git read
+// objects, references or settings outside of it: by symbolic links, by a file .git or commondir that is
+// not that of a worktree or submodule, or by alternates. With them, an unpacked or planted repository
+// would give the commands of its checks what is in another one of the user. Folders of m.Read may be
+// led to. Only git reads its own formats here: a second reader would understand some of them in another
+// way. What git cannot read is refused too.
+func (m *Mirrors) Open(ctx context.Context, repo string) (string, error) {
 	top, err := filepath.EvalSymlinks(repo)
 	if err != nil {
-		return nil //nolint:nilerr // git says that it is not there
+		return "", noRepository(repo)
 	}
-	o := outside{repo: repo, inside: []string{top}}
-	for _, dir := range read {
+	o := outside{git: m.Git, repo: repo, inside: []string{top}}
+	for _, dir := range m.Read {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			o.read = append(o.read, real)
 		}
 	}
-	git, err := o.gitDir(top)
-	if err != nil {
-		return err
+	at := top
+	if _, err := os.Lstat(filepath.Join(top, ".git")); !errors.Is(err, fs.ErrNotExist) {
+		at = filepath.Join(top, ".git")
 	}
-	common, err := o.commonDir(git)
+	if err := checkFiles(repo, top, at); err != nil {
+		return "", err
+	}
+	git, common, err := o.folders(ctx, at)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if err := checkFiles(repo, git, common); err != nil {
+		return "", err
+	}
+	if err := o.belongs(ctx, at, git, common); err != nil {
+		return "", err
 	}
 	o.inside = append(o.inside, git, common)
 	for _, path := range []string{filepath.Join(git, "HEAD"), "HEAD", "config", "packed-refs", "shallow", "info", "refs", "objects", "lfs"} {
@@ -48,21 +55,24 @@ func CheckInside(repo string, read []string) error {
 			path = filepath.Join(common, path)
 		}
 		if err := o.links(path); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return o.alternates(filepath.Join(common, "objects"), maxAlternates)
+	return git, o.alternates(ctx, git, filepath.Join(common, "objects", "info", "alternates"))
 }
 
 // outside looks for what leads out of a repository.
 type outside struct {
+	git    gitexec.Runner
 	repo   string
 	inside []string // real folders of the repository
 	read   []string // real folders that it may lead to
 }
 
-func (o *outside) has(real string) bool {
-	return slices.ContainsFunc(slices.Concat(o.inside, o.read), func(dir string) bool {
+func (o *outside) has(real string) bool { return isBelow(o.inside, real) || isBelow(o.read, real) }
+
+func isBelow(dirs []string, real string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool {
 		rel, err := filepath.Rel(dir, real)
 		return err == nil && filepath.IsLocal(rel)
 	})
@@ -76,83 +86,86 @@ func (o *outside) refuse(path, target, hint string) error {
 	}
 }
 
-// gitDir returns the git directory of a folder.
-func (o *outside) gitDir(top string) (string, error) {
-	at := filepath.Join(top, ".git")
-	info, err := os.Lstat(at)
+// unusual is the error of a path that git prints in quotes or over several lines.
+func (o *outside) unusual(path string) error {
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "repo_url",
+		Message: fmt.Sprintf("repository %s: %s leads to a path with a quote or a control character", o.repo, path),
+	}
+}
+
+func noRepository(repo string) error {
+	return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo_url", Message: repo + " is not a git repository"}
+}
+
+// exec executes git for one git directory.
+func (o *outside) exec(ctx context.Context, dir string, args ...string) (gitexec.Answer, error) {
+	a, err := o.git.Exec(ctx, dir, "", "", append([]string{"--git-dir=" + dir}, args...)...)
+	if err == nil && a.Cut {
+		err = gitexec.Fatal(args[0], a)
+	}
+	return a, err
+}
+
+// folders returns the real git directory at a path, and that with its objects and references.
+func (o *outside) folders(ctx context.Context, at string) (git, common string, err error) {
+	args := []string{"--git-dir=" + at, "rev-parse", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir"}
+	a, err := o.git.Exec(ctx, o.inside[0], "", "", args...)
 	switch {
 	case err != nil:
-		return top, nil //nolint:nilerr // a bare repository, or none: git says so
-	case info.IsDir():
-		return at, nil
-	case info.Mode()&fs.ModeSymlink != 0:
-		real, err := filepath.EvalSymlinks(at)
-		if err != nil || o.has(real) {
-			return real, nil //nolint:nilerr // git says that it is not there
+		return "", "", err
+	case a.Code != 0 && strings.Contains(a.Err, "not a git repository"):
+		return "", "", noRepository(o.repo)
+	case a.Code != 0:
+		return "", "", Failed("rev-parse", Repository{URL: o.repo, Local: o.repo}, "", "", a)
+	}
+	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(a.Out, "\r\n", "\n"), "\n"), "\n")
+	if len(lines) != 2 {
+		return "", "", o.unusual(at)
+	}
+	for i, line := range lines {
+		if lines[i], err = filepath.EvalSymlinks(filepath.FromSlash(line)); err != nil {
+			return "", "", noRepository(o.repo)
 		}
-		return "", o.refuse(at, real, "")
 	}
-	target, ok := follow(at, "gitdir: ", top)
-	if !ok || o.has(target) || sameFile(filepath.Join(target, "gitdir"), at) || isSubmodule(target, top) {
-		return target, nil
-	}
-	return "", o.refuse(at, target, "")
+	return lines[0], lines[1], nil
 }
 
-// follow returns the folder that the first line of a file names, relative to dir.
-func follow(file, prefix, dir string) (string, bool) {
-	text, err := regularfile.Read(file, 4<<10)
-	line, _, _ := strings.Cut(string(text), "\n")
-	path, ok := strings.CutPrefix(line, prefix)
-	if err != nil || !ok || path == "" {
-		return "", false
+// belongs returns an error for a git directory elsewhere that does not name the folder of the
+// repository as one of its worktrees, or as the work tree of its submodule.
+func (o *outside) belongs(ctx context.Context, at, git, common string) error {
+	switch {
+	case o.has(git) && o.has(common):
+		return nil
+	case o.has(git):
+		return o.refuse(filepath.Join(git, "commondir"), common, "")
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+	top, trees := o.inside[0], []string{}
+	if a, err := o.exec(ctx, git, "config", "--local", "--get", "core.worktree"); err != nil {
+		return err
+	} else if path := strings.TrimRight(a.Out, "\r\n"); a.Code == 0 && path != "" && git == common {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(git, path)
+		}
+		trees = append(trees, path)
 	}
-	real, err := filepath.EvalSymlinks(path)
-	return real, err == nil
-}
-
-// sameFile reports whether a file of a worktree's git directory names the file .git that leads there.
-func sameFile(file, at string) bool {
-	back, ok := follow(file, "", filepath.Dir(file))
-	return ok && back == at
-}
-
-// isSubmodule reports whether the settings of a git directory name a folder as its work tree.
-func isSubmodule(git, top string) bool {
-	text, err := regularfile.Read(filepath.Join(git, "config"), 1<<20)
-	if err != nil {
-		return false
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), "=")
-		if path := strings.TrimSpace(value); strings.EqualFold(strings.TrimSpace(key), "worktree") && path != "" {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(git, path)
+	if filepath.Dir(git) == filepath.Join(common, "worktrees") {
+		a, err := o.exec(ctx, common, "worktree", "list", "--porcelain")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(a.Out) {
+			if path, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "worktree "); ok && a.Code == 0 {
+				trees = append(trees, filepath.FromSlash(path))
 			}
-			real, err := filepath.EvalSymlinks(path)
-			return err == nil && real == top
 		}
 	}
-	return false
-}
-
-// commonDir returns the folder of objects and references of a git directory.
-func (o *outside) commonDir(git string) (string, error) {
-	file := filepath.Join(git, "commondir")
-	if _, err := os.Lstat(file); err != nil {
-		return git, nil //nolint:nilerr // it has them itself
+	for _, tree := range trees {
+		if real, err := filepath.EvalSymlinks(tree); err == nil && real == top {
+			return nil
+		}
 	}
-	common, ok := follow(file, "", git)
-	if !ok {
-		return git, nil // git says that it is not there
-	}
-	if filepath.Dir(git) == filepath.Join(common, "worktrees") || o.has(common) {
-		return common, nil
-	}
-	return "", o.refuse(file, common, "")
+	return o.refuse(at, git, "")
 }
 
 // links refuses symbolic links at a path and below it that lead out of the repository.
@@ -168,35 +181,35 @@ func (o *outside) links(path string) error {
 	})
 }
 
-// alternates refuses folders of objects outside of the repository that one of its own borrows from.
-func (o *outside) alternates(objects string, levels int) error {
-	file := filepath.Join(objects, "info", "alternates")
-	text, err := regularfile.Read(file, 1<<20)
-	if err != nil || levels == 0 {
-		if _, missing := os.Lstat(file); missing != nil || levels == 0 {
-			return nil //nolint:nilerr // there are none, or git does not read them
-		}
+// alternates refuses folders of objects outside of the repository that git borrows from, also by
+// way of others. file is named in the error.
+func (o *outside) alternates(ctx context.Context, git, file string) error {
+	a, err := o.exec(ctx, git, "count-objects", "-v")
+	if err == nil && a.Code != 0 {
+		err = Failed("count-objects", Repository{URL: o.repo, Local: o.repo}, "", "", a)
+	}
+	if err != nil {
 		return err
 	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if line == "" || line[0] == '#' {
+	for line := range strings.Lines(a.Out) {
+		path, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "alternate: ")
+		if !ok {
 			continue
 		}
-		path := line
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(objects, path)
+		if strings.HasPrefix(path, `"`) { // git quotes what has a quote or a control character
+			return o.unusual(file)
 		}
-		real, err := filepath.EvalSymlinks(path)
+		real, err := filepath.EvalSymlinks(filepath.FromSlash(path))
 		if err != nil {
-			real = line // git may read it in another way
+			real = path
 		}
-		if err != nil && line[0] != '"' {
-			continue // it is not there
-		}
-		if !o.has(real) {
+		if err != nil || !o.has(real) {
 			return o.refuse(file, real, "to copy what it borrows: git -C "+gitexec.Quote(o.repo)+" repack -a -d, then remove that file; ")
 		}
-		if err := o.alternates(real, levels-1); err != nil {
+		if isBelow(o.read, real) {
+			continue
+		}
+		if err := o.links(real); err != nil {
 			return err
 		}
 	}
