@@ -60,8 +60,9 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 		Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Deadline: call.Deadline, Tools: tools, Within: call.Within, Repeated: call.Repeated,
 		Queue: call.Queue,
 	}
+	own.Redact = (*Host)(c).redactFor(own)
 	if call.Documents != nil {
-		own.Records = (*Host)(c).records(own, call.Documents)
+		own.Records = records{call.Documents, own.Redact}
 	}
 	return (*Host)(c).call(withRun(ctx, call.Run), own)
 }
@@ -74,17 +75,16 @@ type records struct {
 
 var _ command.Records = records{}
 
-// records returns a transaction for a call. Callers who do not see secrets select by documents
-// without them: else a filter would tell what the result does not show.
-func (h *Host) records(call *command.Call, tx *runtime.DocumentTx) records {
-	r := records{DocumentTx: tx}
+// redactFor returns what the results of a call are redacted with, nil if its caller sees secrets.
+func (h *Host) redactFor(call *command.Call) func([]byte) []byte {
 	if h.redactor.Active() && call.Held() {
-		r.redact = h.redact
+		return h.redact
 	}
-	return r
+	return nil
 }
 
-// List selects documents in the order of their ids.
+// List selects documents in the order of their ids. Documents whose id holds a secret are left out
+// for callers who do not see it.
 func (r records) List(ctx context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -95,6 +95,9 @@ func (r records) List(ctx context.Context, collection string, q command.Query) (
 	matches := q.Matcher()
 	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
 		if r.redact != nil {
+			if string(r.redact([]byte(d.ID))) != d.ID {
+				return ctx.Err() == nil
+			}
 			d.Data = r.redact(d.Data)
 		}
 		if matches(d) {

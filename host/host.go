@@ -103,7 +103,10 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 			return nil, err
 		}
 	}
-	redactor := new(redact.Redactor)
+	redactor := opt.Redactor
+	if redactor == nil {
+		redactor = new(redact.Redactor)
+	}
 	opt.Logger = slog.New(redact.NewHandler(opt.Logger.Handler(), redactor))
 	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: redactor}
 	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust})
@@ -321,6 +324,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		own.Workspace = h.opt.Workspace
 	}
 	own.Attempt = max(own.Attempt, 1)
+	own.Redact = h.redactFor(&own)
 	if own.Run == "" {
 		own.Sender = h.senderRun(principal.From(ctx).Process.PID, "")
 	}
@@ -330,7 +334,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		out, err = h.call(ctx, &own)
 	} else {
 		err = h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
-			own.Records = h.records(&own, tx)
+			own.Records = records{tx, own.Redact}
 			var err error
 			out, err = h.registry.Call(ctx, &own)
 			return err

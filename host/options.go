@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -19,6 +20,9 @@ type Options struct {
 	Dir string
 	// State overrides Dir/state.
 	State string
+	// Redactor gets the secrets of this host. Default: one of its own. A caller that publishes
+	// texts of the host gives one that it redacts them with.
+	Redactor *redact.Redactor
 	// CacheDir holds compiled plugins. Default: see [CacheDir].
 	CacheDir string
 	// Workspace is where commands work that no run's workspace decides.

@@ -25,6 +25,19 @@ func TestMatchesTellNoSecret(t *testing.T) {
 	}
 	must(t, h, "data/create", map[string]any{"collection": "things", "id": "t", "data": map[string]any{"token": value, "n": 1}}, nil)
 	must(t, h, "data/create", map[string]any{"collection": "things", "id": "u", "data": map[string]any{"token": "a", "n": 2}}, nil)
+	must(t, h, "data/create", map[string]any{"collection": "things", "id": value, "data": map[string]any{"n": 3}}, nil)
+	must(t, h, "ticket/create", map[string]any{"title": "Deploy " + value, "description": "with " + value, "labels": []string{value}, "project": value}, nil)
+	must(t, h, "memory/store", map[string]any{"text": "use " + value, "key": value, "tags": []string{value}, "sentinelId": "a"}, nil)
+	for _, name := range []string{"plain", value} {
+		must(t, h, "sentinel/create", map[string]any{"definition": map[string]any{
+			"name": name, "description": value, "tags": []string{value}, "trigger": map[string]any{"type": "event", "event": "a:b"},
+			"steps": []any{map[string]any{"type": "shell", "command": "echo " + value}},
+		}}, nil)
+	}
+	named := filepath.Join(h.Workspace(), value+".txt")
+	if err := os.WriteFile(named, []byte("ordinary words of a document\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	count := func(by command.By, name, list, params string) int {
 		t.Helper()
 		out, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: by, As: "ci"})
@@ -47,6 +60,25 @@ func TestMatchesTellNoSecret(t *testing.T) {
 		{"data/list", "items", `{"collection": "things", "filter": {"token": "` + value + `"}}`, `{"collection": "things", "filter": {"token": "other"}}`},
 		{"data/list", "items", `{"collection": "things", "filter": {"token": {"$gte": "hunter"}}}`, `{"collection": "things", "filter": {"token": {"$gte": "hunterz"}}}`},
 		{"data/list", "items", `{"collection": "things", "filter": {"token": {"$in": ["` + value + `"]}}}`, `{"collection": "things", "filter": {"token": {"$in": ["x"]}}}`},
+		{"data/list", "items", `{"collection": "things", "after": "hunter1", "limit": 1, "filter": {"n": 3}}`, `{"collection": "things", "after": "hunter3", "limit": 1, "filter": {"n": 3}}`},
+		{"data/list", "items", `{"collection": "things", "filter": {"id": {"$gte": "hunter1", "$lt": "hunter3"}}}`, `{"collection": "things", "filter": {"id": {"$gte": "x"}}}`},
+		{"data/list", "items", `{"collection": "sentinels", "filter": {"description": {"$gte": "hunter1", "$lt": "hunter3"}}}`, `{"collection": "sentinels", "filter": {"description": {"$gte": "x"}}}`},
+		{"data/list", "items", `{"collection": "sentinels", "after": "hunter1", "filter": {"id": {"$lt": "i"}}}`, `{"collection": "sentinels", "after": "hunter3", "filter": {"id": {"$lt": "i"}}}`},
+		{"data/list", "items", `{"collection": "tickets", "filter": {"title": {"$gte": "Deploy h", "$lt": "Deploy i"}}}`, `{"collection": "tickets", "filter": {"title": {"$gte": "Deploy x"}}}`},
+		{"ticket/list", "tickets", `{"query": "hunt"}`, `{"query": "hunx"}`},
+		{"ticket/list", "tickets", `{"query": "deploy hunter2 sec"}`, `{"query": "deploy hunter2 sex"}`},
+		{"ticket/list", "tickets", `{"query": "hunter2"}`, `{"query": "hunter3"}`},
+		{"ticket/list", "tickets", `{"label": "` + value + `"}`, `{"label": "x"}`},
+		{"ticket/list", "tickets", `{"project": "` + value + `"}`, `{"project": "x"}`},
+		{"memory/recall", "memories", `{"sentinelId": "a", "query": "hunt"}`, `{"sentinelId": "a", "query": "hunx"}`},
+		{"memory/recall", "memories", `{"sentinelId": "a", "key": "` + value + `"}`, `{"sentinelId": "a", "key": "x"}`},
+		{"memory/recall", "memories", `{"sentinelId": "a", "tags": ["` + value + `"]}`, `{"sentinelId": "a", "tags": ["x"]}`},
+		{"sentinel/list", "sentinels", `{"only": "sentinels", "after": "hunter1"}`, `{"only": "sentinels", "after": "hunter3"}`},
+		{"sentinel/list", "sentinels", `{"tag": "` + value + `"}`, `{"tag": "x"}`},
+		{"sentinel/triggers", "triggers", `{"after": "hunter1"}`, `{"after": "hunter3"}`},
+		{"code/search", "matches", `{"pattern": "ordinary", "glob": "hunt*"}`, `{"pattern": "ordinary", "glob": "hunx*"}`},
+		{"fs/list", "files", `{"pattern": "hunt*"}`, `{"pattern": "hunx*"}`},
+		{"rag/search", "results", `{"query": "ordinary words", "paths": ["hunt*"]}`, `{"query": "ordinary words", "paths": ["hunx*"]}`},
 	} {
 		if right, wrong := count(command.ByAgent, c.name, c.list, c.right), count(command.ByAgent, c.name, c.list, c.wrong); right != wrong {
 			t.Errorf("%s %s: an agent finds %d, and %d with a wrong guess", c.name, c.right, right, wrong)
@@ -54,6 +86,12 @@ func TestMatchesTellNoSecret(t *testing.T) {
 	}
 	if n := count(command.ByUser, "data/list", "items", `{"collection": "things", "filter": {"token": "`+value+`"}}`); n != 1 {
 		t.Errorf("a person finds %d documents, want 1", n)
+	}
+	if n := count(command.ByUser, "ticket/list", "tickets", `{"query": "hunt"}`); n != 1 {
+		t.Errorf("a person finds %d tickets, want 1", n)
+	}
+	if n := count(command.ByAgent, "ticket/list", "tickets", `{"query": "depl"}`); n != 1 {
+		t.Errorf("an agent finds %d tickets by a word that is no secret, want 1", n)
 	}
 	if n := count(command.ByAgent, "data/list", "items", `{"collection": "things", "filter": {"n": {"$gte": 1}}, "orderBy": [{"field": "token"}]}`); n != 2 {
 		t.Errorf("an agent finds %d documents by a number, want 2", n)

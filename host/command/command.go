@@ -115,8 +115,20 @@ type Call struct {
 	// MayExecute says, with ByModel, that Tools holds a command which executes
 	// code. [Registry.Call] sets it.
 	MayExecute bool
+	// Redact takes the values of secrets out of JSON, or of a text, for callers whose results
+	// are without them; nil for others. What selects, sorts and matches for such a caller is
+	// the redacted text: else a parameter would confirm what the result does not show.
+	Redact func([]byte) []byte
 
 	registry *Registry // set by [Registry.Call]
+}
+
+// Visible returns a text as the caller sees it.
+func (c *Call) Visible(text string) string {
+	if c.Redact == nil {
+		return text
+	}
+	return string(c.Redact([]byte(text)))
 }
 
 // InQueue calls wait, which returns when the command may begin: as much as a limit allows

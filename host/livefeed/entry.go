@@ -66,7 +66,8 @@ type payload struct {
 	once     sync.Once
 	progress atomic.Pointer[runtime.Progress] // nil if body is given
 	max      int                              // longest body, bytes
-	output   int                              // length of an output that was omitted, bytes
+	redact   func(json.RawMessage) json.RawMessage
+	output   int // length of an output that was omitted, bytes
 	body     json.RawMessage
 	size     int // estimated memory, bytes
 	text     bool
@@ -87,6 +88,9 @@ func (p *payload) json() json.RawMessage {
 	p.once.Do(func() {
 		if progress := p.progress.Load(); progress != nil {
 			p.body = encode(progressBody{Progress: progress, OutputBytes: p.output}, p.max)
+			if p.redact != nil {
+				p.body = p.redact(p.body)
+			}
 			p.progress.Store(nil)
 		}
 	})
@@ -95,10 +99,10 @@ func (p *payload) json() json.RawMessage {
 
 // progressPayload returns a payload that keeps p. A long output is dropped here
 // and not when it is encoded, because it would stay in memory until then.
-func progressPayload(p runtime.Progress, maxOutput, maxBody int) *payload {
-	v := &payload{max: maxBody, text: p.Event == runtime.OnText}
+func progressPayload(p runtime.Progress, opt Options) *payload {
+	v := &payload{max: opt.MaxBody, redact: opt.Redact, text: p.Event == runtime.OnText}
 	v.progress.Store(&p)
-	if n := len(p.Output); n > maxOutput {
+	if n := len(p.Output); n > opt.MaxOutput {
 		p.Output, v.output = nil, n
 	}
 	v.size = progressSize(&p)

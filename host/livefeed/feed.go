@@ -30,6 +30,8 @@ type Options struct {
 	// Epoch names this process in cursors: lower-case letters and digits, up to
 	// 13, never the same twice on one machine. Default: the time in base 36.
 	Epoch string
+	// Redact takes secrets out of the bodies of entries. Default: they stay as they are.
+	Redact func(json.RawMessage) json.RawMessage
 	// Now is the clock of entries. Default: time.Now.
 	Now func() time.Time
 }
@@ -131,6 +133,9 @@ func (f *Feed) Publish(topic, kind string, body any) {
 	if !ok || len(raw) > f.opt.MaxBody {
 		raw = encode(body, f.opt.MaxBody)
 	}
+	if f.opt.Redact != nil {
+		raw = f.opt.Redact(raw)
+	}
 	e := &entry{kind: kind}
 	e.event, _ = strings.CutPrefix(topic, "events:")
 	if event, ok := body.(sentinels.Event); ok {
@@ -165,7 +170,7 @@ func (f *Feed) putProgress(p runtime.Progress) {
 	if root == "" {
 		root = p.Run
 	}
-	v := progressPayload(p, f.opt.MaxOutput, f.opt.MaxBody)
+	v := progressPayload(p, f.opt)
 	v.size += entryCost
 	e := &entry{kind: string(p.Event), text: v.text}
 	switch p.Event {

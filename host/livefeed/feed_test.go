@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -476,4 +477,25 @@ func TestHammerWithLosses(t *testing.T) {
 	numbers(f, "plugins", total/2, total-1)
 	numbers(f, "health", total-1, total)
 	work.Wait()
+}
+
+// TestBodiesAreRedacted: subscribers get bodies and reports without secrets.
+func TestBodiesAreRedacted(t *testing.T) {
+	var r redact.Redactor
+	if err := r.Register("hunter2-secret"); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, livefeed.Options{Redact: r.JSON})
+	s := subscribe(t, f, "", "sentinels", "runs")
+	f.Publish("sentinels", "file", map[string]string{"problem": `unknown step type "hunter2-secret"`})
+	f.Progress(runtime.Progress{Run: "a", Event: runtime.OnRunStart, Message: "hunter2-secret"})
+	for range 2 {
+		e, err := s.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(e.Body()); strings.Contains(text, "hunter2") || !strings.Contains(text, redact.Mark) {
+			t.Error(text)
+		}
+	}
 }

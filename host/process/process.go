@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -70,7 +71,9 @@ func Open(ctx context.Context, opt Options) (*Process, error) {
 	if opt.Host.Logger == nil {
 		opt.Host.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Process{version: opt.Version, opened: time.Now().UTC(), log: opt.Host.Logger, feed: livefeed.New(livefeed.Options{MaxOutput: maxOutput, MaxBody: maxBody})}
+	opt.Host.Redactor = new(redact.Redactor)
+	feed := livefeed.New(livefeed.Options{MaxOutput: maxOutput, MaxBody: maxBody, Redact: opt.Host.Redactor.JSON})
+	p := &Process{version: opt.Version, opened: time.Now().UTC(), log: opt.Host.Logger, feed: feed}
 	p.handler = sync.OnceValues(p.openAPI)
 	if err := p.open(ctx, opt); err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -24,6 +24,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ops/metrics"
 	"github.com/sentinel-runtime/sentinel/host/ops/tracing"
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
+	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
@@ -76,7 +77,9 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 	if opt.Version == "" {
 		opt.Version = "dev"
 	}
-	s := &Server{opt: opt, log: opt.Logger, opened: time.Now().UTC(), ended: make(chan struct{}), feed: livefeed.New(livefeed.Options{})}
+	opt.Host.Redactor = new(redact.Redactor)
+	feed := livefeed.New(livefeed.Options{Redact: opt.Host.Redactor.JSON})
+	s := &Server{opt: opt, log: opt.Logger, opened: time.Now().UTC(), ended: make(chan struct{}), feed: feed}
 	s.life, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -32,6 +32,8 @@ type Filter struct {
 	Stuck        bool   // in progress without a change for five minutes
 	After        string // position of the last ticket of the page before
 	Limit        int    // 0 is 50; at most 200
+	// Redact takes secrets out of documents before they are compared with the filter; nil for none.
+	Redact func([]byte) []byte
 }
 
 // A List is a page of tickets, the newest change first.
@@ -61,6 +63,9 @@ func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
 		}
 		scanned, last = scanned+1, position
 		var t *Ticket
+		if f.Redact != nil {
+			d.Data = f.Redact(d.Data)
+		}
 		if t, bad = read(d); bad != nil {
 			return false
 		}
@@ -76,8 +81,15 @@ func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
 	return out, err
 }
 
-// index returns the index that has the fewest tickets beside those that match.
+// index returns the index that has the fewest tickets beside those that match. The index of words is
+// not for a filter of redacted tickets: it has the words of secrets, also in the positions of pages.
 func (f Filter) index(words []string, now time.Time) (*runtime.DocumentIndex, runtime.DocumentRange) {
+	if f.Redact != nil {
+		words = nil
+		if string(f.Redact([]byte(f.Project))) != f.Project {
+			f.Project = ""
+		}
+	}
 	switch {
 	case len(words) > 0:
 		// Long words are in few tickets. The last one may be the beginning of a word.

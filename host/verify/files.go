@@ -81,7 +81,16 @@ func unreadable(name string, err error) string {
 	return fmt.Sprintf("%s: %v", name, err)
 }
 
-func (c *fileCheck) run(root *os.Root) (status, message string) {
+// visible returns the text of a file as the author of the criteria may see it: the results of checks
+// would confirm the value of a secret piece by piece.
+func (s *session) visible(text []byte) []byte {
+	if s.job.ByPerson {
+		return text
+	}
+	return []byte(s.v.opt.Redact(string(text)))
+}
+
+func (c *fileCheck) run(root *os.Root, visible func([]byte) []byte) (status, message string) {
 	name := strings.TrimSuffix(c.Path, "/")
 	if len(c.Contains) == 0 {
 		if _, err := root.Stat(name); err != nil {
@@ -93,6 +102,7 @@ func (c *fileCheck) run(root *os.Root) (status, message string) {
 	if err != nil {
 		return Failed, unreadable(c.Path, err)
 	}
+	text = visible(text)
 	for _, want := range c.Contains {
 		if !bytes.Contains(text, []byte(want)) {
 			return Failed, fmt.Sprintf("Missing pattern: %s", quote(want))
@@ -105,13 +115,14 @@ func (c *fileCheck) run(root *os.Root) (status, message string) {
 // than a minute for the slowest patterns. A usual one has less than 100 instructions.
 const maxMatching = 4_000_000_000
 
-func (c *patternCheck) run(ctx context.Context, root *os.Root) (status, message string) {
+func (c *patternCheck) run(ctx context.Context, root *os.Root, visible func([]byte) []byte) (status, message string) {
 	text, err := readInside(root, c.File)
 	if err != nil {
 		// A file that is not there has no match either, and a typing error in its
 		// name would pass then.
 		return Failed, unreadable(c.File, err)
 	}
+	text = visible(text)
 	if size := c.expr.Size(); int64(size)*int64(len(text)) > maxMatching {
 		return Failed, fmt.Sprintf("%s: has %d bytes, and a pattern that compiles to %d instructions reads at most %d: %s", c.File, len(text), size, maxMatching/size, quote(c.Pattern))
 	}

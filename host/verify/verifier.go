@@ -313,7 +313,7 @@ func (s *session) execute(ctx context.Context, c check) CheckResult {
 		if len(do.Contains) > 0 && s.secret(do.Path) {
 			return refuseSecret(do.Path)
 		}
-		status, message := do.run(s.root)
+		status, message := do.run(s.root, s.visible)
 		return CheckResult{Status: status, Message: message}
 	case *patternCheck:
 		if s.secret(do.File) {
@@ -321,7 +321,7 @@ func (s *session) execute(ctx context.Context, c check) CheckResult {
 		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		status, message := do.run(ctx, s.root)
+		status, message := do.run(ctx, s.root, s.visible)
 		return CheckResult{Status: status, Message: message}
 	case *testCheck:
 		return s.test(ctx, do, timeout)

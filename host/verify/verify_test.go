@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -987,6 +988,28 @@ func TestAgentsCriteriaDoNotReadSecrets(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAgentsCriteriaMatchRedactedTexts: the author of criteria who does not see secrets does not find
+// out their values by patterns either.
+func TestAgentsCriteriaMatchRedactedTexts(t *testing.T) {
+	dir := repo(t, map[string]string{"settings.txt": "url=x\nkey=hunter2secret\n"})
+	v := verifier(t, func(o *verify.Options) {
+		o.Redact = func(text string) string { return strings.ReplaceAll(text, "hunter2secret", "[redacted]") }
+	})
+	status := func(person bool, guess string) (all []string) {
+		checks := `[{"type":"pattern","verify":{"file":"settings.txt","pattern":"key=` + guess + `"}},{"type":"file","verify":{"path":"settings.txt","contains":["key=` + guess + `"]}}]`
+		for _, c := range run(t, v, verify.Job{Criteria: criteria(t, checks), RepoURL: dir, Branch: "work", ByPerson: person}).Checks {
+			all = append(all, c.Status)
+		}
+		return all
+	}
+	if right, wrong := status(false, "hunter2"), status(false, "hunter3"); !slices.Equal(right, wrong) {
+		t.Errorf("a right guess: %s, a wrong one: %s", right, wrong)
+	}
+	if all := status(true, "hunter2"); !slices.Equal(all, []string{verify.Passed, verify.Passed}) {
+		t.Errorf("of a person: %s", all)
 	}
 }
 

@@ -72,7 +72,7 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 			switch {
 			case d.IsDir() && s.glob != nil && !s.glob.Reaches(name):
 				return fs.SkipDir
-			case d.IsDir() || s.glob != nil && !s.glob.Match(name):
+			case d.IsDir() || s.glob != nil && !s.glob.Match(w.visibleName(name)):
 				return nil
 			}
 			info, err := d.Info()

@@ -129,7 +129,7 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 				return fs.SkipDir
 			}
 			return nil
-		case d.IsDir() && (in.OnlyFiles == nil || *in.OnlyFiles), !pattern.Match(below):
+		case d.IsDir() && (in.OnlyFiles == nil || *in.OnlyFiles), !pattern.Match(w.visibleName(below)):
 			return nil
 		}
 		size += jsonSize(name)

@@ -77,6 +77,9 @@ func (w *workspace) visible(data []byte) []byte {
 	return data
 }
 
+// visibleName is visible for the path of a file that a glob is compared with.
+func (w *workspace) visibleName(name string) string { return string(w.visible([]byte(name))) }
+
 // redacted returns data without the values of secrets.
 func (w *workspace) redacted(data []byte) []byte {
 	if w.rules.Redact == nil {

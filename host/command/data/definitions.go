@@ -23,8 +23,9 @@ func (f family) definition(ctx context.Context, id string) (sentinels.Document, 
 }
 
 // queryDefinitions does for definitions what Records do for documents. There
-// are hundreds at most, so all of them are looked at.
-func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentinels.Document, error) {
+// are hundreds at most, so all of them are looked at. Callers who do not see secrets select by the
+// redacted text, and those whose id holds one are left out for them.
+func (f family) queryDefinitions(ctx context.Context, call *command.Call, q command.Query) ([]sentinels.Document, error) {
 	if f.opt.Definitions == nil {
 		return nil, nil
 	}
@@ -44,6 +45,12 @@ func (f family) queryDefinitions(ctx context.Context, q command.Query) ([]sentin
 	for _, d := range docs {
 		if q.After != "" && order(d.ID, q.After) <= 0 {
 			continue
+		}
+		if call.Redact != nil {
+			if call.Visible(d.ID) != d.ID {
+				continue
+			}
+			d.Data = call.Redact(d.Data)
 		}
 		if matches(d) {
 			found = append(found, d)

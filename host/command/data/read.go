@@ -77,7 +77,7 @@ func (f family) query(ctx context.Context, call *command.Call, collection string
 		return nil, err
 	}
 	if collection == definitions {
-		return f.queryDefinitions(ctx, q)
+		return f.queryDefinitions(ctx, call, q)
 	}
 	if err := records(call); err != nil {
 		return nil, err

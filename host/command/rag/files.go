@@ -53,7 +53,7 @@ func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 		changed = append(changed, c.Path)
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(g.paths, func(p glob.Pattern) bool { return p.Covers(name) }) {
+		if slices.ContainsFunc(g.paths, func(p glob.Pattern) bool { return p.Covers(g.opt.visible(name)) }) {
 			addScore(name, scorePath, 0)
 		}
 		if _, found := slices.BinarySearch(changed, name); found {
@@ -93,7 +93,7 @@ func (g *contextBuild) named(ctx context.Context, pattern string, n int) (string
 	}
 	var found []candidate
 	for _, it := range items {
-		if !it.folder && matches(it.path) {
+		if !it.folder && matches(g.opt.visible(it.path)) {
 			found = append(found, candidate{path: it.path})
 		}
 	}

@@ -56,7 +56,7 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	}
 	defer w.Close()
 	ranked, err := rankWords(ctx, w, func(name string) bool {
-		return len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(name) })
+		return len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(b.opt.visible(name)) })
 	}, words, in.Limit)
 	if err != nil {
 		return out, err

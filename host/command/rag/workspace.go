@@ -124,6 +124,14 @@ func (w *workspace) words(ctx context.Context, words []string) (codeindex.Result
 // parseGlob reads a pattern of paths in the workspace.
 func parseGlob(text string) (glob.Pattern, error) { return glob.Parse(path.Clean(text)) }
 
+// visible returns the path of a file as results have it, for the comparison with a glob.
+func (o Options) visible(name string) string {
+	if o.Rules.Redact == nil {
+		return name
+	}
+	return string(o.Rules.Redact([]byte(name)))
+}
+
 func parseGlobs(patterns []string) ([]glob.Pattern, error) {
 	const most = 100 // each file is compared with all of them
 	if len(patterns) > most {

@@ -53,10 +53,10 @@ type listed struct {
 	Problem           string           `json:"problem,omitempty" jsonschema:"why it cannot be started"`
 }
 
-func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, error) {
+func (f family) list(_ context.Context, call *command.Call, in listIn) (listOut, error) {
 	out := listOut{Sentinels: []listed{}, Runs: []runtime.RunInfo{}}
 	if in.Only != "runs" {
-		if err := f.listSentinels(in, &out); err != nil {
+		if err := f.listSentinels(call, in, &out); err != nil {
 			return out, err
 		}
 		if f.opt.Definitions != nil {
@@ -75,8 +75,9 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (listOut, er
 const maxSentinels = 1000
 
 // listSentinels lists a page in the order of the ids, so that the last one of a page is where
-// the next goes on, also when sentinels came or went meanwhile.
-func (f family) listSentinels(in listIn, out *listOut) error {
+// the next goes on, also when sentinels came or went meanwhile. Those whose id holds a secret that the
+// caller does not see are left out: the parameter after would find it out.
+func (f family) listSentinels(call *command.Call, in listIn, out *listOut) error {
 	stored, err := f.rt.Definitions()
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		return err
 	}
 	for _, s := range stored {
-		if in.SentinelID != "" && string(s.ID) != in.SentinelID || string(s.ID) <= in.After {
+		if in.SentinelID != "" && string(s.ID) != in.SentinelID || string(s.ID) <= in.After || call.Visible(string(s.ID)) != string(s.ID) {
 			continue
 		}
 		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle", Triggers: triggers[s.ID]}
@@ -96,7 +97,8 @@ func (f family) listSentinels(in listIn, out *listOut) error {
 		} else {
 			l.Name, l.Description, l.Steps, l.Loop, l.Tags, l.CreatedBy = def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags, def.CreatedBy
 		}
-		if in.PersonaID != "" && l.CreatedBy != in.PersonaID || in.Tag != "" && !has(l.Tags, in.Tag) {
+		tagged := func(tag string) bool { return call.Visible(tag) == in.Tag }
+		if in.PersonaID != "" && call.Visible(l.CreatedBy) != in.PersonaID || in.Tag != "" && !slices.ContainsFunc(l.Tags, tagged) {
 			continue
 		}
 		if len(out.Sentinels) == maxSentinels {
@@ -183,15 +185,6 @@ func (l *listed) count(t runtime.RunTotals) {
 	if average, ok := t.AverageDuration(); ok {
 		l.AverageDurationMs = average.Milliseconds()
 	}
-}
-
-func has(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 type traceIn struct {

@@ -26,7 +26,7 @@ const maxTriggers = 1000
 
 // triggers shows what each trigger waits for and what became of its fires. A
 // process that serves nothing arms none.
-func (f family) triggers(_ context.Context, _ *command.Call, in triggersIn) (triggersOut, error) {
+func (f family) triggers(_ context.Context, call *command.Call, in triggersIn) (triggersOut, error) {
 	if in.SentinelID != "" {
 		if _, err := f.rt.Definition(sentinels.ID(in.SentinelID)); err != nil {
 			return triggersOut{}, err
@@ -36,7 +36,7 @@ func (f family) triggers(_ context.Context, _ *command.Call, in triggersIn) (tri
 	list, err := f.rt.UpcomingTriggers(sentinels.ID(in.SentinelID), in.Next)
 	for _, t := range list { // in the order of the ids
 		last := len(out.Triggers) - 1
-		if string(t.Sentinel) <= in.After {
+		if string(t.Sentinel) <= in.After || call.Visible(string(t.Sentinel)) != string(t.Sentinel) {
 			continue
 		}
 		if last+1 >= maxTriggers && out.Triggers[last].Sentinel != t.Sentinel {

@@ -160,7 +160,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (ticket
 	}
 	filter := tickets.Filter{
 		Project: in.Project, AssigneeID: in.AssigneeID, AssigneeType: in.AssigneeType, Label: in.Label, ParentID: in.ParentID,
-		Query: in.Query, Stuck: in.Stuck, After: in.After, Limit: in.Limit,
+		Query: in.Query, Stuck: in.Stuck, After: in.After, Limit: in.Limit, Redact: call.Redact,
 	}
 	for _, text := range in.State {
 		state, err := tickets.ParseState(text)
