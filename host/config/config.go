@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 )
 
@@ -33,11 +34,12 @@ type Config struct {
 // Models says which models there are. What it leaves out is taken from the
 // environment.
 type Models struct {
-	Default   string         `json:"default" doc:"model of a step that names none or auto, provider/name"`
-	Auto      []string       `json:"auto" doc:"candidates for auto, best first"`
-	Capacity  llm.Capacity   `json:"capacity" doc:"models by capacity, for steps whose model is tiny, small, medium, large or sota"`
-	Providers []llm.Provider `json:"providers" doc:"added to those of the environment"`
-	Known     []llm.Model    `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`
+	Default   string          `json:"default" doc:"model of a step that names none or auto, provider/name"`
+	Auto      []string        `json:"auto" doc:"candidates for auto, best first"`
+	Capacity  llm.Capacity    `json:"capacity" doc:"models by capacity, for steps whose model is tiny, small, medium, large or sota"`
+	Providers []llm.Provider  `json:"providers" doc:"added to those of the environment"`
+	Known     []llm.Model     `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`
+	Servers   []providers.Row `json:"servers" doc:"added to, and changing, the built-in table of how the servers of models differ: errors, finish reasons, members of messages"`
 
 	SecretFiles []string `json:"secretFiles" doc:"files that models read though their names say that they hold secrets: patterns of names such as .env.test, or of paths such as certs/*.pem"`
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/steptype"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -29,6 +30,8 @@ type Config struct {
 	Providers []Provider
 	// Models override and extend the built-in table. Default none.
 	Models []Model
+	// Servers override and extend the table of how servers differ. Default none.
+	Servers []providers.Row
 
 	// Env reads an environment variable. Default os.Getenv.
 	Env func(string) string
@@ -119,7 +122,7 @@ type LongPrice struct {
 
 // A Mistake is a value of the configuration that [Open] refuses.
 type Mistake struct {
-	Key  string // of Config as the file names it: default, auto, capacity, providers or known
+	Key  string // of Config as the file names it: default, auto, capacity, providers, known or servers
 	Path string // of the value in it, such as [0].baseUrl; "" for all of it
 	Text string
 }

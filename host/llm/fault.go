@@ -164,12 +164,14 @@ func judge(c chosen, f *wire.Failure, classes ...providers.Class) providers.Verd
 }
 
 // row returns what is known of the provider and the model.
-func (c chosen) row() providers.Row { return providers.Of(c.provider.BaseURL, c.Model) }
+func (c chosen) row() providers.Row {
+	return providers.Of(c.provider.BaseURL, c.Model, c.provider.rows...)
+}
 
 // cut returns the error of a reply that its finish reason says has failed, nil if it has not.
 func (m *Models) cut(c chosen, a wire.Answer) error {
 	who := fmt.Sprintf("model %q", c.Provider+"/"+c.Model)
-	switch providers.Finish(a.Finish) {
+	switch c.row().Finished(a.Finish) {
 	case providers.Failed:
 		return &abi.Error{Code: abi.Unavailable,
 			Message: fmt.Sprintf("%s: the reply is not complete: the server ended it with %q", who, a.Finish)}

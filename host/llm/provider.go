@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm/anthropic"
 	"github.com/sentinel-runtime/sentinel/host/llm/openai"
+	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/llm/responses"
 	"github.com/sentinel-runtime/sentinel/host/llm/steptype"
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
@@ -45,6 +46,7 @@ type provider struct {
 	client   client
 	other    client // of the kind openai: Responses
 
+	rows    []providers.Row // of the configuration
 	limiter limiter
 
 	mu      sync.Mutex
@@ -164,6 +166,7 @@ func (p *provider) fill(k *provider, env func(string) string) {
 
 // finish checks a provider, completes it and makes its client.
 func (m *Models) finish(p *provider) error {
+	p.rows = m.config.Servers
 	switch {
 	case p.Kind == KindPlugin:
 		return m.finishStep(p)

@@ -94,7 +94,7 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 		m.count(c, turn, &answer, report)
 		return sentinels.Reply{Provider: c.Provider, Model: c.Model, Usage: m.usage(c, answer.Usage)}, err
 	}
-	answer.Finish = finish(answer)
+	answer.Finish = finish(c, answer)
 	reply, err := m.reply(c, h, n, turn, answer, report)
 	if err == nil {
 		reply.InputLimit = m.inputLimit(ctx, c, turn)
@@ -104,8 +104,8 @@ func (m *Models) turn(ctx context.Context, turn sentinels.Turn, delta func(strin
 
 // finish returns how a reply ended. Servers disagree on that where there are calls, so the calls
 // themselves decide.
-func finish(a wire.Answer) string {
-	class := providers.Finish(a.Finish)
+func finish(c chosen, a wire.Answer) string {
+	class := c.row().Finished(a.Finish)
 	if class == providers.Stop && len(a.Calls) > 0 {
 		return "tools"
 	}

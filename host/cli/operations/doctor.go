@@ -208,7 +208,7 @@ func inOrder(l *config.Loaded) string {
 // variables, no more.
 func (a verbs) models(l *config.Loaded) (*llm.Models, error) {
 	return llm.Open(llm.Config{
-		Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known,
+		Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Servers: l.Models.Servers,
 		Env:      a.Env.Getenv,
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})

@@ -8,6 +8,7 @@
 package providers
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -53,31 +54,42 @@ const (
 	Failed Class = "failed" // the rest of the reply is missing
 )
 
-// A Row is one provider.
+// A Row is one provider. The tags doc and check are in the schema of the configuration, which can
+// add rows and change those of the table, see [Prepare].
 type Row struct {
-	Name   string   `json:"name"`
-	Hosts  []string `json:"hosts"`  // ends of the names of its hosts
-	Models []string `json:"models"` // beginnings of the names of its models, for gateways
-	Rules  []Rule   `json:"rules"`
+	Name   string   `json:"name" check:"required" doc:"name of the row; with that of a built-in one, such as openai or vllm, it changes that"`
+	Hosts  []string `json:"hosts,omitempty" doc:"ends of the names of its hosts"`
+	Models []string `json:"models,omitempty" doc:"beginnings of the names of its models, for gateways"`
+	Rules  []Rule   `json:"rules,omitempty" doc:"what its errors mean, before the built-in rules; the first that fits counts"`
+	// Finish has what its finish reasons mean, in small letters.
+	Finish map[string]Class `json:"finish,omitempty" doc:"what its finish reasons mean, in small letters: stop, length, failed, refused, broken_call or too_long"`
 	// Omit are members of messages that it refuses.
-	Omit []string `json:"omit"`
+	Omit []string `json:"omit,omitempty" doc:"members of its own messages that it refuses when they go back"`
 	// Call are members that each tool call must have, also one that another provider made.
-	Call json.RawMessage `json:"call"`
+	Call json.RawMessage `json:"call,omitempty" doc:"an object: members that each tool call must have"`
 	// Protocol is the one of its hosts, "" for chat completions.
-	Protocol string `json:"protocol"`
+	Protocol string `json:"protocol,omitempty" check:"chat|responses" doc:"protocol of the kind openai. Default: chat"`
 	// CompletionTokens says that the limit of a reply is max_completion_tokens.
-	CompletionTokens bool `json:"completionTokens"`
+	CompletionTokens bool `json:"completionTokens,omitempty" doc:"the limit of a reply is max_completion_tokens, not max_tokens"`
+
+	own []Row // of the configuration
 }
 
 // A Rule says what an error means. It holds for any status if it names none. Groups of Words
 // whose names begin with window, most and member are parts of a [Verdict].
 type Rule struct {
-	Class  Class  `json:"class"`
-	Status []int  `json:"status"`
-	Words  string `json:"words"`
-	Source string `json:"source"`
+	Class  Class  `json:"class" check:"required" doc:"too_long, rate_limit, overloaded, no_credit, refused, broken_call, output_limit, no_tools, no_schema, no_temperature, no_stream_usage, no_encrypted, other_limit_name, needs_member or no_member"`
+	Status []int  `json:"status,omitempty" doc:"statuses for which it holds. Default: all"`
+	Words  string `json:"words,omitempty" doc:"regular expression over type, code and message of the error. Default: any"`
+	Source string `json:"source,omitempty" doc:"where that is from"`
 
 	words *regexp.Regexp
+}
+
+// classes are those of rules.
+var classes = []Class{
+	TooLong, RateLimit, Overloaded, NoCredit, Refused, BrokenCall, OutputLimit, NoTools, NoSchema, NoTemperature, NoStreamUsage, NoEncrypted, OtherLimitName,
+	NeedsMember, NoMember,
 }
 
 // A Verdict is what an error means.
@@ -117,20 +129,56 @@ func read(text []byte) (*table, error) {
 		return nil, err
 	}
 	var err error
-	compile := func(words string) *regexp.Regexp {
-		re, e := regexp.Compile("(?is)" + words)
-		if e != nil && err == nil {
-			err = e
-		}
-		return re
+	if t.window, err = compile(t.Window); err != nil {
+		return nil, err
 	}
-	t.window, t.wait = compile(t.Window), compile(t.Wait)
-	for i := range t.Providers {
-		for j := range t.Providers[i].Rules {
-			t.Providers[i].Rules[j].words = compile(t.Providers[i].Rules[j].Words)
+	if t.wait, err = compile(t.Wait); err != nil {
+		return nil, err
+	}
+	return &t, Prepare(t.Providers)
+}
+
+func compile(words string) (*regexp.Regexp, error) { return regexp.Compile("(?is)" + words) }
+
+// A Mistake is a row that [Prepare] refuses.
+type Mistake struct {
+	Path string // such as [0].rules[1].words
+	Text string
+}
+
+// Error returns the text.
+func (m *Mistake) Error() string { return m.Text }
+
+// Prepare checks rows and makes them ready for [Of]. The error is a *Mistake.
+func Prepare(rows []Row) error {
+	for i, row := range rows {
+		wrong := func(path, format string, args ...any) error {
+			return &Mistake{Path: fmt.Sprintf("[%d]", i) + path, Text: fmt.Sprintf("row %q: ", row.Name) + fmt.Sprintf(format, args...)}
+		}
+		if row.Name == "" {
+			return wrong(".name", "a name is missing")
+		}
+		if row.Protocol != "" && row.Protocol != "chat" && row.Protocol != "responses" {
+			return wrong(".protocol", "invalid protocol %q: want chat or responses", row.Protocol)
+		}
+		for reason, class := range row.Finish {
+			if !slices.Contains([]Class{Stop, Length, Failed, Refused, BrokenCall, TooLong}, class) {
+				return wrong(".finish."+reason, "unknown class %q of a finish reason", class)
+			}
+		}
+		for j := range row.Rules {
+			rule := &rows[i].Rules[j]
+			at := fmt.Sprintf(".rules[%d]", j)
+			if !slices.Contains(classes, rule.Class) {
+				return wrong(at+".class", "unknown class %q", rule.Class)
+			}
+			var err error
+			if rule.words, err = compile(rule.Words); err != nil {
+				return wrong(at+".words", "%v", err)
+			}
 		}
 	}
-	return &t, err
+	return nil
 }
 
 // Date is the day on which the table was read.
@@ -140,17 +188,48 @@ func Date() string { return builtin().Date }
 func Rows() []Row { return slices.Clone(builtin().Providers) }
 
 // Of returns the row of a server, by the host of its address, else by the name of the model,
-// which may have that of its maker in front. The row is empty if there is none.
-func Of(base, model string) Row {
+// which may have that of its maker in front. Rows of own, which were given to [Prepare], come first;
+// what they leave out is that of the built-in row. The row has no name if there is none.
+func Of(base, model string, own ...Row) Row {
+	row, _ := find(builtin().Providers, base, model)
+	mine, ok := find(own, base, model)
+	if !ok && row.Name != "" {
+		if i := slices.IndexFunc(own, func(o Row) bool { return o.Name == row.Name }); i >= 0 {
+			mine = own[i]
+		}
+	}
+	if ok && mine.Name != row.Name { // another provider than the table takes it for
+		i := slices.IndexFunc(builtin().Providers, func(o Row) bool { return o.Name == mine.Name })
+		if row = (Row{}); i >= 0 {
+			row = builtin().Providers[i]
+		}
+	}
+	row.own = own
+	if mine.Name == "" {
+		return row
+	}
+	row.Name, row.Rules = mine.Name, slices.Concat(mine.Rules, row.Rules)
+	row.Finish = mine.Finish
+	if mine.Omit != nil {
+		row.Omit = mine.Omit
+	}
+	if mine.Call != nil {
+		row.Call = mine.Call
+	}
+	row.Protocol = cmp.Or(mine.Protocol, row.Protocol)
+	row.CompletionTokens = row.CompletionTokens || mine.CompletionTokens
+	return row
+}
+
+func find(rows []Row, base, model string) (Row, bool) {
 	host := ""
 	if u, err := url.Parse(base); err == nil {
 		host = strings.ToLower(u.Hostname())
 	}
-	rows := builtin().Providers
 	for _, row := range rows {
 		for _, end := range row.Hosts {
 			if host == end || strings.HasSuffix(host, "."+end) {
-				return row
+				return row, true
 			}
 		}
 	}
@@ -158,11 +237,11 @@ func Of(base, model string) Row {
 	for _, row := range rows {
 		for _, begin := range row.Models {
 			if strings.HasPrefix(name, begin) {
-				return row
+				return row, true
 			}
 		}
 	}
-	return Row{}
+	return Row{}, false
 }
 
 // Judge returns what an error means: the class of the first rule that fits and for which accept,
@@ -170,7 +249,7 @@ func Of(base, model string) Row {
 // an error within a stream.
 func (r Row) Judge(status int, text string, accept func(Class) bool) Verdict {
 	t := builtin()
-	rows := append([]Row{r}, t.Providers...)
+	rows := slices.Concat([]Row{r}, r.own, t.Providers)
 	for _, row := range rows {
 		for _, rule := range row.Rules {
 			if status != 0 && len(rule.Status) > 0 && !slices.Contains(rule.Status, status) || status == 0 && rule.Words == "" {
@@ -228,9 +307,12 @@ func number(text string) int64 {
 	return n
 }
 
-// Finish returns what a finish reason means. One that the table does not have is a stop: servers
+// Finished returns what a finish reason means. One that the table does not have is a stop: servers
 // invent names for it, while those of failures are in the table.
-func Finish(reason string) Class {
+func (r Row) Finished(reason string) Class {
+	if class, ok := r.Finish[strings.ToLower(reason)]; ok {
+		return class
+	}
 	if class, ok := builtin().Finish[strings.ToLower(reason)]; ok {
 		return class
 	}

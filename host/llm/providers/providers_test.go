@@ -105,7 +105,7 @@ func TestFinish(t *testing.T) {
 		providers.Stop:       "stop tool_calls eos end_turn something_new",
 	} {
 		for _, reason := range strings.Fields(reasons) {
-			if got := providers.Finish(reason); got != class {
+			if got := (providers.Row{}).Finished(reason); got != class {
 				t.Errorf("%s is %s, want %s", reason, got, class)
 			}
 		}
