@@ -12,7 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/foldersync"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

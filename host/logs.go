@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -90,7 +91,7 @@ func (l *runLogs) file(run sentinels.RunID) (*runLog, error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(l.path(run), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	f, err := regularfile.OpenFile(l.path(run), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

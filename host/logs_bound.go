@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 

@@ -26,6 +26,9 @@ const lazyRegexp = "internal/lazyregexp"
 // textCut bounds texts, for the same packages.
 const textCut = "internal/textcut"
 
+// regularFile opens files that have to be regular ones, for the same packages.
+const regularFile = "internal/regularfile"
+
 // pathText writes names of files as text, for the same packages.
 const pathText = "internal/pathtext"
 
@@ -44,6 +47,7 @@ var cobra = []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}
 var layers = []layer{
 	{lazyRegexp, nil, nil},
 	{textCut, nil, nil},
+	{regularFile, nil, nil},
 	{pathText, nil, nil},
 	{"internal/boundedregexp", nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
@@ -129,8 +133,8 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"internal/boundedregexp", "host/internal/rootfs", "host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/command/sentinel", []string{"host/command", "host/command/code", "host/internal/regularfile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else, and reads files as code does
-	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
+	{"host/command/sentinel", []string{"host/command", "host/command/code", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else, and reads files as code does
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil},                                                                                    // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
@@ -141,7 +145,7 @@ var layers = []layer{
 	{"host/internal/gitexec", []string{"host/internal/termtext", "sdk/abi"}, nil},
 	{"host/internal/gitlfs", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/regularfile", "host/internal/trash", "sdk/abi"}, nil},
+	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
 	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
@@ -156,22 +160,21 @@ var layers = []layer{
 	{"host/validation", []string{"host/command", "sentinels", "sentinels/reference", "sdk/abi"}, nil}, // what definitions name is commands first
 	{"host/internal/atomicfile", nil, nil},
 	{"host/internal/termtext", nil, nil},
-	{"host/internal/regularfile", nil, nil},
-	{"host/internal/trust", []string{"host/internal/regularfile", "host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
-	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/regularfile", "host/internal/rootfs", "sentinels/strictjson", "sdk/abi"}, nil},
-	{"host/plugin/grant", []string{"host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                     // likewise
+	{"host/internal/trust", []string{"host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
+	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sentinels/strictjson", "sdk/abi"}, nil},
+	{"host/plugin/grant", []string{"host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},        // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
-	{"host/ops/doctor", []string{"host/internal/regularfile", "host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                         // and so is the state folder that it reports on
+	{"host/ops/doctor", []string{"host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                      // and so is the state folder that it reports on
 	{"host/ops/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/foldersync", []string{"host/internal/regularfile", "host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
-	{"host/plugin/bundle/lock", []string{"host/internal/regularfile", "host/internal/atomicfile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
+	{"host/foldersync", []string{"host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/plugin/bundle/lock", []string{"host/internal/atomicfile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
-	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/regularfile", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
+	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/internal/peer", []string{"host/command/shell/supervise"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
@@ -179,7 +182,7 @@ var layers = []layer{
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/peer", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
 	{"host/client", []string{"host/principal", "host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                 // owner: the way to the socket
-	{"host/process", []string{"host/principal", "host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
+	{"host/process", []string{"host/redact", "host/principal", "host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
 	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
 	{"host/cli/app", []string{"host/principal", "host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/internal/trust/content", "internal/linediff", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
@@ -196,11 +199,11 @@ var layers = []layer{
 	{"host/llm/openai", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/anthropic", []string{"host/llm/wire", "sentinels"}, nil},
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
-	{"host/llm/**", []string{"host/llm", "host/redact", "host/internal/regularfile", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
+	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/config", []string{"host/confine", "host/internal/regularfile", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/regularfile", "host/internal/rootfs", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/rootfs", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
@@ -216,7 +219,7 @@ var layers = []layer{
 	{"host/plugin/author", []string{"host/plugin/plugintest", "runtime/guest", "sdk/toolchain", "sdk/abi", "sdk/sdktest"}, nil},
 	{"host/ops/packaging", []string{"sdk/abi"}, nil},
 	{"host/internal/procenv", nil, nil},
-	{"host/secret", []string{"host/internal/regularfile", "host/internal/trust", "sdk/abi"}, nil},
+	{"host/secret", []string{"host/internal/trust", "sdk/abi"}, nil},
 	{"host/plugin/hostcall", nil, nil},
 	{"host/plugin/egress", []string{"host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/net", "golang.org/x/text"}},
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
@@ -279,7 +282,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			if own, ok := strings.CutPrefix(imp, module); ok {
-				if (own == strictJSON || own == lazyRegexp || own == textCut || own == pathText) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
+				if (own == strictJSON || own == lazyRegexp || own == textCut || own == regularFile || own == pathText) && !fits("plugins/**", pkg) && !fits("sdk/**", pkg) {
 					continue
 				}
 				if !slices.ContainsFunc(layers[i].own, func(pattern string) bool { return fits(pattern, own) }) {
@@ -370,6 +373,39 @@ func TestEmbeddersDoNotLinkTheHost(t *testing.T) {
 		for _, never := range []string{module + "host", "github.com/spf13/cobra", "github.com/openai/", "github.com/anthropics/", "oras.land/", "aead.dev/"} {
 			if strings.HasPrefix(dep, never) {
 				t.Errorf("runtime links %s", dep)
+			}
+		}
+	}
+}
+
+// osOpen are the files of packages that keep the state which open something else by package os.
+var osOpen = map[string]string{
+	"runtime/internal/store/sync.go":      "folders, and files that were read before",
+	"host/command/shell/proc_linux.go":    "files of /proc",
+	"host/command/shell/process_linux.go": "the null device",
+	"host/control/socket_linux.go":        "a folder",
+	"host/command/shell/process_unix.go":  "the null device",
+}
+
+// TestStateIsOpenedAsRegularFiles: a pipe in the place of a file of the state must not keep a host from
+// starting and ending.
+func TestStateIsOpenedAsRegularFiles(t *testing.T) {
+	opens := regexp.MustCompile(`\bos\.(Open|OpenFile|ReadFile|WriteFile|Create)\(`)
+	for _, dir := range []string{
+		"runtime/internal/store", "runtime/internal/wasm/compilecache", "host/foldersync", "host/command/shell", "host/audit", "host/control",
+	} {
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, file := range files {
+			name := dir + "/" + filepath.Base(file)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := opens.Find(text); found != nil && osOpen[name] == "" && !strings.HasSuffix(name, "_test.go") {
+				t.Errorf("%s has %s: want package regularfile", name, found)
 			}
 		}
 	}

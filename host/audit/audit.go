@@ -14,7 +14,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/logfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
@@ -335,7 +335,7 @@ func escapeGlob(name string) string {
 // readFile returns the newest entries of one file that match, the newest first: with a position,
 // those before it, and whether the file has it.
 func readFile(ctx context.Context, name string, q Query, limit int) (list []placedEntry, found bool, damaged int, err error) {
-	f, err := os.Open(name)
+	f, _, err := regularfile.Open(name)
 	if err != nil {
 		return nil, false, 0, err
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // newestFile has the index of the newest checkpoint, which the next one compares with: git
@@ -28,7 +30,7 @@ func (r *repository) readNewest(c *Checkpoint) *index {
 	if c.index == "" {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(r.dir, newestFile))
+	data, err := regularfile.Read(filepath.Join(r.dir, newestFile), regularfile.Unlimited)
 	if err != nil {
 		return nil
 	}

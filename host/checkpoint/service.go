@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -134,7 +135,7 @@ func (r *repository) prepare() error {
 		"HEAD": "ref: refs/heads/none\n", "config": settings, "info/attributes": attributes, "info/exclude": "", "workspace": r.workspace + "\n",
 	} {
 		path := filepath.Join(r.dir, filepath.FromSlash(name))
-		if now, err := os.ReadFile(path); err == nil && string(now) == text {
+		if now, err := regularfile.Read(path, 1<<20); err == nil && string(now) == text {
 			continue
 		}
 		if err := atomicfile.Replace(path, []byte(text), 0o600); err != nil {

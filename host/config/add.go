@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // Add puts an item at the end of a list of the configuration file, such as

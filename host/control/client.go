@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -60,7 +60,7 @@ func Transport(state string) *RoundTripper {
 // RoundTrip implements [http.RoundTripper].
 func (t *RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	name := filepath.Join(t.state, tokenName)
-	token, err := os.ReadFile(name)
+	token, err := regularfile.Read(name, 4<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a file the answer is that of the owner
 		if r.Body != nil {
 			defer r.Body.Close()

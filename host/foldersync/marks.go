@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -51,8 +52,8 @@ func openMarks(path string) (*marks, error) {
 	if path == "" {
 		return m, nil
 	}
-	raw, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	raw, err := regularfile.Read(path, regularfile.Unlimited)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, regularfile.ErrKind) { // else the first write replaces it
 		return nil, fmt.Errorf("read marks of files: %w", err)
 	}
 	m.read(raw)
@@ -142,7 +143,7 @@ func (m *marks) compact() error {
 		return fmt.Errorf("write marks of files: %w", err)
 	}
 	m.close()
-	if m.file, err = os.OpenFile(m.path, os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+	if m.file, err = regularfile.OpenFile(m.path, os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return fmt.Errorf("write marks of files: %w", err)
 	}
 	m.lines, m.stale = len(m.byKey), false

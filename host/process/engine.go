@@ -12,9 +12,9 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

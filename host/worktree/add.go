@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -129,7 +130,7 @@ func (t *tree) create(ctx context.Context, operation string, fill func() error) 
 	if err := s.fits(t.name); err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(t.gitDir(), "config"))
+	raw, err := regularfile.Read(filepath.Join(t.gitDir(), "config"), 1<<20)
 	if err != nil {
 		return err
 	}

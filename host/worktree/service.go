@@ -23,6 +23,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -181,7 +182,7 @@ func (s *Service) lock(name string) *sync.Mutex {
 // read reads what is durable about a worktree; the error is fs.ErrNotExist if there is
 // none that is complete.
 func (s *Service) read(name string) (*tree, error) {
-	raw, err := os.ReadFile(s.file(name))
+	raw, err := regularfile.Read(s.file(name), regularfile.Unlimited)
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +330,7 @@ func (t *tree) repair(ctx context.Context) error {
 		return fmt.Errorf("worktree %s: %w", t.Ticket, err)
 	}
 	config := filepath.Join(t.gitDir(), "config")
-	if now, err := os.ReadFile(config); err != nil || string(now) != t.Config {
+	if now, err := regularfile.Read(config, 1<<20); err != nil || string(now) != t.Config {
 		if err := atomicfile.Replace(config, []byte(t.Config), 0o600); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func (s slowStore) Delete(ctx context.Context, id string) error {
 // TestForgottenStaysForgotten looks up an execution between its removal from memory and that
 // of its record: it must not come back without its output.
 func TestForgottenStaysForgotten(t *testing.T) {
-	store := slowStore{files{t.TempDir()}, make(chan struct{}), make(chan struct{})}
+	store := slowStore{files{t.TempDir(), slog.New(slog.DiscardHandler)}, make(chan struct{}), make(chan struct{})}
 	m, err := New(Options{MaxKept: 1, Store: store})
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func New(opt Options) (*Manager, error) {
 		return nil, fmt.Errorf("open shell: %w", err)
 	}
 	if m.store = opt.Store; m.store == nil {
-		m.store = files{m.opt.Dir}
+		m.store = files{m.opt.Dir, m.log}
 	}
 	if opt.Subreaper {
 		if err := becomeSubreaper(); err != nil {

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -62,7 +63,16 @@ type Store interface {
 }
 
 // files is the default Store: one file a record, beside the spill files.
-type files struct{ dir string }
+type files struct {
+	dir string
+	log *slog.Logger
+}
+
+// setAside is the end of the name of a file that is kept, and read no more.
+const setAside = ".damaged"
+
+// errDamaged is the cause of an error about a record that no program can read.
+var errDamaged = errors.New("the record is damaged")
 
 func (f files) path(id string) string { return filepath.Join(f.dir, id+".json") }
 
@@ -74,7 +84,7 @@ func (f files) Save(_ context.Context, r Record) error {
 	}
 	// Written beside and renamed, so a reader after a crash sees old or new.
 	temp := f.path(r.ID) + ".new"
-	if err := os.WriteFile(temp, data, 0o600); err != nil {
+	if err := regularfile.WriteFile(temp, data, 0o600); err != nil {
 		return fmt.Errorf("save execution: %w", err)
 	}
 	if err := os.Rename(temp, f.path(r.ID)); err != nil {
@@ -90,17 +100,23 @@ func (f files) Load(_ context.Context, id string) (Record, error) {
 		return r, fmt.Errorf("load execution %q: %w", id, fs.ErrNotExist)
 	}
 	data, err := regularfile.Read(f.path(id), maxRecord)
+	if errors.Is(err, regularfile.ErrKind) || errors.Is(err, regularfile.ErrSize) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
 	if err != nil {
 		return r, fmt.Errorf("load execution: %w", err)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("load execution %q: %w", id, err)
+		return r, fmt.Errorf("load execution %q: %w: %w", id, errDamaged, err)
+	}
+	if r.ID != id {
+		return r, fmt.Errorf("load execution %q: %w: it has the id %.40q", id, errDamaged, r.ID)
 	}
 	return r, nil
 }
 
-// List returns every record that can be read; a torn one is reported with the
-// others, not instead of them.
+// List returns every record that can be read. A damaged one is set aside with a warning, so that it
+// keeps no host from starting.
 func (f files) List(ctx context.Context) ([]Record, error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -114,6 +130,14 @@ func (f files) List(ctx context.Context) ([]Record, error) {
 			continue
 		}
 		r, err := f.Load(ctx, id)
+		if errors.Is(err, errDamaged) {
+			kept := f.path(id) + setAside
+			f.log.Warn("the record of an execution is damaged and was set aside: its processes, if any are left, are not ended", "execution", id,
+				"file", kept, "reason", err)
+			if err = os.Rename(f.path(id), kept); err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // stored is one line of output as the spill file has it.
@@ -77,7 +77,11 @@ func openSpill(dir, id string, max int64) (*spill, error) {
 	}
 	slices.Sort(seqs)
 	for _, seq := range seqs {
-		if err := s.load(seq); err != nil {
+		err := s.load(seq)
+		if errors.Is(err, regularfile.ErrKind) { // a pipe or a folder: this part of the output is lost
+			err = os.Rename(s.path(seq), s.path(seq)+setAside)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("open output %q: %w", id, err)
 		}
 	}
@@ -87,7 +91,7 @@ func openSpill(dir, id string, max int64) (*spill, error) {
 // load reads one file to rebuild its index. A torn last line, left by a crash
 // of the machine, is cut off.
 func (s *spill) load(seq int) error {
-	data, err := os.ReadFile(s.path(seq))
+	data, err := regularfile.Read(s.path(seq), regularfile.Unlimited)
 	if err != nil {
 		return err
 	}
@@ -213,7 +217,7 @@ func (s *spill) current() (*part, int64, error) {
 // write appends text to a part's file at its known size, so that the remains
 // of a failed write are overwritten.
 func (s *spill) write(p *part, text []byte) error {
-	f, err := os.OpenFile(s.path(p.seq), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := regularfile.OpenFile(s.path(p.seq), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

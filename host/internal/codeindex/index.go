@@ -19,6 +19,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // version is that of the database: of its tables, and of how words are split.
@@ -185,7 +187,7 @@ func (x *Index) prepare() error {
 			remove(filepath.Join(dir, info.Name()))
 		}
 	}
-	f, err := os.OpenFile(x.path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would make it readable for all
+	f, err := regularfile.OpenFile(x.path, os.O_CREATE|os.O_RDWR, 0o600) // SQLite would make it readable for all
 	if err != nil {
 		return err
 	}

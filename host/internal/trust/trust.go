@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 const ballastFile = "ballast"
@@ -20,7 +22,7 @@ func MakeBallast(path string, bytes int64) error {
 	if info, err := os.Stat(file); err == nil && info.Size() >= bytes {
 		return nil
 	}
-	f, err := os.OpenFile(file+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regularfile.OpenFile(file+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make ballast: %w", err)
 	}

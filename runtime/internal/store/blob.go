@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // blobs is a folder of files named by the SHA-256 of their content: ab/cdef...
@@ -82,7 +84,7 @@ func (b *blobs) PutBlob(data []byte) (digest string, err error) {
 func (b *blobs) write(digest string, data []byte) (wrote bool, err error) {
 	path := b.path(digest)
 	dir := filepath.Dir(path)
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+	if have, err := regularfile.Read(path, regularfile.Unlimited); err == nil && bytes.Equal(have, data) {
 		if err := syncFile(path); err != nil {
 			return false, err
 		}
@@ -127,7 +129,7 @@ func (b *blobs) Blob(digest string) ([]byte, error) {
 	if b.closed {
 		return nil, fmt.Errorf("read blob: %w", ErrClosed)
 	}
-	data, err := os.ReadFile(b.path(digest))
+	data, err := regularfile.Read(b.path(digest), regularfile.Unlimited)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read blob %q: %w", digest, ErrNotFound)
 	}

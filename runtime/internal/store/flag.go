@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // WasClosed reports whether the last owner closed the store in the state folder
@@ -62,7 +64,7 @@ func flagExists(flag string) bool {
 
 // overwrite overwrites a file in place, without allocating new space.
 func overwrite(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
+	f, err := regularfile.OpenFile(path, os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func removeFlag(flag string) error {
 // read.
 func newHeldError(file, flag string) error {
 	held := &HeldError{Path: file}
-	text, err := os.ReadFile(flag)
+	text, err := regularfile.Read(flag, 1<<10)
 	if err != nil {
 		return held
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // A Hold is the exclusive lock of a store. It keeps all processes, including
@@ -22,7 +24,7 @@ type Hold struct {
 // no process opens the store.
 func HoldStore(path string) (*Hold, error) {
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
-	f, err := os.OpenFile(file, os.O_RDWR, 0o600)
+	f, err := regularfile.OpenFile(file, os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Hold{path: path}, nil
 	}

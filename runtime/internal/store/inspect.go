@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // maxNamed bounds how many damaged places an [Inspection] describes.
@@ -83,7 +85,7 @@ func inspectMissing(path, what string) (i Inspection) {
 // InspectFile is [Inspect] for a file that no process writes, such as a store
 // snapshot.
 func InspectFile(file string) (Inspection, error) {
-	f, err := os.Open(file)
+	f, err := regularfile.OpenFile(file, os.O_RDONLY, 0)
 	if err != nil {
 		return Inspection{}, fmt.Errorf("inspect store: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // lockWait is how long a reader of the whole file waits for its writer to close
@@ -16,7 +18,7 @@ var errLocked = errors.New("file is locked")
 // openShared opens a database file for reading with a shared lock. flag is the
 // owner's flag file, from which a [*HeldError] is made.
 func openShared(file, flag string) (*os.File, error) {
-	f, err := os.Open(file)
+	f, err := regularfile.OpenFile(file, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -9,13 +9,15 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // checkBeforeOpen refuses a damaged file before bbolt sees it. bbolt reads all
 // pages of a file that it opens, on a goroutine whose panic ends the process.
 func checkBeforeOpen(path string, o Options) error {
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
-	f, err := os.Open(file)
+	f, err := regularfile.OpenFile(file, os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return checkNoLeftovers(path, "the file is missing")
 	}
@@ -59,7 +61,7 @@ func newFileSize() int64 { return 4 * int64(os.Getpagesize()) }
 // truncateIncomplete truncates a file that bbolt did not finish creating, for
 // example on a full disk, so that it is created again. It never had content.
 func truncateIncomplete(file, flag string, wait time.Duration) error {
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	f, err := regularfile.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("open store: %w", err)
 	}
@@ -128,7 +130,7 @@ func openBoltOnce(file string, o Options) (openFile, error) {
 			MaxSize:        o.MaxBytes,
 			Logger:         b.log,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-				opened, err := os.OpenFile(name, flag, mode)
+				opened, err := regularfile.OpenFile(name, flag, mode)
 				if b.file == nil || err == nil && flag&os.O_RDWR != 0 {
 					b.file = opened
 				}

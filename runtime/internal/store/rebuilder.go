@@ -11,6 +11,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // A rebuilder is the state of one [Rebuild]. It must be used by one goroutine.
@@ -109,7 +111,7 @@ func (r *rebuilder) salvage() error {
 		r.done.Lost = []Lost{{Why: "no damaged file was given"}}
 		return nil
 	}
-	f, err := os.Open(r.opt.Damaged)
+	f, err := regularfile.OpenFile(r.opt.Damaged, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (r *rebuilder) fillFromBase() error {
 	if r.opt.Base == "" {
 		return nil
 	}
-	f, err := os.Open(r.opt.Base)
+	f, err := regularfile.OpenFile(r.opt.Base, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

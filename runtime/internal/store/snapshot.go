@@ -14,6 +14,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 const (
@@ -112,7 +114,7 @@ func (db *DB) Snapshot(ctx context.Context, o SnapshotOptions) (s Snapshot, err 
 
 // copyTx copies the state of a transaction to a private file and syncs it.
 func copyTx(ctx context.Context, path string, tx *bolt.Tx) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regularfile.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

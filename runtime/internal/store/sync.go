@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // syncDir fsyncs a folder, so that new and renamed files in it are durable.
@@ -20,7 +22,7 @@ func syncFile(path string) error {
 
 // writeSynced writes a private file and fsyncs it, but not its folder.
 func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := regularfile.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

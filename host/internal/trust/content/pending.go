@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // A Kind is what an [Item] is.

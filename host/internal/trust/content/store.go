@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -64,7 +65,7 @@ func (c *Cache) CheckRefusal(digest, name string, limits Refusal) error {
 	if err != nil || time.Since(info.ModTime()) > refusalMaxAge {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := regularfile.Read(path, regularfile.Unlimited)
 	var r Refusal
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Error == nil || r.Time < limits.Time || r.Memory < limits.Memory {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -26,7 +27,7 @@ func (c *Cache) SchemasCompiled(digest string, manifest []byte) bool {
 func (c *Cache) MarkSchemas(digest string, manifest []byte) error {
 	err := os.MkdirAll(c.Dir(digest), 0o700)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(c.Dir(digest), schemaMarker(manifest)), nil, 0o600)
+		err = regularfile.WriteFile(filepath.Join(c.Dir(digest), schemaMarker(manifest)), nil, 0o600)
 	}
 	if err != nil {
 		return abi.New(abi.Unavailable, "write compile cache: "+err.Error())

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -41,7 +42,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sumFile returns the checksum of a file.
 func sumFile(path string) (fileSum, error) {
-	b, err := os.ReadFile(path)
+	b, err := regularfile.Read(path, regularfile.Unlimited)
 	return fileSum{Size: int64(len(b)), CRC: crc32.Checksum(b, castagnoli)}, err
 }
 
@@ -49,7 +50,7 @@ func sumFile(path string) (fileSum, error) {
 // fault of code that it has found damaged and deleted.
 func (c *Cache) Verify(digest, name string) (ok bool, damage error) {
 	dir := c.Dir(digest)
-	text, err := os.ReadFile(filepath.Join(dir, name))
+	text, err := regularfile.Read(filepath.Join(dir, name), regularfile.Unlimited)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -119,7 +120,7 @@ func writeSeal(temp, path string, s seal) error {
 		return err
 	}
 	part := filepath.Join(temp, "seal")
-	if err := os.WriteFile(part, text, 0o600); err != nil {
+	if err := regularfile.WriteFile(part, text, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(part, path)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
 // within fails the test if fn does not return. The limit is far above what any

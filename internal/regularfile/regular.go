@@ -1,4 +1,4 @@
-// Package regular reads files that have to be regular ones.
+// Package regularfile opens files that have to be regular ones.
 //
 // Opening a named pipe waits for a writer, without end and without regard to
 // signals, and reading a device may never end or may change it. Every file of the
@@ -7,6 +7,7 @@
 package regularfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -36,19 +37,49 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	info, err = f.Stat()
-	if err == nil {
-		err = Check(path, info)
-	}
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, info, nil
 }
+
+// OpenFile is [os.OpenFile] for a regular file. With os.O_CREATE it may not exist yet.
+func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil {
+		if err := Check(path, info); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, perm)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = Check(path, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// WriteFile is [os.WriteFile] for a regular file.
+func WriteFile(path string, data []byte, perm fs.FileMode) error {
+	f, err := OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// Unlimited is a limit of [Read] for files that only this program writes.
+const Unlimited = 1 << 50
 
 // Read returns the content of a regular file of at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
@@ -60,14 +91,21 @@ func Read(path string, limit int64) ([]byte, error) {
 	return ReadAll(f, limit)
 }
 
+// maxGrow bounds what is allocated for the size that a file claims to have, in bytes.
+const maxGrow = 64 << 20
+
 // ReadAll returns what is left of an open file, of at most limit bytes. The cause of
 // the error about more is [ErrSize].
 func ReadAll(f *os.File, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
+	var b bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		b.Grow(int(min(info.Size(), limit, maxGrow)) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(b.Len()) > limit {
 		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: more than %d bytes", ErrSize, limit)}
 	}
-	return b, err
+	return b.Bytes(), err
 }
 
 // Check returns an error that names what is at path unless info is that of a
