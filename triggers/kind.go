@@ -66,6 +66,9 @@ type Request struct {
 	// run sent it; otherwise 0. It may take milliseconds, so it is called for a request that
 	// is accepted. Nil is 0.
 	Chain func() (hops int, path []string)
+	// Charge takes n more bytes of memory from the budget of the body, for what is made of it; an
+	// error refuses the request. Nil bounds nothing.
+	Charge func(n int) error
 }
 
 // MaxBody limits the body of a Request, in bytes.

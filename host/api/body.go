@@ -56,8 +56,15 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // readBody reads a body within the limit of its route. The caller calls release
 // when it no longer refers to the bytes.
 func (a *API) readBody(r *http.Request, route *Route) (text []byte, release func(), err error) {
+	text, _, release, err = a.readCharged(r, route)
+	return text, release, err
+}
+
+// readCharged is readBody with a function that counts n more bytes as those of the body: what is
+// made of it. They are counted until release.
+func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge func(n int) error, release func(), err error) {
 	if r.ContentLength == 0 {
-		return nil, func() {}, nil
+		return nil, nil, func() {}, nil
 	}
 	budget, stop := a.bodies, func() {}
 	if route.Access == AccessHook {
@@ -71,17 +78,17 @@ func (a *API) readBody(r *http.Request, route *Route) (text []byte, release func
 	text, err = b.read(r.Body, r.ContentLength)
 	arrived()
 	if err == nil {
-		return text, b.release, nil
+		return text, func(n int) error { return b.charge(int64(n), true) }, b.release, nil
 	}
 	b.release()
 	large := (*http.MaxBytesError)(nil)
 	switch {
 	case errors.As(err, &large):
-		return nil, nil, tooLarge(route.limit())
+		return nil, nil, nil, tooLarge(route.limit())
 	case abi.As(err) != nil:
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return nil, nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read body: %v", err)}
+	return nil, nil, nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read body: %v", err)}
 }
 
 // readJSON is readBody for a JSON value; it returns nil for an empty body.

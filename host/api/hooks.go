@@ -43,13 +43,13 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	if a.opt.Hooks == nil {
 		return refusedHook()
 	}
-	body, release, err := a.readBody(r, &Route{Access: AccessHook, maxBody: triggers.MaxBody})
+	body, charge, release, err := a.readCharged(r, &Route{Access: AccessHook, maxBody: triggers.MaxBody})
 	if err != nil {
 		return err
 	}
 	defer release()
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
-		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body, Chain: a.chainOf(r),
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body, Chain: a.chainOf(r), Charge: charge,
 	})
 	// A sender is a stranger until its trigger accepts its secret. Until then the
 	// answer is the same whether there is such a webhook or not.

@@ -17,7 +17,8 @@ import (
 const maxCodings = 2
 
 // decodeContent returns the body of a request without its content codings, gzip and
-// deflate. The result is bounded as a body is, whatever it is compressed from.
+// deflate. The result is bounded as a body is, whatever it is compressed from, and takes what it
+// decompresses from the budget of the body as it grows.
 func decodeContent(r triggers.Request) ([]byte, error) {
 	text, err := header(r, "Content-Encoding")
 	if err != nil || text == "" {
@@ -29,14 +30,14 @@ func decodeContent(r triggers.Request) ([]byte, error) {
 	}
 	body := r.Body
 	for i := len(codings) - 1; i >= 0; i-- { // the last one was applied last
-		if body, err = decodeCoding(body, strings.TrimSpace(codings[i])); err != nil {
+		if body, err = decodeCoding(body, strings.TrimSpace(codings[i]), r.Charge); err != nil {
 			return nil, err
 		}
 	}
 	return body, nil
 }
 
-func decodeCoding(body []byte, coding string) ([]byte, error) {
+func decodeCoding(body []byte, coding string, charge func(int) error) ([]byte, error) {
 	src := bytes.NewReader(body)
 	var in io.Reader
 	var err error
@@ -57,7 +58,11 @@ func decodeCoding(body []byte, coding string) ([]byte, error) {
 	}
 	var out []byte
 	if err == nil {
-		out, err = io.ReadAll(io.LimitReader(in, triggers.MaxBody+1))
+		charged := &chargedReader{in: io.LimitReader(in, triggers.MaxBody+1), charge: charge}
+		out, err = io.ReadAll(charged)
+		if charged.refusal != nil {
+			return nil, charged.refusal
+		}
 	}
 	switch {
 	case len(out) > triggers.MaxBody:
@@ -66,6 +71,23 @@ func decodeCoding(body []byte, coding string) ([]byte, error) {
 		return nil, badRequest("the body is not %s, which its content encoding says", coding)
 	}
 	return out, nil
+}
+
+// A chargedReader takes what is read from a budget.
+type chargedReader struct {
+	in      io.Reader
+	charge  func(int) error // nil for no budget
+	refusal error
+}
+
+func (c *chargedReader) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if c.charge != nil && n > 0 {
+		if c.refusal = c.charge(n); c.refusal != nil {
+			return 0, c.refusal
+		}
+	}
+	return n, err
 }
 
 // isZlib reports whether a text begins with the header of the zlib format.
