@@ -18,6 +18,8 @@ import (
 // Limits that have no field.
 const (
 	minFree   = 256 << 20 // free bytes on the disks of a command's folders: they are those of the host
+	maxLeft   = 100_000   // free inodes that a disk has to keep, if that is less than a share of all
+	shareLeft = 8         // that share: an eighth
 	maxFiles  = 1_000_000 // files that a command makes
 	maxLevels = 256       // folders in each other that are looked at
 )
@@ -53,9 +55,14 @@ func (w *watcher) watchDisk() {
 		fallen := uint64(0)
 		rest = 0
 		for i, d := range disks {
-			free := freeSpace(d.dir)
-			if free < minFree && free < d.free {
+			now := diskOf(d.dir)
+			free := now.free
+			switch {
+			case free < minFree && free < d.free:
 				w.end(fmt.Sprintf("less than %s of disk are free", size(minFree)))
+				return
+			case now.inodes < now.inodesLeft() && now.inodes < d.inodes:
+				w.end(fmt.Sprintf("less than %d more files fit on the disk", now.inodesLeft()))
 				return
 			}
 			changed, fallen = changed || free != last[i], max(fallen, grown(free, d.free))

@@ -261,7 +261,12 @@ func buffersOf(sockets map[uint64]bool) (sum uint64) {
 type disk struct {
 	dir  string
 	free uint64 // bytes when the command began
+
+	inodes, allInodes uint64 // free ones at that time, and all; 0 where a file system makes them as needed
 }
+
+// inodesLeft returns how many free inodes a command has to leave: without one the host writes nothing.
+func (d disk) inodesLeft() uint64 { return min(d.allInodes/shareLeft, maxLeft) }
 
 // disksOf returns the file systems of folders.
 func disksOf(folders []string) (list []disk) {
@@ -272,15 +277,16 @@ func disksOf(folders []string) (list []disk) {
 			continue
 		}
 		known = append(known, s.Fsid)
-		list = append(list, disk{dir: dir, free: s.Bavail * uint64(s.Bsize)})
+		list = append(list, diskOf(dir))
 	}
 	return list
 }
 
-func freeSpace(dir string) uint64 {
+// diskOf returns the file system of a folder, with nothing free if it cannot be read.
+func diskOf(dir string) disk {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
-		return 0
+		return disk{dir: dir}
 	}
-	return s.Bavail * uint64(s.Bsize)
+	return disk{dir: dir, free: s.Bavail * uint64(s.Bsize), inodes: s.Ffree, allInodes: s.Files}
 }

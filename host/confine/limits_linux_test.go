@@ -415,3 +415,25 @@ func take(what string) {
 	}
 	time.Sleep(time.Minute)
 }
+
+// A command does not use up the inodes of a disk, of which the host needs some for all that it writes.
+func TestInodesAreLeft(t *testing.T) {
+	needNamespaces(t)
+	c := command(t, "i=0; while :; do i=$((i+1)); : >f$i; done")
+	if err := unix.Mount("inodes", c.Root, "tmpfs", 0, "nr_inodes=40000"); err != nil {
+		t.Skip("the test cannot mount a disk with few inodes: ", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(c.Root, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	r := execute(t, c)
+	if !strings.Contains(r.Limit, "more files fit on the disk") {
+		t.Errorf("%s", describe(r))
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(c.Root, &s); err != nil || s.Ffree == 0 {
+		t.Errorf("%d inodes are free, %v", s.Ffree, err)
+	}
+}
