@@ -37,6 +37,7 @@ func (p *plan) watcher() *watcher {
 	for i := range p.Caches { // beside them is a folder of the kernel, which nothing can read
 		w.folders = append(w.folders, filepath.Join(layersPath, strconv.Itoa(i), layerUpper))
 	}
+	w.epollMost = epollShare()
 	w.begun = beginning{now: time.Now().Add(-10 * time.Millisecond), memory: memoryOfMachine(), disks: disksOf(w.folders)}
 	return w
 }

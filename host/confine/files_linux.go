@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"slices"
@@ -115,6 +116,44 @@ func hasFilesWaiting(info string) bool {
 		}
 	}
 	return false
+}
+
+// epollWatches counts the watches of epoll that processes have, and stops beyond most. An epoll instance
+// that several processes or descriptors share counts for each: nothing shows that it is the same one.
+func epollWatches(list []process, most uint64) (n uint64) {
+	buffer := make([]byte, 64<<10)
+	for _, process := range list {
+		for _, name := range names(process.dir + "/fd") {
+			if target, err := os.Readlink(process.dir + "/fd/" + name); err != nil || target != "anon_inode:[eventpoll]" {
+				continue
+			}
+			fd, err := unix.Open(process.dir+"/fdinfo/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				continue // closed
+			}
+			for n <= most { // the kernel gives whole lines
+				size, err := unix.Read(fd, buffer)
+				if err != nil || size <= 0 {
+					break
+				}
+				n += uint64(bytes.Count(buffer[:size], []byte("tfd:")))
+			}
+			unix.Close(fd)
+			if n > most {
+				return n
+			}
+		}
+	}
+	return n
+}
+
+// epollShare returns how many watches of epoll one command may have, 0 if the kernel does not say.
+func epollShare() uint64 {
+	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
+	if err != nil {
+		return 0
+	}
+	return number(bytes.TrimSpace(text)) / shareOfWatches
 }
 
 // memoryDevice returns the device of memory without a name, such as that of memfd_create.

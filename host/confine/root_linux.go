@@ -53,7 +53,8 @@ func (p *plan) enter() error {
 	return os.Chdir("/")
 }
 
-// shareOfWatches is the part of the user's inotify instances and watches that one command may have. The
+// shareOfWatches is the part of the user's inotify instances and watches, and of its watches of epoll,
+// that one command may have. The
 // kernel counts them for the user too, over all commands.
 const shareOfWatches = 8
 

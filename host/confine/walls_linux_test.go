@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		share()
 	case "ipc":
 		callIPC()
+	case "epoll":
+		takeEpoll()
 	case "watches":
 		takeWatches()
 	case "take":
@@ -167,6 +169,36 @@ func takeWatches() {
 		}
 	}
 	fmt.Println(n, "instances")
+	time.Sleep(time.Minute)
+}
+
+// takeEpoll makes watches of epoll until the kernel refuses one, prints that, and waits.
+func takeEpoll() {
+	const files = 900
+	var list []int
+	for range files {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		list = append(list, fd)
+	}
+	for {
+		epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			break
+		}
+		for _, fd := range list {
+			if err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{}); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	fmt.Println("no watch is left")
 	time.Sleep(time.Minute)
 }
 
@@ -468,6 +500,29 @@ func TestSharedMemoryIsItsOwn(t *testing.T) {
 			t.Errorf("a segment of the command is seen outside:\n%s", text)
 		}
 	})
+}
+
+// A command that takes more than its share of the user's watches of epoll is ended: the host accepts no
+// connection when they are used up.
+func TestEpollWatchesAreLeft(t *testing.T) {
+	needNamespaces(t)
+	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
+	if err != nil {
+		t.Skip("the kernel does not bound them: ", err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most > 20_000_000 {
+		t.Skipf("%d watches take too long", most)
+	}
+	c := helper(t, "epoll", "")
+	c.Limits.Files = 16384
+	r := execute(t, c)
+	if want := fmt.Sprintf("more than %d watches of epoll", most/8); !strings.Contains(r.Limit, want) {
+		t.Errorf("want %s: %s", want, describe(r))
+	}
 }
 
 // A command cannot use up the inotify instances and watches of its user, which the host needs for

@@ -89,6 +89,9 @@ type watcher struct {
 	begun    beginning
 	exceeded chan string // the limit
 	next     time.Time   // of a closer look at memory without a ground
+
+	epollMost uint64    // watches of epoll that the command may have; 0 for no limit
+	epollNext time.Time // of the next count of them
 	// Functions for the main thread, which has started the command: others are in a domain of
 	// Landlock that does not allow to read what its processes have.
 	main chan func()
@@ -143,6 +146,9 @@ func (w *watcher) exceeds(due time.Time) string {
 		return fmt.Sprintf("it has more than %d sessions", maxSessions)
 	}
 	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
+	if exceeded := w.exceedsEpoll(list, grown(before.kernel, now.kernel)); exceeded != "" {
+		return exceeded
+	}
 	if grown(before.sockets, now.sockets) > maxSockets || grown(before.kernel, now.kernel) > limit {
 		if exceeded := w.exceedsKernel(list, now); exceeded != "" {
 			return exceeded
@@ -186,6 +192,25 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
 	case grown(w.begun.memory.kernel, now.kernel) > w.limits.Memory && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
 		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
+	}
+	return ""
+}
+
+// epollWatchSize is what the kernel has for one watch of epoll, in bytes, at least.
+const epollWatchSize = 128
+
+// exceedsEpoll returns the limit of epoll watches if the command exceeds it. The kernel counts them by
+// user, for the host too, and bounds them for no namespace. They are counted when the kernel has grown by
+// as much as the permitted ones take, and at most a sixth of the time.
+func (w *watcher) exceedsEpoll(list []process, kernel uint64) string {
+	if w.epollMost == 0 || kernel < w.epollMost*epollWatchSize || time.Now().Before(w.epollNext) {
+		return ""
+	}
+	began, n := time.Now(), uint64(0)
+	w.onMain(func() { n = epollWatches(list, w.epollMost) })
+	w.epollNext = time.Now().Add(5 * time.Since(began)) // a program makes 200,000 a second
+	if n > w.epollMost {
+		return fmt.Sprintf("it has more than %d watches of epoll", w.epollMost)
 	}
 	return ""
 }
