@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -42,25 +43,25 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	inside, err := findRepositories(root, hide)
+	inside, err := findRepositories(root, hide, &h.leftOver)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confine a command to %q: find its repositories: %w", root, err)
 	}
+	protect, secluded := inside.steering()
 	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, nil, err
 	}
 	c := confine.Command{
 		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Scratch: scratch, Env: map[string]string{},
-		Hide: hide, Read: h.settings.Verify.Read,
+		Hide: slices.Concat(hide, secluded), Read: h.settings.Verify.Read,
+		Protect: protect, // what steers there what the user's own git and other servers execute later
 	}
 	for _, entry := range cmd.Env {
 		if name, value, _ := strings.Cut(entry, "="); name != "HOME" && name != "TMPDIR" {
 			c.Env[name] = value
 		}
 	}
-	// Settings and hooks there steer what the user's own git executes later.
-	c.Protect = inside.steering()
 	confined, launch, err := confine.Program(&c)
 	remove := func() {
 		if err := h.homes.Remove(scratch); err != nil {

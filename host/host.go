@@ -65,6 +65,7 @@ type Host struct {
 	senders     senders
 	homes       trash.Bin // of confined commands
 	leftHomes   sync.Once
+	leftOver    leftOver // of confined commands
 	registry    *command.Registry
 	grants      *grant.Store
 	rt          *runtime.Runtime

@@ -3,191 +3,186 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // gitName is the name by which git finds a repository in a folder and those below it.
 const gitName = ".git"
 
-// refusedName begins the names of repositories that a confined command has left.
-const refusedName = ".git.refused-"
+// obeyedNames are the names by which programs of the user find in a folder what to execute.
+var obeyedNames = []string{gitName}
 
-// maxLevels bounds the folders in each other in which repositories are looked for.
-const maxLevels = 200
+// isObeyed reports whether a file has one of obeyedNames. Some file systems do not distinguish case.
+func isObeyed(name string) bool {
+	return slices.ContainsFunc(obeyedNames, func(o string) bool { return strings.EqualFold(name, o) })
+}
 
-// repositories are the files, folders and links with [gitName] in a workspace. Git executes
-// programs that their settings name, for everyone who calls it there. So a confined command
-// cannot write those that exist, and those that it makes are renamed when it has ended.
+// refusedSuffix is added to the names of what a confined command has left.
+const refusedSuffix = ".refused-"
+
+// repositories are the files, folders and links with obeyedNames in a workspace. Git executes
+// programs that their settings name, and this program their definitions, for everyone who calls
+// it there. So a confined command cannot write those that exist, and those that it makes are
+// renamed when it has ended.
 type repositories struct {
 	root  string   // without links
 	hide  []string // paths that the command cannot reach
-	known []gitEntry
+	known []obeyed
+	left  *leftOver
 }
 
-// A gitEntry is a file, folder or link with gitName.
-type gitEntry struct {
+// An obeyed is a file, folder or link with one of obeyedNames.
+type obeyed struct {
 	path string
-	info fs.FileInfo
+	id   fileID
+	kind fs.FileMode
 	link string // what a link leads to
 }
 
-func (r gitEntry) same(other gitEntry) bool {
-	return os.SameFile(r.info, other.info) && r.link == other.link && r.info.Mode().Type() == other.info.Mode().Type()
+func (o *obeyed) isLink() bool { return o.kind&fs.ModeSymlink != 0 }
+
+func (o *obeyed) same(other *obeyed) bool {
+	return o.id.same(other.id) && o.link == other.link && o.kind == other.kind
+}
+
+// leftOver is what confined commands have made and could not be renamed. A later command must not
+// take it for what was there before.
+type leftOver struct {
+	mu   sync.Mutex
+	list []obeyed
+}
+
+func (l *leftOver) has(one *obeyed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.list, func(o obeyed) bool { return o.path == one.path && o.same(one) })
+}
+
+func (l *leftOver) add(one *obeyed) {
+	if !l.has(one) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.list = append(l.list, *one)
+	}
 }
 
 // findRepositories finds those that exist before a command begins.
-func findRepositories(root string, hide []string) (*repositories, error) {
-	all := &repositories{root: root, hide: hide}
-	return all, all.walk(func(_ *os.Root, one gitEntry) error {
-		all.known = append(all.known, one)
-		return nil
+func findRepositories(root string, hide []string, left *leftOver) (*repositories, error) {
+	all := &repositories{root: root, hide: hide, left: left}
+	return all, all.walk(func(_ holder, one *obeyed) {
+		if !left.has(one) {
+			all.known = append(all.known, *one)
+		}
 	})
 }
 
-// steering returns the files and folders below the root that steer git in the repositories.
-func (all *repositories) steering() (list []string) {
-	for _, one := range all.known {
-		if one.info.Mode()&fs.ModeSymlink == 0 || filepath.Dir(one.path) == all.root {
-			list = append(list, gitFolders(filepath.Dir(one.path))...)
-		} else if real, err := filepath.EvalSymlinks(one.path); err == nil && strings.HasPrefix(real, all.root+string(filepath.Separator)) {
-			list = append(list, real)
+// steering returns the files and folders below the root that steer git and other servers in the
+// repositories, and those that commands do not see: the state of other servers, with their tokens.
+func (all *repositories) steering() (protect, hide []string) {
+	// inside returns where a path leads, if that is below the root.
+	inside := func(path string) (string, bool) {
+		real, err := filepath.EvalSymlinks(path)
+		return real, err == nil && strings.HasPrefix(real, all.root+string(filepath.Separator))
+	}
+	for i := range all.known {
+		one := &all.known[i]
+		isGit := strings.EqualFold(filepath.Base(one.path), gitName)
+		if isGit && (!one.isLink() || filepath.Dir(one.path) == all.root) {
+			protect = append(protect, gitFolders(filepath.Dir(one.path))...)
+			continue
+		}
+		real, below := inside(one.path)
+		if below {
+			protect = append(protect, real)
+		}
+		if state, below := inside(filepath.Join(one.path, "state")); below && !isGit {
+			hide = append(hide, state)
 		}
 	}
-	return list
+	return protect, hide
 }
 
-// refuseNew renames the repositories that were not there before, so that no git takes them for some.
-// The error names them.
+// Bounds of a message about repositories.
+const (
+	maxNamed = 10  // of them; the others are counted
+	maxShown = 200 // bytes of a path
+)
+
+// named are the first names for a message, and the number of the others.
+type named struct {
+	first []string
+	more  int
+}
+
+func (n *named) add(text string) {
+	if len(n.first) < maxNamed {
+		n.first = append(n.first, text)
+	} else {
+		n.more++
+	}
+}
+
+func (n *named) String() string {
+	text := strings.Join(n.first, ", ")
+	if n.more > 0 {
+		text += fmt.Sprintf(" and %d more", n.more)
+	}
+	return text
+}
+
+// relative is a path below the root for a message.
+func (all *repositories) relative(path string) string {
+	return fmt.Sprintf("%q", textcut.Mark(strings.TrimPrefix(path, all.root+string(filepath.Separator)), maxShown))
+}
+
+// refuseNew renames the repositories that were not there before, so that no program takes them for
+// some. The error names them, and those that could not be renamed.
 func (all *repositories) refuseNew() error {
-	var names []string
-	err := all.walk(func(dir *os.Root, one gitEntry) error {
-		if slices.ContainsFunc(all.known, one.same) {
-			return nil
+	var renamed, stay named
+	err := all.walk(func(dir holder, one *obeyed) {
+		if slices.ContainsFunc(all.known, func(k obeyed) bool { return k.same(one) }) {
+			return
 		}
-		name, err := filepath.Rel(all.root, one.path)
-		if err != nil {
-			return err
-		}
-		names = append(names, fmt.Sprintf("%q", name))
+		base := filepath.Base(one.path)
 		for n := 1; ; n++ {
-			to := fmt.Sprintf("%s%d", refusedName, n)
-			if _, err := dir.Lstat(to); err == nil {
+			to := fmt.Sprintf("%s%s%d", base, refusedSuffix, n)
+			if dir.exists(to) {
 				continue
 			}
-			if err := dir.Rename(filepath.Base(one.path), to); err != nil {
-				return fmt.Errorf("rename the repository %q that a confined command has made: %w; remove it before git is executed there", name, err)
+			if err := dir.rename(base, to); errors.Is(err, fs.ErrNotExist) { // another program has removed it
+				return
+			} else if err != nil {
+				all.left.add(one)
+				stay.add(fmt.Sprintf("%s: %v", all.relative(one.path), err))
+				return
 			}
-			return nil
+			renamed.add(all.relative(one.path))
+			return
 		}
 	})
-	if len(names) > 0 {
-		const most = 10
-		more := ""
-		if len(names) > most {
-			names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
-		}
-		const why = "a confined command cannot make repositories in the workspace, whose settings name programs: " +
-			"%s%s renamed to %s1 and so on; commit by code/git, or rename what you trust"
-		err = errors.Join(fmt.Errorf(why, strings.Join(names, ", "), more, refusedName), err)
+	const why = "a confined command cannot make repositories or folders of this program in the workspace, which name programs to execute: "
+	var errs []error
+	if len(renamed.first) > 0 {
+		errs = append(errs, fmt.Errorf(why+"%s renamed to names with %s1 and so on; commit by code/git, or rename what you trust", &renamed, refusedSuffix))
 	}
-	return err
+	if len(stay.first) > 0 {
+		errs = append(errs, fmt.Errorf(why+"NOT renamed, remove before git or sentinel is executed there: %s", &stay))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
-// walk calls fn for each repository, with the folder that it is in. Those inside of another one are
-// not visited, and no link is followed.
-func (all *repositories) walk(fn func(dir *os.Root, one gitEntry) error) error {
-	dir, err := os.OpenRoot(all.root)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return all.walkFolder(dir, all.root, maxLevels, fn)
+// A holder is a folder in which something with one of obeyedNames is.
+type holder interface {
+	exists(name string) bool
+	// rename renames a file in the folder, also where the mode of the folder forbids it.
+	rename(from, to string) error
 }
 
-func (all *repositories) walkFolder(dir *os.Root, path string, levels int, fn func(*os.Root, gitEntry) error) error {
-	f, err := dir.Open(".")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for {
-		entries, err := f.ReadDir(1000)
-		for _, e := range entries {
-			if err := all.entry(dir, path, e, levels, fn); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (all *repositories) entry(dir *os.Root, path string, e fs.DirEntry, levels int, fn func(*os.Root, gitEntry) error) error {
-	full := filepath.Join(path, e.Name())
-	isGit := strings.EqualFold(e.Name(), gitName) // some file systems do not distinguish
-	if !isGit && !e.IsDir() || slices.Contains(all.hide, full) {
-		return nil
-	}
-	if isGit {
-		one := gitEntry{path: full}
-		var err error
-		if one.info, err = dir.Lstat(e.Name()); err != nil {
-			return gone(err)
-		}
-		if one.info.Mode()&fs.ModeSymlink != 0 {
-			if one.link, err = dir.Readlink(e.Name()); err != nil {
-				return gone(err)
-			}
-		}
-		return fn(dir, one)
-	}
-	if levels == 0 {
-		return fmt.Errorf("folder %q is in more than %d others, so that repositories in it are not found: remove it", full, maxLevels)
-	}
-	below, close, err := enter(dir, e.Name())
-	if err != nil || below == nil {
-		return err
-	}
-	defer close()
-	return all.walkFolder(below, full, levels-1, fn)
-}
-
-// enter opens a folder. One of the user that cannot be read, because its mode forbids it, is opened
-// nevertheless; another one has nothing of a command of this user.
-func enter(dir *os.Root, name string) (below *os.Root, done func(), err error) {
-	restore := func() {}
-	info, err := dir.Lstat(name)
-	if err != nil || !info.IsDir() {
-		return nil, nil, gone(err)
-	}
-	if mode := info.Mode().Perm(); mode&0o500 != 0o500 {
-		if dir.Chmod(name, mode|0o700) == nil {
-			restore = func() { _ = dir.Chmod(name, info.Mode()&(fs.ModePerm|fs.ModeSticky|fs.ModeSetgid|fs.ModeSetuid)) } // it may be gone
-		}
-	}
-	if below, err = dir.OpenRoot(name); err != nil {
-		restore()
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, nil, nil
-		}
-		return nil, nil, gone(err)
-	}
-	return below, func() { below.Close(); restore() }, nil
-}
-
-// gone returns an error that is not that of a file that another program has removed or replaced.
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+// hidden reports whether a command cannot reach a path.
+func (all *repositories) hidden(path string) bool { return slices.Contains(all.hide, path) }

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chmod changes the mode of a folder in a folder, and never that of the target of a link. The
+// Chmod changes the mode of a folder in a folder, and never that of the target of a link. The
 // folder cannot be opened for it, since its mode may not allow that. Before Linux 6.6 only
 // /proc has a way to do it.
-func chmod(in int, name string, mode uint32) error {
+func Chmod(in int, name string, mode uint32) error {
 	err := unix.Fchmodat(in, name, mode, unix.AT_SYMLINK_NOFOLLOW)
 	if err != unix.EOPNOTSUPP {
 		return err

@@ -68,7 +68,7 @@ func (d *deletion) remove(in int, folder, name string, level int) bool {
 		return d.fail(folder, name, errMounted)
 	}
 	if info.Mode&0o700 != 0o700 {
-		_ = chmod(in, name, 0o700) // where it is not possible, what follows has the error to show
+		_ = Chmod(in, name, 0o700) // where it is not possible, what follows has the error to show
 	}
 	if level == maxLevel {
 		up := rand.Text()
