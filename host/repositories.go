@@ -9,14 +9,22 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/host/foldersync"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // gitName is the name by which git finds a repository in a folder and those below it.
 const gitName = ".git"
 
-// obeyedNames are the names by which programs of the user find in a folder what to execute.
-var obeyedNames = []string{gitName}
+// obeyedNames are the names by which programs of the user find in a folder what to execute: git,
+// and this program, of which another server may be started in any folder of the workspace.
+var obeyedNames = func() []string {
+	list := []string{gitName, DirName}
+	for _, path := range foldersync.Folders("", string(filepath.Separator)) {
+		list = append(list, filepath.Base(path))
+	}
+	return list
+}()
 
 // isObeyed reports whether a file has one of obeyedNames. Some file systems do not distinguish case.
 func isObeyed(name string) bool {

@@ -3,6 +3,7 @@ package host_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,5 +55,34 @@ func TestConfinedRepositoriesAtAnyDepth(t *testing.T) {
 				t.Errorf("the next command: %s %v", out, err)
 			}
 		})
+	}
+}
+
+// TestConfinedShellAndOtherHosts: a confined command reads no token of another host that serves a
+// folder below the workspace, writes none of its definitions, and makes no folder that one obeys.
+func TestConfinedShellAndOtherHosts(t *testing.T) {
+	h, work := beginConfined(t, map[string]string{
+		"a/one/.sentinel/state/token": "the token", "a/one/.sentinel/sentinels/x.json": "{}", "a/one/.continuum/sentinels/x.json": "{}", "two/file": "x",
+	})
+	out, err := confined(t, h, work, `cat a/one/.sentinel/state/token; for f in a/one/.sentinel/sentinels/y.json a/one/.continuum/sentinels/y.json a/one/.sentinel/recipes; do echo '{}' > $f && echo wrote; done
+		mv a/one/.sentinel a/one/x && echo moved; mv a/one a/two && echo moved; cat a/one/.sentinel/sentinels/x.json && echo done`)
+	if err != nil || strings.Contains(out, "the token") || strings.Contains(out, "wrote") || strings.Contains(out, "moved") || !strings.Contains(out, "done") {
+		t.Errorf("%s %v", out, err)
+	}
+	out, err = confined(t, h, work, `mkdir -p two/.sentinel/sentinels two/.continuum/sentinels; echo done`)
+	if err != nil || !strings.Contains(out, `"exitCode":126`) || !strings.Contains(out, "two/.sentinel") || !strings.Contains(out, "two/.continuum") {
+		t.Errorf("%s %v", out, err)
+	}
+	for _, name := range []string{".sentinel", ".continuum"} {
+		if _, err := os.Lstat(filepath.Join(work, "two", name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
+		if _, err := os.Lstat(filepath.Join(work, "two", name+".refused-1")); err != nil {
+			t.Error(err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(work, "a/one/.sentinel/sentinels"))
+	if err != nil || !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "x.json" }) || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
 	}
 }

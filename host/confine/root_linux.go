@@ -128,17 +128,21 @@ func (r *root) fill(p *plan) error {
 				return err
 			}
 		}
+		for _, path := range protected {
+			if within(path, real) {
+				if err := r.bind(path, path); err != nil {
+					return err
+				}
+			}
+		}
+		// After what is protected, which may have something hidden in it, and before the next folder,
+		// which may be in something hidden.
 		for _, h := range r.hide {
 			if h != real && within(h, real) {
 				if err := r.cover(h); err != nil {
 					return err
 				}
 			}
-		}
-	}
-	for _, path := range protected {
-		if err := r.bind(path, path); err != nil {
-			return err
 		}
 	}
 	if err := r.folder("/dev"); err != nil {
