@@ -115,14 +115,14 @@ func (a *App) ReadSource(target string) (*Source, error) {
 		}
 		return &Source{Text: text, File: "-", Base: a.Workspace()}, nil
 	}
+	if !looksLikeFile(target) {
+		return a.inFolders(target)
+	}
 	path := a.Path(target)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return withBeside(ReadDefinition(target, path))
 	}
-	if looksLikeFile(target) {
-		return nil, NotFound("", "no file %q", target)
-	}
-	return a.inFolders(target)
+	return nil, NotFound("", "no file %q", target)
 }
 
 // inFolders reads the definition with a name in the project's folders, nil if there is none.
@@ -153,10 +153,20 @@ func ReadDefinition(name, path string) (*Source, error) {
 	return &Source{Text: text, File: name, Path: path, Base: filepath.Dir(path)}, nil
 }
 
-// looksLikeFile reports whether target can only be a file. The hint for a missing file
-// differs from that for an unknown name.
+// looksLikeFile reports whether target means a file: it has a separator or the ending of a
+// definition. Any other word is the name of a sentinel, also where a file has that name: the file
+// may have come with a project, and nothing that is named by its path needs trust.
 func looksLikeFile(target string) bool {
-	return strings.ContainsRune(target, filepath.Separator) || strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
+	return strings.ContainsRune(target, filepath.Separator) || strings.ContainsRune(target, '/') ||
+		strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
+}
+
+// FileHint returns the hint for a name that no sentinel has, if a file has it; else "".
+func (a *App) FileHint(name string) string {
+	if info, err := os.Stat(a.Path(name)); looksLikeFile(name) || err != nil || info.IsDir() {
+		return ""
+	}
+	return fmt.Sprintf("for the file of that name write .%c%s", filepath.Separator, name)
 }
 
 // Folders are where the definitions of a project lie, the nearest first.
@@ -173,15 +183,8 @@ func (a *App) Relative(path string) string {
 	return path
 }
 
-// IsFile reports whether target means a file and not a name: standard input, a path,
-// or a file that exists.
-func (a *App) IsFile(target string) bool {
-	if target == "-" || looksLikeFile(target) || strings.ContainsRune(target, '/') {
-		return true
-	}
-	info, err := os.Stat(a.Path(target))
-	return err == nil && !info.IsDir()
-}
+// IsFile reports whether target means a file and not a name: standard input, or a path.
+func (a *App) IsFile(target string) bool { return target == "-" || looksLikeFile(target) }
 
 // NamedSource returns the definition that a name means: that of a file in the
 // project's folders, or of the stored sentinel. A server keeps both the same, and a run
@@ -339,7 +342,7 @@ func (src *Source) NameBeside(text string) string {
 
 // NoSentinel returns the error of a name that is neither a file nor a stored sentinel.
 func (a *App) NoSentinel(target string, e *abi.Error) error {
-	hint := e.Hint
+	hint := cmp.Or(a.FileHint(target), e.Hint)
 	if hint == "" {
 		names := a.fileNames()
 		if near := sentinels.Suggest(target, names); len(near) > 0 {

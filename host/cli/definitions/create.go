@@ -114,7 +114,7 @@ func (a verbs) create(ctx context.Context, src *app.Source, revision int, replac
 func (a verbs) definitionFile(target string) (*app.Source, error) {
 	src, err := a.ReadTrusted(target)
 	if err == nil && src == nil {
-		err = app.NotFound("", "no file %q", target)
+		err = app.NotFound(a.FileHint(target), "no definition %q", target)
 	}
 	return src, err
 }

@@ -40,7 +40,7 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 			return err
 		}
 		if src == nil {
-			return app.NotFound("", "no file %q", file)
+			return app.NotFound(a.FileHint(file), "no definition %q", file)
 		}
 		sources = append(sources, src)
 	}
