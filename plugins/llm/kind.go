@@ -19,9 +19,10 @@ type kind struct {
 // words behind it, such as go test or npm run build: paths may differ, and options that only
 // choose what is done and how it is shown. Others write files or start programs. A line
 // is a kind of its own, of which no other call is, if a shell would do more with it than
-// start one program; if nothing tells what the program does with its arguments; or if the
-// program takes another one, code, or files to replace as its arguments. Calls of any
-// other command are of one kind.
+// start one program; if nothing tells what the program does with its arguments; if the
+// program takes another one, code, or files to replace as its arguments; if it sends
+// something or brings in what others made; or if a word behind the plain ones is more than
+// the name of a file, such as main:production. Calls of any other command are of one kind.
 func kindOf(command string, arguments sdk.Value) kind {
 	if command != shellCommand {
 		return kind{key: command, text: command}
@@ -30,7 +31,7 @@ func kindOf(command string, arguments sdk.Value) kind {
 	words := all
 	if simple {
 		words = plainWords(all)
-		simple = len(words) > 0 && optionsAreHarmless(words[0], all[len(words):])
+		simple = len(words) > 0 && argumentsAreHarmless(words, all[len(words):])
 	}
 	text := join(words, " ")
 	if !simple || len(words) < 2 || len(text) > maxKind || takesAnything(words) {
@@ -160,10 +161,15 @@ func harmlessOptions(program string) string {
 	return ""
 }
 
-// optionsAreHarmless reports whether the words behind a program and its plain words have no
-// option but harmless ones, and no variable of make.
-func optionsAreHarmless(program string, words []string) bool {
-	known := harmlessOptions(program)
+// argumentsAreHarmless reports whether the words behind a program and its plain words are
+// names of files and harmless options. A word with one of :+@= names something else: the branch that
+// a fetch replaces, an address, a version, a variable of make. It is text in the message of git commit -m
+// MESSAGE, where nothing before -m can take it as a value.
+func argumentsAreHarmless(plainOnes, words []string) bool {
+	known := harmlessOptions(plainOnes[0])
+	if len(plainOnes) == 2 && plainOnes[0] == "git" && plainOnes[1] == "commit" && len(words) > 1 && (words[0] == "-m" || words[0] == "--message") {
+		words = words[2:]
+	}
 	for _, word := range words {
 		plain := ""
 		for i := 0; i < len(word); i++ {
@@ -171,15 +177,17 @@ func optionsAreHarmless(program string, words []string) bool {
 				plain += word[i : i+1]
 			}
 		}
+		if plain == "" || plain[0] != '-' {
+			for i := 0; i < len(plain); i++ {
+				if has(":+@=", plain[i]) {
+					return false
+				}
+			}
+			continue
+		}
 		end := 0
 		for end < len(plain) && plain[end] != '=' {
 			end++
-		}
-		if plain == "" || plain[0] != '-' {
-			if end < len(plain) && program == "make" {
-				return false
-			}
-			continue
 		}
 		name := plain[:end]
 		for len(name) > 1 && isDigit(name[len(name)-1]) {
@@ -202,7 +210,8 @@ func contains(text, part string) bool {
 }
 
 // takesAnything reports whether the words leave open what is done: the program is one of
-// those below, a word is config, or the second and last one only says that what follows is executed.
+// those below, a word behind it is config, or sends something or brings it in, or the second and
+// last one only says that what follows is executed.
 func takesAnything(words []string) bool {
 	program := words[0]
 	for i := len(program) - 1; i >= 0; i-- {
@@ -224,8 +233,10 @@ func takesAnything(words []string) bool {
 	}
 	for i, word := range words {
 		switch word {
-		case "config": // settings name programs
-			return true
+		case "config", // settings name programs
+			"push", "publish", // the arguments say what is sent and replaced
+			"install", "i", "add", "get": // and what is brought in
+			return i > 0
 		case "run", "exec", "x", "dlx", "eval":
 			if i == 1 && len(words) == 2 {
 				return true
