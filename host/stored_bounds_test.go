@@ -597,3 +597,24 @@ func TestHeldCallersPlaceRuns(t *testing.T) {
 	}
 	s.must(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "plain", "workspace": outside})
 }
+
+// TestAuthorsOfImports: the author that a bundle names stands behind the agent or model that imports it.
+func TestAuthorsOfImports(t *testing.T) {
+	from := newStoring(t, host.Options{})
+	from.must(command.ByUser, "sentinel/create", map[string]any{"definition": from.definition("x")})
+	from.must(command.ByUser, "sentinel/step/remove", map[string]any{"sentinelId": "x", "address": "look"})
+	bundle := from.must(command.ByUser, "sentinel/export", map[string]any{"sentinelId": "x", "history": true}).Bundle
+	made, err := from.h.Runtime().Revisions("x")
+	if err != nil || len(made) != 2 || made[1].By == "" {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	author := made[1].By
+	for by, want := range map[command.By]string{command.ByUser: author, command.ByAgent: "agent:ci/" + author, command.ByModel: "model of sentinel /" + author} {
+		to := newStoring(t, host.Options{})
+		to.must(by, "sentinel/import", map[string]any{"bundle": bundle}, "sentinel/import")
+		got, err := to.h.Runtime().Revisions("x")
+		if err != nil || len(got) != 2 || got[0].By != want || got[1].By != want {
+			t.Errorf("imported by %s: %+v, %v", by, got, err)
+		}
+	}
+}

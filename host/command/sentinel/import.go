@@ -58,7 +58,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 		return importOut{}, err
 	}
 	out := importOut{Imported: []imported{}, Notes: f.pluginNotes(b.Plugins)}
-	incoming, err := f.incoming(b, file, names)
+	incoming, err := f.incoming(call, b, file, names)
 	if err != nil {
 		if e := abi.As(err); e != nil {
 			e.Hint = strings.Join(out.Notes, "; ") // an unknown step type may be one of theirs
@@ -131,12 +131,12 @@ func (f family) pluginNotes(needed []bundledPlugin) (notes []string) {
 }
 
 // incoming decodes every sentinel of a bundle with the step types of this host.
-func (f family) incoming(b bundle, file string, names map[sentinels.ID]sentinels.ID) ([]runtime.Incoming, error) {
+func (f family) incoming(call *command.Call, b bundle, file string, names map[sentinels.ID]sentinels.ID) ([]runtime.Incoming, error) {
 	var problems []error
 	var out []runtime.Incoming
 	seen := map[sentinels.ID]bool{}
 	for i, s := range b.Sentinels {
-		one, err := f.incomingOne(s, file, i, names)
+		one, err := f.incomingOne(call, s, file, i, names)
 		if err == nil && seen[one.Definition.ID] { // after renaming, which can make two ids equal
 			err = fmt.Errorf("%s: duplicate sentinel %q", file, one.Definition.ID)
 		}
@@ -150,7 +150,7 @@ func (f family) incoming(b bundle, file string, names map[sentinels.ID]sentinels
 	return out, importError(abi.BadFields, problems, len(b.Sentinels), "")
 }
 
-func (f family) incomingOne(s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID) (runtime.Incoming, error) {
+func (f family) incomingOne(call *command.Call, s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID) (runtime.Incoming, error) {
 	if s.SentinelID != "" {
 		file = fmt.Sprintf("%s: %s", file, s.SentinelID)
 	}
@@ -163,9 +163,22 @@ func (f family) incomingOne(s bundledSentinel, file string, index int, names map
 	}
 	in := runtime.Incoming{Definition: def, Within: s.Within}
 	for _, r := range s.Revisions { // checked by the engine
-		in.History = append(in.History, runtime.Stored{Name: r.Name, Revision: r.Revision, Hash: r.Hash, SavedAt: r.SavedAt, By: r.By, Note: r.Note, Deleted: r.Deleted, Within: r.Within, Definition: r.Definition})
+		in.History = append(in.History, runtime.Stored{
+			Name: r.Name, Revision: r.Revision, Hash: r.Hash, SavedAt: r.SavedAt, By: importedBy(call, r.By), Note: r.Note,
+			Deleted: r.Deleted, Within: r.Within, Definition: r.Definition,
+		})
 	}
 	return f.rename(in, names)
+}
+
+// importedBy returns who made a revision of a bundle. A person vouches for the text of a bundle.
+// That of every other caller says what the caller likes, so its author stands behind the caller:
+// "agent:ci/user".
+func importedBy(call *command.Call, by string) string {
+	if call.By == command.ByUser {
+		return by
+	}
+	return strings.TrimSuffix(who(call)+"/"+by, "/")
 }
 
 // expect sets the revision that each import replaces, and reports other sentinels with
