@@ -609,7 +609,9 @@ func TestAuthorsOfImports(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	author := made[1].By
-	for by, want := range map[command.By]string{command.ByUser: author, command.ByAgent: "agent:ci/" + author, command.ByModel: "model of sentinel /" + author} {
+	for by, want := range map[command.By]string{
+		command.ByUser: author, command.ByAgent: "agent:ci/" + author, command.ByModel: "model of sentinel /" + author,
+	} {
 		to := newStoring(t, host.Options{})
 		to.must(by, "sentinel/import", map[string]any{"bundle": bundle}, "sentinel/import")
 		got, err := to.h.Runtime().Revisions("x")

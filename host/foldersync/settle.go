@@ -262,7 +262,8 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		f.mark.Digest = one.digest
 		return
 	}
-	s, err := r.opt.Definitions.SaveWith(ctx, one.def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true})
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true}
+	s, err := r.opt.Definitions.SaveWith(ctx, one.def, opt)
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
 		if ctx.Err() == nil && !f.failing {
@@ -284,7 +285,8 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 func (r *Syncer) waiting(one *reading) bool {
 	m := one.file.mark
 	head, err := r.opt.Definitions.Definition(one.def.ID)
-	return err == nil && head.Within != nil && head.Origin == one.file.origin && head.ID == m.ID && head.Revision > m.Revision && one.def.Hash() == m.Hash
+	later := err == nil && head.Origin == one.file.origin && head.ID == m.ID && head.Revision > m.Revision
+	return later && head.Within != nil && one.def.Hash() == m.Hash
 }
 
 // deleteIfOurs deletes a definition that no file claims any more, of which f was

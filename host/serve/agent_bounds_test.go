@@ -113,7 +113,8 @@ func TestBoundsOfFiles(t *testing.T) {
 	l = begin(t, project)
 	says("started again", "1")
 	var inbox struct{ Entries []struct{ ID, Prompt string } }
-	if code := l.ask("POST", "/v1/commands/inbox/list", map[string]any{}, &inbox); code != http.StatusOK || len(inbox.Entries) != 1 || inbox.Entries[0].ID != "x" ||
+	code := l.ask("POST", "/v1/commands/inbox/list", map[string]any{}, &inbox)
+	if code != http.StatusOK || len(inbox.Entries) != 1 || inbox.Entries[0].ID != "x" ||
 		!strings.Contains(inbox.Entries[0].Prompt, "is not written to its file") {
 		t.Errorf("inbox: %d %+v", code, inbox)
 	}

@@ -167,7 +167,8 @@ func harmlessOptions(program string) string {
 // MESSAGE, where nothing before -m can take it as a value.
 func argumentsAreHarmless(plainOnes, words []string) bool {
 	known := harmlessOptions(plainOnes[0])
-	if len(plainOnes) == 2 && plainOnes[0] == "git" && plainOnes[1] == "commit" && len(words) > 1 && (words[0] == "-m" || words[0] == "--message") {
+	commit := len(plainOnes) == 2 && plainOnes[0] == "git" && plainOnes[1] == "commit"
+	if commit && len(words) > 1 && (words[0] == "-m" || words[0] == "--message") {
 		words = words[2:]
 	}
 	for _, word := range words {

@@ -40,11 +40,13 @@ func TestKind(t *testing.T) {
 		"sort text -o x": "", "./scripts/check fast -x": "",
 
 		// What is sent, replaced or brought in.
-		"git push origin main": "", "git push origin main :production": "", "git push": "", "git push origin ':production'": "", "git fetch origin main +main": "",
-		"git fetch origin main +x:y": "", "git fetch origin main ':production'": "", "git fetch origin git@host:x": "", "git pull origin https://host/x": "", "npm install x": "",
-		"npm i x": "", "go get x": "", "go install ./x": "", "cargo add x": "", "npm publish": "", "git remote add x y": "", "cargo build a@1": "", "./check fast A=1": "",
-		"git fetch -m a:b": "", "git tag -m 'fix: x'": "",
-		`git commit -m "fix: a@b += 1"`: "git commit", "git commit --message 'fix: x' -- a.txt": "", "git commit -m -m --x": "", "git commit --author -m --x": "", "git commit -q -m a:b": "", "git commit -m 'fix: x' a.txt": "git commit", "git commit -m x 'a:b'": "",
+		"git push origin main": "", "git push origin main :production": "", "git push": "", "git push origin ':production'": "",
+		"git fetch origin main +main": "", "git fetch origin main +x:y": "", "git fetch origin main ':production'": "",
+		"git fetch origin git@host:x": "", "git pull origin https://host/x": "", "npm install x": "", "npm i x": "", "go get x": "",
+		"go install ./x": "", "cargo add x": "", "npm publish": "", "git remote add x y": "", "cargo build a@1": "",
+		"./check fast A=1": "", "git fetch -m a:b": "", "git tag -m 'fix: x'": "", `git commit -m "fix: a@b += 1"`: "git commit",
+		"git commit --message 'fix: x' -- a.txt": "", "git commit -m -m --x": "", "git commit --author -m --x": "",
+		"git commit -q -m a:b": "", "git commit -m 'fix: x' a.txt": "git commit", "git commit -m x 'a:b'": "",
 		"git fetch origin main": "git fetch origin main", "git fetch origin main:production": "git fetch origin main:production",
 
 		"make": "", "ls -la": "", "cat a.txt": "", "python script": "", "npm run": "", "go run ./x": "", "cargo run": "", "yarn dlx": "",

@@ -213,7 +213,8 @@ func (a verbs) doSource(ctx context.Context, s *app.Session) (src *app.Source, e
 		src, err = a.StoredSource(ctx, s, doName)
 	}
 	if err == nil && src != nil && src.Unaccepted {
-		a.Info("the stored sentinel do, revision %d, comes from a model or an agent and is not accepted: runs the one of the program", src.Revision)
+		a.Info("the stored sentinel do, revision %d, comes from a model or an agent and is not accepted: runs the one of the program",
+			src.Revision)
 		src = nil
 	}
 	switch {

@@ -47,16 +47,18 @@ func TestControl(t *testing.T) {
 func TestStoredDo(t *testing.T) {
 	for unaccepted, want := range map[string]string{
 		"":                   "runs the stored sentinel do, revision 2, in place of",
-		`"unaccepted":true,`: "the stored sentinel do, revision 2, comes from a model or an agent and is not accepted: runs the one of the program",
+		`"unaccepted":true,`: "revision 2, comes from a model or an agent and is not accepted: runs the one of the program",
 	} {
 		e := &clitest.Engine{Results: map[string]any{
-			"sentinel/export":   `{"sentinelId":"do","revision":2,` + unaccepted + `"definition":{"id":"do","name":"do","steps":[{"type":"wait","durationMs":7654321}]}}`,
+			"sentinel/export": `{"sentinelId":"do","revision":2,` + unaccepted +
+				`"definition":{"id":"do","name":"do","steps":[{"type":"wait","durationMs":7654321}]}}`,
 			"ai/model":          `{"provider":"p","model":"m","priced":true}`,
 			"sentinel/validate": `{"valid":true,"problems":[]}`,
 		}}
 		out := clitest.Run(t, e, t.TempDir(), "", "do", "repair the test")
 		calls := strings.Join(e.Calls, "\n")
-		if !strings.Contains(out.Stderr, want) || strings.Contains(calls, "7654321") != (unaccepted == "") || !strings.Contains(calls, "sentinel/validate") {
+		used := strings.Contains(calls, "7654321")
+		if !strings.Contains(out.Stderr, want) || used != (unaccepted == "") || !strings.Contains(calls, "sentinel/validate") {
 			t.Errorf("%s: %s\n%s", unaccepted, out.Stderr, calls)
 		}
 	}

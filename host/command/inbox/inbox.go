@@ -164,7 +164,8 @@ func (f family) runs() ([]Entry, error) {
 func definitionEntry(s Definition) Entry {
 	prompt := fmt.Sprintf("revision %d, by %s, is not written to its file before a person accepts it", s.Revision, s.By)
 	if len(s.Beyond) > 0 {
-		prompt = fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, strings.Join(s.Beyond, ", "))
+		names := strings.Join(s.Beyond, ", ")
+		prompt = fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, names)
 	}
 	return Entry{
 		ID: string(s.ID), Kind: kindDefinition, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",

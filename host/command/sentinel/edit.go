@@ -128,7 +128,8 @@ func (f family) writeBack(ctx context.Context, s runtime.Stored) string {
 		return ""
 	}
 	if s.Within != nil && s.Origin != "" {
-		return fmt.Sprintf("revision %d is stored, and its file stays as it is until a person accepts the revision, see sentinel inbox", s.Revision)
+		return fmt.Sprintf("revision %d is stored, and its file stays as it is until a person accepts the revision, see sentinel inbox",
+			s.Revision)
 	}
 	if err := f.opt.Definitions.WriteBack(ctx, s); err != nil {
 		return fmt.Sprintf("revision %d is stored, but its file is not written: %v", s.Revision, err)

@@ -57,7 +57,9 @@ func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error)
 	if t.run == "" {
 		// The stored text: a definition whose plugin was removed can still be exported.
 		s, err := f.rt.Definition(t.id)
-		*out = exportOut{SentinelID: s.ID, Name: s.Name, Revision: &s.Revision, Hash: s.Hash, Definition: s.Definition, Unaccepted: s.Within != nil}
+		*out = exportOut{
+			SentinelID: s.ID, Name: s.Name, Revision: &s.Revision, Hash: s.Hash, Definition: s.Definition, Unaccepted: s.Within != nil,
+		}
 		return []runtime.Stored{s}, err
 	}
 	if in.History {

@@ -150,7 +150,9 @@ func (f family) incoming(call *command.Call, b bundle, file string, names map[se
 	return out, importError(abi.BadFields, problems, len(b.Sentinels), "")
 }
 
-func (f family) incomingOne(call *command.Call, s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID) (runtime.Incoming, error) {
+func (f family) incomingOne(
+	call *command.Call, s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID,
+) (runtime.Incoming, error) {
 	if s.SentinelID != "" {
 		file = fmt.Sprintf("%s: %s", file, s.SentinelID)
 	}

@@ -27,7 +27,7 @@ type startIn struct {
 	Inputs    map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"values of its inputs"`
 	Variables map[string]json.RawMessage `json:"variables,omitempty" jsonschema:"variables that are set before the first step"`
 	Event     json.RawMessage            `json:"event,omitempty" jsonschema:"$event: its data, or a CloudEvents record with type and source"`
-	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given. Models and agents name only folders below theirs"`
+	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given. Models and agents name one in it"`
 	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 

@@ -288,7 +288,9 @@ func (m *Manager) attach(r Record) (*execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("execution %q: stored rules: %w", r.ID, err)
 	}
-	fresh := &execution{m: m, id: r.ID, run: r.Run, owner: r.Owner, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{})}
+	fresh := &execution{
+		m: m, id: r.ID, run: r.Run, owner: r.Owner, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{}),
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.all[r.ID]; e != nil {

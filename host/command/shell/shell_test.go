@@ -567,7 +567,8 @@ func TestRunsKeepApart(t *testing.T) {
 func TestCallersWithoutRunKeepApart(t *testing.T) {
 	dir := t.TempDir()
 	b := newBench(t, shell.Options{Dir: dir})
-	person, mine, other := command.Call{By: command.ByUser}, command.Call{By: command.ByAgent, As: "ci"}, command.Call{By: command.ByAgent, As: "other"}
+	person := command.Call{By: command.ByUser}
+	mine, other := command.Call{By: command.ByAgent, As: "ci"}, command.Call{By: command.ByAgent, As: "other"}
 	step := command.Call{By: command.ByStep, Run: "run-1"}
 	start := func(by command.Call, key string) string {
 		t.Helper()
@@ -581,7 +582,9 @@ func TestCallersWithoutRunKeepApart(t *testing.T) {
 	ofPerson, ofAgent := start(person, "k"), start(mine, "")
 	refused := func(when, id string, by command.Call) {
 		t.Helper()
-		for _, name := range []string{"code/shell/status", "code/shell/watch", "code/shell/kill", "code/shell/sentinel", "logs/read", "logs/tail", "logs/search"} {
+		for _, name := range []string{
+			"code/shell/status", "code/shell/watch", "code/shell/kill", "code/shell/sentinel", "logs/read", "logs/tail", "logs/search",
+		} {
 			p := params{"executionId": id}
 			switch name {
 			case "code/shell/sentinel":
