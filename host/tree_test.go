@@ -142,7 +142,7 @@ var layers = []layer{
 	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
 	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                    // it looks whether a run is active
 	{"host/internal/gitexec/gitexectest", nil, nil},
-	{"host/internal/gitexec", []string{"host/internal/termtext", "sdk/abi"}, nil},
+	{"host/internal/gitexec", []string{"host/internal/pipes", "host/internal/termtext", "sdk/abi"}, nil},
 	{"host/internal/gitlfs", []string{"host/internal/gitexec", "sdk/abi"}, nil},
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
@@ -177,6 +177,7 @@ var layers = []layer{
 	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
+	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
 	{"host/internal/peer", []string{"host/command/shell/supervise"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
@@ -187,7 +188,7 @@ var layers = []layer{
 	{"host/cli/app", []string{"host/principal", "host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/internal/trust/content", "internal/linediff", "host/cli/output", "runtime", "runtime/plugin", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{"host/cli/run", []string{"host", "host/client", "host/command", "host/process", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "sentinels", "sentinels/strictjson", "sdk/abi"}, cobra},
 	{"host/cli/definitions", []string{"host/internal/*", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sentinels/continuum", "sdk/abi"}, cobra},
-	{"host/cli/inspect", []string{"host/audit", "host/client", "host/internal/*", "host/internal/trust/content", "host/cli/app", "host/cli/output", "runtime", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/inspect", []string{"host/audit", "host/client", "host/internal/*", "host/internal/trust/content", "host/cli/app", "host/cli/output", "runtime", "runtime/trace", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
 	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/internal/trust/content", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},
 	{"host/cli/help", []string{"host", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "sentinels", "sdk/abi"}, cobra},
@@ -201,9 +202,9 @@ var layers = []layer{
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/secret", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/rootfs", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/pipes", "host/internal/rootfs", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
@@ -225,7 +226,7 @@ var layers = []layer{
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host/internal/**", []string{"sdk/abi"}, nil},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
-	{"host", []string{"**"}, nil},
+	{"host", []string{"**"}, []string{"golang.org/x/sys"}}, // it looks for repositories by descriptors
 	{"examples", nil, nil},
 	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/plugin", "runtime/guest", "sdk/abi", "sdk/sdktest", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
 	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/plugin", "runtime/guest", "sdk", "sdk/abi", "sdk/sdktest", "sentinels", "triggers"}, nil},

@@ -63,7 +63,9 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	if e == nil {
 		return nil, nil, "", r.unknown(call)
 	}
-	if call.By == ByModel && !Allowed(call.Tools, e.Command) {
+	// A command step of a definition with a bound has that as its tools; see the next error.
+	bound := call.Within != nil && slices.Equal(call.Tools, call.Within)
+	if call.By == ByModel && !bound && !Allowed(call.Tools, e.Command) {
 		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: not among the tools of this step", e.Name),

@@ -81,7 +81,10 @@ func (c *checker) object(path string, v, schema map[string]any) {
 		at := strictjson.Join(path, key)
 		inner, ok := properties[key].(map[string]any)
 		if !closed {
-			inner, ok = schema["additionalProperties"].(map[string]any), true
+			if inner, _ = schema["additionalProperties"].(map[string]any); inner == nil {
+				continue // any object
+			}
+			ok = true
 		}
 		if !ok {
 			c.add(at, "unknown key %q%s; known: %s", key, suggestion(key, known), strings.Join(known, ", "))

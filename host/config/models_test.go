@@ -86,3 +86,22 @@ func TestFinding12ModelSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestServersOfModels reads a row of the table of model servers, with what is in its lists.
+func TestServersOfModels(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"models": {"servers": [{"name": "a", "hosts": ["x.example"], "finish": {"x": "stop"}, "call": {"a": {"b": 1}}, "rules": [{"class": "refused", "status": [400], "words": "no"}]}]}}`: "",
+		`{"models": {"servers": [{"name": "a", "hosts": "x"}]}}`:                               "models.servers[0].hosts: want an array, got a string",
+		`{"models": {"servers": [{"name": "a", "rules": [{"class": "slow"}]}]}}`:               `unknown class "slow"`,
+		`{"models": {"servers": [{"name": "a", "rules": [{"clas": "refused"}]}]}}`:             `unknown key "clas"`,
+		`{"models": {"servers": [{"name": "a", "rules": [{"class":"refused","words":"("}]}]}}`: "models.servers[0].rules[0].words",
+	} {
+		l, err := config.Load(config.Options{File: file(t, text), Getenv: env(nil)})
+		switch {
+		case want == "" && (err != nil || len(l.Models.Servers) != 1):
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -80,7 +80,7 @@ func itemSchema(t reflect.Type) map[string]any {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" {
+			if name == "-" || !f.IsExported() {
 				continue
 			}
 			p := itemSchema(f.Type)
@@ -104,9 +104,14 @@ func itemSchema(t reflect.Type) map[string]any {
 			s["required"] = required
 		}
 		return s
+	case reflect.Slice:
+		if t == reflect.TypeFor[json.RawMessage]() {
+			return map[string]any{"type": "object"}
+		}
+		return map[string]any{"type": "array", "items": itemSchema(t.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int64:
+	case reflect.Int, reflect.Int64:
 		return map[string]any{"type": "integer", "minimum": 0}
 	case reflect.Float64:
 		return map[string]any{"type": "number", "minimum": 0}
