@@ -78,6 +78,8 @@ func TestMatchesTellNoSecret(t *testing.T) {
 		{"sentinel/triggers", "triggers", `{"after": "hunter1"}`, `{"after": "hunter3"}`},
 		{"code/search", "matches", `{"pattern": "ordinary", "glob": "hunt*"}`, `{"pattern": "ordinary", "glob": "hunx*"}`},
 		{"fs/list", "files", `{"pattern": "hunt*"}`, `{"pattern": "hunx*"}`},
+		{"rag/search", "results", `{"query": "hunt"}`, `{"query": "hunx"}`},
+		{"rag/search", "results", `{"query": "hunter2 secret"}`, `{"query": "hunter3 secreu"}`},
 		{"rag/search", "results", `{"query": "ordinary words", "paths": ["hunt*"]}`, `{"query": "ordinary words", "paths": ["hunx*"]}`},
 	} {
 		if right, wrong := count(command.ByAgent, c.name, c.list, c.right), count(command.ByAgent, c.name, c.list, c.wrong); right != wrong {
@@ -89,6 +91,12 @@ func TestMatchesTellNoSecret(t *testing.T) {
 	}
 	if n := count(command.ByUser, "ticket/list", "tickets", `{"query": "hunt"}`); n != 1 {
 		t.Errorf("a person finds %d tickets, want 1", n)
+	}
+	if n := count(command.ByUser, "rag/search", "results", `{"query": "hunt"}`); n != 2 {
+		t.Errorf("a person finds %d files, want 2", n)
+	}
+	if n := count(command.ByAgent, "rag/search", "results", `{"query": "token"}`); n != 1 {
+		t.Errorf("an agent finds %d files by a word that is no secret, want 1", n)
 	}
 	if n := count(command.ByAgent, "ticket/list", "tickets", `{"query": "depl"}`); n != 1 {
 		t.Errorf("an agent finds %d tickets by a word that is no secret, want 1", n)

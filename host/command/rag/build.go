@@ -33,6 +33,9 @@ type Request struct {
 	// Variables are those of the run. Files that they name, such as in the output of
 	// a compiler, are relevant.
 	Variables map[string]json.RawMessage
+	// Visible returns a text as the caller sees it: without the values of secrets. Texts of files are
+	// compared with the query in that form too. Default nil: as they are.
+	Visible func(text string) string
 }
 
 // A Result is a context. Text contains all sources, in the form for a model.
@@ -91,6 +94,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	defer w.Close()
+	w.visible = req.Visible
 	g := &contextBuild{Builder: b, req: req, workspace: w}
 	if g.paths, err = parseGlobs(req.Paths); err != nil {
 		return Result{}, err

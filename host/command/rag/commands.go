@@ -27,9 +27,17 @@ type buildIn struct {
 	MaxBytes    int      `json:"maxBytes,omitempty" jsonschema:"maximum length of the text, 49152 if not given" minimum:"1024" maximum:"262144"`
 }
 
+// visible returns [Request.Visible] for a caller, nil for one that sees secrets.
+func visible(call *command.Call) func(string) string {
+	if call.Redact == nil {
+		return nil
+	}
+	return call.Visible
+}
+
 func (b *Builder) build(ctx context.Context, call *command.Call, in buildIn) (Result, error) {
 	return b.Build(ctx, Request{
 		Recipe: in.Recipe, Sources: in.Sources, Query: in.Query, Paths: in.Paths, Room: in.Room, MaxMessages: in.MaxMessages, MaxBytes: in.MaxBytes,
-		Workspace: call.Workspace, Run: call.Run,
+		Workspace: call.Workspace, Run: call.Run, Visible: visible(call),
 	})
 }

@@ -62,6 +62,9 @@ func rankWords(ctx context.Context, w *workspace, keep func(name string) bool, w
 		}
 	}
 	byName := func(name string) float64 {
+		if w.visible != nil {
+			name = w.visible(name)
+		}
 		low := strings.ToLower(name)
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(low, word) }) {
 			return 0

@@ -55,6 +55,7 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 		return out, err
 	}
 	defer w.Close()
+	w.visible = visible(call)
 	ranked, err := rankWords(ctx, w, func(name string) bool {
 		return len(paths) == 0 || slices.ContainsFunc(paths, func(p glob.Pattern) bool { return p.Covers(b.opt.visible(name)) })
 	}, words, in.Limit)

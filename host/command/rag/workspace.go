@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/codeindex"
@@ -31,12 +32,14 @@ const (
 // A workspace must not be used concurrently.
 type workspace struct {
 	*rootfs.Tree
-	opt    Options
-	rules  command.FileRules
-	index  *codeindex.Index // nil until it is opened
-	listed bool
-	list   []item // sorted by path
-	more   bool   // the list ended at a limit
+	opt Options
+	// visible is [Request.Visible].
+	visible func(string) string
+	rules   command.FileRules
+	index   *codeindex.Index // nil until it is opened
+	listed  bool
+	list    []item // sorted by path
+	more    bool   // the list ended at a limit
 }
 
 // An item is a file or folder of the workspace. Links and other kinds of files are
@@ -118,7 +121,54 @@ func (w *workspace) words(ctx context.Context, words []string) (codeindex.Result
 		return codeindex.Result{}, err
 	}
 	w.more = w.more || !complete
-	return w.index.Search(ctx, words)
+	found, err := w.index.Search(ctx, words)
+	if err != nil || w.visible == nil {
+		return found, err
+	}
+	err = w.forget(ctx, &found, words)
+	return found, err
+}
+
+// maxCompared bounds the files that are read to compare a query with what the caller sees of them,
+// in bytes.
+const maxCompared = 64 << 20
+
+// forget removes what only the values of secrets have of a query: the index has the words of whole
+// files, and finds them by their beginnings, so that a caller could spell out a secret. Files beyond
+// maxCompared count as without the words.
+func (w *workspace) forget(ctx context.Context, found *codeindex.Result, words []string) error {
+	clear(found.Counts)
+	left := maxCompared
+	for i := range found.Texts {
+		t := &found.Texts[i]
+		if t.Words == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if left <= 0 {
+			t.Words, w.more = 0, true
+			continue
+		}
+		text, err := w.text(t.Path)
+		if err != nil {
+			t.Words = 0 // deleted since, or a file with secrets
+			continue
+		}
+		left -= len(text)
+		low := strings.ToLower(text)
+		for j, word := range words {
+			switch {
+			case t.Words>>j&1 == 0:
+			case strings.Contains(low, word):
+				found.Counts[j]++
+			default:
+				t.Words &^= 1 << j
+			}
+		}
+	}
+	return nil
 }
 
 // parseGlob reads a pattern of paths in the workspace.
@@ -174,7 +224,11 @@ func (w *workspace) text(name string) (string, error) {
 	case w.rules.MatchContent(name, data):
 		return "", errSecret
 	}
-	return clean(string(data)), nil
+	text := clean(string(data))
+	if w.visible != nil {
+		text = w.visible(text)
+	}
+	return text, nil
 }
 
 // read reads a regular file. It refuses links in every component of the path, also
