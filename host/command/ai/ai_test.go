@@ -121,7 +121,7 @@ func TestLongConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(s.asked.Messages[0].Content), "\n")
-	if len(lines) != 50 || lines[49] != `{"text":"last"}` || len(lines[0]) > 5<<10 || !strings.HasSuffix(lines[0], `[cut off]"}`) {
+	if len(lines) != 50 || lines[49] != `{"text":"last"}` || len(lines[0]) > 5<<10 || !strings.HasSuffix(lines[0], `..."}`) {
 		t.Errorf("%d lines, first of %d bytes, last %s", len(lines), len(lines[0]), lines[len(lines)-1])
 	}
 }
