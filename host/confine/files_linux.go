@@ -138,7 +138,7 @@ func epollWatches(list []process, most uint64) (n uint64) {
 				}
 				n += uint64(bytes.Count(buffer[:size], []byte("tfd:")))
 			}
-			unix.Close(fd)
+			_ = unix.Close(fd)
 			if n > most {
 				return n
 			}

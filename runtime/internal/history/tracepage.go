@@ -162,7 +162,7 @@ func (t *Tracer) drop(rec *journal.Record) {
 	switch rec.Kind {
 	case journal.CallEnd, journal.Checkpoint:
 		a := t.attempts[Key(rec.Path, rec.Attempts)]
-		seq := 0
+		var seq int
 		if rec.CallEnd != nil {
 			seq = rec.CallEnd.Seq
 		} else {
