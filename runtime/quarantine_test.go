@@ -422,8 +422,8 @@ func askingLife(t *testing.T, db store.Store, hang ...sentinels.ID) (*runtime.Ru
 	return rt, w
 }
 
-// TestQuarantineOutlivesPause: a quarantined run that is paused and resumed, also without a word of
-// why, is quarantined as before, and its question stays among what it asks.
+// TestQuarantineOutlivesPause: a quarantined run that is paused and resumed, also without a
+// reason, is quarantined as before, and its question stays among what it asks.
 func TestQuarantineOutlivesPause(t *testing.T) {
 	db, id := quarantined(t)
 	rt, w := life(t, db)

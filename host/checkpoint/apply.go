@@ -341,7 +341,7 @@ func (a *applier) write(s *step, fill func(*os.File) error) error {
 }
 
 // replace gives a path the content of a temporary file that was written without an error. What
-// was there is exchanged with it and compared after: a file that the user has changed or saved anew
+// was there is exchanged with it and compared after: a file that the user has changed or saved again
 // since the check gets its path back, and the step is refused.
 func (a *applier) replace(s *step, temp string, err error) error {
 	var own fs.FileInfo

@@ -42,7 +42,7 @@ func (m *Models) References() (refs []string) {
 		}
 	}
 	for _, p := range m.all {
-		// A local server that nobody named may not run.
+		// A local server that the user has not named may not run.
 		if p.ready && (p.Name != "ollama" || p.baseEnv != "") {
 			refs = append(refs, p.Name)
 		}

@@ -16,7 +16,7 @@ var unmarked = map[string]string{
 	"host/command/chat/announce.go announce":                        "sets truncated",
 	"host/command/preview.go Excerpt":                               "appends the number of bytes",
 	"host/command/call.go badPath":                                  "has a mark in the middle",
-	"host/command/shell/classify.go ask":                            "a classifier gets the beginning of a line, and nobody reads the copy",
+	"host/command/shell/classify.go ask":                            "a classifier gets the beginning of a line, and no one reads the copy",
 	"host/llm/cassette/diverge.go around":                           "has marks on both sides",
 	"host/ticket/learning/learn.go clean":                           "makes keys that failures are compared by",
 	"host/ticket/learning/learn.go normalise":                       "makes keys that failures are compared by",

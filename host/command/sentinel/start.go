@@ -89,7 +89,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 }
 
 // mayPlace returns an error if a caller that is held to rules places a run outside of its own
-// workspace, whoever wrote the definition: the steps of a person would do there what the caller
+// workspace, also with the definition of another: the steps of a person would do there what the caller
 // may not. That is the folder which is served, or that of the run which calls. Its hidden
 // folders and the host's are no place either, since rules about files go by their names in the
 // workspace.

@@ -21,8 +21,8 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// TestCopyToTheDeadline: what was written before the deadline is read after it, also if nobody
-// read in time and another process holds the pipe.
+// TestCopyToTheDeadline: what was written before the deadline is read after it, also if no reader
+// came in time and another process holds the pipe.
 func TestCopyToTheDeadline(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("pipes without deadlines")

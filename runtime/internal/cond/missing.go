@@ -5,7 +5,7 @@ import (
 )
 
 // What other engines of JavaScript have and an expression has not, with what to use. As paths
-// and calls are optional, it would be undefined without a word; so it is a mistake of the
+// and calls are optional, it would be undefined without an error; so it is a mistake of the
 // source, for [Evaluator.Check] and for an evaluation alike.
 
 const group = "$list.reduce((all, x) => ({...all, [x.key]: [...(all[x.key] ?? []), x]}), {})"
