@@ -93,7 +93,7 @@ func TestServersOfModels(t *testing.T) {
 		`{"models": {"servers": [{"name": "a", "hosts": ["x.example"], "finish": {"x": "stop"}, "call": {"a": {"b": 1}}, "rules": [{"class": "refused", "status": [400], "words": "no"}]}]}}`: "",
 		`{"models": {"servers": [{"name": "a", "hosts": "x"}]}}`:                               "models.servers[0].hosts: want an array, got a string",
 		`{"models": {"servers": [{"name": "a", "rules": [{"class": "slow"}]}]}}`:               `unknown class "slow"`,
-		`{"models": {"servers": [{"name": "a", "rules": [{"klass": "refused"}]}]}}`:             `unknown key "klass"`,
+		`{"models": {"servers": [{"name": "a", "rules": [{"klass": "refused"}]}]}}`:            `unknown key "klass"`,
 		`{"models": {"servers": [{"name": "a", "rules": [{"class":"refused","words":"("}]}]}}`: "models.servers[0].rules[0].words",
 	} {
 		l, err := config.Load(config.Options{File: file(t, text), Getenv: env(nil)})

@@ -27,7 +27,7 @@ func TestLimitTable(t *testing.T) {
 		"nesting of child runs":           abidoc.Count(l.Depth),
 		"step executions of an iteration": abidoc.Count(l.Steps),
 		"runs in a chain of events":       abidoc.Count(l.Hops),
-		"time of run":                     fmt.Sprintf("the smaller of the step's timeoutMs and the time granted to the plugin; "+
+		"time of run": fmt.Sprintf("the smaller of the step's timeoutMs and the time granted to the plugin; "+
 			"if neither is set, the run's maxStepTimeoutMs, else %d minutes, both without waits and inner steps", l.StepTimeout/time.Minute),
 	})
 	abidoc.Want(t, "A8.7", map[string]string{
