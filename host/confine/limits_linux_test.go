@@ -419,7 +419,8 @@ func take(what string) {
 // A command does not use up the inodes of a disk, of which the host needs some for all that it writes.
 func TestInodesAreLeft(t *testing.T) {
 	needNamespaces(t)
-	c := command(t, "i=0; while :; do i=$((i+1)); : >f$i; done")
+	// The pauses let the watch look before all are used, on busy machines too.
+	c := command(t, "i=0; while :; do i=$((i+1)); : >f$i; [ $((i % 1000)) -ne 0 ] || sleep 0.2; done")
 	if err := unix.Mount("inodes", c.Root, "tmpfs", 0, "nr_inodes=40000"); err != nil {
 		t.Skip("the test cannot mount a disk with few inodes: ", err)
 	}
