@@ -13,7 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/foldersync"
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/obeyed"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -43,11 +43,11 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	inside, err := findRepositories(root, hide, &h.leftOver)
+	inside, err := obeyed.Find(root, obeyedNames(), hide, &h.leftOver)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confine a command to %q: find its repositories: %w", root, err)
 	}
-	protect, secluded := inside.steering()
+	protect, secluded := inside.Steering()
 	scratch := filepath.Join(dir, rand.Text())
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	return confined, func() error {
 		launch.Close()
 		remove()
-		err := inside.refuseNew()
+		err := inside.RefuseNew()
 		if err != nil {
 			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)
 		}
@@ -143,29 +143,12 @@ func (h *Host) confinedWithout(workspace, root string) ([]string, error) {
 	return list, nil
 }
 
-// gitFolders returns the files and folders of a work tree that steer git in it: .git, and where
-// that is a file, the folders that it names.
-func gitFolders(root string) []string {
-	at := filepath.Join(root, ".git")
-	list := []string{at}
-	// What a file names, relative to the folder that it is in or is about.
-	follow := func(file, prefix, dir string) string {
-		text, err := regularfile.Read(file, 4<<10) // a command may have left anything there
-		line, _, _ := strings.Cut(string(text), "\n")
-		path, ok := strings.CutPrefix(line, prefix)
-		if err != nil || !ok || path == "" {
-			return ""
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) { // others are not writable
-			list = append(list, path)
-		}
-		return path
-	}
-	if dir := follow(at, "gitdir: ", root); dir != "" {
-		follow(filepath.Join(dir, "commondir"), "", dir)
+// obeyedNames are the names by which this program finds in a folder what to execute, of which another
+// server may be started in any folder of a workspace.
+func obeyedNames() []string {
+	list := []string{DirName}
+	for _, path := range foldersync.Folders("", string(filepath.Separator)) {
+		list = append(list, filepath.Base(path))
 	}
 	return list
 }

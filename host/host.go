@@ -24,6 +24,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/obeyed"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
@@ -65,7 +66,7 @@ type Host struct {
 	senders     senders
 	homes       trash.Bin // of confined commands
 	leftHomes   sync.Once
-	leftOver    leftOver // of confined commands
+	leftOver    obeyed.Left // of confined commands
 	registry    *command.Registry
 	grants      *grant.Store
 	rt          *runtime.Runtime

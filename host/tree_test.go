@@ -177,6 +177,7 @@ var layers = []layer{
 	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
+	{"host/internal/obeyed", []string{"host/internal/trash"}, []string{"golang.org/x/sys"}},
 	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
 	{"host/internal/peer", []string{"host/command/shell/supervise"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
@@ -226,7 +227,7 @@ var layers = []layer{
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host/internal/**", []string{"sdk/abi"}, nil},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
-	{"host", []string{"**"}, []string{"golang.org/x/sys"}}, // it looks for repositories by descriptors
+	{"host", []string{"**"}, nil},
 	{"examples", nil, nil},
 	{"examples/internal/**", []string{"host", "host/cli", "host/llm/cassette", "host/plugin/plugintest", "runtime", "runtime/plugin", "runtime/guest", "sdk/abi", "sdk/sdktest", "sdk/toolchain", "sdk/toolchain/toolchaintest", "sentinels"}, []string{"github.com/google/go-cmp"}}, // what the lessons' tests share
 	{"examples/**", []string{"host", "host/client", "host/command", "host/plugin/plugintest", "host/serve", "plugins", "runtime", "runtime/plugin", "runtime/guest", "sdk", "sdk/abi", "sdk/sdktest", "sentinels", "triggers"}, nil},

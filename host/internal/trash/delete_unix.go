@@ -56,7 +56,7 @@ func (d *deletion) remove(in int, folder, name string, level int) bool {
 		return true
 	}
 	var info unix.Stat_t
-	look := again(func() error { return unix.Fstatat(in, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
+	look := Again(func() error { return unix.Fstatat(in, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
 	switch dev := uint64(info.Dev); { //nolint:unconvert // it has another type on other systems
 	case errors.Is(look, unix.ENOENT):
 		return true
@@ -72,7 +72,7 @@ func (d *deletion) remove(in int, folder, name string, level int) bool {
 	}
 	if level == maxLevel {
 		up := rand.Text()
-		if err := again(func() error { return unix.Renameat(in, name, d.top, up) }); err != nil {
+		if err := Again(func() error { return unix.Renameat(in, name, d.top, up) }); err != nil {
 			return d.fail(folder, name, err)
 		}
 		d.moved = append(d.moved, up)
@@ -97,7 +97,7 @@ func (d *deletion) remove(in int, folder, name string, level int) bool {
 // and whether nothing is left of them.
 func (d *deletion) empty(in int, folder, name string, level int) (found, clean bool) {
 	own := -1
-	err := again(func() (err error) {
+	err := Again(func() (err error) {
 		own, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -112,7 +112,7 @@ func (d *deletion) empty(in int, folder, name string, level int) (found, clean b
 	clean = true
 	for {
 		n := 0
-		err := again(func() (err error) { n, err = unix.ReadDirent(own, d.buffer); return err })
+		err := Again(func() (err error) { n, err = unix.ReadDirent(own, d.buffer); return err })
 		if err != nil {
 			clean = d.fail(folder, name, err)
 		}
@@ -136,15 +136,15 @@ func (d *deletion) empty(in int, folder, name string, level int) (found, clean b
 // unlink removes a file, or with the flag for it an empty folder. A name that is not there is
 // not an error.
 func unlink(in int, name string, flags int) error {
-	err := again(func() error { return unix.Unlinkat(in, name, flags) })
+	err := Again(func() error { return unix.Unlinkat(in, name, flags) })
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	return err
 }
 
-// again repeats a call that a signal has interrupted.
-func again(call func() error) error {
+// Again repeats a call that a signal has interrupted.
+func Again(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err

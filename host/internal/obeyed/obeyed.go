@@ -1,4 +1,7 @@
-package host
+// Package obeyed keeps confined commands from making or changing what programs of the user obey in a
+// workspace: repositories, whose settings name programs that git executes for everyone who calls it
+// there, and the folders in which a server of this program finds definitions.
+package obeyed
 
 import (
 	"errors"
@@ -9,70 +12,60 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/host/foldersync"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // gitName is the name by which git finds a repository in a folder and those below it.
 const gitName = ".git"
 
-// obeyedNames are the names by which programs of the user find in a folder what to execute: git,
-// and this program, of which another server may be started in any folder of the workspace.
-var obeyedNames = func() []string {
-	list := []string{gitName, DirName}
-	for _, path := range foldersync.Folders("", string(filepath.Separator)) {
-		list = append(list, filepath.Base(path))
-	}
-	return list
-}()
-
-// isObeyed reports whether a file has one of obeyedNames. Some file systems do not distinguish case.
-func isObeyed(name string) bool {
-	return slices.ContainsFunc(obeyedNames, func(o string) bool { return strings.EqualFold(name, o) })
-}
-
 // refusedSuffix is added to the names of what a confined command has left.
 const refusedSuffix = ".refused-"
 
-// repositories are the files, folders and links with obeyedNames in a workspace. Git executes
-// programs that their settings name, and this program their definitions, for everyone who calls
-// it there. So a confined command cannot write those that exist, and those that it makes are
-// renamed when it has ended.
-type repositories struct {
+// A Set has the files, folders and links in a workspace that programs obey. A confined command cannot
+// write those that exist, and those that it makes are renamed when it has ended. A Set is used by one
+// goroutine at a time.
+type Set struct {
 	root  string   // without links
+	names []string // besides gitName
 	hide  []string // paths that the command cannot reach
-	known []obeyed
-	left  *leftOver
+	known []entry
+	left  *Left
 }
 
-// An obeyed is a file, folder or link with one of obeyedNames.
-type obeyed struct {
+// named reports whether programs obey a file of this name. Some file systems do not distinguish case.
+func (all *Set) named(name string) bool {
+	return strings.EqualFold(name, gitName) || slices.ContainsFunc(all.names, func(o string) bool { return strings.EqualFold(name, o) })
+}
+
+// An entry is a file, folder or link that programs obey.
+type entry struct {
 	path string
 	id   fileID
 	kind fs.FileMode
 	link string // what a link leads to
 }
 
-func (o *obeyed) isLink() bool { return o.kind&fs.ModeSymlink != 0 }
+func (o *entry) isLink() bool { return o.kind&fs.ModeSymlink != 0 }
 
-func (o *obeyed) same(other *obeyed) bool {
+func (o *entry) same(other *entry) bool {
 	return o.id.same(other.id) && o.link == other.link && o.kind == other.kind
 }
 
-// leftOver is what confined commands have made and could not be renamed. A later command must not
-// take it for what was there before.
-type leftOver struct {
+// Left is what confined commands have made and could not be renamed. A later command must not take it
+// for what was there before. The zero value is empty, and several goroutines may use it.
+type Left struct {
 	mu   sync.Mutex
-	list []obeyed
+	list []entry
 }
 
-func (l *leftOver) has(one *obeyed) bool {
+func (l *Left) has(one *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.list, func(o obeyed) bool { return o.path == one.path && o.same(one) })
+	return slices.ContainsFunc(l.list, func(o entry) bool { return o.path == one.path && o.same(one) })
 }
 
-func (l *leftOver) add(one *obeyed) {
+func (l *Left) add(one *entry) {
 	if !l.has(one) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -80,19 +73,20 @@ func (l *leftOver) add(one *obeyed) {
 	}
 }
 
-// findRepositories finds those that exist before a command begins.
-func findRepositories(root string, hide []string, left *leftOver) (*repositories, error) {
-	all := &repositories{root: root, hide: hide, left: left}
-	return all, all.walk(func(_ holder, one *obeyed) {
+// Find finds those that exist before a command begins, in a workspace without links. names are what
+// programs other than git obey, hide what the command cannot reach.
+func Find(root string, names, hide []string, left *Left) (*Set, error) {
+	all := &Set{root: root, names: names, hide: hide, left: left}
+	return all, all.walk(func(_ holder, one *entry) {
 		if !left.has(one) {
 			all.known = append(all.known, *one)
 		}
 	})
 }
 
-// steering returns the files and folders below the root that steer git and other servers in the
+// Steering returns the files and folders below the root that steer git and other servers in the
 // repositories, and those that commands do not see: the state of other servers, with their tokens.
-func (all *repositories) steering() (protect, hide []string) {
+func (all *Set) Steering() (protect, hide []string) {
 	// inside returns where a path leads, if that is below the root.
 	inside := func(path string) (string, bool) {
 		real, err := filepath.EvalSymlinks(path)
@@ -145,16 +139,16 @@ func (n *named) String() string {
 }
 
 // relative is a path below the root for a message.
-func (all *repositories) relative(path string) string {
+func (all *Set) relative(path string) string {
 	return fmt.Sprintf("%q", textcut.Mark(strings.TrimPrefix(path, all.root+string(filepath.Separator)), maxShown))
 }
 
-// refuseNew renames the repositories that were not there before, so that no program takes them for
+// RefuseNew renames the repositories that were not there before, so that no program takes them for
 // some. The error names them, and those that could not be renamed.
-func (all *repositories) refuseNew() error {
+func (all *Set) RefuseNew() error {
 	var renamed, stay named
-	err := all.walk(func(dir holder, one *obeyed) {
-		if slices.ContainsFunc(all.known, func(k obeyed) bool { return k.same(one) }) {
+	err := all.walk(func(dir holder, one *entry) {
+		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) }) {
 			return
 		}
 		base := filepath.Base(one.path)
@@ -185,7 +179,7 @@ func (all *repositories) refuseNew() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// A holder is a folder in which something with one of obeyedNames is.
+// A holder is a folder in which something that programs obey is.
 type holder interface {
 	exists(name string) bool
 	// rename renames a file in the folder, also where the mode of the folder forbids it.
@@ -193,4 +187,31 @@ type holder interface {
 }
 
 // hidden reports whether a command cannot reach a path.
-func (all *repositories) hidden(path string) bool { return slices.Contains(all.hide, path) }
+func (all *Set) hidden(path string) bool { return slices.Contains(all.hide, path) }
+
+// gitFolders returns the files and folders of a work tree that steer git in it: .git, and where
+// that is a file, the folders that it names.
+func gitFolders(root string) []string {
+	at := filepath.Join(root, gitName)
+	list := []string{at}
+	// What a file names, relative to the folder that it is in or is about.
+	follow := func(file, prefix, dir string) string {
+		text, err := regularfile.Read(file, 4<<10) // a command may have left anything there
+		line, _, _ := strings.Cut(string(text), "\n")
+		path, ok := strings.CutPrefix(line, prefix)
+		if err != nil || !ok || path == "" {
+			return ""
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) { // others are not writable
+			list = append(list, path)
+		}
+		return path
+	}
+	if dir := follow(at, "gitdir: ", root); dir != "" {
+		follow(filepath.Join(dir, "commondir"), "", dir)
+	}
+	return list
+}

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package host
+package obeyed
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func (s searched) rename(from, to string) error {
 // walk calls found for each repository, with the folder that it is in. Those inside of another one
 // are not visited, and no link is followed. An error does not end the walk. No wall of confinement
 // exists on these systems, so that paths are enough.
-func (all *repositories) walk(found func(dir holder, one *obeyed)) error {
+func (all *Set) walk(found func(dir holder, one *entry)) error {
 	var failed named
 	err := filepath.WalkDir(all.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -40,11 +40,11 @@ func (all *repositories) walk(found func(dir holder, one *obeyed)) error {
 			return nil
 		case all.hidden(path) && e.IsDir():
 			return fs.SkipDir
-		case !isObeyed(e.Name()) || all.hidden(path):
+		case !all.named(e.Name()) || all.hidden(path):
 			return nil
 		}
 		if info, err := e.Info(); err == nil { // else it is gone
-			one := &obeyed{path: path, id: fileID{info}, kind: info.Mode().Type()}
+			one := &entry{path: path, id: fileID{info}, kind: info.Mode().Type()}
 			if one.isLink() {
 				one.link, _ = os.Readlink(path) // likewise
 			}

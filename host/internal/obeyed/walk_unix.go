@@ -1,6 +1,6 @@
 //go:build unix
 
-package host
+package obeyed
 
 import (
 	"errors"
@@ -39,12 +39,12 @@ type searched struct {
 
 func (s *searched) exists(name string) bool {
 	var info unix.Stat_t
-	return again(func() error { return unix.Fstatat(int(s.dir.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW) }) == nil
+	return trash.Again(func() error { return unix.Fstatat(int(s.dir.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW) }) == nil
 }
 
 func (s *searched) rename(from, to string) error {
 	fd := int(s.dir.Fd())
-	rename := func() error { return again(func() error { return unix.Renameat(fd, from, fd, to) }) }
+	rename := func() error { return trash.Again(func() error { return unix.Renameat(fd, from, fd, to) }) }
 	err := rename()
 	if !errors.Is(err, fs.ErrPermission) || s.changed || unix.Fchmod(fd, s.mode|0o700) != nil {
 		return err
@@ -62,8 +62,8 @@ func (s *searched) close() {
 
 // A search is one walk.
 type search struct {
-	all    *repositories
-	found  func(dir holder, one *obeyed)
+	all    *Set
+	found  func(dir holder, one *entry)
 	path   []byte // of the last folder of way
 	way    []*searched
 	failed named
@@ -71,7 +71,7 @@ type search struct {
 
 // walk calls found for each repository, with the folder that it is in. Those inside of another one
 // are not visited, and no link is followed. An error does not end the walk.
-func (all *repositories) walk(found func(dir holder, one *obeyed)) error {
+func (all *Set) walk(found func(dir holder, one *entry)) error {
 	s := &search{all: all, found: found}
 	s.enter(unix.AT_FDCWD, all.root)
 	for len(s.way) > 0 {
@@ -116,7 +116,7 @@ func (s *search) short(name string) string {
 // its mode forbids it, is opened nevertheless; another one has nothing of a command of this user.
 func (s *search) enter(in int, name string) {
 	var info unix.Stat_t
-	err := again(func() error { return unix.Fstatat(in, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
+	err := trash.Again(func() error { return unix.Fstatat(in, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
 	mode := uint32(info.Mode) //nolint:unconvert // it has another type on other systems
 	if err == nil && mode&unix.S_IFMT != unix.S_IFDIR {
 		err = unix.ENOTDIR
@@ -127,7 +127,7 @@ func (s *search) enter(in int, name string) {
 			one.changed = trash.Chmod(in, name, one.mode|0o700) == nil
 		}
 		fd := -1
-		err = again(func() (err error) {
+		err = trash.Again(func() (err error) {
 			fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 			return err
 		})
@@ -164,15 +164,15 @@ func (s *search) enter(in int, name string) {
 	s.list(one)
 }
 
-// list reports what has one of obeyedNames in the last folder, and notes the folders in it.
+// list reports what has a name that programs obey in the last folder, and notes the folders in it.
 func (s *search) list(in *searched) {
 	for {
 		entries, err := in.dir.ReadDir(1000)
 		for _, e := range entries {
 			switch {
-			case !e.IsDir() && !isObeyed(e.Name()):
+			case !e.IsDir() && !s.all.named(e.Name()):
 			case len(s.path) <= maxHide && s.all.hidden(s.full(e.Name())):
-			case isObeyed(e.Name()):
+			case s.all.named(e.Name()):
 				s.report(in, e.Name())
 			default:
 				in.pending = append(in.pending, e.Name())
@@ -195,8 +195,8 @@ const maxHide = unix.PathMax
 func (s *search) report(in *searched, name string) {
 	fd := int(in.dir.Fd())
 	var info unix.Stat_t
-	err := again(func() error { return unix.Fstatat(fd, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
-	one := &obeyed{path: s.full(name), id: idOf(&info)}
+	err := trash.Again(func() error { return unix.Fstatat(fd, name, &info, unix.AT_SYMLINK_NOFOLLOW) })
+	one := &entry{path: s.full(name), id: idOf(&info)}
 	switch uint32(info.Mode) & unix.S_IFMT { //nolint:unconvert // it has another type on other systems
 	case unix.S_IFDIR:
 		one.kind = fs.ModeDir
@@ -206,7 +206,7 @@ func (s *search) report(in *searched, name string) {
 		buffer := make([]byte, unix.PathMax)
 		n := 0
 		if err == nil {
-			err = again(func() (err error) { n, err = unix.Readlinkat(fd, name, buffer); return err })
+			err = trash.Again(func() (err error) { n, err = unix.Readlinkat(fd, name, buffer); return err })
 		}
 		one.link = string(buffer[:max(n, 0)])
 	default:
@@ -239,7 +239,7 @@ func (s *search) leave() {
 
 func (s *search) reopen(above, last *searched) error {
 	fd := -1
-	err := again(func() (err error) {
+	err := trash.Again(func() (err error) {
 		fd, err = unix.Openat(int(last.dir.Fd()), "..", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -257,12 +257,3 @@ func (s *search) reopen(above, last *searched) error {
 }
 
 var errMoved = errors.New("another program has moved it while it was searched")
-
-// again repeats a call that a signal has interrupted.
-func again(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}

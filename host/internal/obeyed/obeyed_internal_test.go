@@ -1,4 +1,4 @@
-package host
+package obeyed
 
 import (
 	"os"
@@ -18,8 +18,8 @@ func TestLeftOverIsNeverKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := &leftOver{}
-	all, err := findRepositories(root, nil, left)
+	left := &Left{}
+	all, err := Find(root, nil, nil, left)
 	if err != nil || len(all.known) != 2 {
 		t.Fatalf("%v %v", all.known, err)
 	}
@@ -28,10 +28,10 @@ func TestLeftOverIsNeverKnown(t *testing.T) {
 			left.add(&all.known[i]) // as if its renaming had failed
 		}
 	}
-	if all, err = findRepositories(root, nil, left); err != nil || len(all.known) != 1 || filepath.Base(filepath.Dir(all.known[0].path)) != "old" {
+	if all, err = Find(root, nil, nil, left); err != nil || len(all.known) != 1 || filepath.Base(filepath.Dir(all.known[0].path)) != "old" {
 		t.Fatalf("%v %v", all.known, err)
 	}
-	if err := all.refuseNew(); err == nil {
+	if err := all.RefuseNew(); err == nil {
 		t.Error("it is known")
 	}
 	if _, err := os.Lstat(filepath.Join(root, "new", ".git"+refusedSuffix+"1")); err != nil {
