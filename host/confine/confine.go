@@ -31,6 +31,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/pipes"
 )
 
 // Marker is the variable that makes a process execute a confined command.
@@ -183,13 +185,18 @@ func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 	}
 	ctx, p.stop = context.WithCancel(ctx)
 	var read sync.WaitGroup
-	read.Go(func() { p.output.readFrom(in) })
+	read.Go(func() {
+		_ = pipes.Copy(in, func(b []byte) error { // an output that cannot be read has ended
+			p.output.add(b)
+			return nil
+		})
+	})
 	go func() {
 		defer close(p.done)
 		p.follow(ctx, c.Timeout)
 		// Everything that had the pipe has ended; a process that could not be ended
 		// must not hold up the result.
-		_ = in.SetReadDeadline(time.Now().Add(2 * time.Second))
+		pipes.End(in, 2*time.Second)
 		read.Wait()
 		in.Close()
 		p.result.Output, p.result.Cut = p.output.text()
@@ -267,17 +274,6 @@ type excerpt struct {
 	head []byte
 	tail []byte // the newest bytes, at most size of them more than are shown
 	cut  int64
-}
-
-func (e *excerpt) readFrom(f *os.File) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := f.Read(buffer)
-		e.add(buffer[:n])
-		if err != nil {
-			return
-		}
-	}
 }
 
 func (e *excerpt) add(b []byte) {
