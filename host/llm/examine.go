@@ -62,20 +62,13 @@ func (m *Models) Examine(ctx context.Context, ref string) Examination {
 	}
 	x.Protocol = m.protocol(c)
 	word.Model = c.Provider + "/" + c.Model
+	var report Report
 	ask := func(change func(*sentinels.Turn), shown *bool, want func(sentinels.Reply) bool) {
 		turn := word
 		change(&turn)
-		var report Report
 		reply, err := m.turn(ctx, turn, nil, &report)
-		x.Usage.InputTokens += reply.Usage.InputTokens
-		x.Usage.OutputTokens += reply.Usage.OutputTokens
-		x.Usage.CostUSD += reply.Usage.CostUSD
-		x.Estimated = x.Estimated || report.Estimated
-		for _, note := range report.Notes {
-			if !slices.Contains(x.Notes, note) {
-				x.Notes = append(x.Notes, note)
-			}
-		}
+		x.Usage.Add(reply.Usage)
+		x.Estimated, x.Notes = report.Estimated, report.Notes
 		if err != nil && x.Err == nil {
 			x.Err = m.clean(err)
 		}

@@ -2,11 +2,9 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,14 +56,11 @@ func Open(config Config) (*Models, error) {
 	m := &Models{config: config, redact: config.Redact, learned: map[string]habits{}}
 	m.proxy = proxyOf(config.Env)
 	m.http, m.own = newClient(config.HTTPClient, m.proxy)
-	config.Servers = cloneRows(config.Servers)
-	m.config.Servers = config.Servers
-	if err := providers.Prepare(config.Servers); err != nil {
-		if wrong, ok := errors.AsType[*providers.Mistake](err); ok {
-			return nil, &Mistake{"servers", wrong.Path, wrong.Text}
-		}
-		return nil, err
+	servers, wrong := providers.Prepare(config.Servers)
+	if wrong != nil {
+		return nil, &Mistake{"servers", wrong.Path, wrong.Text}
 	}
+	m.config.Servers = servers
 	var err error
 	if m.builtin, err = builtinPrices(); err != nil {
 		return nil, err
@@ -97,15 +92,6 @@ func Open(config Config) (*Models, error) {
 		}
 	}
 	return m, nil
-}
-
-// cloneRows returns rows whose rules can be changed.
-func cloneRows(rows []providers.Row) []providers.Row {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i].Rules = slices.Clone(rows[i].Rules)
-	}
-	return rows
 }
 
 // secretHeader matches the names of headers whose values are secrets.

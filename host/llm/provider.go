@@ -211,8 +211,8 @@ func (m *Models) finish(p *provider) error {
 	}
 	switch p.Kind {
 	case KindOpenAI:
-		at := openai.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http}
-		p.client, p.other = openai.New(at), responses.New(responses.Options(at))
+		chat := openai.New(openai.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
+		p.client, p.other = chat, responses.New(chat)
 	case KindAnthropic:
 		p.client = anthropic.New(anthropic.Options{BaseURL: p.BaseURL, Key: p.Key, Headers: p.Headers, HTTP: m.http})
 	default:

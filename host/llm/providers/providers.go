@@ -135,7 +135,12 @@ func read(text []byte) (*table, error) {
 	if t.wait, err = compile(t.Wait); err != nil {
 		return nil, err
 	}
-	return &t, Prepare(t.Providers)
+	rows, wrong := Prepare(t.Providers)
+	if wrong != nil {
+		return nil, wrong
+	}
+	t.Providers = rows
+	return &t, nil
 }
 
 func compile(words string) (*regexp.Regexp, error) { return regexp.Compile("(?is)" + words) }
@@ -149,11 +154,12 @@ type Mistake struct {
 // Error returns the text.
 func (m *Mistake) Error() string { return m.Text }
 
-// Prepare checks rows and makes them ready for [Of]. The error is a *Mistake.
-func Prepare(rows []Row) error {
+// Prepare checks rows and returns them in the form for [Of].
+func Prepare(rows []Row) ([]Row, *Mistake) {
+	rows = slices.Clone(rows)
 	for i, row := range rows {
-		wrong := func(path, format string, args ...any) error {
-			return &Mistake{Path: fmt.Sprintf("[%d]", i) + path, Text: fmt.Sprintf("row %q: ", row.Name) + fmt.Sprintf(format, args...)}
+		wrong := func(path, format string, args ...any) ([]Row, *Mistake) {
+			return nil, &Mistake{Path: fmt.Sprintf("[%d]", i) + path, Text: fmt.Sprintf("row %q: ", row.Name) + fmt.Sprintf(format, args...)}
 		}
 		if row.Name == "" {
 			return wrong(".name", "a name is missing")
@@ -166,6 +172,7 @@ func Prepare(rows []Row) error {
 				return wrong(".finish."+reason, "unknown class %q of a finish reason", class)
 			}
 		}
+		rows[i].Rules = slices.Clone(row.Rules)
 		for j := range row.Rules {
 			rule := &rows[i].Rules[j]
 			at := fmt.Sprintf(".rules[%d]", j)
@@ -178,7 +185,7 @@ func Prepare(rows []Row) error {
 			}
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // Date is the day on which the table was read.

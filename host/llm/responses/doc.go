@@ -2,5 +2,5 @@
 //
 // It keeps no state at the server: each request has the whole conversation, and the reasoning
 // of the model goes back encrypted, as it came. It makes each request once, and all
-// configuration comes from [Options], for the reasons given in host/llm/openai.
+// configuration comes from the client of the other protocol, see host/llm/openai.
 package responses
