@@ -38,7 +38,7 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	if err := l.CheckName(e.Name); err != nil {
 		return e, err
 	}
-	if err := l.Accept(ctx, e); err != nil {
+	if err := l.admit(ctx, e); err != nil {
 		return e, err
 	}
 	var ticket *store.Ticket
@@ -67,15 +67,19 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 }
 
 // Accept returns why an event of a transaction may not be emitted, where those of [Options.Own] may
-// be: its name may not be, or, as the error
-// limit, its chain has become too long or the [Emission] of ctx cannot hold
-// it. An accepted event counts for that emission.
+// be: its name is refused, or, as the error limit, its chain has become too long or the [Emission] of
+// ctx cannot hold it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
 	if !slices.Contains(l.opt.Own, e.Name) {
 		if err := l.CheckName(e.Name); err != nil {
 			return err
 		}
 	}
+	return l.admit(ctx, e)
+}
+
+// admit is Accept for an event whose name may be emitted.
+func (l *Log) admit(ctx context.Context, e sentinels.Event) error {
 	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
 		return c.Refuse(e.Name, l.opt.MaxHops)
 	}
