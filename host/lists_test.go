@@ -63,7 +63,7 @@ func TestListsHaveBounds(t *testing.T) {
 	}
 	for key := range bounded {
 		if !seen[key] {
-			t.Errorf("%q is in the table and is no list without pages: remove it", key)
+			t.Errorf("%q is in the table, but has pages or is not a list: remove it", key)
 		}
 	}
 }

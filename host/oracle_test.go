@@ -96,10 +96,10 @@ func TestMatchesTellNoSecret(t *testing.T) {
 		t.Errorf("a person finds %d files, want 2", n)
 	}
 	if n := count(command.ByAgent, "rag/search", "results", `{"query": "token"}`); n != 1 {
-		t.Errorf("an agent finds %d files by a word that is no secret, want 1", n)
+		t.Errorf("an agent finds %d files by a word that is not a secret, want 1", n)
 	}
 	if n := count(command.ByAgent, "ticket/list", "tickets", `{"query": "depl"}`); n != 1 {
-		t.Errorf("an agent finds %d tickets by a word that is no secret, want 1", n)
+		t.Errorf("an agent finds %d tickets by a word that is not a secret, want 1", n)
 	}
 	if n := count(command.ByAgent, "data/list", "items", `{"collection": "things", "filter": {"n": {"$gte": 1}}, "orderBy": [{"field": "token"}]}`); n != 2 {
 		t.Errorf("an agent finds %d documents by a number, want 2", n)

@@ -16,7 +16,7 @@ const longestBlock = time.Minute
 
 // A limiter lets the turns of one provider, which has one key, share what the provider allows: after a
 // refusal for too many requests all of them wait as long as it asked, and then as many are made at once
-// as were answered before. There is no limit until the provider refuses one.
+// as were answered before. Turns are not limited until the provider refuses one.
 type limiter struct {
 	mu     sync.Mutex
 	active int           // turns under way

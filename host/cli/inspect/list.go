@@ -70,7 +70,7 @@ func (a verbs) listCommand() *cobra.Command {
 	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
 	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration, a day or a time")
 	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
-	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: what the page before told at its end")
+	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: the cursor that the last page ended with")
 	return c
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// EventName is the event that tells of a new message. Its data is [Posted].
+// EventName is the event of a new message. Its data is [Posted].
 const EventName = "chat:message"
 
-// maxTold is how much of a message an event carries, in bytes; the rest is to
+// maxPosted is how much of a message an event carries, in bytes; the rest is to
 // be read from the room.
-const maxTold = 16 << 10
+const maxPosted = 16 << 10
 
 // Posted is what the event of a message carries.
 type Posted struct {
@@ -29,11 +29,11 @@ type Posted struct {
 // that sentinels react to every stored message and to no other. If a later attempt
 // sends the message with another text, it is not announced again.
 func (f family) announce(ctx context.Context, call *command.Call, id string, b body) error {
-	told := Posted{ID: id, Room: b.Room, From: b.From, Text: b.Text}
-	if len(told.Text) > maxTold {
-		told.Text, told.Truncated = textcut.Cut(told.Text, maxTold), true
+	posted := Posted{ID: id, Room: b.Room, From: b.From, Text: b.Text}
+	if len(posted.Text) > maxPosted {
+		posted.Text, posted.Truncated = textcut.Cut(posted.Text, maxPosted), true
 	}
-	data, err := json.Marshal(told)
+	data, err := json.Marshal(posted)
 	if err != nil {
 		return err
 	}

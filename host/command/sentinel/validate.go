@@ -64,8 +64,8 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	return out, nil
 }
 
-// workspace reports that there is no folder where runs of the definition work: a run would
-// fail, and a file trigger never fire. To a caller that is held to its own workspace, it says
+// workspace reports a missing folder of the runs of a definition: a run would fail, and a file
+// trigger never fire. To a caller that is held to its own workspace, it says
 // nothing about folders elsewhere.
 func (in validateIn) workspace(call *command.Call, def *sentinels.Definition, file string) sentinels.Problems {
 	if def.Workspace == "" {

@@ -25,7 +25,7 @@ func rest(pipe *os.File, buffer []byte, write func([]byte) error) (err error) {
 			switch {
 			case errors.Is(e, unix.EINTR):
 				continue
-			case e != nil || n <= 0: // EAGAIN: there is no more
+			case e != nil || n <= 0: // EAGAIN: the pipe is empty
 				return true
 			}
 			size += n

@@ -59,9 +59,9 @@ func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *senti
 	if word == "" || !r.ex.svc.Expected.Has(sentinels.RunEventName(after.Sentinel, word)) {
 		return nil
 	}
-	told := *after
-	told.Usage = r.budget.Total(r.id) // with that of children, as the result has it
-	return r.ex.runEvent(&told, word, seq, r.statusChain(), r.EmitsFor())
+	total := *after
+	total.Usage = r.budget.Total(r.id) // with that of children, as the result has it
+	return r.ex.runEvent(&total, word, seq, r.statusChain(), r.EmitsFor())
 }
 
 // expect has the engine write the events of runs that the run may wait for by a
