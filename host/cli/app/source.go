@@ -115,8 +115,10 @@ func (a *App) ReadSource(target string) (*Source, error) {
 		}
 		return &Source{Text: text, File: "-", Base: a.Workspace()}, nil
 	}
-	if !looksLikeFile(target) {
-		return a.inFolders(target)
+	if isName(target) {
+		if src, err := a.inFolders(target); src != nil || err != nil || !looksLikeFile(target) {
+			return src, err
+		}
 	}
 	path := a.Path(target)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -153,13 +155,16 @@ func ReadDefinition(name, path string) (*Source, error) {
 	return &Source{Text: text, File: name, Path: path, Base: filepath.Dir(path)}, nil
 }
 
-// looksLikeFile reports whether target means a file: it has a separator or the ending of a
-// definition. Any other word is the name of a sentinel, also where a file has that name: the file
-// may have come with a project, and nothing that is named by its path needs trust.
-func looksLikeFile(target string) bool {
-	return strings.ContainsRune(target, filepath.Separator) || strings.ContainsRune(target, '/') ||
-		strings.HasSuffix(target, ".json") || strings.HasSuffix(target, ".jsonc")
+// isName reports whether target may be the name of a sentinel: it has no separator and not the ending
+// of a definition. A file of that name does not count before the sentinel: it may have come with a
+// project, and what is named by its path needs no trust.
+func isName(target string) bool {
+	return !strings.ContainsRune(target, filepath.Separator) && !strings.ContainsRune(target, '/') &&
+		!strings.HasSuffix(target, ".json") && !strings.HasSuffix(target, ".jsonc")
 }
+
+// looksLikeFile reports whether target means a file if no sentinel has that name. No id has a dot.
+func looksLikeFile(target string) bool { return !isName(target) || strings.ContainsRune(target, '.') }
 
 // FileHint returns the hint for a name that no sentinel has, if a file has it; else "".
 func (a *App) FileHint(name string) string {
