@@ -189,6 +189,13 @@ func (g *generator) agree(kind string, s object) {
 		if s["count"] != nil || s["each"] != nil {
 			delete(s, "maxIterations")
 		}
+	case "parallel":
+		if _, numbers := s["allowFailure"].([]any); numbers {
+			s["allowFailure"] = []any{0}
+		}
+		if s["failFast"] == true {
+			delete(s, "allowFailure")
+		}
 	case "watch":
 		only("event", "file")
 		for _, name := range []string{"executionId", "run", "rules", "from", "until"} {

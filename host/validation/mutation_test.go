@@ -257,9 +257,14 @@ func known(def *sentinels.Definition, res runtime.Result, err error) string {
 	if res.Step == "" && def.Loop.Max != nil && reference.Contains(string(def.Loop.Max)) {
 		return ""
 	}
-	step, err := def.StepAt(res.Step)
+	address := res.Step
+	if strings.Contains(res.Error.Message, "branches failed; branch ") {
+		// It lists the failures of several steps, which the block around them all contains.
+		address, _, _ = strings.Cut(address, ".")
+	}
+	step, err := def.StepAt(address)
 	if err != nil {
-		return fmt.Sprintf("no step %q: %v", res.Step, err)
+		return fmt.Sprintf("no step %q: %v", address, err)
 	}
 	fields, err := json.Marshal(step)
 	if own, _, _ := strings.Cut(res.Error.Field, "."); step.Fields[own] != nil && step.Type != "sentinel" {

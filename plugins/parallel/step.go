@@ -44,10 +44,32 @@ func Step() sdk.Step {
 }
 
 func check(fields sdk.Value) []sdk.Problem {
-	if fields.Get("failFast").BoolOr(false) && fields.Get("allowFailure").Given() {
+	allow := fields.Get("allowFailure")
+	if fields.Get("failFast").BoolOr(false) && allow.Given() {
 		return []sdk.Problem{{Field: "allowFailure", Message: "has no effect with failFast, which ends all branches at the first failure"}}
 	}
+	branches := fields.Get("branches").Get("counts").Len()
+	for _, item := range allow.Items() {
+		// A reference has its value at the execution, which checks it.
+		if item.Kind() == sdk.KindNumber && !isBranch(item, branches) {
+			return []sdk.Problem{{Field: "allowFailure", Message: noBranch(item, branches)}}
+		}
+	}
 	return nil
+}
+
+// isBranch reports whether item is the number of one of the branches.
+func isBranch(item sdk.Value, branches int) bool {
+	i, ok := item.AsInt()
+	return ok && i >= 0 && i < int64(branches)
+}
+
+func noBranch(item sdk.Value, branches int) string {
+	message := "no branch " + item.String()
+	if branches == 0 {
+		return message + ": the step has none"
+	}
+	return message + ": the branches are 0 to " + strconv.Itoa(branches-1)
 }
 
 // allowed returns which branches may fail.
@@ -59,11 +81,10 @@ func allowed(c *sdk.Context, branches int) ([]bool, error) {
 		may[i] = all
 	}
 	for _, item := range field.Items() {
-		i := item.IntOr(-1)
-		if i < 0 || i >= int64(branches) {
-			return nil, sdk.BadField("allowFailure", "no branch "+item.String()+": the branches are 0 to "+strconv.Itoa(branches-1))
+		if !isBranch(item, branches) {
+			return nil, sdk.BadField("allowFailure", noBranch(item, branches))
 		}
-		may[i] = true
+		may[item.IntOr(0)] = true
 	}
 	return may, nil
 }
@@ -123,7 +144,8 @@ func item(r sdk.BlockResult) sdk.Value {
 const maxListed = 10
 
 // failure returns the error for the branches that failed and may not, nil if there are none.
-// Its code is that of the first. It is permanent if all are.
+// Its code is that of the first. It is permanent if all are. It has no field: that would be one
+// of a step in a branch.
 func failure(results []sdk.BlockResult, may []bool) error {
 	var first *sdk.Error
 	var list strings.Builder
@@ -148,6 +170,7 @@ func failure(results []sdk.BlockResult, may []bool) error {
 		list.WriteString("; and " + strconv.Itoa(failed-maxListed) + " more")
 	}
 	e := *first
+	e.Field = ""
 	e.Message = strconv.Itoa(failed) + " of " + strconv.Itoa(len(results)) + " branches failed" + list.String()
 	e.Permanent = permanent
 	return &e

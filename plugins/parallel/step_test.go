@@ -1,6 +1,7 @@
 package parallel_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -77,9 +78,19 @@ func TestFailure(t *testing.T) {
 	if fault == nil || !strings.HasPrefix(fault.Message, "40 of 40 branches failed; branch 0: 503;") || !strings.HasSuffix(fault.Message, "branch 9: 503; and 30 more") {
 		t.Errorf("got %v", fault)
 	}
-	problems := sdktest.Problems(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[1]},"failFast":true,"allowFailure":true}`)
-	if len(problems) != 1 {
-		t.Errorf("failFast with allowFailure: %q", problems)
+}
+
+func TestProblems(t *testing.T) {
+	for fields, want := range map[string]string{
+		`{"branches":{"counts":[1]},"failFast":true,"allowFailure":true}`: "has no effect with failFast",
+		`{"branches":{"counts":[1,1]},"allowFailure":[0,2]}`:               "no branch 2: the branches are 0 to 1",
+		`{"branches":{"counts":[]},"allowFailure":[0]}`:                    "no branch 0: the step has none",
+		`{"branches":{"counts":[1,1]},"allowFailure":["$n",1]}`:            "",
+	} {
+		problems := sdktest.Problems(t, sdktest.Only(parallel.Step()), "parallel", fields)
+		if want == "" && len(problems) > 0 || want != "" && (len(problems) != 1 || !strings.Contains(fmt.Sprint(problems[0]), want)) {
+			t.Errorf("%s: %q, want %q", fields, problems, want)
+		}
 	}
 }
 

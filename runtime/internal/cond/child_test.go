@@ -131,6 +131,9 @@ func TestChildThatIsNotScheduled(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		for state := ""; state != "T"; time.Sleep(time.Millisecond) { // the signal arrives later
+			state = processState(t, pid)
+		}
 		begin := time.Now() // before the timer starts, or the child could continue too early
 		resume := time.AfterFunc(stopped, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 		_, err := eval(t, e, `[1].some(x => x)`, nil)
@@ -142,6 +145,17 @@ func TestChildThatIsNotScheduled(t *testing.T) {
 			t.Errorf("a child that continues after %s: %v after %s", stopped, err, wall)
 		}
 	}
+}
+
+// processState returns the letter of proc(5) for what a process does: T, it is stopped.
+func processState(t *testing.T, pid int) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	return fields[:1]
 }
 
 // A child that was killed while idle is replaced without an error.
