@@ -35,7 +35,7 @@ const AnyRevision = revision.Any
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
 		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
-		Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
+		Chain: rt.Chain, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read
 			return rt.dispatch.Refresh(ctx, id)

@@ -320,6 +320,72 @@ func TestTriggerEndsTheCircle(t *testing.T) {
 	}
 }
 
+// Runs that make sentinels with triggers of their own, which do the same, come to an end, over
+// a restart too. One that edits its own triggers can do so for ever.
+func TestTriggersOfRunsEnd(t *testing.T) {
+	db := store.NewMemory()
+	opt := runtime.Options{Limits: runtime.Limits{Hops: 3}}
+	s := serve(t, db, opt)
+	save := func(id sentinels.ID, tag string, by sentinels.RunID) {
+		t.Helper()
+		src := fmt.Sprintf(`{"id":%q,"name":"n","loop":{"type":"once"},"concurrency":"parallel","steps":[{"type":"pause","event":"end"}],"trigger":{"type":"test","tag":%q}}`, id, tag)
+		if _, err := s.SaveWith(within(t), decode(t, s.Runtime, src), runtime.SaveOptions{Expect: runtime.AnyRevision, Run: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var run sentinels.RunID
+	for i, id := range []sentinels.ID{"g0", "g1", "g2", "g3"} {
+		save(id, "first", run)
+		adm := s.fire(t, id, 0, fired(i))
+		if want := i < 3; (adm.Outcome == triggers.Started) != want {
+			t.Fatalf("%s: %+v", id, adm)
+		}
+		if run = adm.Run; run != "" {
+			until(t, "the iteration of the run", func() bool { hops, _ := s.Chain(run); return hops == i+1 })
+		}
+	}
+	save("own", "first", "")
+	for i := range 5 {
+		adm := s.fire(t, "own", 0, fired(i))
+		if adm.Outcome != triggers.Started {
+			t.Fatalf("own triggers, edit %d: %+v", i, adm)
+		}
+		s.number(t, adm.Run)
+		save("own", fmt.Sprint(i), adm.Run)
+	}
+	s = serve(t, db.Snapshot(), opt)
+	if adm := s.fire(t, "g3", 0, fired(9)); adm.Outcome != triggers.Refused || !strings.Contains(adm.Reason, "g0 -> g1 -> g2 -> g3") {
+		t.Errorf("after a restart: %+v", adm)
+	}
+	save("g3", "of a person", "")
+	if adm := s.fire(t, "g3", 0, fired(10)); adm.Outcome != triggers.Started {
+		t.Errorf("a trigger of a person: %+v", adm)
+	}
+}
+
+// A firing that reports the save of its definition continues the chain of the run that saved
+// it, so that sentinels which edit each other come to an end.
+func TestEditsInACircleEnd(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 4}})
+	var run sentinels.RunID
+	for i := range 5 {
+		id := sentinels.ID([]string{"a", "b"}[i%2])
+		src := fmt.Sprintf(`{"id":%q,"name":"edit %d","loop":{"type":"once"},"concurrency":"parallel","steps":[{"type":"pause","event":"end"}],"trigger":{"type":"test"}}`, id, i)
+		if _, err := s.SaveWith(within(t), decode(t, s.Runtime, src), runtime.SaveOptions{Expect: runtime.AnyRevision, Run: run}); err != nil {
+			t.Fatal(err)
+		}
+		f := fired(i)
+		f.Saved = true
+		adm := s.fire(t, id, 0, f)
+		if want := i < 4; (adm.Outcome == triggers.Started) != want {
+			t.Fatalf("edit %d: %+v", i, adm)
+		}
+		if run = adm.Run; run != "" {
+			until(t, "the iteration of the run", func() bool { hops, _ := s.Chain(run); return hops == i+1 })
+		}
+	}
+}
+
 // A run that cannot be started drops the fire and says why.
 func TestFireThatCannotStart(t *testing.T) {
 	s := serve(t, store.NewMemory(), runtime.Options{})

@@ -204,7 +204,7 @@ func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
 }
 
 func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
-	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
+	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Chain: eventlog.Chain{Hops: s.Hops, Path: s.Path}, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
 }
 
 // triggerEvents is the event log as triggers need it.

@@ -99,6 +99,9 @@ type Firing struct {
 	// active then may have made them: if that holds for all of them, the firing
 	// continues the chain of these runs (T2.4). Default: no run caused the firing.
 	Changed []time.Time
+	// Saved says that the firing reports that the definition was saved: if a run did that,
+	// the firing continues its chain. Default false.
+	Saved bool
 	// IgnoreOwn ends a series of firings that report nothing but changes that were
 	// made during runs of the sentinel itself (T7.4). Default: only the length of the
 	// chain ends it.

@@ -20,6 +20,8 @@ type Stored struct {
 	Note       string          `json:"note,omitempty"`    // why, in the words of the author
 	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
 	Within     []string        `json:"within,omitzero"`   // commands that its runs may call, see [SaveOptions]; nil is no bound
+	Hops       int             `json:"hops,omitempty"`    // length of the chain of the run that made the revision; 0 is none
+	Path       []string        `json:"path,omitempty"`    // the sentinels of that chain
 	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
@@ -34,6 +36,10 @@ type SaveOptions struct {
 	// Origin is the file the definition lives in. Default: that of the revision
 	// before.
 	Origin string
+	// Run is the run whose command makes the revision. Runs that are started by triggers
+	// which the revision adds continue its chain of events, so that runs which make triggers
+	// come to an end as well. Default empty: no run.
+	Run sentinels.RunID
 	// By says who makes the revision. Default empty: not known.
 	By string
 	// Note is the reason. Default empty.

@@ -71,7 +71,7 @@ func (a *armed) fire() (triggers.Firing, error) {
 	}
 	id := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", a.env.Sentinel, a.env.Name, a.env.Since.UTC().Format(time.RFC3339Nano), key))
 	return triggers.Firing{
-		Key: key, At: a.at, State: saved,
+		Key: key, At: a.at, State: saved, Saved: a.occasion != OnStart,
 		Event: &sentinels.Event{
 			ID: hex.EncodeToString(id[:16]), Name: "immediate", Source: "/sentinels/" + string(a.env.Sentinel), Time: a.at, Data: body,
 		},

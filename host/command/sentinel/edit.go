@@ -2,6 +2,7 @@ package sentinel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,6 +85,10 @@ func who(call *command.Call) string {
 	}
 	return call.Who()
 }
+
+// causingRun returns the run whose step makes a call, or from below whose step it comes over
+// the API; empty for none.
+func causingRun(call *command.Call) sentinels.RunID { return cmp.Or(call.Run, call.Sender) }
 
 // refused is the error for problems of a definition.
 func refused(problems sentinels.Problems) error {
@@ -182,7 +187,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if err != nil {
 		return edited{}, err
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: note, Within: call.Bound(), Whole: in.whole && call.By == command.ByUser}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Run: causingRun(call), By: who(call), Note: note, Within: call.Bound(), Whole: in.whole && call.By == command.ByUser}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
 	}

@@ -72,7 +72,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 	if in.File != "" {
 		note = "imported from " + in.File
 	}
-	done, err := f.rt.Import(ctx, incoming, runtime.SaveOptions{By: who(call), Note: note, Within: call.Bound()})
+	done, err := f.rt.Import(ctx, incoming, runtime.SaveOptions{Run: causingRun(call), By: who(call), Note: note, Within: call.Bound()})
 	if err != nil {
 		return importOut{}, err
 	}

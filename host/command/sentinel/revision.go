@@ -188,7 +188,7 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return edited{}, err
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note, Within: call.Bound()}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Run: causingRun(call), By: who(call), Note: in.Note, Within: call.Bound()}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
 	}

@@ -1,7 +1,6 @@
 package sentinel
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -51,7 +50,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	}
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
-		Revision: revision, Named: named, Pinned: in.Pinned, Starter: cmp.Or(call.Run, call.Sender),
+		Revision: revision, Named: named, Pinned: in.Pinned, Starter: causingRun(call),
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if in.SentinelID == "" {

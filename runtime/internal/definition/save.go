@@ -67,6 +67,7 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
 		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Definition: canonical,
 	}
+	next.Hops, next.Path = s.opt.Chain(opt.Run)
 	if head.Revision > 0 && !head.Deleted {
 		lifted := opt.Whole && opt.Within == nil && head.Within != nil
 		if !opt.Whole {

@@ -30,6 +30,8 @@ type Options struct {
 	DecodeOptions func(file string) sentinels.DecodeOptions
 	// Commands are those that bounds of revisions name. Default nil: there are none.
 	Commands external.Commands
+	// Chain returns the chain of a run, see [revision.SaveOptions].
+	Chain func(sentinels.RunID) (hops int, path []string)
 	// Writable returns why the engine accepts nothing new, nil if it does.
 	Writable func() error
 	// Await waits until a commit is done on behalf of a client, or returns the error

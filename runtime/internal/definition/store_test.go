@@ -54,6 +54,7 @@ func open(t testing.TB, opt definition.Options) *definition.Store {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	opt.Await = func(ctx context.Context, ticket *store.Ticket) error { return ticket.Wait(ctx) }
+	opt.Chain = func(sentinels.RunID) (int, []string) { return 0, nil }
 	opt.DecodeOptions = decodeOptions
 	opt.Inspect = func(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 		r := sentinels.Inspect(src, decodeOptions(file))

@@ -109,7 +109,8 @@ type Definitions interface {
 type Revision struct {
 	ID     sentinels.ID
 	Number int
-	Origin string // the file that it is from, "" for none
+	Origin string         // the file that it is from, "" for none
+	Chain  eventlog.Chain // of the run that saved it, empty for none
 	Decode func() (*sentinels.Definition, error)
 }
 

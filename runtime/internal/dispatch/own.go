@@ -46,29 +46,55 @@ func (r activeRun) covers(at time.Time) bool {
 	return !at.Before(r.begun.Add(-slackBefore)) && (r.ended.IsZero() || !at.After(r.ended.Add(slackAfter)))
 }
 
-// traceCause sets the chain of a firing that reports changes: if each was made during a
-// run, it is the longest chain of these runs. A chain of the sentinel's own runs is
-// preferred, so that a series of them is recognized.
+// made returns the chain of the run that saved a revision with new triggers, so that runs
+// which make triggers that fire runs which make triggers come to an end too. A sentinel that
+// edits its own triggers keeps the chain that they had: it can do so every day for years, and
+// has no more runs for it.
+func made(r Revision, before map[string]record) eventlog.Chain {
+	path := r.Chain.Path
+	if len(path) == 0 || path[len(path)-1] != string(r.ID) {
+		return r.Chain
+	}
+	var kept eventlog.Chain
+	for _, rec := range before {
+		kept = kept.Longer(rec.chain())
+	}
+	return kept
+}
+
+// traceCause sets the chain of a firing: the longest of that of its event, that of the run
+// which made the trigger, and that of the changes which it reports.
 func (t *armedTrigger) traceCause(f *triggers.Firing) {
-	if len(f.Changed) == 0 {
+	chain := eventlog.ChainOf(f.Event).Longer(t.made).Longer(t.changed(f))
+	if f.Saved {
+		chain = chain.Longer(t.s.saved)
+	}
+	if chain.Hops == f.Event.Hops {
 		return
 	}
+	event := *f.Event
+	event.Hops, event.Path = chain.Hops, chain.Path
+	f.Event = &event
+}
+
+// changed returns the chain of the changes that a firing reports: if each was made during a
+// run, it is the longest chain of these runs. A chain of the sentinel's own runs is
+// preferred, so that a series of them is recognized.
+func (t *armedTrigger) changed(f *triggers.Firing) eventlog.Chain {
 	var all, own eventlog.Chain
 	allOwn := true
 	for _, at := range f.Changed {
 		found, mine := t.s.d.causes(t.s.id, at)
 		if found.Hops == 0 {
-			return
+			return eventlog.Chain{}
 		}
 		all, own = all.Longer(found), own.Longer(mine)
 		allOwn = allOwn && mine.Hops > 0
 	}
 	if allOwn {
-		all = own
+		return own
 	}
-	event := *f.Event
-	event.Hops, event.Path = all.Hops, all.Path
-	f.Event = &event
+	return all
 }
 
 // causes returns the longest chain of the runs that were active at a time, and that of

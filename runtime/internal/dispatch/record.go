@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -28,8 +29,10 @@ func Buckets() []string { return []string{bucketTriggers, bucketKeys, bucketPend
 
 // A record is what is stored of a trigger. Each outcome commits a new one.
 type record struct {
-	Since    time.Time       `json:"since"`    // when it was armed for the first time
-	Position uint64          `json:"position"` // of the event log then
+	Since    time.Time       `json:"since"`          // when it was armed for the first time
+	Position uint64          `json:"position"`       // of the event log then
+	Hops     int             `json:"hops,omitempty"` // length of the chain of the run that made the trigger, see made
+	Path     []string        `json:"path,omitempty"`
 	State    json.RawMessage `json:"state,omitempty"`
 	trigger.Counts
 	LastFire    time.Time        `json:"lastFire,omitzero"`
@@ -40,6 +43,9 @@ type record struct {
 	Replays     keyWindow        `json:"replays,omitzero"`
 	Read        readMark         `json:"read,omitzero"`
 }
+
+// chain is that of the run that made the trigger, empty for none.
+func (r record) chain() eventlog.Chain { return eventlog.Chain{Hops: r.Hops, Path: r.Path} }
 
 // A sentinelRecord is what is stored of all triggers of a sentinel together.
 type sentinelRecord struct {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -25,6 +26,7 @@ type armedSentinel struct {
 	d         *Dispatcher
 	id        sentinels.ID
 	revision  int
+	saved     eventlog.Chain // of the run that saved the revision
 	overlap   sentinels.Overlap
 	paused    bool
 	problem   string // why the definition cannot be read; it has no triggers then
@@ -50,7 +52,7 @@ type armedSentinel struct {
 // fires before [armedSentinel.run]. The predecessor of the sentinel in this process
 // must have ended.
 func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, refused []trigger.Fired, err error) {
-	s = &armedSentinel{d: d, id: r.ID, revision: r.Number}
+	s = &armedSentinel{d: d, id: r.ID, revision: r.Number, saved: r.Chain}
 	recs, paused, err := d.readRecords(s.id)
 	if err != nil {
 		return nil, b, nil, err
@@ -65,15 +67,16 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		return s, b, nil, nil
 	}
 	s.overlap = def.Concurrency
+	made := made(r, recs)
 	for i, name := range triggerNames(def.Triggers) {
 		t := &armedTrigger{s: s, index: i, name: name, def: def.Triggers[i]}
 		rec, known := recs[name]
 		delete(recs, name)
 		if !known {
-			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position(t.def.Event)}
+			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position(t.def.Event), Hops: made.Hops, Path: made.Path}
 			b.Puts = append(b.Puts, encodePut(bucketTriggers, triggerKey(s.id, name), rec))
 		}
-		t.rec = rec
+		t.rec, t.made = rec, rec.chain()
 		if err := t.readPending(); err != nil {
 			return nil, b, nil, err
 		}

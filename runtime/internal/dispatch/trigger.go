@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -27,6 +28,7 @@ type armedTrigger struct {
 	common   triggers.Common
 	armed    triggers.Armed // nil if it could not be armed
 	gone     bool           // edited away; only a firing of it is left
+	made     eventlog.Chain // of the run that made the trigger, see the function made
 	unwaited int            // outcomes since a commit was waited for; owned by the goroutine that runs it
 	reader   *eventReader
 
