@@ -3,18 +3,13 @@ package app
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Content returns what of the project's content the user trusts.
@@ -54,7 +49,10 @@ func (a *App) AskTrust(ctx context.Context) error {
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	a.ShowUntrusted(items)
+	if !a.ShowUntrusted(items) {
+		a.Info("it is too long to show and ask here: sentinel trust -v shows all of it and asks")
+		return nil
+	}
 	if yes, err := a.ConfirmTrust(ctx); err != nil || !yes {
 		return err
 	}
@@ -85,15 +83,15 @@ func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// The most that is shown of one item: -v shows all.
-const (
-	untrustedLines = 24
-	untrustedWidth = 110 // characters of the fields of a step
-)
+// untrustedLines is how many lines are shown of all items together without -v. What is not
+// shown whole is not asked about.
+const untrustedLines = 400
 
-// ShowUntrusted writes what items would execute, for the person who is asked.
-func (a *App) ShowUntrusted(items []content.Item) {
+// ShowUntrusted writes what items are, for the person who is asked, and reports whether that
+// is all of it.
+func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
 	var p output.Page
+	left := untrustedLines
 	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
 	for _, i := range items {
 		change := "new"
@@ -102,19 +100,25 @@ func (a *App) ShowUntrusted(items []content.Item) {
 		}
 		p.Printf("  %s  %s\n", a.Paint.Strong(output.Escape(i.Key)), a.Paint.Dim(output.Escape(string(i.Kind)+", "+change)))
 		lines := untrustedText(i)
-		if !a.Flags.Verbose && len(lines) > untrustedLines {
-			more := len(lines) - untrustedLines + 1
-			lines = append(lines[:untrustedLines-1], fmt.Sprintf("... %d more lines: sentinel trust -v", more))
+		shown := lines
+		if !a.Flags.Verbose {
+			shown = lines[:min(left, len(lines))]
+			left -= len(shown)
 		}
-		for _, line := range lines {
+		for _, line := range shown {
 			p.Printf("    %s\n", line)
+		}
+		if more := len(lines) - len(shown); more > 0 {
+			p.Printf("    ... %d more lines: sentinel trust -v\n", more)
+			left = -1
 		}
 	}
 	a.PrintErr("%s", p.Text())
+	return left >= 0
 }
 
-// untrustedText describes an item in lines: the difference to what was trusted, or what it
-// executes.
+// untrustedText describes an item in lines: the difference to what was trusted, or its whole
+// text. A summary would leave out what matters: a variable can have the command.
 func untrustedText(i content.Item) []string {
 	switch {
 	case i.Kind == content.State:
@@ -125,28 +129,5 @@ func untrustedText(i content.Item) []string {
 		diff := linediff.Unified(strings.SplitAfter(string(i.Before), "\n"), strings.SplitAfter(string(i.Content), "\n"), "trusted", "now")
 		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
 	}
-	def, problems := DecodeAnyStep(&Source{Text: i.Content, File: i.Key})
-	if def == nil || len(problems) > 0 {
-		return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n") // a list of sources, or a mistake
-	}
-	lines := []string{def.Name}
-	for _, t := range def.Triggers {
-		lines = append(lines, "trigger "+strings.Join(slices.DeleteFunc([]string{t.Type, t.CronExpression, t.Event, nonEmpty(t.Options)}, func(s string) bool { return s == "" }), " "))
-	}
-	def.EachStep(func(_ string, s *sentinels.Step) {
-		fields := make([]string, 0, len(s.Fields))
-		for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-			fields = append(fields, name+"="+nonEmpty(s.Fields[name]))
-		}
-		lines = append(lines, textcut.Mark(string(s.Type)+" "+strings.Join(fields, " "), untrustedWidth))
-	})
-	return lines
-}
-
-// nonEmpty returns a JSON value, or nothing for an empty object.
-func nonEmpty(text json.RawMessage) string {
-	if len(text) == 0 || string(text) == "{}" {
-		return ""
-	}
-	return string(text)
+	return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n")
 }

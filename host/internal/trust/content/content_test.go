@@ -75,15 +75,22 @@ func (p *project) approve() {
 
 func (p *project) git(args ...string) {
 	p.t.Helper()
+	p.gitOutput(args...)
+}
+
+func (p *project) gitOutput(args ...string) string {
+	p.t.Helper()
 	if p.opt.Git == "" {
 		p.t.Skip("git is not installed")
 	}
 	cmd := exec.Command(p.opt.Git, args...)
 	cmd.Dir = p.work
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		p.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }
 
 // TestUnknownFolder: what is in a folder at the first look does not count, also after an
@@ -165,6 +172,68 @@ func TestPullIsHeld(t *testing.T) {
 			p.check(build, true)
 			p.check(other, true)
 		})
+	}
+}
+
+// TestPullOfOtherObjects: an attribute can have git write the same text for objects that cannot
+// be computed from it.
+func TestPullOfOtherObjects(t *testing.T) {
+	for name, c := range map[string]struct{ attributes, object string }{
+		"mixed line ends of a text": {"*.json text eol=crlf\n", "{\r\n\"a\": 1,\n\"b\": 2}\n"},
+		"line ends by eol":          {"*.json eol=crlf\n", "{\r\n\"a\": 1,\n\"b\": 2}\n"},
+		"mixed line ends of auto":   {"*.json text=auto eol=crlf\n", "{\r\n\"a\": 1,\n\"b\": 2}\n"},
+		"expanded ident":            {"*.json ident\n", "{\"a\": \"$Id: other $\"}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.git("init", "-q", "-b", "main")
+			p.write(build, "{}\n")
+			if err := os.WriteFile(filepath.Join(p.work, ".gitattributes"), []byte(c.attributes), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p.git("add", "-A")
+			p.git("commit", "-qm", "one")
+			p.approve()
+
+			// A commit with an object that add would not make.
+			object := filepath.Join(t.TempDir(), "object")
+			if err := os.WriteFile(object, []byte(c.object), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimSpace(p.gitOutput("hash-object", "-w", "--no-filters", object))
+			p.git("checkout", "-q", "-b", "theirs")
+			p.git("update-index", "--cacheinfo", "100644,"+name+",.sentinel/"+build)
+			p.git("commit", "-qm", "two")
+			p.git("checkout", "-qf", "main")
+			p.git("merge", "-q", "theirs")
+			p.check(build, false)
+		})
+	}
+}
+
+// TestLinkToAnotherProject: a project whose folder is a link to that of a trusted one is not
+// trusted with it.
+func TestLinkToAnotherProject(t *testing.T) {
+	p := newProject(t)
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().Begin(); err != nil {
+		t.Fatal(err)
+	}
+	p.write("../.continuum/sentinels/mine.json", "mine")
+	p.check("../.continuum/sentinels/mine.json", true)
+
+	foreign := &project{t, filepath.Join(t.TempDir(), ".sentinel"), p.opt, ""}
+	foreign.work = filepath.Dir(foreign.dir)
+	if err := os.Symlink(p.dir, foreign.dir); err != nil {
+		t.Fatal(err)
+	}
+	evil := filepath.Join(foreign.work, ".continuum", "sentinels", "mine.json")
+	for _, text := range []string{"mine", "theirs"} {
+		if err := foreign.folder().Check(evil, []byte(text)); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

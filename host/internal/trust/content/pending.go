@@ -3,7 +3,6 @@ package content
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +31,7 @@ type Item struct {
 	Changed bool   // other content of this path was trusted before
 	Before  []byte // the newest of it, nil for a plugin
 
+	of   *trusted
 	link string // of its place; such an item cannot be trusted
 }
 
@@ -42,7 +42,7 @@ const maxFile = 32 << 20
 // if that is not "", comes last. A file that cannot be read is left out: it is not
 // executed either.
 func (f *Folder) Pending(state ...string) ([]Item, error) {
-	if f == nil || f.covered {
+	if f == nil {
 		return nil, nil
 	}
 	all, _, err := f.untrusted()
@@ -61,7 +61,7 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 // Links returns an error for each symbolic link by which a file of the folder is found. Such
 // files cannot be trusted.
 func (f *Folder) Links() ([]error, error) {
-	if f == nil || f.covered {
+	if f == nil {
 		return nil, nil
 	}
 	_, links, err := f.untrusted()
@@ -86,8 +86,8 @@ func (f *Folder) untrusted() (items []Item, links []error, err error) {
 			links = append(links, refused)
 		}
 		one.Content = content
-		if f.record != "" {
-			if all := f.contents(one.Key); len(all) > 0 {
+		if one.of.record != "" {
+			if all := one.of.contents(one.Key); len(all) > 0 {
 				one.Changed = true
 				if one.Before, err = os.ReadFile(all[0]); err != nil {
 					return nil, nil, fmt.Errorf("read trusted content: %w", err)
@@ -111,15 +111,15 @@ func (f *Folder) files() (items []Item) {
 			at, judged := f.find(path)
 			// The folders may be the same by a link.
 			if judged && !slices.ContainsFunc(items, func(i Item) bool { return i.Key == at.key }) {
-				items = append(items, Item{Key: at.key, Path: path, Kind: kind, link: at.link})
+				items = append(items, Item{Key: at.key, Path: path, Kind: kind, of: at.of, link: at.link})
 			}
 		}
 	}
-	add(filepath.Join(f.dir, "sentinels"), Definition, ".json", ".jsonc")
-	add(filepath.Join(f.dir, "recipes"), Recipe, ".json")
-	add(filepath.Join(f.dir, "plugins"), Plugin, ".wasm")
+	add(filepath.Join(f.own.dir, "sentinels"), Definition, ".json", ".jsonc")
+	add(filepath.Join(f.own.dir, "recipes"), Recipe, ".json")
+	add(filepath.Join(f.own.dir, "plugins"), Plugin, ".wasm")
 	for _, project := range f.projects {
-		add(filepath.Join(project, continuum, "sentinels"), Definition, ".json", ".jsonc")
+		add(filepath.Join(project.project, continuum, "sentinels"), Definition, ".json", ".jsonc")
 	}
 	return items
 }
@@ -127,14 +127,14 @@ func (f *Folder) files() (items []Item) {
 // Approve records items as trusted, as they were read. state is the state folder that an
 // item of kind [State] is about.
 func (f *Folder) Approve(items []Item) error {
-	if f.record == "" {
+	if f.own.record == "" {
 		return errors.New("trust folder: " + f.hint())
 	}
 	if err := f.Begin(); err != nil {
 		return err
 	}
 	for _, i := range items {
-		record := func() error { return f.trust(i.Key, i.Content) }
+		record := func() error { return i.of.trust(i.Key, i.Content) }
 		if i.Kind == State {
 			record = func() error { return f.trustState(i.Path) }
 		}
@@ -147,15 +147,12 @@ func (f *Folder) Approve(items []Item) error {
 
 // Revoke removes the record. Everything that is in the folder by now has to be trusted
 // again. It reports false if there was none.
-func (f *Folder) Revoke() (bool, error) {
-	if !f.known() {
-		return false, nil
+func (f *Folder) Revoke() (revoked bool, err error) {
+	for _, t := range f.places() {
+		one, err := t.revoke()
+		if revoked = revoked || one; err != nil {
+			return revoked, err
+		}
 	}
-	if err := os.Remove(filepath.Join(f.record, folderFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("revoke trust: %w", err)
-	}
-	if err := os.RemoveAll(f.record); err != nil {
-		return false, fmt.Errorf("revoke trust: %w", err)
-	}
-	return true, nil
+	return revoked, nil
 }

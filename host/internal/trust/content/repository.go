@@ -9,7 +9,6 @@ import (
 	"fmt"
 	stdhash "hash"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -36,15 +35,9 @@ func (f *Folder) fromRepository(path string, content []byte) bool {
 	defer cancel()
 	git := gitexec.Runner{Program: f.opt.Git}
 	name := filepath.Base(path)
-	// A filter or an encoding makes the file differ from its object.
-	attributes, err := git.Exec(ctx, dir, "", "", "check-attr", "-z", "filter", "working-tree-encoding", "--", name)
-	if err != nil || attributes.Code != 0 {
+	attributes, err := git.Exec(ctx, dir, "", "", "check-attr", "-z", "filter", "working-tree-encoding", "ident", "text", "crlf", "eol", "--", name)
+	if err != nil || attributes.Code != 0 || isConverted(attributes.Out, content) {
 		return true
-	}
-	for fields := strings.Split(attributes.Out, "\x00"); len(fields) >= 3; fields = fields[3:] {
-		if value := fields[2]; value != "unspecified" && value != "unset" {
-			return true
-		}
 	}
 	objects, err := git.Exec(ctx, dir, "", strings.Join(objectNames(content), "\n")+"\n", "cat-file", "--batch-check")
 	if err != nil || objects.Code != 0 {
@@ -72,20 +65,36 @@ func inRepository(dir string) bool {
 	}
 }
 
-// expandedIdent is what the attribute ident makes of $Id$.
-var expandedIdent = regexp.MustCompile(`\$Id:[^$\n]*\$`)
+// isConverted reports whether the attributes of a file, as check-attr prints them, have git
+// write this content for objects that cannot be computed from it.
+func isConverted(attributes string, content []byte) bool {
+	has := map[string]string{}
+	for fields := strings.Split(attributes, "\x00"); len(fields) >= 3; fields = fields[3:] {
+		if fields[2] != "unspecified" && fields[2] != "unset" {
+			has[fields[1]] = fields[2]
+		}
+	}
+	switch {
+	case has["filter"] != "" || has["working-tree-encoding"] != "":
+		return true
+	case has["ident"] != "" && bytes.Contains(content, []byte("$Id:")): // the object may have any text there
+		return true
+	}
+	// Of a text some line ends of the object may be CRLF already. With "auto" git converts none
+	// of such an object.
+	text := has["text"] == "set" || has["crlf"] == "set" || has["eol"] != "" && has["text"] != "auto"
+	return text && bytes.Contains(content, []byte("\r\n"))
+}
 
 // objectNames returns the names that git gives objects from which it writes a file with
-// this content: as it is, with line ends converted, and with $Id$ expanded.
+// this content: as it is, and with line ends converted.
 func objectNames(content []byte) []string {
 	var names []string
 	for _, text := range [][]byte{content, bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))} {
-		for _, text := range [][]byte{text, expandedIdent.ReplaceAll(text, []byte("$$Id$$"))} {
-			for _, h := range []stdhash.Hash{sha1.New(), sha256.New()} {
-				fmt.Fprintf(h, "blob %d\x00", len(text))
-				h.Write(text)
-				names = append(names, hex.EncodeToString(h.Sum(nil)))
-			}
+		for _, h := range []stdhash.Hash{sha1.New(), sha256.New()} {
+			fmt.Fprintf(h, "blob %d\x00", len(text))
+			h.Write(text)
+			names = append(names, hex.EncodeToString(h.Sum(nil)))
 		}
 	}
 	return names

@@ -1,11 +1,9 @@
 package content
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,13 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Options say where records are and which folders need none.
@@ -45,7 +41,9 @@ const (
 )
 
 // A Folder decides about the content of one folder of definitions and plugins, and of the
-// .continuum folders of its workspace and of the project that it is in.
+// .continuum folders of its workspace and of the project that it is in. What is trusted is
+// recorded for each of these folders by its real path: by a link a project can have the folder
+// of another one.
 //
 // # Concurrency
 //
@@ -53,38 +51,26 @@ const (
 // created and replaced one by one.
 type Folder struct {
 	opt      Options
-	dir      string   // real path
-	projects []string // real paths of the folders with a .continuum folder; the first has dir in it
-	record   string   // folder of the record, "" if there can be none
-	covered  bool     // it is below a root of the user
-}
-
-// record is the content of folderFile.
-type record struct {
-	Folder string `json:"folder"`          // for people
-	State  string `json:"state,omitempty"` // identity of the trusted store
+	own      *trusted   // of the folder itself
+	projects []*trusted // of the .continuum folders; the first is in the project with the folder
 }
 
 // Open returns the folder dir of a host. It need not exist. workspace is the project whose
 // .continuum folder is judged too, "" for none.
 func Open(dir, workspace string, opt Options) *Folder {
-	f := &Folder{opt: opt, dir: rootfs.EvalLinks(filepath.Clean(dir))}
-	f.projects = []string{rootfs.EvalLinks(filepath.Dir(filepath.Clean(dir)))}
+	dir = filepath.Clean(dir)
+	project := rootfs.EvalLinks(filepath.Dir(dir))
+	f := &Folder{opt: opt, own: newTrusted(dir, opt), projects: []*trusted{newTrusted(filepath.Join(project, continuum), opt)}}
 	if workspace != "" {
-		if real := rootfs.EvalLinks(filepath.Clean(workspace)); real != f.projects[0] {
-			f.projects = append(f.projects, real)
+		if real := rootfs.EvalLinks(filepath.Clean(workspace)); real != project {
+			f.projects = append(f.projects, newTrusted(filepath.Join(real, continuum), opt))
 		}
 	}
-	if opt.Records != "" {
-		f.record = filepath.Join(opt.Records, hash([]byte(f.dir))[:32])
-	}
-	f.covered = slices.ContainsFunc(opt.Roots, func(root string) bool {
-		root = rootfs.EvalLinks(filepath.Clean(root))
-		_, inside := below(root, f.dir)
-		return inside || root == f.dir
-	})
 	return f
 }
+
+// places returns the records of all folders that f decides about.
+func (f *Folder) places() []*trusted { return append([]*trusted{f.own}, f.projects...) }
 
 func hash(text []byte) string {
 	sum := sha256.Sum256(text)
@@ -99,6 +85,7 @@ func below(dir, path string) (string, bool) {
 
 // A place is a file that this folder decides about.
 type place struct {
+	of   *trusted
 	key  string // names it in the record, as a person would name it
 	link string // path of the first folder on the way that is a symbolic link, "" for none
 }
@@ -123,12 +110,13 @@ func (f *Folder) findName(path string) (place, bool) {
 		switch {
 		case !inside:
 		case slices.Contains(folders, first):
-			if rootfs.EvalLinks(above) == f.dir {
-				return place{key: rel, link: firstLink(above, rel)}, true
+			if rootfs.EvalLinks(above) == f.own.dir {
+				return place{of: f.own, key: rel, link: firstLink(above, rel)}, true
 			}
 		case first == continuum:
-			if real := rootfs.EvalLinks(above); slices.Contains(f.projects, real) {
-				return place{key: f.continuumKey(real, rel), link: firstLink(above, rel)}, true
+			real := rootfs.EvalLinks(above)
+			if i := slices.IndexFunc(f.projects, func(t *trusted) bool { return t.project == real }); i >= 0 {
+				return place{of: f.projects[i], key: f.continuumKey(real, rel), link: firstLink(above, rel)}, true
 			}
 		}
 	}
@@ -139,7 +127,7 @@ func (f *Folder) findName(path string) (place, bool) {
 // or its absolute path.
 func (f *Folder) continuumKey(project, rel string) string {
 	path := filepath.Join(project, filepath.FromSlash(rel))
-	if key, inside := below(f.projects[0], path); inside {
+	if key, inside := below(f.projects[0].project, path); inside {
 		return key
 	}
 	return filepath.ToSlash(path)
@@ -163,38 +151,6 @@ var folders = []string{"sentinels", "recipes", "plugins"}
 
 const continuum = ".continuum"
 
-// known reports whether the user or this program began a record of the folder.
-func (f *Folder) known() bool {
-	_, err := os.Stat(filepath.Join(f.record, folderFile))
-	return f.record != "" && err == nil
-}
-
-// contentFile is the file that records a content. Line ends of texts do not count: git
-// converts them, and they change no definition.
-func (f *Folder) contentFile(key string, content []byte) string {
-	if !strings.HasSuffix(key, ".wasm") {
-		content = bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
-	}
-	return filepath.Join(f.recordOf(key), hash(content))
-}
-
-// recordOf is the folder with what is recorded of one path.
-func (f *Folder) recordOf(key string) string { return filepath.Join(f.record, hash([]byte(key))[:32]) }
-
-func (f *Folder) heldFile(key string) string { return filepath.Join(f.recordOf(key), heldName) }
-
-// hold marks a path whose content does not count, nor an edit of it.
-func (f *Folder) hold(key string) error {
-	err := os.MkdirAll(f.recordOf(key), 0o700)
-	if err == nil {
-		err = os.WriteFile(f.heldFile(key), nil, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("record trusted content: %w", err)
-	}
-	return nil
-}
-
 func exists(file string) bool {
 	_, err := os.Lstat(file)
 	return err == nil
@@ -208,25 +164,25 @@ func (f *Folder) Check(path string, content []byte) error {
 		return nil
 	}
 	at, judged := f.find(path)
-	if !judged || f.covered {
+	if !judged || at.of.covered {
 		return nil
 	}
 	if at.link != "" {
 		return linked(path, at.link)
 	}
-	key := at.key
-	if f.record != "" && exists(f.contentFile(key, content)) {
+	t, key := at.of, at.key
+	if t.has(key, content) {
 		return nil
 	}
 	why := "it came with the folder"
 	switch {
-	case !f.known():
-	case exists(f.heldFile(key)):
+	case !t.known():
+	case exists(t.heldFile(key)):
 	case f.fromRepository(path, content):
 		why = "git wrote its content"
-		_ = f.hold(key) // without the mark it is judged again
+		_ = t.hold(key) // without the mark it is judged again
 	default:
-		_ = f.trust(key, content) // without the record it is judged again, and asked about once it is committed
+		_ = t.trust(key, content) // without the record it is judged again, and asked about once it is committed
 		return nil
 	}
 	return f.denied(path, why)
@@ -235,14 +191,14 @@ func (f *Folder) Check(path string, content []byte) error {
 // Wrote records content that this program wrote to a file of a known folder on behalf of
 // the user.
 func (f *Folder) Wrote(path string, content []byte) error {
-	if f == nil || f.covered || !f.known() {
+	if f == nil {
 		return nil
 	}
 	at, judged := f.find(path)
-	if !judged || at.link != "" { // Check refuses what is found by a link
+	if !judged || at.of.covered || !at.of.known() || at.link != "" { // Check refuses what is found by a link
 		return nil
 	}
-	return f.trust(at.key, content)
+	return at.of.trust(at.key, content)
 }
 
 // Write has this program write a file on behalf of the user into a folder, also of a project
@@ -293,98 +249,41 @@ func (e untrustedError) Is(target error) bool { return target == ErrUntrusted }
 
 // hint says how content is trusted.
 func (f *Folder) hint() string {
-	if f.record == "" {
+	if f.own.record == "" {
 		return "there is no configuration folder to keep trusted content in: set HOME or XDG_CONFIG_HOME, or SENTINEL_TRUST_ROOTS to the folder"
 	}
 	return "sentinel trust shows what it executes and asks; --untrusted uses only what is part of the program"
-}
-
-// trust records content of a key. The newest ones of a key are kept.
-func (f *Folder) trust(key string, content []byte) error {
-	file := f.contentFile(key, content)
-	text := content
-	if strings.HasSuffix(key, ".wasm") {
-		text = nil // no person reads it, and its digest is in the name
-	}
-	err := os.MkdirAll(f.recordOf(key), 0o700)
-	if err == nil {
-		err = atomicfile.Replace(file, text, 0o600)
-	}
-	if err == nil {
-		if err = os.Remove(f.heldFile(key)); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("record trusted content: %w", err)
-	}
-	if all := f.contents(key); len(all) > keepPerKey {
-		for _, old := range all[keepPerKey:] {
-			_ = os.Remove(old) // one too many costs a question at most
-		}
-	}
-	return nil
-}
-
-// contents lists the recorded contents of a key, the newest first.
-func (f *Folder) contents(key string) (files []string) {
-	entries, _ := os.ReadDir(f.recordOf(key)) // it need not be there
-	times := map[string]time.Time{}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && e.Name() != heldName {
-			file := filepath.Join(f.recordOf(key), e.Name())
-			files, times[file] = append(files, file), info.ModTime()
-		}
-	}
-	slices.SortFunc(files, func(a, b string) int { return times[b].Compare(times[a]) })
-	return files
 }
 
 // Begin makes the folder known before this program writes the first file of it. What is
 // there by then and is not trusted is held. It does nothing for a folder that is known or
 // below a root.
 func (f *Folder) Begin() error {
-	if f == nil || f.record == "" || f.covered || f.known() {
+	if f == nil {
+		return nil
+	}
+	fresh := slices.DeleteFunc(f.places(), func(t *trusted) bool { return t.record == "" || t.covered || t.known() })
+	if len(fresh) == 0 {
 		return nil
 	}
 	items, _, err := f.untrusted()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.record, 0o700); err != nil {
-		return fmt.Errorf("record trusted content: %w", err)
-	}
-	for _, i := range items {
-		if err := f.hold(i.Key); err != nil {
+	for _, t := range fresh {
+		for _, i := range items {
+			if i.of != t {
+				continue
+			}
+			if err := t.hold(i.Key); err != nil {
+				return err
+			}
+		}
+		if err := t.write(record{Folder: t.dir}); err != nil { // last: until then nothing counts
 			return err
 		}
 	}
-	return f.write(record{Folder: f.dir}) // last: until then nothing counts
-}
-
-func (f *Folder) write(r record) error {
-	text, err := json.Marshal(r)
-	if err == nil {
-		err = atomicfile.Replace(filepath.Join(f.record, folderFile), text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("record trusted content: %w", err)
-	}
 	return nil
-}
-
-func (f *Folder) read() (r record, err error) {
-	text, err := regularfile.Read(filepath.Join(f.record, folderFile), maxRecord)
-	if errors.Is(err, fs.ErrNotExist) || f.record == "" {
-		return record{}, nil
-	}
-	if err == nil {
-		err = strictjson.Decode(text, &r, strictjson.Limits{})
-	}
-	if err != nil {
-		return record{}, fmt.Errorf("read trusted content: %s: %w", filepath.Join(f.record, folderFile), err)
-	}
-	return r, nil
 }
 
 // identity returns the identity of the store in a state folder, "" for one without.
@@ -400,12 +299,11 @@ func identity(state string) string {
 // named by the user.
 func (f *Folder) stateIsInside(state string) bool {
 	state = rootfs.EvalLinks(filepath.Clean(state))
-	for _, dir := range append([]string{f.dir}, f.projects...) {
-		if _, inside := below(dir, state); inside {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.places(), func(t *trusted) bool {
+		_, inProject := below(t.project, state)
+		_, inFolder := below(t.dir, state)
+		return inProject || inFolder
+	})
 }
 
 // stateHasContent reports whether there is anything in a state folder.
@@ -418,11 +316,11 @@ func stateHasContent(state string) bool {
 // it is new and cannot be recorded. For one that does not exist or is empty, it begins a
 // record with a new identity, which it writes to the folder.
 func (f *Folder) CheckState(state string) error {
-	if f == nil || f.covered || !f.stateIsInside(state) {
+	if f == nil || f.own.covered || !f.stateIsInside(state) {
 		return nil
 	}
 	if stateHasContent(state) {
-		r, err := f.read()
+		r, err := f.own.read()
 		if err != nil {
 			return err
 		}
@@ -431,7 +329,7 @@ func (f *Folder) CheckState(state string) error {
 		}
 		return f.denied(state, "its store came with the folder")
 	}
-	if f.record == "" {
+	if f.own.record == "" {
 		return f.denied(state, "a new store cannot be distinguished from one that came with the folder")
 	}
 	err := f.Begin()
@@ -457,5 +355,5 @@ func (f *Folder) trustState(state string) error {
 			return fmt.Errorf("record trusted store: %w", err)
 		}
 	}
-	return f.write(record{Folder: f.dir, State: id})
+	return f.own.write(record{Folder: f.own.dir, State: id})
 }
