@@ -17,12 +17,12 @@ type kind struct {
 
 // kindOf returns the kind of a call. That of a shell line is its program and the plain
 // words behind it, such as go test or npm run build: paths may differ, and options that only
-// choose what is done and how it is shown. Others write files or start programs. A line
-// is a kind of its own, of which no other call is, if a shell would do more with it than
-// start one program; if nothing tells what the program does with its arguments; if the
-// program takes another one, code, or files to replace as its arguments; if it sends
-// something or brings in what others made; or if a word behind the plain ones is more than
-// the name of a file, such as main:production. Calls of any other command are of one kind.
+// choose what is done and how it is shown. This holds for the operations of harmlessVerbs,
+// whose other arguments neither replace, send, bring in nor start anything. Any other line is
+// a kind of its own, of which no other call is: nothing tells what its program does with other
+// arguments. So is a line with which a shell would do more than start one program, and one
+// with a word behind the plain ones that is more than the name of a file, such as
+// main:production. Calls of any other command are of one kind.
 func kindOf(command string, arguments sdk.Value) kind {
 	if command != shellCommand {
 		return kind{key: command, text: command}
@@ -34,7 +34,7 @@ func kindOf(command string, arguments sdk.Value) kind {
 		simple = len(words) > 0 && argumentsAreHarmless(words, all[len(words):])
 	}
 	text := join(words, " ")
-	if !simple || len(words) < 2 || len(text) > maxKind || takesAnything(words) {
+	if !simple || len(text) > maxKind || !isHarmless(words) {
 		return kind{key: command + " " + arguments.Canonical(), text: "this line", one: true}
 	}
 	return kind{key: command + "\n" + text, text: text}
@@ -140,6 +140,38 @@ func isPlain(word string) bool {
 	return word != ""
 }
 
+// harmlessVerbs are operations, by program, which one approval covers with other files and
+// harmless options.
+func harmlessVerbs(program string) string {
+	switch program {
+	case "go":
+		return " test build vet list doc version "
+	case "git":
+		return " status diff log show add commit blame grep shortlog describe ls-files "
+	case "npm", "pnpm", "yarn", "bun":
+		return " test run "
+	case "cargo":
+		return " test build check clippy doc bench "
+	case "mvn", "gradle":
+		return " test compile check verify build "
+	case "dotnet", "swift", "mix":
+		return " test build compile "
+	}
+	return ""
+}
+
+// isHarmless reports whether the program and the plain words behind it are an operation of
+// harmlessVerbs, or targets of make.
+func isHarmless(words []string) bool {
+	if len(words) < 2 {
+		return false
+	}
+	if words[1] == "run" && len(words) == 2 {
+		return false // what follows is what is run
+	}
+	return words[0] == "make" || contains(harmlessVerbs(words[0]), " "+words[1]+" ")
+}
+
 // harmlessOptions are options, by program, that write no file and start no program, with or
 // without a number behind them: -n20.
 func harmlessOptions(program string) string {
@@ -147,7 +179,7 @@ func harmlessOptions(program string) string {
 	case "go":
 		return " -v -run -count -race -short -timeout -bench -benchmem -benchtime -cover -failfast -json -cpu -p -tags -shuffle -parallel -list -skip "
 	case "git":
-		return " -m --message -a --all -s --short --stat --oneline -n -p --patch --name-only --name-status --cached --staged --amend --no-edit -b --graph" +
+		return " -m --message -a --all -s --short --stat --oneline -n -p --patch --name-only --name-status --cached --staged --graph" +
 			" --since --until --author --follow -u -v -q --quiet - "
 	case "npm", "pnpm", "yarn", "bun":
 		return " -s --silent --if-present -q "
@@ -155,8 +187,6 @@ func harmlessOptions(program string) string {
 		return " -p --package --release --workspace --all --lib --bins --tests --no-fail-fast -q --quiet -v --verbose --all-targets --all-features --features --locked --offline --no-run "
 	case "make":
 		return " -j -k -s -B "
-	case "grep", "rg":
-		return " -n -i -r -l -c -v -w -E -F -A -B -C "
 	}
 	return ""
 }
@@ -179,6 +209,9 @@ func argumentsAreHarmless(plainOnes, words []string) bool {
 			}
 		}
 		if plain == "" || plain[0] != '-' {
+			if plainOnes[0] == "make" {
+				return false // another target
+			}
 			for i := 0; i < len(plain); i++ {
 				if has(":+@=", plain[i]) {
 					return false
@@ -210,43 +243,6 @@ func contains(text, part string) bool {
 	return false
 }
 
-// takesAnything reports whether the words leave open what is done: the program is one of
-// those below, a word behind it is config, or sends something or brings it in, or the second and
-// last one only says that what follows is executed.
-func takesAnything(words []string) bool {
-	program := words[0]
-	for i := len(program) - 1; i >= 0; i-- {
-		if program[i] == '/' {
-			program = program[i+1:]
-			break
-		}
-	}
-	for _, name := range [...]string{
-		"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "busybox", "env", "sudo", "doas", "su", "nohup", "setsid", "timeout", "time", "nice", "ionice",
-		"stdbuf", "xargs", "parallel", "find", "fd", "eval", "exec", "command", "builtin", "source", ".", "trap", "coproc", "ssh", "scp", "rsync", "sftp", "ftp",
-		"rm", "rmdir", "unlink", "mv", "cp", "ln", "dd", "install", "chmod", "chown", "chgrp", "truncate", "shred", "tee", "sed", "awk", "gawk", "mawk", "ed", "vim", "vi", "ex",
-		"perl", "python", "python2", "python3", "ruby", "node", "deno", "php", "lua", "tclsh", "osascript", "powershell", "pwsh", "cmd", "curl", "wget", "nc", "socat",
-		"docker", "podman", "kubectl", "psql", "mysql", "sqlite3", "kill", "pkill", "killall", "crontab", "at", "systemctl", "tar", "unzip", "git-shell", "watch", "script", "expect",
-	} {
-		if equalFold(program, name) {
-			return true
-		}
-	}
-	for i, word := range words {
-		switch word {
-		case "config", // settings name programs
-			"push", "publish", // the arguments say what is sent and replaced
-			"install", "i", "add", "get": // and what is brought in
-			return i > 0
-		case "run", "exec", "x", "dlx", "eval":
-			if i == 1 && len(words) == 2 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
@@ -257,21 +253,4 @@ func has(set string, c byte) bool {
 		}
 	}
 	return false
-}
-
-// equalFold compares with a name in lower case, as file systems that ignore case do.
-func equalFold(s, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
 }
