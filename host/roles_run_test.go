@@ -119,7 +119,7 @@ func TestPluginCommandIsAChild(t *testing.T) {
 	})
 	// Another attempt of the step makes the command again.
 	t.Run("retry", func(t *testing.T) {
-		res := r.do(`{"name":"r","steps":[{"command":"kit/wait","params":{"ms":3600000},"timeoutMs":200,"onError":{"retry":{"maxRetries":1,"baseDelayMs":1}}}]}`)
+		res := r.do(`{"name":"r","steps":[{"command":"kit/wait","params":{"ms":3600000},"timeoutMs":1000,"onError":{"retry":{"maxRetries":1,"baseDelayMs":1}}}]}`)
 		children, err := r.Runtime().Runs(runtime.RunFilter{Parent: res.Run})
 		if err != nil || len(children) != 2 {
 			t.Errorf("%d children, %v", len(children), err)

@@ -25,6 +25,7 @@ type Limits struct {
 	Depth       int // of arrays and objects within each other. Default 64
 	Keys        int // of all objects together. Default 10,000
 	StringBytes int // of one string as written, without its quotes. Default 256 KiB
+	Values      int // of all kinds and at any depth: {} of three bytes can take hundreds in memory. Default no limit
 }
 
 // Default limits.
@@ -38,7 +39,7 @@ const (
 // Unlimited returns the limits for JSON from within the process: that of jsontext for
 // the depth, and no others.
 func Unlimited() Limits {
-	return Limits{Bytes: math.MaxInt, Depth: 10_000, Keys: math.MaxInt, StringBytes: math.MaxInt}
+	return Limits{Bytes: math.MaxInt, Depth: 10_000, Keys: math.MaxInt, StringBytes: math.MaxInt, Values: math.MaxInt}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -51,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Depth, DefaultDepth)
 	set(&l.Keys, DefaultKeys)
 	set(&l.StringBytes, DefaultStringBytes)
+	set(&l.Values, math.MaxInt)
 	return l
 }
 
@@ -73,10 +75,10 @@ func check(text []byte, limits Limits) error {
 		return &Error{Offset: 0, Line: 1, Column: 1, Kind: Syntax, Reason: StartsWithMark}
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(text))
-	keys, values := 0, 0
+	keys, values, whole := 0, 0, 0
 	for {
 		if d.StackDepth() == 0 {
-			if values++; values == 2 {
+			if whole++; whole == 2 {
 				if rest := skipSpace(text, int(d.InputOffset())); rest < len(text) {
 					return newError(text, rest, "", Syntax, TextAfterValue)
 				}
@@ -90,6 +92,11 @@ func check(text []byte, limits Limits) error {
 		end := int(d.InputOffset())
 		refuse := func(offset int, kind Kind, format string, args ...any) error {
 			return newError(text, offset, path(d), kind, fmt.Sprintf(format, args...))
+		}
+		if kind := token.Kind(); kind != '}' && kind != ']' && (kind != '"' || !isKey(d)) {
+			if values++; values > limits.Values {
+				return refuse(end-1, Limit, "there are more than %d values", limits.Values)
+			}
 		}
 		switch token.Kind() {
 		case '{', '[':
@@ -117,7 +124,7 @@ func check(text []byte, limits Limits) error {
 // allow reports whether text, if it is valid JSON, is within the limits and all
 // its numbers are in range. It may report false for a text that is.
 func (l Limits) allow(text []byte) bool {
-	if len(text) > l.Bytes {
+	if len(text) > l.Bytes || MayExceed(text, l.Values) {
 		return false
 	}
 	depth, keys := 0, 0
@@ -144,7 +151,7 @@ func (l Limits) allow(text []byte) bool {
 			for i+1 < len(text) && isNumberByte(text[i+1]) {
 				i++
 			}
-			if literal := text[start : i+1]; mayExceed(literal) && !NumberInRange(string(literal)) {
+			if literal := text[start : i+1]; numberMayExceed(literal) && !NumberInRange(string(literal)) {
 				return false
 			}
 		}
@@ -152,9 +159,31 @@ func (l Limits) allow(text []byte) bool {
 	return true
 }
 
-// mayExceed reports whether a number has to be read to know whether it is in range: no
+// MayExceed reports whether a text may have more than n values; see [Limits]. Of valid JSON
+// it is wrong only for empty arrays and objects, each of which counts twice.
+func MayExceed(text []byte, n int) bool {
+	if len(text) < n { // each takes a byte
+		return false
+	}
+	values := 1 // one more behind each beginning and each comma
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = stringEnd(text, i)
+		case '{', '[', ',':
+			if values++; values > n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// numberMayExceed reports whether a number has to be read to know whether it is in range: no
 // short literal without an exponent is out of range.
-func mayExceed(literal []byte) bool { return len(literal) > 300 || bytes.ContainsAny(literal, "eE") }
+func numberMayExceed(literal []byte) bool {
+	return len(literal) > 300 || bytes.ContainsAny(literal, "eE")
+}
 
 func isNumberByte(c byte) bool {
 	return c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'

@@ -50,6 +50,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestValues(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 1, `[1,2,3]`: 4, `{"a":1,"b":[true,null],"c":"x,{[y"}`: 6, `[[],{},[]]`: 4, `[{},{"a":[{}]}]`: 5, ` [ 1 , "\"," ] `: 3,
+	} {
+		for _, limit := range []int{want - 1, want} {
+			limits := strictjson.Limits{Values: limit}
+			refused := limit < want
+			if limit > 0 {
+				if err := strictjson.Check([]byte(text), limits); (err != nil) != refused {
+					t.Errorf("Check %s with the limit %d: %v", text, limit, err)
+				}
+				if tree := strictjson.Parse([]byte(text), limits); (len(tree.Errors) > 0) != refused {
+					t.Errorf("Parse %s with the limit %d: %v", text, limit, tree.Errors)
+				}
+			}
+			if refused && limit > 0 && !strictjson.MayExceed([]byte(text), limit) {
+				t.Errorf("MayExceed(%s, %d) is false", text, limit)
+			}
+		}
+	}
+}
+
 // span is a type with a text form of its own.
 type span time.Duration
 

@@ -141,6 +141,7 @@ type parser struct {
 	limits Limits
 	d      *jsontext.Decoder
 	keys   int
+	values int
 	failed bool
 	free   []Node // allocated together, because texts have thousands of nodes
 }
@@ -227,6 +228,10 @@ func (p *parser) node(parent *Node, key string, index int) *Node {
 // value reads one value. The result is not complete if reading failed.
 func (p *parser) value(parent *Node, key string, index int) *Node {
 	n := p.node(parent, key, index)
+	if p.values++; p.values > p.limits.Values {
+		p.fail(int(p.d.InputOffset()), parent, Limit, fmt.Sprintf("there are more than %d values", p.limits.Values))
+		return n
+	}
 	var literal []byte
 	if n.Kind, literal, n.Start = p.read(n); p.failed {
 		return n
@@ -236,7 +241,7 @@ func (p *parser) value(parent *Node, key string, index int) *Node {
 		n.Text = p.str(literal, n.Start, n)
 	case '0':
 		n.Text = string(literal)
-		if mayExceed(literal) && !NumberInRange(n.Text) {
+		if numberMayExceed(literal) && !NumberInRange(n.Text) {
 			p.add(n.Start, n.Path(), Value, fmt.Sprintf("the number %.40s is out of range", n.Text))
 			n.Text = "1" // valid in most places, so that one mistake is one problem
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // maxEvent bounds the data of one event, in bytes: text of [MaxAnswer] in JSON.
@@ -35,6 +37,10 @@ func (e *Events) Next() bool {
 			return false
 		}
 		if len(line) == 0 {
+			if hasData && strictjson.MayExceed(e.data, maxValues) {
+				e.err = fmt.Errorf("an event of the stream has more than %d JSON values", maxValues)
+				return false
+			}
 			if hasData {
 				return true
 			}

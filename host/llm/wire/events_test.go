@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -76,6 +77,18 @@ func TestEventsAreBounded(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "more than") {
 			t.Errorf("%s: error %v", name, err)
 		}
+	}
+}
+
+// TestValuesAreBounded: three bytes of an answer must not take hundreds of bytes of memory.
+func TestValuesAreBounded(t *testing.T) {
+	many := `{"choices":[` + strings.Repeat("{},", 200_000) + `{}]}`
+	if _, err := read(strings.NewReader("data: " + many + "\n\n")); err == nil || !strings.Contains(err.Error(), "more than 200000 JSON values") {
+		t.Errorf("an event: %v", err)
+	}
+	response := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(many))}
+	if _, err := wire.TakeWhole(response, func() {}); err == nil || !strings.Contains(err.Error(), "more than 200000 values") {
+		t.Errorf("an answer: %v", err)
 	}
 }
 

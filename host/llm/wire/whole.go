@@ -17,7 +17,11 @@ import (
 // take twice as many bytes as JSON.
 const maxWhole = 2*MaxAnswer + 1<<20
 
-var wholeLimits = strictjson.Limits{Bytes: maxWhole, Depth: 256, Keys: 1_000_000, StringBytes: maxWhole}
+// maxValues bounds the JSON values of an answer or an event, since they take hundreds of bytes
+// in memory. A reply has hundreds; text and arguments of calls are strings.
+const maxValues = 200_000
+
+var wholeLimits = strictjson.Limits{Bytes: maxWhole, Depth: 256, Keys: 1_000_000, StringBytes: maxWhole, Values: maxValues}
 
 // NoteWhole is the note of an answer that came in one piece.
 const NoteWhole = "the server answered with the whole reply at once where a stream was asked for"
