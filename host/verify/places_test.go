@@ -36,3 +36,36 @@ func TestAPersonNeedNotWaitForAgents(t *testing.T) {
 	cancel()
 	agents.Wait()
 }
+
+// TestAnAgentHasHalfOfThePlaces: verifications of one agent leave places for another one and
+// for steps.
+func TestAnAgentHasHalfOfThePlaces(t *testing.T) {
+	dir := repo(t, map[string]string{"a": "1"})
+	begun := make(chan struct{}, 10)
+	v := verifier(t, func(o *verify.Options) {
+		o.Parallel = 2
+		o.Now = func() time.Time {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+			return time.Now()
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var long sync.WaitGroup
+	for range 4 {
+		long.Go(func() {
+			_, _ = v.Run(ctx, verify.Job{Criteria: criteria(t, `[{"type":"test","verify":{"command":"sleep 600"}}]`), RepoURL: dir, Branch: "work", Approved: true, Caller: "one"})
+		})
+	}
+	<-begun
+	for _, agent := range []string{"two", ""} {
+		job := verify.Job{Criteria: criteria(t, `[{"type":"file_exists","verify":{"path":"a"}}]`), RepoURL: dir, Branch: "work", Approved: true, Caller: agent}
+		if r := run(t, v, job); r.Status != verify.Passing {
+			t.Errorf("%q: %+v", agent, r)
+		}
+	}
+	cancel()
+	long.Wait()
+}

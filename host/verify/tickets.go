@@ -89,7 +89,7 @@ func (t *Tickets) Verify(ctx context.Context, in Request, actor string, person b
 	own := &begun.Ticket
 	job := Job{
 		Criteria: own.AcceptanceCriteria, RepoURL: cmp.Or(in.RepoURL, own.RepoURL), Branch: cmp.Or(in.BranchName, branch(own)), ServiceURL: in.ServiceURL,
-		Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), ForPerson: person, OnCheck: onCheck,
+		Approved: begun.Approved, ByPerson: !own.CriteriaByAgent(), ForPerson: person, Caller: in.Holder, OnCheck: onCheck,
 	}
 	r, err := t.Verifier.Run(ctx, job)
 	// What follows is recorded even when the caller has gone away.
@@ -270,7 +270,7 @@ func (t *Tickets) alone(ctx context.Context, in Request, person bool, onCheck fu
 	}
 	return t.Verifier.Run(ctx, Job{
 		Criteria: in.Criteria, RepoURL: in.RepoURL, Branch: in.BranchName, ServiceURL: in.ServiceURL,
-		Approved: person, ByPerson: person, ForPerson: person, OnCheck: onCheck,
+		Approved: person, ByPerson: person, ForPerson: person, Caller: in.Holder, OnCheck: onCheck,
 	})
 }
 

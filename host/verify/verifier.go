@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
@@ -68,6 +69,15 @@ type Verifier struct {
 	from  checkouts
 	slots chan struct{}
 	own   chan struct{} // the place that only persons take
+
+	mu     sync.Mutex
+	shares map[string]*share // by caller; those in use
+}
+
+// A share is the half of the places that one caller may take.
+type share struct {
+	places chan struct{}
+	users  int // verifications that have or wait for a place; guarded by Verifier.mu
 }
 
 // New returns a Verifier.
@@ -95,7 +105,7 @@ func New(opt Options) *Verifier {
 	}
 	git := gitexec.Runner{Program: opt.Git}
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
-	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), own: make(chan struct{}, 1), from: checkouts{
+	return &Verifier{opt: opt, slots: make(chan struct{}, opt.Parallel), own: make(chan struct{}, 1), shares: map[string]*share{}, from: checkouts{
 		published: opt.Published, git: git, dir: opt.Dir, removed: removed, maxSize: opt.MaxSize, mirrors: gitsource.Mirrors{
 			Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.MaxSize, Read: opt.Read, Auth: opt.Credential,
 		},
@@ -132,6 +142,7 @@ type Job struct {
 	Approved   bool   // what needs the approval of a person may be executed
 	ByPerson   bool   // a person wrote the criteria
 	ForPerson  bool   // a person waits for it
+	Caller     string // the agent or run that asks, which gets half of the places at most; "" for others
 	// OnCheck is called after each check. Default none.
 	OnCheck func(CheckResult)
 }
@@ -139,6 +150,16 @@ type Job struct {
 // Run executes a verification. Faults of repositories and checks are in the result; the
 // error is that of ctx alone.
 func (v *Verifier) Run(ctx context.Context, job Job) (Result, error) {
+	if job.Caller != "" {
+		places, leave := v.enterShare(job.Caller)
+		defer leave()
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		}
+	}
 	var own chan<- struct{} // nil blocks
 	if job.ForPerson {
 		own = v.own
@@ -170,6 +191,25 @@ func (v *Verifier) Run(ctx context.Context, job Job) (Result, error) {
 	v.hide(&r)
 	r.DurationMs = v.opt.Now().Sub(started).Milliseconds()
 	return r, nil
+}
+
+// enterShare returns the places of a caller. leave is called when the verification has ended.
+func (v *Verifier) enterShare(caller string) (places chan struct{}, leave func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	own := v.shares[caller]
+	if own == nil {
+		own = &share{places: make(chan struct{}, max(v.opt.Parallel/2, 1))}
+		v.shares[caller] = own
+	}
+	own.users++
+	return own.places, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(v.shares, caller)
+		}
+	}
 }
 
 // blocked says why a verification could not begin.

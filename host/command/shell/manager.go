@@ -30,7 +30,8 @@ type Options struct {
 	Store Store
 	// MaxPerRun is how many executions of one run that a call waits for may live at once,
 	// and how many of those that it does not wait for; further ones wait for their start.
-	// Calls without a run share one count: default 32.
+	// The calls of one caller without a run share a count, for an agent a quarter of it:
+	// default 32.
 	MaxPerRun int
 	// MaxOutput is how much output of one execution is kept, in bytes, half
 	// from its beginning and half from its end: default 32 MiB.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -13,10 +14,22 @@ import (
 // Those that a call waits for and those in the background have places of their own: a
 // program that stays must not keep the one that ends it from its start.
 
-// placesOf names the places of a run.
+// placesOf names the places of a run, or of a caller without one.
 type placesOf struct {
 	run        sentinels.RunID
+	owner      string
 	background bool
+}
+
+func (e *execution) places(background bool) placesOf { return placesOf{e.run, e.owner, background} }
+
+// limitOf returns how many executions of a call's run or caller may live at once. Each may take
+// all that one confined command may, so an agent without a run has fewer.
+func (m *Manager) limitOf(call *command.Call) int {
+	if call.Run == "" && call.Held() {
+		return max(m.opt.MaxPerRun/4, 1)
+	}
+	return m.opt.MaxPerRun
 }
 
 // places counts the live executions of one kind. Its fields are guarded by Manager.mu.
@@ -36,7 +49,7 @@ func (p *places) refuse() {
 // reserve returns when e has a place among the live executions of its run. A model that
 // starts one in the background does not wait, because only it may end the others.
 func (m *Manager) reserve(ctx context.Context, e *execution, j job) error {
-	key := placesOf{j.call.Run, j.background}
+	key, limit := e.places(j.background), m.limitOf(j.call)
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -47,17 +60,20 @@ func (m *Manager) reserve(ctx context.Context, e *execution, j job) error {
 		p = &places{}
 		m.places[key] = p
 	}
-	if p.taken < m.opt.MaxPerRun && len(p.waiting) == 0 {
+	if p.taken < limit && len(p.waiting) == 0 {
 		p.taken++
 		m.begin(e, j)
 		m.mu.Unlock()
 		return nil
 	}
 	kind := "executions of this run are live"
-	if j.background {
-		kind = "executions of this run are live in the background"
+	if j.call.Run == "" {
+		kind = "executions of " + e.owner + " are live"
 	}
-	reason := fmt.Sprintf("%d %s, its limit", m.opt.MaxPerRun, kind)
+	if j.background {
+		kind += " in the background"
+	}
+	reason := fmt.Sprintf("%d %s, its limit", limit, kind)
 	if j.background && j.call.Held() {
 		m.mu.Unlock()
 		return &abi.Error{
@@ -87,7 +103,7 @@ func (m *Manager) awaitPlace(ctx context.Context, e *execution, j job, p *places
 	case m.closed:
 		return errClosing()
 	case ctx.Err() != nil:
-		m.free(placesOf{j.call.Run, j.background})
+		m.free(e.places(j.background))
 		return context.Cause(ctx)
 	}
 	m.begin(e, j)
@@ -111,7 +127,7 @@ func (m *Manager) release(e *execution) {
 	if m.live[e.run]--; m.live[e.run] <= 0 {
 		delete(m.live, e.run)
 	}
-	m.free(placesOf{e.run, e.background})
+	m.free(e.places(e.background))
 }
 
 // free gives a place to the execution that has waited longest. The caller holds m.mu.

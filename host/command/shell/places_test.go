@@ -60,6 +60,24 @@ func TestExecutionsQueue(t *testing.T) {
 	}
 }
 
+// Callers without a run have places of their own, an agent a quarter of them.
+func TestCallersHavePlacesOfTheirOwn(t *testing.T) {
+	b := newBench(t, shell.Options{MaxPerRun: 4})
+	long := params{"command": "sleep 600", "wait": false}
+	agent := command.Call{By: command.ByAgent, As: "ci"}
+	if _, err := b.call(t.Context(), "code/shell/execute", agent, long); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.call(t.Context(), "code/shell/execute", agent, long); abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "1 executions of agent:ci are live in the background") {
+		t.Errorf("a second one of the agent: %v", err)
+	}
+	for _, call := range []command.Call{{By: command.ByAgent, As: "other"}, {By: command.ByUser}, {By: command.ByUser}} {
+		if _, err := b.call(t.Context(), "code/shell/execute", call, long); err != nil {
+			t.Errorf("%s: %v", call.Who(), err)
+		}
+	}
+}
+
 // Programs that stay in the background keep no others from their start, and one that waits
 // for its start leaves the queue with its call.
 func TestBackgroundHasItsOwnPlaces(t *testing.T) {
