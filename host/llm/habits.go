@@ -17,6 +17,7 @@ type habits struct {
 	noTemperature bool
 	textTools     bool  // tools go into the system text
 	textSchema    bool  // the schema goes into the system text
+	callIDs       int   // length that ids of calls must have, of letters and digits; 0 for any
 	window        int64 // most tokens of its window, if its server said so or refused more; else 0
 	guessed       bool  // window is estimated from what was refused
 	maxOutput     int64 // longest reply that the server accepts a limit of, in tokens; 0 if it has refused none
@@ -76,6 +77,8 @@ func (h habits) adapt(err error, c chosen, protocol string, r wire.Request, turn
 			return h.dialect.Reasoning == ""
 		case providers.OutputLimit:
 			return r.MaxTokens > 1
+		case providers.CallIDs:
+			return h.callIDs == 0
 		}
 		return false
 	})
@@ -110,6 +113,12 @@ func (h habits) adapt(err error, c chosen, protocol string, r wire.Request, turn
 	case providers.NeedsMember:
 		h.dialect.Reasoning = v.Member
 		return h, fmt.Sprintf("sent with a %s in each earlier reply, which the server requires", v.Member), true
+	case providers.CallIDs:
+		if v.Most < 4 || v.Most > 64 {
+			return h, "", false
+		}
+		h.callIDs = int(v.Most)
+		return h, fmt.Sprintf("sent with ids of calls of %d letters and digits, which the server requires", v.Most), true
 	case providers.OutputLimit:
 		most := v.Most
 		if most <= 0 || most >= r.MaxTokens {

@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -103,8 +105,9 @@ func (n names) either(tools []sentinels.ToolSpec) []string {
 }
 
 // messages returns the conversation with the provider's names. A message as another provider
-// wrote it is not for this one.
-func (n names) messages(in []sentinels.Message, provider, protocol string) []sentinels.Message {
+// wrote it is not for this one. Ids of calls are replaced where they do not have idLength letters and
+// digits, unless that is 0.
+func (n names) messages(in []sentinels.Message, provider, protocol string, idLength int) []sentinels.Message {
 	out := make([]sentinels.Message, len(in))
 	for i, m := range in {
 		if m.Said != nil && (m.Said.Provider != provider || m.Said.Protocol != protocol) {
@@ -113,14 +116,26 @@ func (n names) messages(in []sentinels.Message, provider, protocol string) []sen
 		if len(m.ToolCalls) > 0 {
 			calls := make([]sentinels.ToolCall, len(m.ToolCalls))
 			for j, call := range m.ToolCalls {
-				call.Name = n.sent[call.Name]
+				call.Name, call.ID = n.sent[call.Name], callID(call.ID, idLength)
 				calls[j] = call
 			}
 			m.ToolCalls = calls
 		}
+		m.ToolCallID = callID(m.ToolCallID, idLength)
 		out[i] = m
 	}
 	return out
+}
+
+var notInID = lazyregexp.New(`[^a-zA-Z0-9]`)
+
+// callID returns an id of length letters and digits, which is the same in each request.
+func callID(id string, length int) string {
+	if id == "" || length == 0 || len(id) == length && !notInID.MatchString(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:length]
 }
 
 // tools returns the tools with the provider's names.

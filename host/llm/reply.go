@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/texttool"
@@ -28,7 +29,7 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 		Text: a.Text, ToolCalls: []sentinels.ToolCall{},
 		Finish: a.Finish, Provider: c.Provider, Model: c.Model, Reasoning: a.Reasoning,
 	}
-	if a.Said != nil && !a.Plain {
+	if a.Said != nil && (!a.Plain || slices.ContainsFunc(a.Calls, func(c wire.Call) bool { return !compact(c.Arguments) })) {
 		out.Said = &sentinels.Said{Provider: c.Provider, Protocol: m.protocol(c), Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
 	}
 	out.Usage = m.usage(c, a.Usage)
@@ -58,6 +59,13 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 		out.Problems = m.misfits(turn, out)
 	}
 	return out, nil
+}
+
+// compact reports whether arguments are JSON that records do not change: they have neither blanks
+// outside of texts nor <, > and &.
+func compact(arguments string) bool {
+	text, err := json.Marshal(json.RawMessage(arguments))
+	return err == nil && string(text) == arguments
 }
 
 // textCalls reads calls out of the text if none came natively, and takes

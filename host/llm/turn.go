@@ -16,7 +16,7 @@ import (
 
 // maxRefusals bounds how often a turn is asked again without a refused part.
 // It is the number of parts there are.
-const maxRefusals = 9
+const maxRefusals = 10
 
 // errStall is the cause of a turn ended for silence.
 var errStall = errors.New("stalled")
@@ -136,7 +136,7 @@ func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, repor
 			r.System = paragraphs(r.System, texttool.Instruct(turn.Tools))
 		}
 	} else {
-		r.Messages, r.Tools = n.messages(turn.Messages, c.Provider, m.protocol(c)), n.tools(turn.Tools)
+		r.Messages, r.Tools = n.messages(turn.Messages, c.Provider, m.protocol(c), h.callIDs), n.tools(turn.Tools)
 	}
 	if turn.Schema != nil {
 		if m.nativeSchema(c, h, turn) {

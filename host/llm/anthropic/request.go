@@ -60,7 +60,7 @@ func textBlock(text string) content { return content{Type: "text", Text: text} }
 // turns, no empty text, and the tools of every call that is part of the
 // conversation.
 func encode(r wire.Request) body {
-	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages), Temperature: r.Temperature, Stream: true}
+	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages, r.Dialect.Reasoning != ""), Temperature: r.Temperature, Stream: true}
 	if r.System != "" {
 		b.System = []content{textBlock(r.System)}
 	}
@@ -83,8 +83,9 @@ func encode(r wire.Request) body {
 }
 
 // messages joins neighbours of one role, and the results of tools with what the
-// user said after them: results are the user's words here.
-func messages(in []sentinels.Message) []message {
+// user said after them: results are the user's words here. With thinking, a
+// message of another model has a block of thinking before its calls.
+func messages(in []sentinels.Message, thinking bool) []message {
 	out := []message{}
 	add := func(role string, blocks ...any) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -110,6 +111,9 @@ func messages(in []sentinels.Message) []message {
 			// White space at the end of the assistant's text is refused.
 			if text := strings.TrimRight(m.Content, " \t\r\n"); text != "" {
 				blocks = append(blocks, textBlock(text))
+			}
+			if thinking && len(m.ToolCalls) > 0 {
+				blocks = append([]any{json.RawMessage(`{"type":"thinking","thinking":" ","signature":""}`)}, blocks...)
 			}
 			for _, call := range m.ToolCalls {
 				blocks = append(blocks, content{Type: "tool_use", ID: callID(call.ID), Name: call.Name, Input: input(call.Arguments)})

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -45,34 +46,66 @@ func (c *Client) Models(ctx context.Context) ([]wire.Offer, error) {
 	return page.List(), nil
 }
 
+// detail is an error as servers write it.
+type detail struct {
+	Type     wire.Text       `json:"type"`
+	Code     wire.Text       `json:"code"`
+	Message  json.RawMessage `json:"message"`
+	Detail   json.RawMessage `json:"detail"`
+	Metadata struct {
+		Raw wire.Text `json:"raw"`
+	} `json:"metadata"`
+}
+
 // readFault reads the body of an error, of a response or of an event in a stream. The
-// error is an object with OpenAI and a text with others.
+// error is an object with OpenAI, in a list with Gemini, a text with others, or the body itself;
+// OpenRouter has that of the server behind it in its metadata.
 func readFault(f *wire.Failure, body []byte) {
+	if list, ok := wire.ReadList(body); ok && len(list) > 0 {
+		body = list[0]
+	}
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}
 	_ = strictjson.DecodeForeign(body, &fields)
-	var detail struct {
-		Type    wire.Text `json:"type"`
-		Code    wire.Text `json:"code"`
-		Message wire.Text `json:"message"`
+	var own, outer detail
+	_ = strictjson.DecodeForeign(fields.Error, &own)
+	_ = strictjson.DecodeForeign(body, &outer)
+	f.Type, f.Code = string(cmp.Or(own.Type, outer.Type)), string(cmp.Or(own.Code, outer.Code))
+	f.Message = cmp.Or(plain(own.Message), plain(fields.Error), plain(outer.Message), plain(outer.Detail), string(body))
+	if raw := string(own.Metadata.Raw); raw != "" {
+		var behind wire.Failure
+		readFault(&behind, []byte(raw))
+		f.Message += ": " + behind.Message
 	}
-	_ = strictjson.DecodeForeign(fields.Error, &detail)
-	f.Type, f.Code, f.Message = string(detail.Type), string(detail.Code), string(detail.Message)
-	if f.Message == "" {
-		f.Message = plainMessage(body)
-	}
+	f.Message = wire.Clip(f.Message)
 }
 
-// plainMessage is the text of an error that is not in OpenAI's form.
-func plainMessage(body []byte) string {
-	var fields map[string]any
-	if json.Unmarshal(body, &fields) == nil {
-		for _, name := range []string{"message", "error", "detail"} {
-			if text, ok := fields[name].(string); ok {
-				return wire.Clip(text)
+// plain returns a text, or those of a list of mistakes with their places, "" for anything else.
+func plain(raw json.RawMessage) string {
+	text, _ := wire.ReadText(raw)
+	if o, ok := wire.ReadObject(raw); ok && o.Get("detail") != nil { // Mistral
+		raw = o.Get("detail")
+	}
+	list, _ := wire.ReadList(raw)
+	for i, item := range list {
+		var mistake struct {
+			At  []wire.Text `json:"loc"`
+			Msg wire.Text   `json:"msg"`
+		}
+		_ = strictjson.DecodeForeign(item, &mistake)
+		if i > 0 && mistake.Msg != "" {
+			text += "; "
+		}
+		for j, part := range mistake.At {
+			if j > 0 {
+				text += "."
 			}
+			text += string(part)
+		}
+		if mistake.Msg != "" {
+			text += ": " + string(mistake.Msg)
 		}
 	}
-	return wire.Clip(string(body))
+	return text
 }

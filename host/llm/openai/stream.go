@@ -192,6 +192,9 @@ func ErrorOf(data []byte) *wire.Failure {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}
+	if list, ok := wire.ReadList(data); ok && len(list) > 0 {
+		data = list[0]
+	}
 	if strictjson.DecodeForeign(data, &fields) != nil || len(fields.Error) == 0 || string(fields.Error) == "null" {
 		return nil
 	}

@@ -45,6 +45,7 @@ const (
 	OtherLimitName Class = "other_limit_name" // max_completion_tokens for max_tokens, or the reverse
 	NeedsMember    Class = "needs_member"     // each message of a model must have a member, also one of another model
 	NoMember       Class = "no_member"        // a member of a message of the model does not go back
+	CallIDs        Class = "call_ids"         // ids of tool calls must have a number of letters and digits, and nothing else
 )
 
 // The classes of finish reasons, beside TooLong, Refused and BrokenCall.
@@ -78,9 +79,10 @@ type Row struct {
 // A Rule says what an error means. It holds for any status if it names none. Groups of Words
 // whose names begin with window, most and member are parts of a [Verdict].
 type Rule struct {
-	Class  Class  `json:"class" check:"required" doc:"too_long, rate_limit, overloaded, no_credit, refused, broken_call, output_limit, no_tools, no_schema, no_temperature, no_stream_usage, no_encrypted, other_limit_name, needs_member or no_member"`
+	Class  Class  `json:"class" check:"required" doc:"too_long, rate_limit, overloaded, no_credit, refused, broken_call, output_limit, no_tools, no_schema, no_temperature, no_stream_usage, no_encrypted, other_limit_name, needs_member, no_member or call_ids"`
 	Status []int  `json:"status,omitempty" doc:"statuses for which it holds. Default: all"`
 	Words  string `json:"words,omitempty" doc:"regular expression over type, code and message of the error. Default: any"`
+	Own    bool   `json:"own,omitempty" doc:"only for this provider: elsewhere the words mean something else. Default: false"`
 	Source string `json:"source,omitempty" doc:"where that is from"`
 
 	words *regexp.Regexp
@@ -89,14 +91,14 @@ type Rule struct {
 // classes are those of rules.
 var classes = []Class{
 	TooLong, RateLimit, Overloaded, NoCredit, Refused, BrokenCall, OutputLimit, NoTools, NoSchema, NoTemperature, NoStreamUsage, NoEncrypted, OtherLimitName,
-	NeedsMember, NoMember,
+	NeedsMember, NoMember, CallIDs,
 }
 
 // A Verdict is what an error means.
 type Verdict struct {
 	Class  Class
 	Row    string // provider whose rule it is
-	Most   int64  // of OutputLimit: the largest limit of a reply, 0 if the error does not say
+	Most   int64  // of OutputLimit: the largest limit of a reply, 0 if the error does not say; of CallIDs: the length
 	Window int64  // of TooLong: the size of the window in tokens, 0 if the error does not say
 	Member string // of NoMember and NeedsMember
 }
@@ -257,8 +259,11 @@ func find(rows []Row, base, model string) (Row, bool) {
 func (r Row) Judge(status int, text string, accept func(Class) bool) Verdict {
 	t := builtin()
 	rows := slices.Concat([]Row{r}, r.own, t.Providers)
-	for _, row := range rows {
+	for i, row := range rows {
 		for _, rule := range row.Rules {
+			if rule.Own && i > 0 {
+				continue
+			}
 			if status != 0 && len(rule.Status) > 0 && !slices.Contains(rule.Status, status) || status == 0 && rule.Words == "" {
 				continue
 			}

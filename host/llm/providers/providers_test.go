@@ -73,6 +73,10 @@ func TestJudge(t *testing.T) {
 		{"http://127.0.0.1:1234/v1", "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens", 400, providers.TooLong, 4096, 0},
 		{"http://127.0.0.1:11434/v1", "registry.ollama.ai/library/gemma:2b does not support tools", 400, providers.NoTools, 0, 0},
 		{"https://api.together.xyz/v1", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 inputs tokens", 422, providers.TooLong, 8193, 0},
+		{"https://api.mistral.ai/v1", "invalid_function_call 3280 Tool call id was call_1_1 but must be a-z, A-Z, 0-9, with a length of 9.", 400, providers.CallIDs, 0, 9},
+		{"https://api.groq.com/openai/v1", "tokens rate_limit_exceeded Request too large for model `m` in organization `o` service tier `on_demand` on tokens per minute (TPM): Limit 8000, Requested 32979, please reduce your message size and try again.", 413, providers.TooLong, 8000, 0},
+		{"https://api.openai.com/v1", "invalid_request_error invalid_prompt Invalid prompt: your prompt was flagged as potentially violating our usage policy.", 400, providers.Refused, 0, 0},
+		{"http://127.0.0.1:8000/v1", "BadRequestError 400 \"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set", 400, providers.NoTools, 0, 0},
 		{"http://127.0.0.1:1/v1", "something else went wrong", 400, "", 0, 0},
 	} {
 		for _, base := range []string{tt.base, "http://gateway.internal/v1"} {
@@ -80,6 +84,18 @@ func TestJudge(t *testing.T) {
 			if v.Class != tt.class || v.Window != tt.window || v.Most != tt.most {
 				t.Errorf("%s, %.60q: %+v, want %s, window %d, most %d", base, tt.text, v, tt.class, tt.window, tt.most)
 			}
+		}
+	}
+}
+
+// TestOwnRules: an empty account with OpenAI is a limit of a minute with Qwen, in the same words.
+func TestOwnRules(t *testing.T) {
+	const text = "insufficient_quota You exceeded your current quota, please check your plan and billing details."
+	for base, want := range map[string]providers.Class{
+		"https://dashscope.aliyuncs.com/compatible-mode/v1": providers.RateLimit, "https://api.openai.com/v1": providers.NoCredit, "http://gateway.internal/v1": providers.NoCredit,
+	} {
+		if v := providers.Of(base, "m").Judge(429, text, nil); v.Class != want {
+			t.Errorf("%s: %+v, want %s", base, v, want)
 		}
 	}
 }

@@ -122,8 +122,9 @@ func sayAgain(m sentinels.Message) (out []any) {
 		}
 		switch kind, _ := wire.ReadText(item.Get("type")); kind {
 		case "reasoning":
-			// The server has no reasoning but what is in the request.
-			if encrypted, _ := wire.ReadText(item.Get("encrypted_content")); encrypted == "" {
+			// The server has no reasoning but what is in the request, and refuses the id of any other.
+			encrypted, _ := wire.ReadText(item.Get("encrypted_content"))
+			if shown, _ := wire.ReadList(item.Get("content")); encrypted == "" && len(shown) == 0 {
 				continue
 			}
 		case "function_call":
