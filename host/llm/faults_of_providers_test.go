@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -54,51 +53,6 @@ func TestFinishReasons(t *testing.T) {
 		} else if err != nil || reply.Finish != want.finish {
 			t.Errorf("%s: %+v, %v", reason, reply, err)
 		}
-	}
-}
-
-// TestFaultsOfProviders has answers of hosted services in their words.
-func TestFaultsOfProviders(t *testing.T) {
-	body := func(kind, code, message string) string {
-		raw, _ := json.Marshal(map[string]any{"error": map[string]any{"type": kind, "code": code, "message": message}})
-		return string(raw)
-	}
-	for name, tt := range map[string]struct {
-		base   string
-		answer http.HandlerFunc
-		code   abi.Code
-		waitMs int64
-		says   string
-	}{
-		"Gemini, a limit of a minute": {"https://generativelanguage.googleapis.com/v1beta/openai",
-			status(429, body("", "429", "You exceeded your current quota, please check your plan and billing details. Quota exceeded for metric: x, limit: 5\nPlease retry in 20.5s.")), abi.Unavailable, 20500, ""},
-		"Groq, a wait in the text": {"https://api.groq.com/openai/v1", status(429, body("tokens", "rate_limit_exceeded", "Rate limit reached for model `m`. Please try again in 9.5s.")), abi.Unavailable, 9500, ""},
-		"OpenAI, a wait in a header": {"https://api.openai.com/v1", status(429, body("", "", "slow down"),
-			"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s", "X-Ratelimit-Remaining-Requests", "9", "X-Ratelimit-Reset-Requests", "1s"), abi.Unavailable, 360_000, ""},
-		"Retry-After with a unit":    {"https://api.example.com/v1", status(503, body("", "", "busy"), "Retry-After", "5s"), abi.Unavailable, 5000, ""},
-		"OpenAI, an empty account":   {"https://api.openai.com/v1", status(429, body("insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")), abi.Denied, 0, "no credit"},
-		"DeepSeek, an empty account": {"https://api.deepseek.com", status(402, body("", "", "Insufficient Balance")), abi.Denied, 0, "no credit"},
-		"Groq, a broken call":        {"https://api.groq.com/openai/v1", status(400, body("invalid_request_error", "tool_use_failed", "Failed to call a function.")), abi.Unavailable, 0, "another attempt"},
-		"xAI, too long":              {"https://api.x.ai/v1", status(400, body("", "", "This model's maximum prompt length is 131072 but the request contains 136973 tokens.")), abi.Limit, 0, "larger window"},
-		"Qwen, refused":              {"https://dashscope.aliyuncs.com/compatible-mode/v1", status(400, body("", "data_inspection_failed", "Input data may contain inappropriate content.")), abi.Denied, 0, "policy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFake(t, tt.answer)
-			_, err := known(t, f, tt.base, func(c *llm.Config) { c.Clock = func() time.Time { return time.Unix(1e9, 0) } }).Turn(t.Context(), ask("x"), nil)
-			e := asError(t, err)
-			if e.Code != tt.code || e.RetryAfterMs != tt.waitMs || e.Permanent != (tt.code != abi.Unavailable) || !strings.Contains(e.Message+e.Hint, tt.says) && tt.code != abi.Unavailable {
-				t.Errorf("%+v", e)
-			}
-		})
-	}
-}
-
-// TestNoEndpointWithTools: OpenRouter says with a 404 that a model has no native tools.
-func TestNoEndpointWithTools(t *testing.T) {
-	f := newFake(t, status(404, `{"error":{"message":"No endpoints found that support tool use. To learn more, visit the docs","code":404}}`), chat(quotedCall))
-	reply, err := known(t, f, "https://openrouter.ai/api/v1").Turn(t.Context(), withTools(ask("x"), "code/read"), nil)
-	if err != nil || len(reply.ToolCalls) != 1 || f.turns()[1].body["tools"] != nil {
-		t.Errorf("%+v, %v", reply, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/llm/llmtest"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -30,12 +31,8 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.kind}}, Body: io.NopCloser(bytes.NewReader(a.body)), Request: r}, nil
 }
 
-// seeds are answers of providers, one event a line, as the tests of this package have them.
+// seeds are answers that no stand-in gives, one event a line.
 var seeds = []string{
-	`{"choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"hm"}}]}` + "\n" + `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"code_read","arguments":"{\"path\":"}}]}}]}` + "\n" + `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"finish_reason":"tool_calls"}]}`,
-	`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"","function":{"name":"code_read","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]},"finish_reason":"stop"}]}`,
-	`{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]}}]}` + "\n" + `{"choices":[{"index":0,"delta":{"content":"x","reasoning_details":[{"type":"reasoning.text","text":"b","signature":"s","index":0},{"type":"reasoning.encrypted","data":"Z","index":1}]},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":1}}}`,
-	`{"choices":[{"index":0,"delta":{"content":"x"}}]}` + "\n" + `{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"a"}]},{"type":"text","text":"b"}]},"finish_reason":"model_length"}]}`,
 	`{"choices":[{"index":0,"message":{"role":"assistant","content":"<think>a</think>b","vendor":[1,{}]},"finish_reason":"stop"}]}`,
 	`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}` + "\n" + `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}` + "\n" + `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}` + "\n" + `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}` + "\n" +
 		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"code_read","input":{}}}` + "\n" + `{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"x\"}"}}` + "\n" + `{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}` + "\n" + `{"type":"message_stop"}`,
@@ -46,9 +43,14 @@ var seeds = []string{
 // which the same server gets back a request that is JSON, and no call comes out of thinking.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range seeds {
-		f.Add([]byte(seed), strings.Contains(seed, `"type":"message`), strings.Contains(seed, `"message":{"role"`) || strings.Contains(seed, `"type":"message"`))
+		f.Add([]byte(seed), strings.Contains(seed, `"type":"message`), false, strings.Contains(seed, `"message":{"role"`) || strings.Contains(seed, `"type":"message"`))
 	}
-	f.Fuzz(func(t *testing.T, events []byte, claude, whole bool) {
+	for _, spec := range llmtest.Specs() {
+		for _, seed := range llmtest.New(spec).Fixtures() {
+			f.Add([]byte(seed), spec.Protocol == llmtest.Messages, spec.Protocol == llmtest.Responses, false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, events []byte, claude, responses, whole bool) {
 		server := &answering{kind: "text/event-stream"}
 		if whole {
 			server.kind, server.body = "application/json", events
@@ -58,8 +60,11 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		p := llm.Provider{Name: "p", BaseURL: "http://models.example.invalid/v1"}
-		if claude {
+		switch {
+		case claude:
 			p.Kind = llm.KindAnthropic
+		case responses:
+			p.Protocol = llm.ProtocolResponses
 		}
 		m, err := llm.Open(llm.Config{Env: env(), Default: "p/m", Providers: []llm.Provider{p}, Models: []llm.Model{{Name: "m", Context: 100_000}}, HTTPClient: &http.Client{Transport: server}})
 		if err != nil {
