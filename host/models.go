@@ -41,7 +41,7 @@ func (h *Host) openModels() (*models, error) {
 		choice = file.Default
 	}
 	live, err := llm.Open(llm.Config{
-		Default: choice, Auto: file.Auto, Capacity: file.Capacity, Providers: file.Providers, Models: file.Known, Servers: file.Servers,
+		Default: choice, Auto: file.Auto, Fallback: file.Fallback, Capacity: file.Capacity, Providers: file.Providers, Models: file.Known, Servers: file.Servers,
 		Env: h.opt.Getenv, Redact: h.redactor, Steps: (*pluginModels)(h),
 		Validate: func(schema, value json.RawMessage) error { return command.ValidateJSON(schema, value) },
 	})

@@ -34,6 +34,46 @@ func refusal(status int, body string, requests ...int) func(int, http.ResponseWr
 	}
 }
 
+// TestFallbackOfTheConfiguration: a model that is overloaded is replaced by the configured one, also for
+// the rest of the conversation, and the log says so; one that refuses a request is not.
+func TestFallbackOfTheConfiguration(t *testing.T) {
+	for status, answered := range map[int]string{http.StatusServiceUnavailable: "second", http.StatusBadRequest: ""} {
+		s := newModelServer(t, func(r chatRequest) answer {
+			if r.answers() == 0 {
+				return answer{tool: "code_read", args: map[string]any{"path": "a.txt"}}
+			}
+			return answer{text: "hello"}
+		})
+		s.refuse = func(n int, w http.ResponseWriter) bool {
+			s.mu.Lock()
+			first := s.asked[n-1].Model == "first"
+			s.mu.Unlock()
+			if first {
+				http.Error(w, `{"error":{"message":"no"}}`, status)
+			}
+			return first
+		}
+		ws := t.TempDir()
+		t.Setenv("SENTINEL_MODELS_FALLBACK", "openai/second")
+		write(t, ws, map[string]string{"a.txt": "x"})
+		h := open(t, host.Options{Workspace: ws})
+		res := run(t, h, `{"name":"m","steps":[{"type":"llm","model":"openai/first","prompt":"hi","tools":["code/read"],"outputTo":"r"}]}`, ws)
+		var out struct{ Model string }
+		_ = json.Unmarshal(res.Variables["r"], &out) // absent of a run that failed
+		if (res.Status == sentinels.StatusCompleted) != (answered != "") || out.Model != answered {
+			t.Fatalf("%d: %s with %v, answered by %q", status, res.Status, res.Error, out.Model)
+		}
+		list, _ := calls(t, h, res.Run)
+		want := "sentinel_llm bad_fields"
+		if answered != "" {
+			want = "sentinel_llm unavailable,sentinel_llm,sentinel_command,sentinel_llm"
+		}
+		if strings.Join(list, ",") != want {
+			t.Errorf("%d: calls %v", status, list)
+		}
+	}
+}
+
 // calls returns the host calls of the first step of a run, each as "function", or
 // "function code" if it failed, and the number of model calls that were reserved and
 // charged.

@@ -91,7 +91,7 @@ func ErrorValue(e *Error) Value {
 	if e.Permanent {
 		v = v.With("permanent", Bool(true))
 	}
-	return v.With("hint", Text(e.Hint))
+	return v.With("hint", Text(e.Hint)).With("fallback", Text(e.Fallback))
 }
 
 // ErrorFrom reads an error object; nil for an absent or null value. A code that this
@@ -107,6 +107,7 @@ func ErrorFrom(v Value) *Error {
 		RetryAfterMs: v.Get("retryAfterMs").IntOr(0),
 		Permanent:    v.Get("permanent").BoolOr(false),
 		Hint:         v.Get("hint").StringOr(""),
+		Fallback:     v.Get("fallback").StringOr(""),
 	}
 	for _, code := range abi.Codes() {
 		if string(code) == v.Get("code").StringOr("") {

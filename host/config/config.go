@@ -36,6 +36,7 @@ type Config struct {
 type Models struct {
 	Default   string          `json:"default" doc:"model of a step that names none or auto, provider/name"`
 	Auto      []string        `json:"auto" doc:"candidates for auto, best first"`
+	Fallback  []string        `json:"fallback" doc:"models for a turn that a rate limit, an overload or an outage has ended, best first, behind those of the step"`
 	Capacity  llm.Capacity    `json:"capacity" doc:"models by capacity, for steps whose model is tiny, small, medium, large or sota"`
 	Providers []llm.Provider  `json:"providers" doc:"added to those of the environment"`
 	Known     []llm.Model     `json:"known" doc:"added to, and overriding, the built-in table of models and prices"`

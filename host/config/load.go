@@ -302,7 +302,7 @@ func (l *Loaded) check(origins map[string]string) []string {
 // checkModels finds what [llm.Open] would refuse at every start.
 func (l *Loaded) checkModels(getenv func(string) string, r *reader, origins map[string]string) []string {
 	m, err := llm.Open(llm.Config{
-		Default: l.Models.Default, Auto: l.Models.Auto, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Servers: l.Models.Servers, Env: getenv,
+		Default: l.Models.Default, Auto: l.Models.Auto, Fallback: l.Models.Fallback, Capacity: l.Models.Capacity, Providers: l.Models.Providers, Models: l.Models.Known, Servers: l.Models.Servers, Env: getenv,
 	})
 	if err == nil {
 		_ = m.Close() // nothing was requested

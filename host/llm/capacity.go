@@ -48,6 +48,7 @@ func (c Config) refs() []modelRef {
 		}
 	}
 	add("auto", c.Auto...)
+	add("fallback", c.Fallback...)
 	add("default", c.Default)
 	for _, name := range []string{"tiny", "small", "medium", "large", "sota"} {
 		refs, _ := c.Capacity.of(name)

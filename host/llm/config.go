@@ -24,6 +24,9 @@ type Config struct {
 	// Capacity maps tiny, small, medium, large and sota to models. Default none: such
 	// a name is then an error.
 	Capacity Capacity
+	// Fallback lists models for a turn that a rate limit, an overload or an outage has ended,
+	// best first, as "provider/name" or just "provider". Default none.
+	Fallback []string
 	// Providers are added to those of the environment. One with the name of a
 	// known provider (openai, anthropic, ollama) takes what it leaves out from
 	// there. Default none.
@@ -122,7 +125,7 @@ type LongPrice struct {
 
 // A Mistake is a value of the configuration that [Open] refuses.
 type Mistake struct {
-	Key  string // of Config as the file names it: default, auto, capacity, providers, known or servers
+	Key  string // of Config as the file names it: default, auto, fallback, capacity, providers, known or servers
 	Path string // of the value in it, such as [0].baseUrl; "" for all of it
 	Text string
 }

@@ -3,6 +3,8 @@ package llm_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,12 +73,15 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestEachProviderHasAStandIn: one for each row of the table, with all its protocols, and its errors
-// are judged by the table.
+// TestEachProviderHasAStandIn: one for each row of the table, each with its sources, and
+// the page for users says which have not been compared with the real server.
 func TestEachProviderHasAStandIn(t *testing.T) {
-	have := map[string]bool{}
+	have, tried := map[string]bool{}, map[string]bool{}
 	for _, s := range llmtest.Specs() {
 		have[s.Name] = true
+		if s.Tried != "" {
+			tried[s.Name] = true
+		}
 		if s.Row().Name == "" {
 			t.Errorf("%s has no row", s)
 		}
@@ -91,6 +96,17 @@ func TestEachProviderHasAStandIn(t *testing.T) {
 		if len(s.Source) == 0 {
 			t.Errorf("%s has no source", s)
 		}
+	}
+	page, err := os.ReadFile("../cli/help/topics/models.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	untried := "all of them"
+	if len(tried) > 0 {
+		untried = strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(have)), func(name string) bool { return tried[name] }), ", ")
+	}
+	if want := "Not tried with the server itself: " + untried + "."; !strings.Contains(string(page), want) {
+		t.Errorf("the page of models does not say %q", want)
 	}
 	for _, row := range providers.Rows() {
 		if !have[row.Name] && row.Name != "copilot" { // it is not for other programs

@@ -33,6 +33,9 @@ func (m *Models) Turn(ctx context.Context, turn sentinels.Turn, delta func(text 
 	reply, err := m.turn(ctx, turn, delta, &report)
 	if err != nil {
 		err = m.clean(err)
+		if e := abi.As(err); ctx.Err() == nil && transient(e) {
+			e.Fallback = m.fallback(report.Choice)
+		}
 	}
 	if m.config.Observe != nil {
 		report.Usage, report.Err = reply.Usage, err

@@ -48,20 +48,24 @@ func (t *conversation) ask(turn sdk.Turn) (sdk.Reply, error) {
 }
 
 // askModels makes a turn with the models of the step in order until one answers. It
-// begins with the one that answered last; after a wait that is the first one again.
+// begins with the one that answered last; after a wait that is the first one again. A
+// model that an error names as fallback comes behind them.
 // The error is transient if that of a model is.
 func (t *conversation) askModels(turn sdk.Turn) (sdk.Reply, *sdk.Error) {
 	var failed *sdk.Error
 	all := ""
-	models := t.r.models
-	for i := t.model; i < len(models); i++ {
-		turn.Model = models[i]
+	for i := t.model; i < len(t.r.models); i++ {
+		turn.Model = t.r.models[i]
 		reply, err := t.c.LLM(turn)
 		if err == nil {
 			t.model = i
 			return reply, nil
 		}
 		e := sdk.AsError(err)
+		if e.Fallback != "" && !listed(t.r.models, e.Fallback) {
+			t.r.models = append(t.r.models, e.Fallback)
+		}
+		models := t.r.models
 		if len(models) == 1 || e.Code == sdk.CodeCancelled {
 			return sdk.Reply{}, e
 		}
@@ -78,8 +82,17 @@ func (t *conversation) askModels(turn sdk.Turn) (sdk.Reply, *sdk.Error) {
 	}
 	t.model = 0
 	e := *failed
-	e.Message = "no model of the list answered: " + all
+	e.Fallback, e.Message = "", "no model of the list answered: " + all
 	return sdk.Reply{}, &e
+}
+
+func listed(models []string, name string) bool {
+	for _, m := range models {
+		if m == name {
+			return true
+		}
+	}
+	return false
 }
 
 // transient reports whether a turn that failed may succeed if it is made again. The

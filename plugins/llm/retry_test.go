@@ -93,6 +93,13 @@ func TestSpecOnErrorRetryReplacesTheTries(t *testing.T) {
 	}
 }
 
+// busyWith is the error of a model in whose place the host names another one.
+func busyWith(fallback string) *sdk.Error {
+	e := busy(0)
+	e.Fallback = fallback
+	return e
+}
+
 // Specification: "`model` may be a list tried in order".
 func TestSpecListOfModels(t *testing.T) {
 	const fields = `{"prompt":"hi","model":["a/1","b/2"],"tools":["x"]}`
@@ -122,6 +129,10 @@ func TestSpecListOfModels(t *testing.T) {
 			OK("sentinel_llm", reply("done", "")).OK("sentinel_wait", `{"timedOut":false}`), "a/1 b/2 2000 a/1 ", ""},
 		{"none can answer", sdktest.New(t).Fail("sentinel_llm", missing).Fail("sentinel_llm", &sdk.Error{Code: sdk.CodeDenied, Permanent: true, Message: "no credit"}),
 			"a/1 b/2 ", "no model of the list answered: a is not configured; no credit"},
+		{"the fallback of the host is behind them", sdktest.New(t).Fail("sentinel_llm", busyWith("c/3")).Fail("sentinel_llm", busyWith("c/3")).Fail("sentinel_llm", busyWith("d/4")).
+			OK("sentinel_llm", toolCalls("x {}"), reply("done", "")).OK("sentinel_command", "1"), "a/1 b/2 c/3 d/4 d/4 ", ""},
+		{"behind a wait the first is asked again", sdktest.New(t).Fail("sentinel_llm", busyWith("c/3")).Fail("sentinel_llm", missing).Fail("sentinel_llm", busy(0)).
+			OK("sentinel_llm", reply("done", "")).OK("sentinel_wait", `{"timedOut":false}`), "a/1 b/2 c/3 2000 a/1 ", ""},
 		{"the run ends", sdktest.New(t).Fail("sentinel_llm", sdk.Fail(sdk.CodeCancelled, "stopped")), "a/1 ", "stopped"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -33,7 +33,8 @@ func Codes() []Code {
 // Error is the error object that crosses the boundary in both directions.
 // Field is the path of the invalid field ("params.command"), if there is one.
 // RetryAfterMs is the delay that a server has requested, 0 for none. Permanent means
-// that a retry cannot help, for any code.
+// that a retry cannot help, for any code. Fallback is the model that the operator has configured for a
+// turn of a model in place of this one, empty for none.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
@@ -41,6 +42,7 @@ type Error struct {
 	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
 	Permanent    bool   `json:"permanent,omitempty"`
 	Hint         string `json:"hint,omitempty"` // what to do next, for users; on a separate line in output
+	Fallback     string `json:"fallback,omitempty"`
 }
 
 // Error returns the message; the code is for programs.

@@ -32,7 +32,8 @@ type Spec struct {
 	Like      string            `json:"like"`     // name/protocol of a server before it, which it has the rest of
 	Base      string            `json:"base"`     // URL
 	Query     string            `json:"query"`    // that each request must have
-	Source    []string          `json:"source"`   // addresses
+	Source    []string          `json:"source"`   // addresses, read on the day that the table of package providers has
+	Tried     string            `json:"tried"`    // day on which the tasks of TestProviders passed with the real server, "" for none
 	Window    int               `json:"window"`   // of the model, in tokens of four bytes
 	MaxOutput int               `json:"maxOutput"`
 	Reserves  bool              `json:"reserves"`   // refuses a request whose input and limit of the reply are larger than the window
