@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/llm/llmtest"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -142,5 +145,61 @@ func TestStopEndsTheShellsOfATree(t *testing.T) {
 		if size(f) != before[f] {
 			t.Errorf("a process of %s goes on after the stop", f)
 		}
+	}
+}
+
+// TestRepliesInAFork: a run is forked while its model answers, and again behind its end. In each the
+// replies go back to the model as it has said them, byte for byte: the stand-in refuses any other one.
+func TestRepliesInAFork(t *testing.T) {
+	for _, spec := range llmtest.Specs() {
+		switch spec.String() {
+		case "deepseek/chat", "gemini/chat", "openrouter/chat", "openai/responses", "anthropic/messages":
+		default:
+			continue
+		}
+		t.Run(spec.String(), func(t *testing.T) {
+			spec.MaxOutput, spec.Refuses = 0, nil
+			s := llmtest.New(spec)
+			server := httptest.NewServer(s)
+			defer server.Close()
+			kind := `"openai","protocol":"` + spec.Protocol + `"`
+			if spec.Protocol == llmtest.Messages {
+				kind = `"anthropic"`
+			}
+			t.Setenv("MODEL_KEY", "a-key-of-a-model")
+			t.Setenv("SENTINEL_MODELS_PROVIDERS", fmt.Sprintf(`[{"name":"p","kind":%s,"baseUrl":"%s/v1","keyEnv":"MODEL_KEY"}]`, kind, server.URL))
+			ws := t.TempDir()
+			write(t, ws, map[string]string{"a<b>.txt": "text"})
+			h := open(t, host.Options{Workspace: ws})
+			def, problems := h.Runtime().Decode([]byte(`{"name":"f","steps":[{"type":"set","values":{"a":1}},{"type":"llm","model":"p/stand-in","prompt":"tools","context":false,"tools":["code/read"],"outputTo":"r"}]}`), "f.json")
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			s.Next("", "hang") // the second turn of the first run is under way at the fork
+			first, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-s.Hangs()
+			id := first
+			for range 2 {
+				if id, err = h.Runtime().Fork(t.Context(), id, runtime.ForkOptions{From: "1"}); err != nil {
+					t.Fatal(err)
+				}
+				res, err := h.Runtime().Wait(t.Context(), id)
+				if err != nil || res.Status != sentinels.StatusCompleted || !strings.Contains(string(res.Variables["r"]), llmtest.Done) {
+					t.Fatalf("%s: %v, %v", res.Status, res.Error, err)
+				}
+			}
+			if err := h.Runtime().Stop(t.Context(), first); err != nil {
+				t.Error(err)
+			}
+			<-s.Gone()
+			for _, r := range s.Requests() {
+				if r.Status != http.StatusOK {
+					t.Errorf("refused: %s", r.Body)
+				}
+			}
+		})
 	}
 }

@@ -284,7 +284,7 @@ func taskCancel(t *testing.T, s *llmtest.Server, m *llm.Models, _ *[]llm.Report)
 	s.Next("hang")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		synctest.Wait() // for the rest of the stream
+		<-s.Hangs()
 		cancel()
 	}()
 	if _, err := m.Turn(ctx, ask(llmtest.Text), nil); abi.CodeOf(err) != abi.Cancelled {

@@ -141,7 +141,8 @@ type Server struct {
 	next     []string            // what the next requests get, see Next
 	said     map[string][]string // messages of the model, by conversation
 	requests []Request
-	gone     chan struct{} // closed when a client has gone
+	hangs    chan struct{} // closed when a stream does not end
+	gone     chan struct{} // closed when a client has left it
 }
 
 // A Request is one that was answered with a reply or with an error.
@@ -155,11 +156,11 @@ type Request struct {
 
 // New returns a server.
 func New(s Spec) *Server {
-	return &Server{Spec: s, row: s.Row(), said: map[string][]string{}, gone: make(chan struct{})}
+	return &Server{Spec: s, row: s.Row(), said: map[string][]string{}, hangs: make(chan struct{}), gone: make(chan struct{})}
 }
 
 // Next says what the next requests get, in order: the class of an error, cut for a stream that ends
-// early, hang for one that does not end, stream for one with an error, or end:REASON for a reply with
+// early, hang for one that does not end, at most once, stream for one with an error, or end:REASON for a reply with
 // that finish reason.
 func (s *Server) Next(what ...string) {
 	s.mu.Lock()
@@ -173,6 +174,9 @@ func (s *Server) Requests() []Request {
 	defer s.mu.Unlock()
 	return append([]Request{}, s.requests...)
 }
+
+// Hangs is closed when all has been sent of a stream that does not end.
+func (s *Server) Hangs() <-chan struct{} { return s.hangs }
 
 // Gone is closed when a client has left a stream that does not end.
 func (s *Server) Gone() <-chan struct{} { return s.gone }
@@ -239,6 +243,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 	}
 	if what == "hang" {
+		close(s.hangs)
 		<-r.Context().Done()
 		close(s.gone)
 	}
