@@ -26,10 +26,12 @@ type Message struct {
 }
 
 // Said is a message of a model as its provider wrote it, with parts that no other field has:
-// thinking, signatures, the order of blocks, what a provider adds. The same provider gets it
-// back unchanged, because several refuse a conversation without such parts.
+// thinking, signatures, the order of blocks, what a provider adds. The same model gets it
+// back unchanged, because several providers refuse a conversation without such parts. Another model
+// does not, because signatures and encrypted parts are those of one.
 type Said struct {
 	Provider string `json:"provider"` // its name in the configuration
+	Model    string `json:"model"`
 	Protocol string `json:"protocol"` // openai, responses or anthropic
 	Message  string `json:"message"`  // a JSON object, as a text, so that its members keep their order
 }

@@ -28,7 +28,7 @@ func TestFinding12ModelSettings(t *testing.T) {
 		`{"models": {"known": [{"name": "m", "long": {"above": -1, "input": 1, "output": 1}}]}}`: `models.known[0].long.above: -1 is negative`,
 		`{"models": {"known": [{"name": "m", "long": {"above": 9, "input": 1, "output": -2}}]}}`: `models.known[0].long.output: -2 is negative`,
 		`{"models": {"known": [{"name": "m", "long": {"above": 9}}]}}`:                           `models.known[0].long: "input" is missing`,
-		`{"models": {"known": [{"name": "m", "inputPrice": 1}]}}`:                                `models.known[0].inputPrice: unknown key "inputPrice", did you mean "input"?; known: cacheRead, cacheWrite, charsPerToken, context, input, long,`,
+		`{"models": {"known": [{"name": "m", "inputPrice": 1}]}}`:                                `models.known[0].inputPrice: unknown key "inputPrice", did you mean "input"?; known: cacheRead, cacheWrite, charsPerToken, context, date, input, long,`,
 		`{"models": {"known": [{"name": "m", "context": 1.5}]}}`:                                 `models.known[0].context: want an integer, got a number`,
 		`{"models": {"known": [{"name": "m", "noTools": "yes"}]}}`:                               `models.known[0].noTools: want a boolean, got a string`,
 		`{"models": {"known": {"name": "m"}}}`:                                                   `:1:22: models.known: want an array, got an object`,

@@ -56,7 +56,7 @@ func TestMessagesToolUse(t *testing.T) {
 		ToolCalls:  []sentinels.ToolCall{{ID: "t1", Name: "code/read", Arguments: json.RawMessage(`{"path":"x"}`)}},
 		Usage:      sentinels.Usage{InputTokens: 1110, OutputTokens: 30, Calls: 1, CostUSD: (10*2 + 100*0.1 + 1000*2.5 + 30*10) / 1e6},
 		InputLimit: 1_000_000 - 16_384,
-		Said: &sentinels.Said{Provider: "anthropic", Protocol: "anthropic", Message: `{"role":"assistant","content":[` +
+		Said: &sentinels.Said{Provider: "anthropic", Model: "claude-sonnet-5-5", Protocol: "anthropic", Message: `{"role":"assistant","content":[` +
 			`{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I look."},` +
 			`{"type":"tool_use","id":"t1","name":"code_read","input":{"path":"x"}}]}`},
 	}

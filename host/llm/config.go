@@ -113,6 +113,8 @@ type Model struct {
 	NoTools       bool       `json:"noTools,omitempty" doc:"it cannot call tools, and is never chosen for a turn with tools"`
 	NoSchema      bool       `json:"noSchema,omitempty" doc:"it takes no JSON Schema: schemas go into the system text"`
 	NoTemperature bool       `json:"noTemperature,omitempty" doc:"it refuses the parameter temperature"`
+	Source        string     `json:"source,omitempty" doc:"address of its price, for people"`
+	Date          string     `json:"date,omitempty" doc:"day on which its price was read, such as 2026-11-28"`
 }
 
 // A LongPrice replaces the prices of a request whose input is larger.

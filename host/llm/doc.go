@@ -31,7 +31,7 @@
 // A provider of the kind openai is asked by Chat Completions, api.openai.com by
 // Responses: there the reasoning of a model goes back to it, encrypted, and nothing
 // is stored. "protocol" of a provider, or of a row of the table of models, decides
-// first. What a model said goes back unchanged only by the protocol that it came by.
+// first. What a model said goes back unchanged only to that model, by the protocol that it came by.
 //
 // # Choosing
 //
@@ -53,8 +53,8 @@
 //
 // # Prices
 //
-// prices.json holds list prices with their date and is only as good as that
-// date; configuration overrides it. Local servers cost nothing. Usage is the
+// prices.json holds list prices, each with the address that it is from and the day, and is only as
+// good as that day; configuration overrides it. Local servers cost nothing. Usage is the
 // largest of what the server reports; where a report is missing, or is less than
 // half of what was streamed, it is estimated at four characters a token, and the
 // report says so.

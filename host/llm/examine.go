@@ -18,8 +18,9 @@ type Examination struct {
 	Tools     bool // it called a tool that it was asked to call
 	Schema    bool // it kept to a schema
 	Usage     sentinels.Usage
-	Estimated bool // the server counted no tokens in a turn
-	Priced    bool // its price is known, see CostUSD of Usage
+	Estimated bool   // the server counted no tokens in a turn
+	Priced    bool   // its price is known, see CostUSD of Usage
+	Price     string // where it is from: an address and a day, "" if the configuration does not say
 	Window    int64
 	Notes     []string // what was sent or read differently than asked
 	Err       error    // of the first turn that failed
@@ -89,7 +90,10 @@ func (m *Models) Examine(ctx context.Context, ref string) Examination {
 		t.Messages = []sentinels.Message{{Role: "user", Content: "How many days has a week?"}}
 		t.Schema = json.RawMessage(`{"type":"object","properties":{"days":{"type":"integer"}},"required":["days"],"additionalProperties":false}`)
 	}, &x.Schema, func(r sentinels.Reply) bool { return r.JSON != nil && len(r.Problems) == 0 })
-	_, x.Priced = m.priced(c.provider, c.Model)
+	row, priced := m.priced(c.provider, c.Model)
+	if x.Priced = priced; row.Source != "" && !c.provider.Local {
+		x.Price = row.Source + ", " + row.Date
+	}
 	x.Window = m.sized(c).Context
 	if x.Window == 0 {
 		x.Window = m.listed(ctx, c)
@@ -115,7 +119,9 @@ func (x Examination) String() string {
 	}
 	price := "price unknown: a budget in dollars refuses it"
 	if x.Priced {
-		price = fmt.Sprintf("$%.4f", x.Usage.CostUSD)
+		if price = fmt.Sprintf("$%.4f", x.Usage.CostUSD); x.Price != "" {
+			price += " (" + x.Price + ")"
+		}
 	}
 	window := "window unknown"
 	if x.Window > 0 {

@@ -98,7 +98,7 @@ func TestRefusedMembersAreLeftOut(t *testing.T) {
 	said := func(message string) sentinels.Turn {
 		reply := sentinels.Reply{ToolCalls: []sentinels.ToolCall{{ID: "a", Name: "code/read", Arguments: json.RawMessage(`{}`)}}}
 		if message != "" {
-			reply.Said = &sentinels.Said{Provider: "p", Protocol: "openai", Message: message}
+			reply.Said = &sentinels.Said{Provider: "p", Model: "m", Protocol: "openai", Message: message}
 		}
 		return again(withTools(ask("x"), "code/read"), reply)
 	}

@@ -104,13 +104,13 @@ func (n names) either(tools []sentinels.ToolSpec) []string {
 	return out
 }
 
-// messages returns the conversation with the provider's names. A message as another provider
+// messages returns the conversation with the provider's names. A message as another model
 // wrote it is not for this one. Ids of calls are replaced where they do not have idLength letters and
 // digits, unless that is 0.
-func (n names) messages(in []sentinels.Message, provider, protocol string, idLength int) []sentinels.Message {
+func (n names) messages(in []sentinels.Message, c chosen, protocol string, idLength int) []sentinels.Message {
 	out := make([]sentinels.Message, len(in))
 	for i, m := range in {
-		if m.Said != nil && (m.Said.Provider != provider || m.Said.Protocol != protocol) {
+		if m.Said != nil && (m.Said.Provider != c.Provider || m.Said.Model != c.Model || m.Said.Protocol != protocol) {
 			m.Said = nil
 		}
 		if len(m.ToolCalls) > 0 {

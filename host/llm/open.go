@@ -136,9 +136,6 @@ func (m *Models) Providers() []ProviderInfo {
 	return out
 }
 
-// PricesDate is the day the built-in prices were read.
-func (m *Models) PricesDate() string { return m.builtin.Date }
-
 var _ interface {
 	Quote(context.Context, sentinels.Turn) (Quote, error)
 	Turn(context.Context, sentinels.Turn, func(string)) (sentinels.Reply, error)

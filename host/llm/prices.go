@@ -14,9 +14,13 @@ import (
 //go:embed prices.json
 var pricesJSON []byte
 
-// prices is the built-in table: data, not code, with the day it was read.
+// prices is the built-in table: data, not code. Rows without a source and a date have those of their
+// provider.
 type prices struct {
-	Date   string            `json:"date"`
+	Sources map[string]struct {
+		Source string `json:"source"`
+		Date   string `json:"date"`
+	} `json:"sources"`
 	Auto   map[string]string `json:"auto"` // the model for "auto" by hosted provider
 	Models []Model           `json:"models"`
 }
@@ -25,6 +29,11 @@ func builtinPrices() (prices, error) {
 	var p prices
 	if err := json.Unmarshal(pricesJSON, &p); err != nil {
 		return p, fmt.Errorf("read the built-in prices: %w", err)
+	}
+	for i := range p.Models {
+		if row := &p.Models[i]; row.Source == "" {
+			row.Source, row.Date = p.Sources[row.Provider].Source, p.Sources[row.Provider].Date
+		}
 	}
 	return p, nil
 }

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -82,6 +83,9 @@ func TestBuiltinTable(t *testing.T) {
 		seen[row.Name] = true
 		if row.Provider == "" || row.Input <= 0 || row.Output < row.Input || row.CacheRead > row.Input || row.Context <= row.MaxOutput || row.MaxOutput <= 0 {
 			t.Errorf("implausible row %+v", row)
+		}
+		if _, err := time.Parse(time.DateOnly, row.Date); err != nil || !strings.HasPrefix(row.Source, "https://") {
+			t.Errorf("%s: source %q of %q", row.Name, row.Source, row.Date)
 		}
 		if row.Long != nil && (row.Long.Input <= row.Input || row.Long.Above >= row.Context) {
 			t.Errorf("implausible long price of %s", row.Name)

@@ -30,7 +30,7 @@ func (m *Models) reply(c chosen, h habits, n names, turn sentinels.Turn, a wire.
 		Finish: a.Finish, Provider: c.Provider, Model: c.Model, Reasoning: a.Reasoning,
 	}
 	if a.Said != nil && (!a.Plain || slices.ContainsFunc(a.Calls, func(c wire.Call) bool { return !compact(c.Arguments) })) {
-		out.Said = &sentinels.Said{Provider: c.Provider, Protocol: m.protocol(c), Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
+		out.Said = &sentinels.Said{Provider: c.Provider, Model: c.Model, Protocol: m.protocol(c), Message: strings.ToValidUTF8(string(a.Said), "\ufffd")}
 	}
 	out.Usage = m.usage(c, a.Usage)
 

@@ -184,8 +184,32 @@ func TestBlocksGoBackAsTheyWereSaid(t *testing.T) {
 	}
 }
 
-// TestAnotherProviderGetsTheKnownPart: what one provider has added is not for another one.
-func TestAnotherProviderGetsTheKnownPart(t *testing.T) {
+// TestThinkingThatIsRefused: the signature of a block is that of the conversation, which may have been
+// shortened since. The blocks are left out then.
+func TestThinkingThatIsRefused(t *testing.T) {
+	for _, message := range []string{
+		"messages.1.content.24: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.",
+		"messages.1.content.0: Invalid `signature` in `thinking` block",
+	} {
+		raw, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": message}})
+		f := newFake(t, status(400, string(raw)), sse(append(claude(), claudeEnd("end_turn")...)...))
+		turn := again(withTools(ask("x"), "code/read"), sentinels.Reply{
+			ToolCalls: []sentinels.ToolCall{{ID: "a", Name: "code/read", Arguments: json.RawMessage(`{}`)}},
+			Said: &sentinels.Said{Provider: "anthropic", Model: "claude-sonnet-5-5", Protocol: "anthropic",
+				Message: `{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"redacted_thinking","data":"z"},{"type":"tool_use","id":"a","name":"code_read","input":{}}]}`},
+		})
+		if _, err := anthropicModels(t, f).Turn(t.Context(), turn, nil); err != nil {
+			t.Fatal(err)
+		}
+		if first, second := f.turns()[0].raw, f.turns()[1].raw; !strings.Contains(first, "redacted") || strings.Contains(second, "thinking") || !strings.Contains(second, `"id":"a"`) {
+			t.Errorf("%s: sent %s, then %s", message, first, second)
+		}
+	}
+}
+
+// TestAnotherModelGetsTheKnownPart: what one model has added is not for another one, also of the same
+// provider.
+func TestAnotherModelGetsTheKnownPart(t *testing.T) {
 	first := newFake(t, deltas("tool_calls", `{"reasoning_content":"hm"}`, `{"content":"I look.","tool_calls":[{"index":0,"id":"a","function":{"name":"code_read","arguments":"{}"},"extra_content":{"x":1}}]}`))
 	second := newStrictServer(t, chat("x"), chat("done"),
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"a","type":"function","function":{"name":"code_read","arguments":"{}"}}]}`)
@@ -199,6 +223,14 @@ func TestAnotherProviderGetsTheKnownPart(t *testing.T) {
 	reply, err := m.Turn(t.Context(), turn, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	next := again(turn, reply)
+	if _, err := m.Turn(t.Context(), next, nil); err != nil || !strings.Contains(first.turns()[1].raw, `"reasoning_content":"hm"`) {
+		t.Errorf("the same model: %v, %s", err, first.turns()[1].raw)
+	}
+	next.Model = "one/m2"
+	if _, err := m.Turn(t.Context(), next, nil); err != nil || strings.Contains(first.turns()[2].raw, "hm") {
+		t.Errorf("another model of the provider: %v, %s", err, first.turns()[2].raw)
 	}
 	for _, model := range []string{"two/m", "three/m"} {
 		next := again(turn, reply)

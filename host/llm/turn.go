@@ -139,7 +139,7 @@ func (m *Models) request(c chosen, h habits, n names, turn sentinels.Turn, repor
 			r.System = paragraphs(r.System, texttool.Instruct(turn.Tools))
 		}
 	} else {
-		r.Messages, r.Tools = n.messages(turn.Messages, c.Provider, m.protocol(c), h.callIDs), n.tools(turn.Tools)
+		r.Messages, r.Tools = n.messages(turn.Messages, c, m.protocol(c), h.callIDs), n.tools(turn.Tools)
 	}
 	if turn.Schema != nil {
 		if m.nativeSchema(c, h, turn) {

@@ -82,7 +82,7 @@ func (t *conversation) askModels(turn sdk.Turn) (sdk.Reply, *sdk.Error) {
 	}
 	t.model = 0
 	e := *failed
-	e.Fallback, e.Message = "", "no model of the list answered: " + all
+	e.Fallback, e.Message = "", "no model of the list answered: "+all
 	return sdk.Reply{}, &e
 }
 

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/llm/wire"
@@ -60,7 +61,7 @@ func textBlock(text string) content { return content{Type: "text", Text: text} }
 // turns, no empty text, and the tools of every call that is part of the
 // conversation.
 func encode(r wire.Request) body {
-	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages, r.Dialect.Reasoning != ""), Temperature: r.Temperature, Stream: true}
+	b := body{Model: r.Model, MaxTokens: r.MaxTokens, Messages: messages(r.Messages, r.Dialect), Temperature: r.Temperature, Stream: true}
 	if r.System != "" {
 		b.System = []content{textBlock(r.System)}
 	}
@@ -83,9 +84,9 @@ func encode(r wire.Request) body {
 }
 
 // messages joins neighbours of one role, and the results of tools with what the
-// user said after them: results are the user's words here. With thinking, a
-// message of another model has a block of thinking before its calls.
-func messages(in []sentinels.Message, thinking bool) []message {
+// user said after them: results are the user's words here. A
+// server may want a block of thinking before the calls of another model.
+func messages(in []sentinels.Message, d wire.Dialect) []message {
 	out := []message{}
 	add := func(role string, blocks ...any) {
 		if n := len(out); n > 0 && out[n-1].Role == role {
@@ -103,7 +104,7 @@ func messages(in []sentinels.Message, thinking bool) []message {
 			}
 			add("user", result)
 		case "assistant":
-			if said := sayAgain(m); said != nil {
+			if said := sayAgain(m, d.Omit); said != nil {
 				add("assistant", said...)
 				continue
 			}
@@ -112,7 +113,7 @@ func messages(in []sentinels.Message, thinking bool) []message {
 			if text := strings.TrimRight(m.Content, " \t\r\n"); text != "" {
 				blocks = append(blocks, textBlock(text))
 			}
-			if thinking && len(m.ToolCalls) > 0 {
+			if d.Reasoning != "" && len(m.ToolCalls) > 0 {
 				blocks = append([]any{json.RawMessage(`{"type":"thinking","thinking":" ","signature":""}`)}, blocks...)
 			}
 			for _, call := range m.ToolCalls {
@@ -132,8 +133,8 @@ func messages(in []sentinels.Message, thinking bool) []message {
 
 // sayAgain returns the blocks of a message as the provider wrote them, with the calls that the
 // conversation has: ids that were missing or given twice are ours, and arguments that were too
-// large are left out. It is nil for a message of another provider.
-func sayAgain(m sentinels.Message) (out []any) {
+// large are left out. So are blocks of the types in omit. It is nil for a message of another model.
+func sayAgain(m sentinels.Message, omit []string) (out []any) {
 	if m.Said == nil {
 		return nil
 	}
@@ -145,6 +146,8 @@ func sayAgain(m sentinels.Message) (out []any) {
 		switch kind, _ := wire.ReadText(block.Get("type")); {
 		case !ok:
 			return nil
+		case slices.Contains(omit, strings.TrimPrefix(kind, "redacted_")):
+			continue
 		case kind == "text":
 			if text, _ := wire.ReadText(block.Get("text")); strings.TrimSpace(text) == "" {
 				continue // refused in a request

@@ -125,7 +125,7 @@ func encodeCall(call sentinels.ToolCall) wire.Object {
 
 // sayAgain returns a message as the provider wrote it, with the calls that the conversation
 // has: an id that was missing or given twice is ours, and arguments that were too large are
-// left out. It is nil for a message of another provider.
+// left out. It is nil for a message of another model.
 func sayAgain(m sentinels.Message) wire.Object {
 	if m.Said == nil {
 		return nil

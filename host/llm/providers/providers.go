@@ -64,6 +64,7 @@ type Row struct {
 	Rules  []Rule   `json:"rules,omitempty" doc:"what its errors mean, before the built-in rules; the first that fits counts"`
 	// Finish has what its finish reasons mean, in small letters.
 	Finish map[string]Class `json:"finish,omitempty" doc:"what its finish reasons mean, in small letters: stop, length, failed, refused, broken_call or too_long"`
+	Source string           `json:"source,omitempty" doc:"where the rest is from"`
 	// Omit are members of messages that it refuses.
 	Omit []string `json:"omit,omitempty" doc:"members of its own messages that it refuses when they go back"`
 	// Call are members that each tool call must have, also one that another provider made.

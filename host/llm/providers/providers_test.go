@@ -14,6 +14,9 @@ func TestRows(t *testing.T) {
 	have := map[string]bool{}
 	for _, row := range providers.Rows() {
 		have[row.Name] = true
+		if special := row.Omit != nil || row.Call != nil || row.Protocol != "" || row.CompletionTokens; special != (row.Source != "") || len(row.Rules) == 0 {
+			t.Errorf("%s: source %q", row.Name, row.Source)
+		}
 		for _, rule := range row.Rules {
 			if !strings.HasPrefix(rule.Source, "https://") {
 				t.Errorf("%s: %s: no source", row.Name, rule.Class)

@@ -107,7 +107,7 @@ func items(m sentinels.Message) []any {
 
 // sayAgain returns the items of a message as the provider wrote them, with the calls that the
 // conversation has: ids that were missing or given twice are ours, and arguments that were too
-// large are left out. It is nil for a message of another provider.
+// large are left out. It is nil for a message of another model.
 func sayAgain(m sentinels.Message) (out []any) {
 	if m.Said == nil {
 		return nil
