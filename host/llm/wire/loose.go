@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -10,13 +9,13 @@ import (
 // protocol has a string: null is empty, any other value its JSON.
 type Text string
 
-// UnmarshalJSON implements [json.Unmarshaler].
+// UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	s, ok := ReadText(raw)
+	if !ok {
 		s = string(raw)
 	}
 	*t = Text(s)
@@ -27,7 +26,7 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 // else is 0.
 type Count int64
 
-// UnmarshalJSON implements [json.Unmarshaler].
+// UnmarshalJSON implements json.Unmarshaler.
 func (c *Count) UnmarshalJSON(raw []byte) error {
 	text := strings.Trim(string(raw), `"`)
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Member is a name of a JSON object with its value.
@@ -106,7 +107,16 @@ func ReadText(raw []byte) (text string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
+	// Most pieces of a stream have nothing to unescape.
+	if last := len(raw) - 1; last > 0 && bytes.IndexByte(raw, '\\') < 0 && bytes.IndexByte(raw[1:], '"') == last-1 && plainText(raw) {
+		return string(raw[1:last]), true
+	}
 	return text, json.Unmarshal(raw, &text) == nil
+}
+
+// plainText reports whether a text is UTF-8 without control characters.
+func plainText(raw []byte) bool {
+	return utf8.Valid(raw) && bytes.IndexFunc(raw, func(r rune) bool { return r < ' ' }) < 0
 }
 
 // Quote returns a text as a JSON string, in which <, > and & are as they are.
