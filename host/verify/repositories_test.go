@@ -216,6 +216,8 @@ func TestRepositoriesLeadNowhere(t *testing.T) {
 func TestRepositoriesAreReadAsGitReadsThem(t *testing.T) {
 	other := repo(t, map[string]string{"secret": "PRIVATE"})
 	commit, objects := git(t, other, "rev-parse", "work"), filepath.Join(other, ".git", "objects")
+	git(t, other, "repack", "-a", "-q")
+	packs := filepath.Join(objects, "pack")
 	mkdir := func(t *testing.T, path string) {
 		t.Helper()
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -312,6 +314,24 @@ func TestRepositoriesAreReadAsGitReadsThem(t *testing.T) {
 			mkdir(t, filepath.Join(dir, "own"))
 			prefix := git(t, other, "rev-parse", "work")[:2]
 			if err := os.Symlink(filepath.Join(objects, prefix), filepath.Join(dir, "own", prefix)); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		},
+		"a folder that cannot be listed": func(t *testing.T, dir string) string {
+			at := filepath.Join(dir, ".git/objects")
+			bare(t, filepath.Join(dir, ".git"), "")
+			if err := errors.Join(os.Symlink(packs, filepath.Join(at, "pack")), os.Chmod(at, 0o311)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(at, 0o711) })
+			return dir
+		},
+		"a link in a folder that a link leads to": func(t *testing.T, dir string) string {
+			bare(t, filepath.Join(dir, ".git"), "")
+			mkdir(t, filepath.Join(dir, "own"))
+			at := filepath.Join(dir, ".git/objects")
+			if err := errors.Join(os.RemoveAll(at), os.Symlink("../own", at), os.Symlink(packs, filepath.Join(dir, "own/pack"))); err != nil {
 				t.Fatal(err)
 			}
 			return dir

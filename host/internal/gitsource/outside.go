@@ -67,6 +67,8 @@ type outside struct {
 	repo   string
 	inside []string // real folders of the repository
 	read   []string // real folders that it may lead to
+
+	followed []string // real paths in the repository that its links lead to
 }
 
 func (o *outside) has(real string) bool { return isBelow(o.inside, real) || isBelow(o.read, real) }
@@ -168,16 +170,32 @@ func (o *outside) belongs(ctx context.Context, at, git, common string) error {
 	return o.refuse(at, git, "")
 }
 
-// links refuses symbolic links at a path and below it that lead out of the repository.
+// links refuses symbolic links at a path and below it that lead out of the repository, and what hides
+// some: git opens files by their names also in a folder that cannot be listed.
 func (o *outside) links(path string) error {
 	return filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
-		if err != nil || e.Type()&fs.ModeSymlink == 0 {
-			return nil //nolint:nilerr // what cannot be listed, git cannot read
+		if err == nil && e.Type()&fs.ModeSymlink == 0 {
+			return nil
 		}
-		if real, err := filepath.EvalSymlinks(at); err == nil && !o.has(real) {
+		real := at
+		if err == nil {
+			real, err = filepath.EvalSymlinks(at)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // also of a link that leads nowhere
+			return nil
+		case err != nil:
+			return &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "repo_url",
+				Message: fmt.Sprintf("repository %s: where links of %s lead cannot be read: %v", o.repo, at, err),
+			}
+		case !o.has(real):
 			return o.refuse(at, real, "")
+		case isBelow(o.read, real) || slices.Contains(o.followed, real):
+			return nil
 		}
-		return nil
+		o.followed = append(o.followed, real)
+		return o.links(real)
 	})
 }
 
