@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
@@ -43,13 +42,18 @@ type entry struct {
 	path string
 	id   fileID
 	kind fs.FileMode
-	link string // what a link leads to
+	link string // its text, if it is one
+
+	leads []lead // of a known one
 }
 
 func (o *entry) isLink() bool { return o.kind&fs.ModeSymlink != 0 }
 
+func (o *entry) isGit() bool { return strings.EqualFold(filepath.Base(o.path), gitName) }
+
+// same reports whether it is the same one at the same place: links and files name relative paths.
 func (o *entry) same(other *entry) bool {
-	return o.id.same(other.id) && o.link == other.link && o.kind == other.kind
+	return o.path == other.path && o.id.same(other.id) && o.link == other.link && o.kind == other.kind
 }
 
 // Left is what confined commands have made and could not be renamed. A later command must not take it
@@ -62,7 +66,7 @@ type Left struct {
 func (l *Left) has(one *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.list, func(o entry) bool { return o.path == one.path && o.same(one) })
+	return slices.ContainsFunc(l.list, func(o entry) bool { return o.same(one) })
 }
 
 func (l *Left) add(one *entry) {
@@ -77,37 +81,59 @@ func (l *Left) add(one *entry) {
 // programs other than git obey, hide what the command cannot reach.
 func Find(root string, names, hide []string, left *Left) (*Set, error) {
 	all := &Set{root: root, names: names, hide: hide, left: left}
-	return all, all.walk(func(_ holder, one *entry) {
-		if !left.has(one) {
-			all.known = append(all.known, *one)
+	var failed named
+	err := all.walk(func(_ holder, one *entry) {
+		if left.has(one) {
+			return
 		}
+		one.leads = []lead{leadOf(one.path)}
+		if one.isGit() {
+			var err error
+			if one.leads, err = gitLeads(one.path); err != nil {
+				failed.add(fmt.Sprintf("%s: %v", all.relative(one.path), err))
+			}
+		}
+		all.known = append(all.known, *one)
 	})
+	if err == nil && len(failed.first) > 0 {
+		err = fmt.Errorf("find what repositories lead to: %s", &failed)
+	}
+	return all, err
 }
 
 // Steering returns the files and folders below the root that steer git and other servers in the
 // repositories, and those that commands do not see: the state of other servers, with their tokens.
 func (all *Set) Steering() (protect, hide []string) {
-	// inside returns where a path leads, if that is below the root.
-	inside := func(path string) (string, bool) {
-		real, err := filepath.EvalSymlinks(path)
-		return real, err == nil && strings.HasPrefix(real, all.root+string(filepath.Separator))
-	}
+	below := func(real string) bool { return strings.HasPrefix(real, all.root+string(filepath.Separator)) }
 	for i := range all.known {
 		one := &all.known[i]
-		isGit := strings.EqualFold(filepath.Base(one.path), gitName)
-		if isGit && (!one.isLink() || filepath.Dir(one.path) == all.root) {
-			protect = append(protect, gitFolders(filepath.Dir(one.path))...)
+		if one.isGit() && one.isLink() && filepath.Dir(one.path) == all.root {
+			protect = append(protect, one.path) // the link of the workspace itself, which is refused
 			continue
 		}
-		real, below := inside(one.path)
-		if below {
-			protect = append(protect, real)
+		for _, l := range one.leads {
+			if below(l.real) {
+				protect = append(protect, l.real)
+			}
 		}
-		if state, below := inside(filepath.Join(one.path, "state")); below && !isGit {
-			hide = append(hide, state)
+		if state := leadOf(filepath.Join(one.path, "state")); below(state.real) && !one.isGit() {
+			hide = append(hide, state.real)
 		}
 	}
-	return protect, hide
+	return outermost(protect), hide
+}
+
+// outermost returns paths without those that are in others.
+func outermost(paths []string) (list []string) {
+	slices.SortFunc(paths, func(a, b string) int { // a folder is followed by what is in it
+		return slices.Compare(strings.Split(a, string(filepath.Separator)), strings.Split(b, string(filepath.Separator)))
+	})
+	for _, path := range paths {
+		if n := len(list); n == 0 || path != list[n-1] && !strings.HasPrefix(path, list[n-1]+string(filepath.Separator)) {
+			list = append(list, path)
+		}
+	}
+	return list
 }
 
 // Bounds of a message about repositories.
@@ -143,12 +169,12 @@ func (all *Set) relative(path string) string {
 	return fmt.Sprintf("%q", textcut.Mark(strings.TrimPrefix(path, all.root+string(filepath.Separator)), maxShown))
 }
 
-// RefuseNew renames the repositories that were not there before, so that no program takes them for
-// some. The error names them, and those that could not be renamed.
+// RefuseNew renames the repositories that were not there before, or led elsewhere, so that no program
+// takes them for some. The error names them, and those that could not be renamed.
 func (all *Set) RefuseNew() error {
 	var renamed, stay named
 	err := all.walk(func(dir holder, one *entry) {
-		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) }) {
+		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) && !slices.ContainsFunc(k.leads, lead.changed) }) {
 			return
 		}
 		base := filepath.Base(one.path)
@@ -168,7 +194,7 @@ func (all *Set) RefuseNew() error {
 			return
 		}
 	})
-	const why = "a confined command cannot make repositories or folders of this program in the workspace, which name programs to execute: "
+	const why = "a confined command cannot make repositories or folders of this program in the workspace, nor have them lead elsewhere, since they name programs to execute: "
 	var errs []error
 	if len(renamed.first) > 0 {
 		errs = append(errs, fmt.Errorf(why+"%s renamed to names with %s1 and so on; commit by code/git, or rename what you trust", &renamed, refusedSuffix))
@@ -188,30 +214,3 @@ type holder interface {
 
 // hidden reports whether a command cannot reach a path.
 func (all *Set) hidden(path string) bool { return slices.Contains(all.hide, path) }
-
-// gitFolders returns the files and folders of a work tree that steer git in it: .git, and where
-// that is a file, the folders that it names.
-func gitFolders(root string) []string {
-	at := filepath.Join(root, gitName)
-	list := []string{at}
-	// What a file names, relative to the folder that it is in or is about.
-	follow := func(file, prefix, dir string) string {
-		text, err := regularfile.Read(file, 4<<10) // a command may have left anything there
-		line, _, _ := strings.Cut(string(text), "\n")
-		path, ok := strings.CutPrefix(line, prefix)
-		if err != nil || !ok || path == "" {
-			return ""
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) { // others are not writable
-			list = append(list, path)
-		}
-		return path
-	}
-	if dir := follow(at, "gitdir: ", root); dir != "" {
-		follow(filepath.Join(dir, "commondir"), "", dir)
-	}
-	return list
-}

@@ -1,0 +1,104 @@
+package host_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestConfinedShellAndWhatGitFollows: a confined command cannot write what a repository of the workspace
+// leads to, wherever that is in the workspace, nor have one lead elsewhere. Git of the user executes
+// nothing of it afterwards.
+func TestConfinedShellAndWhatGitFollows(t *testing.T) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	shell := func(t *testing.T, dir, line string) {
+		t.Helper()
+		cmd := exec.Command("/bin/sh", "-ec", `git() { '`+program+`' -c user.name=t -c user.email=t@example.com -c init.defaultBranch=main -c protocol.file.allow=always "$@"; }
+			`+line)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	}
+	marker := filepath.Join(t.TempDir(), "executed")
+	const separate = "mkdir gits; git init -q --separate-git-dir gits/sub.git sub; "
+	const bare = "git init -q first; git -C first commit -q --allow-empty -m first; git clone -q --bare first repo.git; git -C repo.git worktree add -q ../sub main; "
+	const linked = separate + "rm sub/.git; ln -s ../gits/sub.git sub/.git; git --git-dir gits/sub.git config --unset core.worktree || true; "
+	const plain = "git init -q sub; git -C sub commit -q --allow-empty -m first; "
+	h, work := beginConfined(t, map[string]string{"file": "x"})
+	for name, c := range map[string]struct {
+		layout, evil string // evil are commands of which each fails
+		at           string // the work tree, or where it was moved
+		refused      string // by its path, after the command
+	}{
+		"separate git directory":        {separate, `program >> gits/sub.git/config; mv gits other; hook gits/sub.git/hooks/pre-commit`, "sub", ""},
+		"worktree of a bare repository": {bare, `program >> repo.git/config; hook repo.git/hooks/pre-commit; program > repo.git/worktrees/sub/config.worktree; mv repo.git other; mv sub other`, "sub", ""},
+		"submodule": {plain + "git init -q first; git -C first commit -q --allow-empty -m first; cd sub; git submodule --quiet add ../first in; git submodule --quiet absorbgitdirs; ",
+			`program >> sub/.git/modules/in/config; mv sub/in sub/out`, "sub/in", ""},
+		"shared directory": {plain + "cp -r sub/.git shared; echo ../../shared > sub/.git/commondir; ", `program >> shared/config; mv shared other; hook shared/hooks/pre-commit`, "sub", ""},
+		"linked hook":      {plain + "mkdir sub/scripts; echo exit 0 > sub/scripts/check; chmod +x sub/scripts/check; ln -s ../../scripts/check sub/.git/hooks/pre-commit; ", `hook sub/scripts/check; mv sub/scripts other; rm sub/scripts/check`, "sub", ""},
+		"linked hooks":     {plain + "mkdir sub/shared; rm -rf sub/.git/hooks; ln -s ../shared sub/.git/hooks; ", `hook sub/shared/pre-commit; mv sub/shared other`, "sub", ""},
+		"linked settings":  {plain + "mv sub/.git/config settings; ln -s ../../settings sub/.git/config; ", `program >> settings`, "sub", ""},
+		"linked directory": {linked, `program >> gits/sub.git/config; mv gits other`, "sub", ""},
+		"git directory of two lines": {"mkdir gits; git init -q sub; mv sub/.git 'gits/a\nb'; printf 'gitdir: ../gits/a\nb\n' > sub/.git; ", `program >> 'gits/a
+b/config'`, "sub", ""},
+		"long file":                      {separate + "head -c 9000 /dev/zero | tr '\\0' '\\n' >> sub/.git; ", `program >> gits/sub.git/config`, "sub", ""},
+		"moved link":                     {linked, `mkdir x && cp -r gits x/gits && program >> x/gits/sub.git/config && mv sub x/sub && false`, "x/sub", "x/sub/.git"},
+		"replaced link":                  {linked + "ln -s gits way; ln -sfn ../way/sub.git sub/.git; ", `cp -r gits other && program >> other/sub.git/config && ln -sfn other way && false`, "sub", "sub/.git"},
+		"replaced way":                   {separate + "ln -s gits way; echo gitdir: ../way/sub.git > sub/.git; ", `cp -r gits other && program >> other/sub.git/config && ln -sfn other way && false`, "sub", "sub/.git"},
+		"hook that was missing":          {plain + "ln -s ../../scripts/check sub/.git/hooks/pre-commit; ", `mkdir sub/scripts && hook sub/scripts/check && false`, "sub", "sub/.git"},
+		"git directory that was missing": {"git init -q first; mkdir sub; echo gitdir: ../gone > sub/.git; ", `cp -r first/.git gone && program >> gone/config && false`, "sub", "sub/.git"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(work, strings.ReplaceAll(name, " ", "-"))
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			shell(t, dir, c.layout)
+			line := "cd '" + dir + "'\nprogram() { printf '[core]\\n\\tfsmonitor = \"touch " + marker + "; false\"\\n'; }\n" +
+				"hook() { printf '#!/bin/sh\\ntouch " + marker + "\\n' > \"$1\" && chmod +x \"$1\"; }\n"
+			for evil := range strings.SplitSeq(c.evil, "; ") {
+				line += evil + " && echo 'it did: '" + "\n"
+			}
+			out, err := confined(t, h, work, line+"echo text > "+c.at+"/ordinary && echo done")
+			want := `"exitCode":0`
+			if c.refused != "" {
+				want = `"exitCode":126`
+			}
+			if err != nil || strings.Contains(out, "it did") || !strings.Contains(out, "done") || !strings.Contains(out, want) {
+				t.Errorf("%s %v", out, err)
+			}
+			for i, path := range []string{c.refused, c.refused + ".refused-1"} {
+				if _, err := os.Lstat(filepath.Join(dir, path)); c.refused != "" && (err == nil) != (i == 1) {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+			if c.refused == "" {
+				shell(t, filepath.Join(dir, c.at), `git status >&2; git add -A; git commit -q -m all; git log -1`)
+			} else if out, err := confined(t, h, work, "echo next"); err != nil || !strings.Contains(out, `"exitCode":0`) {
+				t.Errorf("the next command: %s %v", out, err)
+			}
+			if _, err := os.Stat(marker); err == nil {
+				t.Error("git executed a program of the command")
+				_ = os.Remove(marker)
+			}
+		})
+	}
+	t.Run("workspace that is a git directory", func(t *testing.T) {
+		h, work := beginConfined(t, map[string]string{"file": "x"})
+		shell(t, work, "git init -q --bare .; git --git-dir . worktree add -q main $(git --git-dir . commit-tree -m first $(git --git-dir . mktree </dev/null))")
+		out, err := confined(t, h, work, "echo x >> config && echo wrote; echo x > hooks/pre-commit && echo wrote; mv hooks other && echo moved; echo text > main/ordinary && echo done")
+		if err != nil || strings.Contains(out, "wrote") || strings.Contains(out, "moved\n") || !strings.Contains(out, `done`) || !strings.Contains(out, `"exitCode":0`) {
+			t.Errorf("%s %v", out, err)
+		}
+		out, err = confined(t, h, work, "echo main > commondir && echo done")
+		if err != nil || !strings.Contains(out, "done") || !strings.Contains(out, `"exitCode":126`) || !strings.Contains(out, "main/.git") {
+			t.Errorf("%s %v", out, err)
+		}
+	})
+}
