@@ -3,6 +3,7 @@ package obeyed
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -36,5 +37,30 @@ func TestLeftOverIsNeverKnown(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(root, "new", ".git"+refusedSuffix+"1")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHooksThatCannotBeListed: links among hooks that git can execute by name and that cannot be listed
+// are an error, and those in a folder that it cannot enter are not.
+func TestHooksThatCannotBeListed(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("the superuser lists every folder")
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := filepath.Join(root, ".git/hooks")
+	if err := os.MkdirAll(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(hooks, 0o755) })
+	for mode, want := range map[os.FileMode]bool{0o311: true, 0o600: false, 0: false} {
+		if err := os.Chmod(hooks, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Find(root, nil, nil, &Left{}); (err != nil) != want || want && !strings.Contains(err.Error(), ".git/hooks") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
 	}
 }
