@@ -1,12 +1,15 @@
 package confine_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +36,7 @@ func TestMain(m *testing.M) {
 	case "ipc":
 		callIPC()
 	case "epoll":
-		takeEpoll()
+		takeEpoll(os.Args[1:]...)
 	case "watches":
 		takeWatches()
 	case "take":
@@ -153,9 +156,14 @@ func takeWatches() {
 	time.Sleep(time.Minute)
 }
 
-// takeEpoll makes watches of epoll until the kernel refuses one, prints that, and waits.
-func takeEpoll() {
-	const files = 900
+// takeEpoll makes watches of epoll until the kernel refuses one, prints that, and waits. With a number, it
+// makes so many, and sends their instances through sockets without receiving them.
+func takeEpoll(hidden ...string) {
+	const files, sent = 900, 100
+	most := math.MaxInt
+	if len(hidden) > 0 {
+		most, _ = strconv.Atoi(hidden[0]) // the test wrote it
+	}
 	var list []int
 	for range files {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -165,7 +173,8 @@ func takeEpoll() {
 		}
 		list = append(list, fd)
 	}
-	for {
+	var pair [2]int
+	for n := 0; n*files < most; n++ {
 		epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 		if err != nil {
 			break
@@ -175,7 +184,14 @@ func takeEpoll() {
 				break
 			}
 		}
+		if len(hidden) > 0 {
+			if n%sent == 0 {
+				pair, _ = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0) // sending fails without one
+			}
+			err = errors.Join(err, unix.Sendmsg(pair[0], []byte{1}, unix.UnixRights(epoll), nil, 0), unix.Close(epoll))
+		}
 		if err != nil {
+			fmt.Println(err)
 			break
 		}
 	}

@@ -37,6 +37,7 @@ type machineMemory struct {
 	anonymous, shared, pageTables, available uint64
 
 	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers
+	slab    uint64 // of it, objects of the kernel, which have no other number
 	sockets uint64 // number
 }
 
@@ -56,6 +57,8 @@ func memoryOfMachine() (m machineMemory) {
 		case "AnonPages":
 			m.anonymous = kibibytes(value)
 			elsewhere += m.anonymous
+		case "SUnreclaim":
+			m.slab = kibibytes(value)
 		case "Shmem":
 			m.shared = kibibytes(value)
 		case "PageTables":
@@ -146,7 +149,7 @@ func (w *watcher) exceeds(due time.Time) string {
 		return fmt.Sprintf("it has more than %d sessions", maxSessions)
 	}
 	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
-	if exceeded := w.exceedsEpoll(list, grown(before.kernel, now.kernel)); exceeded != "" {
+	if exceeded := w.exceedsEpoll(list, grown(before.slab, now.slab)); exceeded != "" {
 		return exceeded
 	}
 	if grown(before.sockets, now.sockets) > maxSockets || grown(before.kernel, now.kernel) > limit {
@@ -200,16 +203,20 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 const epollWatchSize = 128
 
 // exceedsEpoll returns the limit of epoll watches if the command exceeds it. The kernel counts them by
-// user, for the host too, and bounds them for no namespace. They are counted when the kernel has grown by
-// as much as the permitted ones take, and at most a sixth of the time.
-func (w *watcher) exceedsEpoll(list []process, kernel uint64) string {
-	if w.epollMost == 0 || kernel < w.epollMost*epollWatchSize || time.Now().Before(w.epollNext) {
+// user, for the host too, and bounds them for no namespace. They are counted when its objects have grown by
+// as much as the permitted ones take, and at most a sixth of the time. A command that keeps files from
+// being seen has them when the objects have grown by twice as much.
+func (w *watcher) exceedsEpoll(list []process, slab uint64) string {
+	if w.epollMost == 0 || slab < w.epollMost*epollWatchSize || time.Now().Before(w.epollNext) {
 		return ""
 	}
-	began, n := time.Now(), uint64(0)
-	w.onMain(func() { n = epollWatches(list, w.epollMost) })
+	began, n, unseen := time.Now(), uint64(0), false
+	w.onMain(func() {
+		n = epollWatches(list, w.epollMost)
+		unseen = slab > 2*w.epollMost*epollWatchSize && openFilesOf(list).unseen
+	})
 	w.epollNext = time.Now().Add(5 * time.Since(began)) // a program makes 200,000 a second
-	if n > w.epollMost {
+	if n > w.epollMost || unseen {
 		return fmt.Sprintf("it has more than %d watches of epoll", w.epollMost)
 	}
 	return ""
