@@ -28,6 +28,7 @@ const (
 type beginning struct {
 	now    time.Time // on the clock of the file system
 	memory machineMemory
+	files  uint64 // that the machine had open
 	disks  []disk
 }
 
@@ -38,7 +39,9 @@ func (p *plan) watcher() *watcher {
 		w.folders = append(w.folders, filepath.Join(layersPath, strconv.Itoa(i), layerUpper))
 	}
 	w.epollMost = epollShare()
-	w.begun = beginning{now: time.Now().Add(-10 * time.Millisecond), memory: memoryOfMachine(), disks: disksOf(w.folders)}
+	w.table, _ = os.Open("/proc/sys/fs/file-nr") // it stays open for when no other can be opened
+	files, _ := openFilesOfMachine(w.table)
+	w.begun = beginning{now: time.Now().Add(-10 * time.Millisecond), memory: memoryOfMachine(), files: files, disks: disksOf(w.folders)}
 	return w
 }
 

@@ -20,6 +20,7 @@ const maxOpenFiles = 100_000
 // openFiles are what processes have open. The filter of system calls keeps threads from having
 // files of their own.
 type openFiles struct {
+	count   int               // entries of the tables of processes, of which several may be one file
 	deleted map[uint64]uint64 // bytes of files without a name, by device
 	sockets map[uint64]bool   // inodes
 	pipes   int               // pipes
@@ -29,7 +30,7 @@ type openFiles struct {
 func openFilesOf(list []process) openFiles {
 	f := openFiles{deleted: map[uint64]uint64{}, sockets: map[uint64]bool{}}
 	type inode struct{ device, number uint64 }
-	seen, count := map[inode]bool{}, 0
+	seen := map[inode]bool{}
 	for _, process := range list {
 		dir, err := os.Open(process.dir + "/fd")
 		if err != nil {
@@ -38,7 +39,7 @@ func openFilesOf(list []process) openFiles {
 		}
 		list, _ := dir.Readdirnames(maxOpenFiles) // what was read counts
 		dir.Close()
-		if count += len(list); count >= maxOpenFiles {
+		if f.count += len(list); f.count >= maxOpenFiles {
 			f.unseen = true
 			return f
 		}
@@ -116,6 +117,21 @@ func hasFilesWaiting(info string) bool {
 		}
 	}
 	return false
+}
+
+// shareOfFiles is the part of the open files of the machine that one command may have.
+const shareOfFiles = 8
+
+// openFilesOfMachine returns how many files the machine has open, and how many it may have.
+func openFilesOfMachine(table *os.File) (now, most uint64) {
+	var buffer [128]byte
+	if table != nil {
+		n, _ := table.ReadAt(buffer[:], 0) // what was read counts
+		if f := bytes.Fields(buffer[:n]); len(f) == 3 {
+			return number(f[0]), number(f[2])
+		}
+	}
+	return 0, 0
 }
 
 // epollWatches counts the watches of epoll that processes have, and stops beyond most. An epoll instance

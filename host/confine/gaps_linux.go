@@ -88,7 +88,7 @@ func gaps() []Gap { return kernel().gaps() }
 func (k machine) gaps() (list []Gap) {
 	add := func(wall, format string, args ...any) { list = append(list, Gap{wall, fmt.Sprintf(format, args...)}) }
 	if k.namespaces != nil {
-		add(WallNamespaces, "this kernel or container gives no namespaces (%v): commands can learn names, sizes and times of all files of this user by stat and inotify, and use up its inotify instances, change modes and times of its files, read credentials below toolchains, connect to Unix sockets, see its processes, leave processes behind that start others without end, and are limited in memory and processes one by one only", k.namespaces)
+		add(WallNamespaces, "this kernel or container gives no namespaces (%v): commands can learn names, sizes and times of all files of this user by stat and inotify, and use up its inotify instances, change modes and times of its files, read credentials below toolchains, connect to Unix sockets, see its processes, leave processes behind that start others without end, and are limited in memory, processes and open files one by one only", k.namespaces)
 	}
 	switch v := k.landlock; {
 	case v == 0 && k.namespaces != nil:

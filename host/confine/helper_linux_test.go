@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -37,6 +38,8 @@ func TestMain(m *testing.M) {
 		callIPC()
 	case "epoll":
 		takeEpoll(os.Args[1:]...)
+	case "files":
+		takeFiles(os.Args[1:]...)
 	case "watches":
 		takeWatches()
 	case "take":
@@ -196,6 +199,32 @@ func takeEpoll(hidden ...string) {
 		}
 	}
 	fmt.Println("no watch is left")
+	time.Sleep(time.Minute)
+}
+
+// takeFiles opens files until the kernel refuses one, and waits. With a number, so many processes do.
+func takeFiles(processes ...string) {
+	if len(processes) > 0 {
+		n, _ := strconv.Atoi(processes[0]) // the test wrote it
+		for range n {
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Env = []string{helperVariable + "=files"}
+			if err := cmd.Start(); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	last := 0
+	for {
+		fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		last = fd
+	}
+	for i := range 16 { // for the runtime of Go
+		_ = unix.Close(last - i) // it was only read
+	}
 	time.Sleep(time.Minute)
 }
 

@@ -329,6 +329,34 @@ func TestEpollWatchesAreLeft(t *testing.T) {
 	}
 }
 
+// A command that opens more than its share of the files that the machine can have open is ended: those are
+// bounded for all users together.
+func TestOpenFilesAreLeft(t *testing.T) {
+	needNamespaces(t)
+	text, err := os.ReadFile("/proc/sys/fs/file-max")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ofProcess = 1 << 13
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max < 2*ofProcess {
+		t.Skip("a process cannot open many files: ", limit.Max, err)
+	}
+	if most > 8_000_000 {
+		t.Skipf("the machine can have %d files open, too many for a test", most)
+	}
+	c := helper(t, "files", strconv.Itoa(most/8/ofProcess+2))
+	c.Limits.Files = ofProcess
+	r := execute(t, c)
+	if want := fmt.Sprintf("more than %d open files", most/8); !strings.Contains(r.Limit, want) {
+		t.Errorf("want %s: %s", want, describe(r))
+	}
+}
+
 // A command cannot use up the inotify instances and watches of its user, which the host needs for
 // triggers.
 func TestWatchesAreLeft(t *testing.T) {

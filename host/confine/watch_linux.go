@@ -37,7 +37,7 @@ type machineMemory struct {
 	anonymous, shared, pageTables, available uint64
 
 	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers
-	slab    uint64 // of it, objects of the kernel, which have no other number
+	slab    uint64 // of it, objects that it cannot reclaim, such as files, sockets and watches of epoll
 	sockets uint64 // number
 }
 
@@ -95,6 +95,7 @@ type watcher struct {
 
 	epollMost uint64    // watches of epoll that the command may have; 0 for no limit
 	epollNext time.Time // of the next count of them
+	table     *os.File  // with the number of open files of the machine; nil for no limit
 	// Functions for the main thread, which has started the command: others are in a domain of
 	// Landlock that does not allow to read what its processes have.
 	main chan func()
@@ -150,6 +151,9 @@ func (w *watcher) exceeds(due time.Time) string {
 	}
 	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
 	if exceeded := w.exceedsEpoll(list, grown(before.slab, now.slab)); exceeded != "" {
+		return exceeded
+	}
+	if exceeded := w.exceedsFiles(list); exceeded != "" {
 		return exceeded
 	}
 	if grown(before.sockets, now.sockets) > maxSockets || grown(before.kernel, now.kernel) > limit {
@@ -218,6 +222,26 @@ func (w *watcher) exceedsEpoll(list []process, slab uint64) string {
 	w.epollNext = time.Now().Add(5 * time.Since(began)) // a program makes 200,000 a second
 	if n > w.epollMost || unseen {
 		return fmt.Sprintf("it has more than %d watches of epoll", w.epollMost)
+	}
+	return ""
+}
+
+// exceedsFiles returns the limit of open files if the command exceeds it. Those of the machine are bounded
+// for all users, so that the host could open none.
+func (w *watcher) exceedsFiles(list []process) string {
+	now, most := openFilesOfMachine(w.table)
+	most /= shareOfFiles
+	if grown(w.begun.files, now) <= most {
+		return ""
+	}
+	dir, err := os.Open("/proc") // without a free one, no process was listed
+	var files openFiles
+	if err == nil {
+		_ = dir.Close() // nothing was read
+		w.onMain(func() { files = openFilesOf(list) })
+	}
+	if err != nil || files.unseen || uint64(files.count) > most {
+		return fmt.Sprintf("its processes have more than %d open files", most)
 	}
 	return ""
 }
