@@ -68,6 +68,51 @@ func TestClaimIsEndedWithItsToken(t *testing.T) {
 	}
 }
 
+// What a person decided about a ticket, and the queue, are not for agents to change: they report
+// about claims of their own.
+func TestAgentsReportAboutTheirClaims(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	for id, decide := range map[string]string{"T-1": "hold", "T-2": "reject", "T-3": ""} {
+		must(t, h, "ticket/create", `{"id": "`+id+`", "title": "x"}`, nil)
+		if decide != "" {
+			must(t, h, "ticket/decide", `{"id": "`+id+`", "action": "`+decide+`"}`, nil)
+		}
+		var before, after map[string]any
+		must(t, h, "ticket/get", `{"id": "`+id+`"}`, &before)
+		for name, params := range map[string]map[string]any{
+			"ticket/fail": {"error": "timeout", "code": "unavailable"}, "ticket/cancel": {"error": "x"}, "ticket/escalate": {}, "ticket/reject": {"sentinel_feedback": "x"}, "ticket/release": {},
+		} {
+			params["id"] = id
+			if err := asAgent(t, h, name, params, nil); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s of %s: %v", name, id, err)
+			}
+		}
+		if must(t, h, "ticket/get", `{"id": "`+id+`"}`, &after); before["state"] != after["state"] {
+			t.Errorf("%s was %v and is %v", id, before["state"], after["state"])
+		}
+	}
+}
+
+// Nobody reviews its own work.
+func TestAgentsReviewTheWorkOfOthers(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.review": "on", "tickets.unverified": "true"}})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	var claim map[string]any
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := asAgent(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim["token"]}, nil); err != nil {
+		t.Fatal(err)
+	}
+	review := map[string]any{"id": "T-1", "role": "reviewer"}
+	if err := asAgent(t, h, "ticket/claim", review, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "worked on it in attempt 1") {
+		t.Errorf("a review of its own work: %v", err)
+	}
+	if err := as(t, h, "other", "ticket/claim", review, nil); err != nil {
+		t.Errorf("a review by another one: %v", err)
+	}
+}
+
 // The token of a claim is a number that everyone reads. It serves those who made the claim: an
 // agent with the runs that it starts, or the steps and models of one tree of runs.
 func TestClaimIsOfItsClaimant(t *testing.T) {

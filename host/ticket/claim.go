@@ -68,6 +68,11 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		if t.State != queue || !t.claimable() || c.Bound && t.AssigneeType != "agent" {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s cannot be claimed by a %s: %s", t.ID, c.Role, t.reason(s.Now(), queue))}
 		}
+		if c.Bound && c.Role != Worker {
+			if err := s.checkOthersWork(ctx, tx, t, c.By); err != nil {
+				return err
+			}
+		}
 		now, from := s.Now(), t.State
 		if c.Role == Worker {
 			if err := s.enter(t, InProgress); err != nil {
@@ -96,6 +101,29 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 	}
 	v := t.View(s.Now())
 	return &v, nil
+}
+
+// checkOthersWork is the error denied if the work of a ticket is of the agent by: nobody reviews
+// or deploys its own.
+func (s *Service) checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by string) error {
+	for n := t.Attempts; n > max(t.Attempts-maxPage, 0); n-- {
+		d, err := tx.Get(ctx, Attempts, numbered(t.ID, n))
+		if abi.CodeOf(err) == abi.NotFound {
+			continue
+		}
+		var a Attempt
+		if err == nil {
+			err = json.Unmarshal(d.Data, &a)
+		}
+		switch {
+		case err != nil:
+			return err
+		case a.Role == Worker && a.By == by:
+			return &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket %s cannot be reviewed or deployed by %s, which worked on it in attempt %d", t.ID, by, n),
+				Hint: "another agent or a person does that; claim another ticket by its id"}
+		}
+	}
+	return nil
 }
 
 // next returns the ticket that is given out next.

@@ -284,16 +284,29 @@ func modelToken(call *command.Call, token uint64) error {
 	return nil
 }
 
-// holder refuses a report about a claim that is not the caller's. A model needs the token of a
-// claim; an agent may report about a ticket that is not claimed.
+// holder refuses a report of a model or agent about a ticket that it has not claimed: what a
+// person decided about a ticket, and the queue, are not theirs to change.
 func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
 	if err := modelToken(call, token); err != nil {
 		return err
 	}
-	return f.own(ctx, tx, call, id, token)
+	if err := f.own(ctx, tx, call, id, token); err != nil || !call.OwnClaims() {
+		return err
+	}
+	t, err := f.s.Get(ctx, tx, id)
+	if err != nil || t.Lease != nil {
+		return err
+	}
+	if t.State == tickets.Blocked && t.HoldCode == tickets.MaxVerified && call.Command == "ticket/escalate" {
+		return nil // the verdict ended the claim and did it
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "id", Message: fmt.Sprintf("ticket %s is %s and nobody has claimed it: an agent reports about a claim of its own", t.ID, t.State),
+		Hint: "claim it with ticket/claim; what a person decided, only a person changes: ticket/decide",
+	}
 }
 
-// own refuses a call of a model or agent about a ticket whose claim is not its own.
+// own refuses a call of a model or agent about a ticket whose claim is another one's.
 func (f family) own(ctx context.Context, tx tickets.Tx, call *command.Call, id string, token uint64) error {
 	if !call.OwnClaims() {
 		return nil
