@@ -238,6 +238,37 @@ func TestStoredDefinitionsOfModelsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFilesOfPersonsStay: a model or an agent deletes no sentinel that is in a file. The stored
+// revision has no comments, so a rollback would not bring all of it back.
+func TestFilesOfPersonsStay(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	for id, origin := range map[string]string{"file": filepath.Join(t.TempDir(), "file.jsonc"), "stored": ""} {
+		s.must(command.ByUser, "sentinel/create", map[string]any{"definition": s.definition(id)})
+		head, err := s.h.Runtime().Definition(sentinels.ID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		def, err := s.h.Runtime().Decoded(head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.h.Runtime().SaveWith(t.Context(), def, runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: origin}); err != nil {
+			t.Fatal(err)
+		}
+		want := abi.Code("")
+		if origin != "" {
+			want = abi.Denied
+		}
+		if _, err := s.call(command.ByAgent, "sentinel/delete", map[string]any{"sentinelId": id}); abi.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %q", id, err, want)
+		}
+	}
+	if _, err := s.call(command.ByModel, "sentinel/delete", map[string]any{"sentinelId": "file"}, "sentinel/delete"); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a model: %v", err)
+	}
+	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "file"})
+}
+
 // TestBoundsStay: neither a restore, an export, a copy nor an edit of a part lifts a bound.
 func TestBoundsStay(t *testing.T) {
 	s := newStoring(t, host.Options{})

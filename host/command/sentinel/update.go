@@ -71,6 +71,13 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return deleted{}, err
 	}
+	// The revision that comes back by a rollback has no comments: the file is all there is of them.
+	if head, err := f.rt.Definition(in.SentinelID); err == nil && head.Origin != "" && call.Bound() != nil {
+		return deleted{}, &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("delete sentinel %q: its file %q is a person's", in.SentinelID, head.Origin),
+			Hint: "a person deletes it; sentinel/pause stops its triggers",
+		}
+	}
 	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
