@@ -38,6 +38,7 @@ func TestConfinedRepositoriesAtAnyDepth(t *testing.T) {
 		"read-only folder":    `mkdir -p a/.git; chmod 555 a`,
 		"folder without mode": `mkdir -p a/b/.git; chmod 0 a/b a`,
 		"workspace":           `mkdir .git; chmod 555 .`,
+		"inside of others":    `mkdir -p .git/sub/.git x/.sentinel/y/.git`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, work := beginConfined(t, map[string]string{"file": "x"})

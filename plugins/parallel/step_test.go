@@ -83,9 +83,9 @@ func TestFailure(t *testing.T) {
 func TestProblems(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"branches":{"counts":[1]},"failFast":true,"allowFailure":true}`: "has no effect with failFast",
-		`{"branches":{"counts":[1,1]},"allowFailure":[0,2]}`:               "no branch 2: the branches are 0 to 1",
-		`{"branches":{"counts":[]},"allowFailure":[0]}`:                    "no branch 0: the step has none",
-		`{"branches":{"counts":[1,1]},"allowFailure":["$n",1]}`:            "",
+		`{"branches":{"counts":[1,1]},"allowFailure":[0,2]}`:              "no branch 2: the branches are 0 to 1",
+		`{"branches":{"counts":[]},"allowFailure":[0]}`:                   "no branch 0: the step has none",
+		`{"branches":{"counts":[1,1]},"allowFailure":["$n",1]}`:           "",
 	} {
 		problems := sdktest.Problems(t, sdktest.Only(parallel.Step()), "parallel", fields)
 		if want == "" && len(problems) > 0 || want != "" && (len(problems) != 1 || !strings.Contains(fmt.Sprint(problems[0]), want)) {

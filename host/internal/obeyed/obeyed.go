@@ -82,9 +82,9 @@ func (l *Left) add(one *entry) {
 func Find(root string, names, hide []string, left *Left) (*Set, error) {
 	all := &Set{root: root, names: names, hide: hide, left: left}
 	var failed named
-	err := all.walk(func(_ holder, one *entry) {
+	err := all.walk(func(_ holder, one *entry) (enter string) {
 		if left.has(one) {
-			return
+			return ""
 		}
 		one.leads = []lead{leadOf(one.path)}
 		if one.isGit() {
@@ -94,6 +94,7 @@ func Find(root string, names, hide []string, left *Left) (*Set, error) {
 			}
 		}
 		all.known = append(all.known, *one)
+		return ""
 	})
 	if err == nil && len(failed.first) > 0 {
 		err = fmt.Errorf("find what repositories lead to: %s", &failed)
@@ -170,12 +171,12 @@ func (all *Set) relative(path string) string {
 }
 
 // RefuseNew renames the repositories that were not there before, or led elsewhere, so that no program
-// takes them for some. The error names them, and those that could not be renamed.
+// takes them for some, and those in them. The error names them, and those that could not be renamed.
 func (all *Set) RefuseNew() error {
 	var renamed, stay named
-	err := all.walk(func(dir holder, one *entry) {
+	err := all.walk(func(dir holder, one *entry) (enter string) {
 		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) && !slices.ContainsFunc(k.leads, lead.changed) }) {
-			return
+			return ""
 		}
 		base := filepath.Base(one.path)
 		for n := 1; ; n++ {
@@ -184,14 +185,14 @@ func (all *Set) RefuseNew() error {
 				continue
 			}
 			if err := dir.rename(base, to); errors.Is(err, fs.ErrNotExist) { // another program has removed it
-				return
+				return ""
 			} else if err != nil {
 				all.left.add(one)
 				stay.add(fmt.Sprintf("%s: %v", all.relative(one.path), err))
-				return
+				return base
 			}
 			renamed.add(all.relative(one.path))
-			return
+			return to
 		}
 	})
 	const why = "a confined command cannot make repositories or folders of this program in the workspace, nor have them lead elsewhere, since they name programs to execute: "

@@ -63,15 +63,16 @@ func (s *searched) close() {
 // A search is one walk.
 type search struct {
 	all    *Set
-	found  func(dir holder, one *entry)
+	found  func(dir holder, one *entry) (enter string)
 	path   []byte // of the last folder of way
 	way    []*searched
 	failed named
 }
 
 // walk calls found for each repository, with the folder that it is in. Those inside of another one
-// are not visited, and no link is followed. An error does not end the walk.
-func (all *Set) walk(found func(dir holder, one *entry)) error {
+// are visited only if found returns the name that it has now, and no link is followed. An error
+// does not end the walk.
+func (all *Set) walk(found func(dir holder, one *entry) (enter string)) error {
 	s := &search{all: all, found: found}
 	s.enter(unix.AT_FDCWD, all.root)
 	for len(s.way) > 0 {
@@ -219,7 +220,9 @@ func (s *search) report(in *searched, name string) {
 		s.fail(name, err)
 		return
 	}
-	s.found(in, one)
+	if enter := s.found(in, one); enter != "" && one.kind == fs.ModeDir {
+		in.pending = append(in.pending, enter)
+	}
 }
 
 // leave closes the last folder, and opens the one above again if that was closed. Where another
