@@ -45,10 +45,12 @@ func start(p *plan) (*exec.Cmd, error) {
 		}
 	}
 	p.Read = append(readable(p.Hide, p.Alone), p.Read...)
+	if p.Alone {
+		p.Caches = caches(existing(p.Hide))
+	}
 	p.Hide = append(p.Hide, credentials()...)
 	if p.Alone {
 		p.Hide = append(p.Hide, sockets(slices.Concat(p.Read, p.Write))...)
-		p.Caches = caches()
 	}
 	if err := p.store(); err != nil {
 		return nil, err

@@ -160,8 +160,9 @@ func realFolder(path string, known map[string]string) string {
 }
 
 // caches are the caches of downloads and builds of this user that a command sees in its own
-// home. It cannot change them.
-func caches() (list []cache) {
+// home. It cannot change them. One with something in it that is hidden is left out: a variable
+// can name a folder such as ~/.cache, and what is shown at another place is not covered there.
+func caches(hide []string) (list []cache) {
 	own, err := os.UserHomeDir()
 	if err != nil {
 		own = "" // variables may name some
@@ -175,6 +176,9 @@ func caches() (list []cache) {
 		// that leads anywhere.
 		real, err := filepath.EvalSymlinks(c.from)
 		if err != nil || real != filepath.Clean(c.from) && !slices.Contains(usual, c) {
+			continue
+		}
+		if slices.ContainsFunc(hide, func(hidden string) bool { return within(hidden, real) || within(real, hidden) }) {
 			continue
 		}
 		if info, err := os.Stat(c.from); err == nil && info.IsDir() {

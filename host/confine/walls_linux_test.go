@@ -280,6 +280,22 @@ func TestCacheByLink(t *testing.T) {
 	}
 }
 
+// A cache that a variable names is none if it has a hidden folder in it.
+func TestCacheWithHiddenFolder(t *testing.T) {
+	needNamespaces(t)
+	cache := t.TempDir()
+	state := filepath.Join(cache, "sentinel")
+	if err := errors.Join(os.Mkdir(state, 0o755), os.WriteFile(filepath.Join(state, "key"), []byte("key\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", cache)
+	c := command(t, "cat ~/.cache/go-build/sentinel/key 2>/dev/null; echo done")
+	c.Hide = []string{state}
+	if r := execute(t, c); string(r.Output) != "done\n" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
 // Where a command has no IPC namespace, it reaches nothing that processes of the user share by System V
 // and POSIX calls; where it has one, what it makes there is not seen outside.
 func TestSharedMemoryIsItsOwn(t *testing.T) {
