@@ -93,7 +93,7 @@ func TestAgentsReportAboutTheirClaims(t *testing.T) {
 	}
 }
 
-// Nobody reviews its own work.
+// An agent does not review its own work.
 func TestAgentsReviewTheWorkOfOthers(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.review": "on", "tickets.unverified": "true"}})
 	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)

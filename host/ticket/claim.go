@@ -103,7 +103,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 	return &v, nil
 }
 
-// checkOthersWork is the error denied if the work of a ticket is of the agent by: nobody reviews
+// checkOthersWork is the error denied if the work of a ticket is of the agent by: no agent reviews
 // or deploys its own.
 func (s *Service) checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by string) error {
 	for n := t.Attempts; n > max(t.Attempts-maxPage, 0); n-- {

@@ -301,7 +301,7 @@ func (f family) holder(ctx context.Context, tx tickets.Tx, call *command.Call, i
 		return nil // the verdict ended the claim and did it
 	}
 	return &abi.Error{
-		Code: abi.Denied, Permanent: true, Field: "id", Message: fmt.Sprintf("ticket %s is %s and nobody has claimed it: an agent reports about a claim of its own", t.ID, t.State),
+		Code: abi.Denied, Permanent: true, Field: "id", Message: fmt.Sprintf("ticket %s is %s and has no claim: an agent reports about a claim of its own", t.ID, t.State),
 		Hint: "claim it with ticket/claim; what a person decided, only a person changes: ticket/decide",
 	}
 }

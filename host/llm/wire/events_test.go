@@ -86,7 +86,7 @@ func TestValuesAreBounded(t *testing.T) {
 	if _, err := read(strings.NewReader("data: " + many + "\n\n")); err == nil || !strings.Contains(err.Error(), "more than 200000 JSON values") {
 		t.Errorf("an event: %v", err)
 	}
-	response := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(many))}
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(many))}
 	if _, err := wire.TakeWhole(response, func() {}); err == nil || !strings.Contains(err.Error(), "more than 200000 values") {
 		t.Errorf("an answer: %v", err)
 	}
