@@ -258,11 +258,10 @@ func settled(ctx context.Context, last int64) error {
 func (r *repository) listed(ctx context.Context) ([]string, error) {
 	user := r.s.git
 	answer, err := user.Exec(ctx, r.workspace, "", "", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	inside := err == nil && answer.Code == 0 && answer.Out != ""
-	if ctx.Err() != nil {
+	if err != nil {
 		return nil, err
 	}
-	if !inside {
+	if answer.Code != 0 || answer.Out == "" {
 		// An index without files makes every file one of "others".
 		user.Env = []string{"GIT_DIR=" + r.dir, "GIT_WORK_TREE=" + r.workspace, "GIT_INDEX_FILE=" + filepath.Join(r.dir, "no-index")}
 		if answer, err = user.Exec(ctx, r.workspace, "", "", "ls-files", "-z", "--others", "--exclude-standard"); err != nil {

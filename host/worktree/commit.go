@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -95,27 +93,9 @@ func (t *tree) staged(ctx context.Context) (bool, error) {
 // add are the arguments of git for putting all files into the index.
 var add = []string{"-c", "advice.addEmbeddedRepo=false", "add", "--all"}
 
-// inspectInner refuses what git would execute or wait for when it looks for changes: submodules whose
-// own configuration names programs, and pipes in place of files that git reads in every folder.
+// inspectInner refuses what git would execute when it looks for changes: submodules whose own
+// configuration names programs.
 func (t *tree) inspectInner(ctx context.Context) error {
-	err := filepath.WalkDir(t.Path, func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil && d != nil && d.IsDir():
-			return fs.SkipDir // git cannot read it either
-		case err != nil:
-			return nil
-		case d.Name() == ".git" && d.IsDir():
-			return fs.SkipDir
-		case d.Type()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 && slices.Contains(readByGit, d.Name()):
-			return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is a pipe or a device: git would wait for it", textcut.Mark(name, 200)), Hint: "remove it"}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
 	git := t.s.git
 	git.Env = []string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}
 	folder, key, err := git.InnerFilter(ctx, t.Path, func(value string) bool { return slices.Contains(gitlfs.Filters, value) })
@@ -125,9 +105,6 @@ func (t *tree) inspectInner(ctx context.Context) error {
 	}
 	return err
 }
-
-// readByGit are the files that git reads in each folder.
-var readByGit = []string{".gitattributes", ".gitignore", ".gitmodules"}
 
 // stage puts all files into the index. A folder that has become a repository of its own is
 // an error: a commit would have none of its files.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -224,5 +225,20 @@ func TestOrdinaryRepositoriesWork(t *testing.T) {
 	_, err := b.try(params{"operation": "status"})
 	if e := abi.As(err); e == nil || e.Code != abi.Denied || !strings.Contains(e.Message, "filter.mine.clean") || !strings.Contains(e.Hint, "--global") {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// TestPipesAreRefused: git would wait for a pipe in place of a file that it reads in each folder.
+func TestPipesAreRefused(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	if err := syscall.Mkfifo(filepath.Join(b.dir, ".gitignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.put("a.txt", "other\n")
+	for _, op := range []string{"status", "add"} {
+		if _, err := b.try(params{"operation": op, "paths": []string{"."}}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "is a pipe") {
+			t.Errorf("%s: %v", op, err)
+		}
 	}
 }

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // waits starts a git that has locked the index and waits for input, which does not
 // end, because git itself can write to it.
 func waits(ctx context.Context, dir string) error {
-	fifo := filepath.Join(dir, ".git", "fifo")
+	fifo := dir + ".fifo"
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		return err
 	}

@@ -102,6 +102,7 @@ type Answer struct {
 }
 
 // Exec runs git in dir, with sshCommand instead of ssh if it is not empty. A nonzero exit code is not an error; a git that did not exit by itself is.
+// A git that runs for a second is ended with the error denied if a file that it reads in dir is a pipe.
 func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args ...string) (Answer, error) {
 	return g.ExecFrom(ctx, dir, sshCommand, strings.NewReader(stdin), args...)
 }
@@ -110,6 +111,10 @@ func (g *Runner) Exec(ctx context.Context, dir, sshCommand, stdin string, args .
 // input of git, which then fails or not; the caller knows it.
 func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.Reader, args ...string) (Answer, error) {
 	full := []string{"--no-pager", "--no-replace-objects"}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	blocked := make(chan error, 1)
+	defer watchPipes(ctx, dir, blocked, cancel)()
 	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments(), args)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
 	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
@@ -126,6 +131,8 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	a := Answer{Out: out.String(), Err: messages.String(), Cut: out.over}
 	var exit *exec.ExitError
 	switch {
+	case ctx.Err() != nil && len(blocked) > 0:
+		return a, <-blocked
 	case ctx.Err() != nil:
 		return a, fmt.Errorf("git %s: %w", args[0], ctx.Err())
 	case copied != nil:
