@@ -49,7 +49,10 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	families := [][]command.Command{
 		code.Commands(code.Options{Run: h.shells.Run, Rules: h.fileRules()}),
 		shell.Commands(h.shells),
-		git.Commands(git.Options{Rules: h.fileRules()}),
+		git.Commands(git.Options{
+			Rules: h.fileRules(), Read: h.settings.Verify.Read,
+			Worktree: func(folder string) string { return h.worktrees.GitDir(folder) }, // they are opened later
+		}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
 			Owned:       owned,
@@ -170,7 +173,7 @@ func (h *Host) ragOptions() rag.Options {
 	}
 }
 
-// repository is git as context sees it: the command, called for the host.
+// repository is git as context sees it: the command, called for the model that reads the context.
 type repository Host
 
 func (r *repository) git(ctx context.Context, workspace, operation string, limit int) (git.Result, error) {
@@ -181,7 +184,7 @@ func (r *repository) git(ctx context.Context, workspace, operation string, limit
 	if err != nil {
 		return git.Result{}, err
 	}
-	out, err := r.registry.Call(ctx, &command.Call{Command: "code/git", Params: params, By: command.ByUser, Workspace: workspace})
+	out, err := r.registry.Call(ctx, &command.Call{Command: "code/git", Params: params, By: command.ByModel, Tools: []string{"code/git"}, Workspace: workspace})
 	if err != nil {
 		return git.Result{}, err
 	}

@@ -162,7 +162,7 @@ type Verify struct {
 	Listen     string   `json:"listen" doc:"host:port of a server with the verifier alone, such as 127.0.0.1:8090; empty is none. serve.listen has it too"`
 	URL        string   `json:"url" doc:"where checks of type http_request go that have no service; if empty, those that a person wrote go to http://localhost:3000, and those of agents are refused"`
 	Env        []string `json:"env" doc:"names of variables that checks get, and {{NAME}} reads"`
-	Read       []string `json:"read" doc:"folders outside of the checkout that commands of checks may read"`
+	Read       []string `json:"read" doc:"folders outside of the checkout that commands of checks may read, and that repositories may lead to"`
 	Timeout    Duration `json:"timeout" doc:"of a check that names none"`
 	Attempts   int      `json:"attempts" doc:"verifications of a claim that may fail before a person decides"`
 	SSHKey     string   `json:"sshKey" doc:"file of the private key for repositories over ssh; default the variable GIT_SSH_KEY_PATH, else ssh's own"`

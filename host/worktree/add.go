@@ -23,7 +23,7 @@ type Add struct {
 	Ticket   string
 	Token    uint64 // of the claim; 0 is the present one
 	Repo     string // default that of the ticket
-	Bound    bool   // Repo and Branch are refused if they are not those of the ticket, or for it
+	Bound    bool   // Repo and Branch are refused if they are not those of the ticket, or for it; so is a repository that leads to another one
 	Base     string // branch; default that of the ticket, else the current one of the repository
 	Branch   string // default that of the ticket, else sentinel/ID
 	Continue bool   // begin with the branch of an earlier claim, if there is one
@@ -47,7 +47,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	if err := s.Sweep(ctx); err != nil {
 		return out, err
 	}
-	t := &tree{s: s, name: s.nameOf(in.Ticket)}
+	t := &tree{s: s, name: s.nameOf(in.Ticket), bound: in.Bound}
 	l := s.lock(t.name)
 	l.Lock()
 	defer l.Unlock()
@@ -229,6 +229,25 @@ func (t *tree) open(ctx context.Context, folder string) error {
 	}
 	if a.Code != 0 {
 		return gitsource.Failed("rev-parse", gitsource.Repository{URL: folder, Local: folder}, "base", t.Base, a)
+	}
+	if t.bound {
+		top := folder
+		if a, err := t.s.git.Exec(ctx, folder, "", "", append(at, "rev-parse", "--show-toplevel")...); err != nil {
+			return err
+		} else if a.Code == 0 {
+			top = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
+		}
+		own, err := t.s.mirrors.Open(ctx, top)
+		if err != nil {
+			return err
+		}
+		at = []string{"--git-dir=" + own}
+		if a, err = t.s.git.Exec(ctx, folder, "", "", append(at, "rev-parse", "--path-format=absolute", "--git-common-dir")...); err != nil {
+			return err
+		}
+		if a.Code != 0 {
+			return gitsource.Failed("rev-parse", gitsource.Repository{URL: folder, Local: folder}, "base", t.Base, a)
+		}
 	}
 	t.Source = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
 	if t.Base != "" {

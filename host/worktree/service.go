@@ -50,11 +50,12 @@ type Options struct {
 	// Ticket returns a ticket. A token other than 0 that is not that of its claim is the
 	// error conflict, a ticket that does not exist the error not_found.
 	Ticket     func(ctx context.Context, id string, token uint64) (Ticket, error)
-	Most       int    // worktrees at one time; default 16
-	Bytes      int64  // of all worktrees; default 10 GiB
-	Git        string // program; default the git on PATH
-	SSHKey     string // file of the private key for ssh; default the user's own
-	KnownHosts string // file of known keys of hosts; default the user's own
+	Most       int      // worktrees at one time; default 16
+	Bytes      int64    // of all worktrees; default 10 GiB
+	Git        string   // program; default the git on PATH
+	SSHKey     string   // file of the private key for ssh; default the user's own
+	KnownHosts string   // file of known keys of hosts; default the user's own
+	Read       []string // folders that a repository may lead to, see [Add.Bound]; default none
 	// Credential returns what https remotes of a server get; default none.
 	Credential func() (gitsource.Credential, error)
 	// Hides reports whether the changes of a file, relative to its repository, are left out of
@@ -94,7 +95,7 @@ func New(opt Options) *Service {
 	git := gitexec.Runner{Program: opt.Git}
 	removed := &trash.Bin{Dir: filepath.Join(opt.Dir, "removed"), Logger: opt.Logger}
 	return &Service{opt: opt, git: git, began: time.Now(), removed: removed, mirrors: gitsource.Mirrors{
-		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.Bytes, Auth: opt.Credential,
+		Git: git, Dir: filepath.Join(opt.Dir, "repositories"), Removed: removed, Key: opt.SSHKey, Hosts: opt.KnownHosts, MaxSize: opt.Bytes, Read: opt.Read, Auth: opt.Credential,
 	}}
 }
 
@@ -136,6 +137,7 @@ type tree struct {
 	saved []byte // what the file of the record has; nil if that is not known
 
 	verified string // [Ticket.Verified] of its ticket
+	bound    bool   // [Add.Bound]
 }
 
 var safeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -172,6 +174,21 @@ func fail(code abi.Code, text string) error {
 func conflict(format string, a ...any) error { return fail(abi.Conflict, fmt.Sprintf(format, a...)) }
 func branchRef(branch string) (ref string)   { return "refs/heads/" + branch }
 func (t *tree) attempt(token uint64) string  { return fmt.Sprintf("%s/%d", t.ref("attempts"), token) }
+
+// GitDir returns the git directory of the worktree in a folder, whose links are resolved, "" if this
+// service has made none there.
+func (s *Service) GitDir(folder string) string {
+	trees, err := filepath.EvalSymlinks(filepath.Join(s.opt.Dir, "trees"))
+	name := filepath.Base(filepath.Dir(folder))
+	if err != nil || folder != filepath.Join(trees, name, "tree") {
+		return ""
+	}
+	t, err := s.read(name)
+	if err != nil {
+		return ""
+	}
+	return t.gitDir()
+}
 
 // lock returns the lock of a worktree.
 func (s *Service) lock(name string) *sync.Mutex {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -20,6 +21,12 @@ type Options struct {
 	// Rules say of which files changes models do not see. The zero value goes by
 	// names.
 	Rules command.FileRules
+	// Read are folders that the repository of a caller that is a model, agent or viewer may lead to,
+	// besides its own.
+	Read []string
+	// Worktree returns the git directory of the worktree that the host has made in a folder, "" if it
+	// has made none there. Default: none.
+	Worktree func(folder string) string
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -28,10 +35,11 @@ func Commands(opt Options) []command.Command {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
 	}
-	g := &runner{Runner: gitexec.Runner{Program: opt.Program}, rules: opt.Rules}
-	if g.Program == "" {
-		g.Program = gitexec.LookPath()
+	if opt.Program == "" {
+		opt.Program = gitexec.LookPath()
 	}
+	git := gitexec.Runner{Program: opt.Program}
+	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
@@ -118,7 +126,7 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 	if err := in.check(call.Workspace); err != nil {
 		return Result{}, err
 	}
-	r, err := g.open(ctx, call.Workspace, in.Operation)
+	r, err := g.open(ctx, call, in.Operation)
 	if err != nil {
 		return Result{}, err
 	}

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -17,7 +19,9 @@ import (
 // runner starts git.
 type runner struct {
 	gitexec.Runner
-	rules command.FileRules
+	rules    command.FileRules
+	worktree func(folder string) string // [Options.Worktree]
+	source   *gitsource.Mirrors         // opens repositories; it has no mirrors
 }
 
 // repository is the repository of one call, found safe to work on.
@@ -35,7 +39,8 @@ type repository struct {
 var outsiders = map[string]bool{"checkout": true, "pull": true}
 
 // open looks at the repository without running anything it names.
-func (g *runner) open(ctx context.Context, workspace, operation string) (*repository, error) {
+func (g *runner) open(ctx context.Context, call *command.Call, operation string) (*repository, error) {
+	workspace := call.Workspace
 	if !filepath.IsAbs(workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("git: workspace %q: not an absolute path", workspace))
 	}
@@ -45,6 +50,10 @@ func (g *runner) open(ctx context.Context, workspace, operation string) (*reposi
 	}
 	r := &repository{g: g, dir: dir, operation: operation}
 	if operation == "init" {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && call.Held() { // git changes what is there
+			r.top = dir
+			return r, r.keepInside(ctx)
+		}
 		return r, nil
 	}
 	a, err := r.git(ctx, "rev-parse", "--show-toplevel")
@@ -66,7 +75,35 @@ func (g *runner) open(ctx context.Context, workspace, operation string) (*reposi
 	if rel != "." && outsiders[operation] {
 		return nil, refuse(fmt.Sprintf("%s would change files outside the workspace, in %q", operation, r.top), "use the folder of the repository as workspace")
 	}
+	if call.Held() {
+		if err := r.keepInside(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return r, r.inspect(ctx)
+}
+
+// keepInside returns an error for a repository that leads to another one, and has git work on the
+// directory that it has found, whatever .git names later.
+func (r *repository) keepInside(ctx context.Context) (err error) {
+	dir := ""
+	if r.g.worktree != nil {
+		dir = r.g.worktree(r.top)
+	}
+	if dir == "" { // a worktree of the host borrows the objects of its repository
+		if dir, err = r.g.source.Open(ctx, r.top); err != nil {
+			if e := abi.As(err); e != nil {
+				own := *e
+				own.Field = "" // of a ticket
+				return &own
+			}
+			return err
+		}
+	}
+	g := *r.g
+	g.Env = []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + r.top}
+	r.g = &g
+	return nil
 }
 
 // refuse is the error for a repository or request that is not safe to serve.

@@ -84,7 +84,7 @@ func (o *outside) refuse(path, target, hint string) error {
 	return &abi.Error{
 		Code: abi.Denied, Permanent: true, Field: "repo_url",
 		Message: fmt.Sprintf("repository %s: %s leads to %q, which is outside of it", o.repo, path, target),
-		Hint:    hint + "if commands of checks may read that folder: add it to verify.read",
+		Hint:    hint + "if agents, models and commands of checks may read that folder: add it to verify.read",
 	}
 }
 

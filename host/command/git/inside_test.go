@@ -1,0 +1,163 @@
+package git_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/git"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// as is try for a caller.
+func (b *bench) as(by command.By, opt git.Options, p params) (string, error) {
+	b.t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	reg, err := command.NewRegistry(git.Commands(opt)...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer, err := reg.Call(b.t.Context(), &command.Call{Command: "code/git", Params: text, By: by, Tools: []string{"code/git"}, Workspace: b.dir})
+	return string(answer), err
+}
+
+// TestRepositoriesThatLeadToOthers: the author of a folder decides what its .git leads to, so agents and
+// models get nothing of another repository, and change none. The person and their steps may do so.
+func TestRepositoriesThatLeadToOthers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links")
+	}
+	b := newBench(t)
+	b.repo()
+	b.put("b.txt", "text")
+	b.raw(b.dir, "add", ".")
+	b.raw(b.dir, "commit", "-q", "-m", "PRIVATE")
+	other := b.dir
+	commit := b.raw(other, "rev-parse", "HEAD")
+	write := func(name, text string) error {
+		name = filepath.Join(b.dir, name)
+		return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
+	}
+	link := func(target, name string) error {
+		name = filepath.Join(b.dir, name)
+		return errors.Join(os.RemoveAll(name), os.Symlink(target, name))
+	}
+	for name, plant := range map[string]func() error{
+		"a file .git": func() error { return write(".git", "gitdir: "+filepath.Join(other, ".git")+"\n") },
+		"a link .git": func() error { return link(filepath.Join(other, ".git"), ".git") },
+		"commondir": func() error {
+			b.raw(b.dir, "init", "-q")
+			return write(".git/commondir", filepath.Join(other, ".git")+"\n")
+		},
+		"alternates": func() error {
+			b.raw(b.dir, "init", "-q")
+			return errors.Join(write(".git/objects/info/alternates", filepath.Join(other, ".git/objects")+"\n"), write(".git/refs/heads/main", commit+"\n"))
+		},
+		"a link to objects": func() error {
+			b.raw(b.dir, "init", "-q")
+			return errors.Join(link(filepath.Join(other, ".git/objects"), ".git/objects"), write(".git/refs/heads/main", commit+"\n"))
+		},
+		"links to objects": func() error {
+			b.raw(b.dir, "init", "-q")
+			errs := []error{write(".git/refs/heads/main", commit+"\n")}
+			entries, err := os.ReadDir(filepath.Join(other, ".git/objects"))
+			for _, e := range entries {
+				errs = append(errs, link(filepath.Join(other, ".git/objects", e.Name()), ".git/objects/"+e.Name()))
+			}
+			return errors.Join(append(errs, err)...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.t, b.dir = t, t.TempDir()
+			if err := plant(); err != nil {
+				t.Fatal(err)
+			}
+			for _, by := range []command.By{command.ByAgent, command.ByModel} {
+				for _, p := range []params{
+					{"operation": "log"}, {"operation": "show"}, {"operation": "diff"}, {"operation": "status"}, {"operation": "branch", "branch": "made"}, {"operation": "commit", "message": "m", "all": true},
+					{"operation": "checkout", "branch": "main"}, {"operation": "checkout", "branch": "made", "create": true}, {"operation": "init"}, {"operation": "fetch"},
+				} {
+					if out, err := b.as(by, git.Options{}, p); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "outside of it") {
+						t.Errorf("%s, %v: %s %v", by, p, out, err)
+					}
+				}
+				if out, err := b.as(by, git.Options{Read: []string{other}}, params{"operation": "log"}); err != nil || !strings.Contains(out, "PRIVATE") {
+					t.Errorf("%s, a folder that may be read: %s %v", by, out, err)
+				}
+			}
+			made := func(folder string) string { // by the host, which knows its git directory
+				if real, err := filepath.EvalSymlinks(b.dir); err != nil || folder != real {
+					t.Errorf("folder %q: %v", folder, err)
+				}
+				return filepath.Join(other, ".git")
+			}
+			if out, err := b.as(command.ByModel, git.Options{Worktree: made}, params{"operation": "log"}); err != nil || !strings.Contains(out, "PRIVATE") {
+				t.Errorf("a worktree of the host: %s %v", out, err)
+			}
+			for _, by := range []command.By{command.ByUser, command.ByStep} {
+				if out, err := b.as(by, git.Options{}, params{"operation": "log"}); err != nil || !strings.Contains(out, "PRIVATE") {
+					t.Errorf("%s: %s %v", by, out, err)
+				}
+			}
+			if branches := b.raw(other, "branch", "--format=%(refname:short)"); branches != "main" {
+				t.Errorf("branches of the other repository: %s", branches)
+			}
+		})
+	}
+}
+
+// TestLayoutsOfRepositories: agents and models work in the usual layouts whose .git leads elsewhere.
+func TestLayoutsOfRepositories(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	main := b.dir
+	b.raw(main, "branch", "work")
+	for name, lay := range map[string]func(dir string) (workspace string){
+		"a worktree": func(dir string) string {
+			b.raw(main, "worktree", "add", "-q", filepath.Join(dir, "w"), "work")
+			return filepath.Join(dir, "w")
+		},
+		"a worktree of a bare repository": func(dir string) string {
+			b.raw(dir, "clone", "-q", "--bare", main, "bare.git")
+			b.raw(filepath.Join(dir, "bare.git"), "worktree", "add", "-q", filepath.Join(dir, "w"), "work")
+			return filepath.Join(dir, "w")
+		},
+		"a bare repository in the folder": func(dir string) string {
+			b.raw(dir, "clone", "-q", "--bare", main, ".bare")
+			b.dir = dir
+			b.put(".git", "gitdir: ./.bare\n")
+			b.raw(dir, "worktree", "add", "-q", filepath.Join(dir, "w"), "work")
+			return filepath.Join(dir, "w")
+		},
+		"a submodule": func(dir string) string {
+			b.raw(dir, "init", "-q", "super")
+			b.raw(filepath.Join(dir, "super"), "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", main, "inner")
+			return filepath.Join(dir, "super", "inner")
+		},
+		"a folder below the top": func(dir string) string {
+			b.raw(dir, "clone", "-q", main, "c")
+			b.dir = filepath.Join(dir, "c")
+			b.put("sub/b.txt", "b")
+			return filepath.Join(dir, "c", "sub")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.t = t
+			b.dir = lay(t.TempDir())
+			b.put("b.txt", "text\n")
+			for _, p := range []params{{"operation": "log"}, {"operation": "status"}, {"operation": "add", "paths": []string{"b.txt"}}, {"operation": "diff"}, {"operation": "commit", "message": "m"}} {
+				if out, err := b.as(command.ByAgent, git.Options{}, p); err != nil || p["operation"] == "diff" && !strings.Contains(out, "b.txt") {
+					t.Errorf("%v: %s %v", p, out, err)
+				}
+			}
+		})
+	}
+}
