@@ -451,7 +451,8 @@ func TestRegistryHammer(t *testing.T) {
 
 func TestSteering(t *testing.T) {
 	for _, name := range []string{
-		".hg/hgrc", ".jj/repo/config.toml", ".gdbinit", "sub/.dir-locals.el", "a.code-workspace", ".mvn/extensions.xml", ".gradle/init.gradle", ".bundle/config", ".tekton/pr.yaml", ".local/share/systemd/user/x.service",
+		".hg/hgrc", ".jj/repo/config.toml", ".hgsub", "_darcs/prefs/defaults", ".bzr/branch/branch.conf", ".pijul/config", ".pdbrc", ".perldb", ".ocamlinit", ".octaverc", "ipython_config.py",
+		"jupyter_server_config.py", "ansible.cfg", ".latexmkrc", "sub/latexmkrc", ".pnpmfile.mjs", "default.nix", "devenv.nix", "mise/config.toml", ".mise-tasks/x", ".gdbinit", "sub/.dir-locals.el", "a.code-workspace", ".mvn/extensions.xml", ".gradle/init.gradle", ".bundle/config", ".tekton/pr.yaml", ".local/share/systemd/user/x.service",
 		".git/hooks/pre-commit", ".GIT/config", "sub/.git", ".git./config", "git~1/config", ".git::$DATA", `a\.git\config`, ".sentinel/plugins/x.wasm",
 		".continuum/sentinels/a.json", ".github/workflows/ci.yml", ".gitattributes", "deep/.NPMRC", ".envrc", ".bashrc", ".vscode/tasks.json",
 		".idea/x", ".claude/settings.json", ".mcp.json", "CLAUDE.md", "./a/../.git/config", ".husky/_/x", ".g\u200cit/config",
