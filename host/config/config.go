@@ -205,7 +205,7 @@ type Checkpoints struct {
 // Forge settles where pull requests are opened.
 type Forge struct {
 	URL   string `json:"url" doc:"of the server as people see it, such as https://github.com; empty is none"`
-	Kind  string `json:"kind" doc:"github, gitea or forgejo; default github for github.com, else gitea"`
+	Kind  string `json:"kind" doc:"github, gitlab, gitea or forgejo; default github for github.com, gitlab for gitlab.com, else gitea"`
 	Token string `json:"token" doc:"name of the secret with the token, which pushes over https to this server have too"`
 }
 

@@ -282,7 +282,7 @@ func (l *Loaded) check(origins map[string]string) []string {
 		}
 	}
 	if l.Forge.Kind != "" {
-		oneOf("forge.kind", l.Forge.Kind, "github", "gitea", "forgejo")
+		oneOf("forge.kind", l.Forge.Kind, "github", "gitlab", "gitea", "forgejo")
 	}
 	if !secret.Named(l.Forge.Token) {
 		say("forge.token", "invalid name of a secret: want capital letters, digits and underscores")

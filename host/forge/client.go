@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ const (
 	GitHub  = "github"
 	Gitea   = "gitea"
 	Forgejo = "forgejo"
+	GitLab  = "gitlab"
 )
 
 // Bounds of one request.
@@ -40,7 +43,7 @@ const (
 // ClientOptions are what a Client needs. URL is required.
 type ClientOptions struct {
 	URL   string                 // of the forge as people see it, such as https://github.com
-	Kind  string                 // default github for github.com, else gitea
+	Kind  string                 // default github for github.com, gitlab for gitlab.com, else gitea
 	Token func() (string, error) // default none
 	// Timeout limits a request; default 30 s.
 	Timeout   time.Duration
@@ -62,9 +65,13 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "forge.url", Message: "forge.url: want https://HOST, without credentials; http only for this machine"}
 	}
 	if opt.Kind == "" {
-		opt.Kind = Gitea
-		if at.Hostname() == "github.com" {
+		switch at.Hostname() {
+		case "github.com":
 			opt.Kind = GitHub
+		case "gitlab.com":
+			opt.Kind = GitLab
+		default:
+			opt.Kind = Gitea
 		}
 	}
 	if opt.Timeout == 0 {
@@ -79,6 +86,8 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		c.base = &url.URL{Scheme: "https", Host: "api.github.com", Path: "/"}
 	case opt.Kind == GitHub:
 		c.base = at.JoinPath("api", "v3")
+	case opt.Kind == GitLab:
+		c.base = at.JoinPath("api", "v4")
 	default:
 		c.base = at.JoinPath("api", "v1")
 	}
@@ -90,6 +99,22 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		return nil
 	}}
 	return c, nil
+}
+
+// pulls returns the path of the pull requests of a repository, or of what is behind it.
+func (c *Client) pulls(in Repository, more ...string) []string {
+	if c.opt.Kind == GitLab { // where the group of a project may be in others
+		return append([]string{"projects", url.PathEscape(in.String()), "merge_requests"}, more...)
+	}
+	return append([]string{"repos", in.Owner, in.Name, "pulls"}, more...)
+}
+
+// comments returns the path of the comments of a pull request.
+func (c *Client) comments(in Repository, number int) []string {
+	if c.opt.Kind == GitLab {
+		return c.pulls(in, strconv.Itoa(number), "notes")
+	}
+	return []string{"repos", in.Owner, in.Name, "issues", strconv.Itoa(number), "comments"}
 }
 
 // pull is a pull request as the API has it.
@@ -106,6 +131,27 @@ type pull struct {
 	Base struct {
 		Ref string `json:"ref"`
 	} `json:"base"`
+
+	// A merge request of GitLab has these in place of the others; see read.
+	IID    int    `json:"iid"`
+	WebURL string `json:"web_url"`
+	Source string `json:"source_branch"`
+	Target string `json:"target_branch"`
+	SHA    string `json:"sha"`
+}
+
+// read fills in the other fields from those of GitLab.
+func (p *pull) read() {
+	if p.IID == 0 {
+		return
+	}
+	p.Number, p.URL, p.Head.Ref, p.Head.SHA, p.Base.Ref = p.IID, p.WebURL, p.Source, p.SHA, p.Target
+	switch p.State {
+	case "opened", "locked": // locked while it is merged
+		p.State = "open"
+	case "merged":
+		p.Merged = true
+	}
 }
 
 func (p pull) pull() Pull {
@@ -129,7 +175,12 @@ func (c *Client) OpenPull(ctx context.Context, in Open) (Pull, bool, error) {
 		return have, false, err
 	}
 	var p pull
-	err = c.ask(ctx, http.MethodPost, []string{"repos", in.Owner, in.Name, "pulls"}, nil, map[string]string{"title": in.Title, "head": in.Head, "base": in.Base, "body": in.Body}, &p)
+	body := map[string]string{"title": in.Title, "head": in.Head, "base": in.Base, "body": in.Body}
+	if c.opt.Kind == GitLab {
+		body = map[string]string{"title": in.Title, "source_branch": in.Head, "target_branch": in.Base, "description": in.Body}
+	}
+	err = c.ask(ctx, http.MethodPost, c.pulls(in.Repository), nil, body, &p)
+	p.read()
 	switch refused := abi.As(err); {
 	case err == nil:
 	case refused.Code == abi.Conflict || refused.Code == abi.BadFields:
@@ -155,13 +206,16 @@ func (c *Client) OpenPull(ctx context.Context, in Open) (Pull, bool, error) {
 func (c *Client) find(ctx context.Context, in Open) (Pull, error) {
 	for page := 1; page <= maxPages; page++ {
 		var list []pull
-		// GitHub filters by head; the others list all, a page at a time.
+		// GitHub and GitLab filter by branch; the others list all, a page at a time.
 		query := url.Values{"state": {"open"}, "head": {in.Owner + ":" + in.Head}, "limit": {strconv.Itoa(perPage)}, "per_page": {strconv.Itoa(perPage)}, "page": {strconv.Itoa(page)}}
-		if err := c.ask(ctx, http.MethodGet, []string{"repos", in.Owner, in.Name, "pulls"}, query, nil, &list); err != nil {
+		if c.opt.Kind == GitLab {
+			query = url.Values{"state": {"opened"}, "source_branch": {in.Head}, "target_branch": {in.Base}, "per_page": {strconv.Itoa(perPage)}, "page": {strconv.Itoa(page)}}
+		}
+		if err := c.ask(ctx, http.MethodGet, c.pulls(in.Repository), query, nil, &list); err != nil {
 			return Pull{}, err
 		}
 		for _, p := range list {
-			if p.Head.Ref == in.Head && p.Base.Ref == in.Base && p.Number > 0 {
+			if p.read(); p.Head.Ref == in.Head && p.Base.Ref == in.Base && p.Number > 0 {
 				return p.pull(), nil
 			}
 		}
@@ -175,8 +229,8 @@ func (c *Client) find(ctx context.Context, in Open) (Pull, error) {
 // Pull implements [Forge].
 func (c *Client) Pull(ctx context.Context, in Repository, number int) (Pull, error) {
 	var p pull
-	err := c.ask(ctx, http.MethodGet, []string{"repos", in.Owner, in.Name, "pulls", strconv.Itoa(number)}, nil, nil, &p)
-	if err == nil && p.Number != number {
+	err := c.ask(ctx, http.MethodGet, c.pulls(in, strconv.Itoa(number)), nil, nil, &p)
+	if p.read(); err == nil && p.Number != number {
 		err = &abi.Error{Code: abi.Output, Message: fmt.Sprintf("pull request %d: the forge answered about %d", number, p.Number)}
 	}
 	return p.pull(), err
@@ -190,7 +244,13 @@ func (c *Client) Comment(ctx context.Context, in Repository, number int, body, k
 		URL  string `json:"html_url"`
 		Body string `json:"body"`
 	}
-	path := []string{"repos", in.Owner, in.Name, "issues", strconv.Itoa(number), "comments"}
+	path := c.comments(in, number)
+	link := func(n comment) string {
+		if c.opt.Kind == GitLab { // its notes have no address
+			return fmt.Sprintf("%s/%s/-/merge_requests/%d#note_%d", strings.TrimSuffix(c.opt.URL, "/"), in, number, n.ID)
+		}
+		return n.URL
+	}
 	if key != "" {
 		sum := sha256.Sum256([]byte(key))
 		mark := "<!-- sentinel:" + hex.EncodeToString(sum[:12]) + " -->"
@@ -204,7 +264,7 @@ func (c *Client) Comment(ctx context.Context, in Repository, number int, body, k
 			}
 			for _, have := range list {
 				if strings.Contains(have.Body, mark) {
-					return have.URL, nil
+					return link(have), nil
 				}
 			}
 			if len(list) < 100 || list[0].ID == last { // Gitea has one page
@@ -215,7 +275,10 @@ func (c *Client) Comment(ctx context.Context, in Repository, number int, body, k
 	}
 	var made comment
 	err := c.ask(ctx, http.MethodPost, path, nil, map[string]string{"body": body}, &made)
-	return made.URL, err
+	if err != nil {
+		return "", err
+	}
+	return link(made), nil
 }
 
 // ask makes one request.
@@ -289,21 +352,19 @@ func (c *Client) failed(ctx, limited context.Context, what string, err error) er
 // refused is the error of an unsuccessful response.
 func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	var said struct {
-		Message string `json:"message"`
-		Errors  []struct {
-			Message string `json:"message"`
-			Field   string `json:"field"`
-			Code    string `json:"code"`
-		} `json:"errors"`
+		Message     any    `json:"message"`
+		Error       any    `json:"error"` // of GitLab, about parameters and tokens
+		Description string `json:"error_description"`
+		Errors      []any  `json:"errors"`
 	}
 	_ = strictjson.DecodeForeign(raw, &said) // a proxy answers in HTML
-	text := said.Message
+	text := strings.Join(words([]any{said.Message, said.Error, said.Description}), " ")
 	for i, e := range said.Errors {
 		if i == 5 {
 			text += fmt.Sprintf("; and %d more", len(said.Errors)-i)
 			break
 		}
-		if more := strings.TrimSpace(e.Message + " " + e.Field + " " + e.Code); more != "" {
+		if more := strings.Join(words(e), " "); more != "" {
 			text += "; " + more
 		}
 	}
@@ -342,12 +403,39 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	return e
 }
 
-// delay returns what a server asks to wait, in milliseconds. GitHub says with another
-// header when its limit of requests ends.
+// words returns the texts of what a server says about an error: a text, a list, or an object with
+// fields of which only those are read that are for people, in this order.
+func words(said any) (list []string) {
+	switch said := said.(type) {
+	case string:
+		if said != "" {
+			list = append(list, said)
+		}
+	case []any:
+		for _, one := range said {
+			list = append(list, words(one)...)
+		}
+	case map[string]any:
+		if said["message"] != nil || said["code"] != nil { // of GitHub
+			return words([]any{said["message"], said["field"], said["code"]})
+		}
+		for _, field := range slices.Sorted(maps.Keys(said)) { // of GitLab, by parameter
+			if more := words(said[field]); len(more) > 0 {
+				list = append(list, field+" "+strings.Join(more, ", "))
+			}
+		}
+	}
+	return list
+}
+
+// delay returns what a server asks to wait, in milliseconds. GitHub and GitLab say with other
+// headers when their limit of requests ends.
 func (c *Client) delay(h http.Header) int64 {
 	after := endpoint.RetryAfter(h, c.opt.Now())
-	if reset, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && after == 0 && h.Get("X-RateLimit-Remaining") == "0" {
-		after = min(max(time.Unix(reset, 0).Sub(c.opt.Now()), 0), longest)
+	for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} { // of GitHub, of GitLab
+		if reset, err := strconv.ParseInt(h.Get(prefix+"Reset"), 10, 64); err == nil && after == 0 && h.Get(prefix+"Remaining") == "0" {
+			after = min(max(time.Unix(reset, 0).Sub(c.opt.Now()), 0), longest)
+		}
 	}
 	return after.Milliseconds()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
@@ -52,13 +53,17 @@ type Pull struct {
 
 var validName = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 
-// ParseRepository reads OWNER/NAME.
+// maxGroups is how many groups of GitLab may be in each other.
+const maxGroups = 20
+
+// ParseRepository reads OWNER/NAME, or GROUP/.../NAME of GitLab.
 func ParseRepository(text string) (Repository, error) {
-	owner, name, _ := strings.Cut(text, "/")
-	if !validName.MatchString(owner) || !validName.MatchString(name) {
+	parts := strings.Split(text, "/")
+	n := len(parts) - 1
+	if n < 1 || n > maxGroups || slices.ContainsFunc(parts, func(part string) bool { return !validName.MatchString(part) }) {
 		return Repository{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "repository", Message: fmt.Sprintf("repository: %.100q: want OWNER/NAME", text)}
 	}
-	return Repository{owner, name}, nil
+	return Repository{strings.Join(parts[:n], "/"), parts[n]}, nil
 }
 
 // RepositoryOf returns the repository that a remote is on a forge, false if it is elsewhere.

@@ -47,11 +47,73 @@ func newFake(t *testing.T, kind string) *fake {
 	return f
 }
 
+// prefix is the path of the repository.
 func (f *fake) prefix() string {
-	if f.kind == forge.GitHub {
-		return "/api/v3"
+	switch f.kind {
+	case forge.GitHub:
+		return "/api/v3/repos/o/r/"
+	case forge.GitLab:
+		return "/api/v4/projects/o%2Fr/"
 	}
-	return "/api/v1"
+	return "/api/v1/repos/o/r/"
+}
+
+// mergeRequest is a pull request in the form of GitLab.
+func mergeRequest(p map[string]any) map[string]any {
+	state := map[any]string{"open": "opened", "closed": "closed"}[p["state"]]
+	if p["merged"] == true {
+		state = "merged"
+	}
+	return map[string]any{
+		"id": p["id"], "iid": p["number"], "state": state, "title": p["title"], "description": p["body"], "web_url": p["html_url"], "merged_at": p["merged_at"],
+		"source_branch": p["head"].(map[string]any)["ref"], "target_branch": p["base"].(map[string]any)["ref"], "sha": p["head"].(map[string]any)["sha"],
+	}
+}
+
+// gitlab answers as GitLab does; rest is the path below the project.
+func (f *fake) gitlab(r *http.Request, rest string, body map[string]string) (status int, answer any) {
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
+	part := strings.Split(rest, "/")
+	n := 0
+	if len(part) > 1 {
+		if n, _ = strconv.Atoi(part[1]); n < 1 || n > len(f.pulls) {
+			return 404, map[string]any{"message": "404 Not found"}
+		}
+	}
+	switch {
+	case rest == "merge_requests" && r.Method == http.MethodGet:
+		list := []map[string]any{}
+		for _, p := range f.pulls {
+			if m := mergeRequest(p); m["state"] == r.URL.Query().Get("state") && m["source_branch"] == r.URL.Query().Get("source_branch") && m["target_branch"] == r.URL.Query().Get("target_branch") {
+				list = append(list, m)
+			}
+		}
+		from := min((page-1)*size, len(list))
+		return 200, list[from:min(from+size, len(list))]
+	case rest == "merge_requests":
+		if !slices.Contains(f.branches, body["source_branch"]) {
+			return 409, map[string]any{"message": []string{"Source branch \"" + body["source_branch"] + "\" does not exist"}}
+		}
+		for i, p := range f.pulls {
+			if p["state"] == "open" && p["head"].(map[string]any)["ref"] == body["source_branch"] {
+				return 409, map[string]any{"message": []string{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", i+1)}}
+			}
+		}
+		return 201, mergeRequest(f.open(body["source_branch"], body["target_branch"], body["title"], body["description"]))
+	case len(part) == 2:
+		return 200, mergeRequest(f.pulls[n-1])
+	case len(part) == 3 && part[2] == "notes" && r.Method == http.MethodGet:
+		if page > 1 {
+			return 200, []any{}
+		}
+		return 200, append([]map[string]any{}, f.comments...)
+	case len(part) == 3 && part[2] == "notes":
+		c := map[string]any{"id": len(f.comments) + 1, "body": body["body"]}
+		f.comments = append(f.comments, c)
+		return 201, c
+	}
+	return 404, map[string]any{"error": "404 Not Found"}
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,6 +133,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(404, map[string]any{"message": "Not Found", "documentation_url": "https://docs.github.com/rest", "status": "404"})
 			return
 		}
+		if f.kind == forge.GitLab {
+			say(404, map[string]any{"message": "404 Project Not Found"})
+			return
+		}
 		say(404, map[string]any{"errors": []string{}, "message": "The target couldn't be found.", "url": f.url + "/api/swagger"})
 	}
 	if r.Header.Get("Authorization") != "Bearer "+token {
@@ -81,7 +147,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	rest, ok := strings.CutPrefix(r.URL.Path, f.prefix()+"/repos/o/r/")
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), f.prefix())
 	if !ok {
 		missing()
 		return
@@ -93,6 +159,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(400, map[string]any{"message": "Problems parsing JSON"})
 			return
 		}
+	}
+	if f.kind == forge.GitLab {
+		say(f.gitlab(r, rest, body))
+		return
 	}
 	part := strings.Split(rest, "/")
 	switch {
@@ -175,7 +245,7 @@ func (f *fake) client(t *testing.T) *forge.Client {
 var repo = forge.Repository{Owner: "o", Name: "r"}
 
 func kinds(t *testing.T, fn func(t *testing.T, f *fake, c *forge.Client)) {
-	for _, kind := range []string{forge.GitHub, forge.Gitea, forge.Forgejo} {
+	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea, forge.Forgejo} {
 		t.Run(kind, func(t *testing.T) {
 			f := newFake(t, kind)
 			fn(t, f, f.client(t))
@@ -287,6 +357,9 @@ func TestForgeThatFails(t *testing.T) {
 		"too many, absurd":  {answer(429, map[string]string{"Retry-After": "99999999999"}, ``), abi.Unavailable, false, 0, "429"},
 		"too many, a year":  {answer(429, map[string]string{"Retry-After": "31536000"}, ``), abi.Unavailable, false, time.Hour, "429"},
 		"limit of GitHub":   {answer(403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": strconv.FormatInt(now.Add(time.Minute).Unix(), 10)}, `{"message":"API rate limit exceeded"}`), abi.Unavailable, false, time.Minute, "rate limit"},
+		"limit of GitLab":   {answer(429, map[string]string{"RateLimit-Remaining": "0", "RateLimit-Reset": strconv.FormatInt(now.Add(time.Minute).Unix(), 10)}, `Retry later`), abi.Unavailable, false, time.Minute, "429"},
+		"scope of GitLab":   {answer(403, nil, `{"error":"insufficient_scope","error_description":"The request requires higher privileges than provided by the access token.","scope":"api"}`), abi.Denied, true, 0, "scope api"},
+		"token of GitLab":   {answer(401, nil, `{"error":"invalid_token","error_description":"Token was revoked."}`), abi.Denied, true, 0, "Token was revoked"},
 		"unauthorized":      {answer(401, nil, `{"message":"Bad credentials"}`), abi.Denied, true, 0, "forge.token"},
 		"forbidden":         {answer(403, nil, `{"message":"Resource not accessible by personal access token"}`), abi.Denied, true, 0, "not accessible"},
 		"archived":          {answer(423, nil, `{"message":"archived"}`), abi.Denied, true, 0, "unarchive"},
@@ -375,6 +448,10 @@ func TestRefusedPulls(t *testing.T) {
 		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"A pull request already exists for o:work."}]}`: {422, abi.Conflict, "is open with another base"},
 		`{"message":"pull request already exists for these targets"}`:                                                                                 {409, abi.Conflict, "is open with another base"},
 		`{"message":"head branch does not exist"}`:                                                                                                    {404, abi.BadFields, "push the branch first"},
+		`{"message":["Another open merge request already exists for this source branch: !5"]}`:                                                        {409, abi.Conflict, "is open with another base"},
+		`{"message":["Target branch \"main\" does not exist"]}`:                                                                                       {409, abi.BadFields, "does not have the base branch"},
+		`{"message":{"title":["is too long (maximum is 255 characters)"]}}`:                                                                           {400, abi.BadFields, "shorten the title"},
+		`{"errors":["a text","another one"],"message":"head branch does not exist"}`:                                                                  {422, abi.BadFields, "push the branch first"},
 		`{"message":"something new"}`: {422, abi.BadFields, "push the branch first; it must differ from its base"},
 		`{"message":"Not Found"}`:     {404, abi.NotFound, "write pull requests"},
 	} {
@@ -424,6 +501,7 @@ func TestRepositories(t *testing.T) {
 		{"https://github.com", "ssh://git@github.com/o/r.git", "o/r"},
 		{"https://git.example.org:3000", "ssh://git@git.example.org:2222/o/r.git/", "o/r"},
 		{"https://example.org/git", "https://example.org/git/o/r.git", "o/r"},
+		{"https://gitlab.com", "git@gitlab.com:group/sub/r.git", "group/sub/r"},
 		{"https://github.com", "https://github.com.evil.example/o/r", ""},
 		{"https://github.com", "git@evil.example:o/r.git", ""},
 		{"https://github.com", "https://github.com/o/r/../x", ""},
@@ -438,7 +516,7 @@ func TestRepositories(t *testing.T) {
 			t.Errorf("%s on %s: got %v, %v", c.remote, c.forge, got, ok)
 		}
 	}
-	for _, text := range []string{"", "o", "o/r/x", "../r", "o/..", "o/-r", "o/r?x", "o/r#x", "a b/c", "o/" + strings.Repeat("x", 200)} {
+	for _, text := range []string{"", "o", "o/r/", "/o/r", "o//r", "o/../r", strings.Repeat("g/", 21) + "r", "../r", "o/..", "o/-r", "o/r?x", "o/r#x", "a b/c", "o/" + strings.Repeat("x", 200)} {
 		if _, err := forge.ParseRepository(text); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("%q: %v", text, err)
 		}
