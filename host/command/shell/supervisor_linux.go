@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,9 +32,14 @@ type supervisor struct {
 	fresh bool          // nothing went wrong since the last command
 }
 
-// maxIdle is how many supervisors of a Manager wait for another execution: steps
-// that follow each other need one, and a few run side by side.
-const maxIdle = 4
+// How many supervisors of a use wait for another execution. Steps that follow each other need
+// one, and a few run side by side: those stay. Steps in many branches need one each for a moment,
+// and others take their place: those are kept for maxSpare.
+const (
+	maxIdle  = 4
+	maxBusy  = 32
+	maxSpare = 5 * time.Second
+)
 
 // supervisors are those of a Manager that have no execution now.
 //
@@ -41,7 +48,8 @@ const maxIdle = 4
 // Safe for concurrent use.
 type supervisors struct {
 	mu     sync.Mutex
-	idle   map[use][]*supervisor
+	idle   map[use][]*supervisor // those that have waited longest first
+	trims  map[use]bool          // that trim is going to be called
 	closed bool
 	group  sync.WaitGroup // all that run
 }
@@ -82,14 +90,34 @@ func (s *supervisors) take(u use) (*supervisor, error) {
 func (s *supervisors) put(one *supervisor, u use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || u == exposed || len(s.idle[u]) == maxIdle || !one.fresh {
+	if s.closed || u == exposed || len(s.idle[u]) == maxBusy || !one.fresh {
 		one.close() // closed already is as good
 		return
 	}
 	if s.idle == nil {
-		s.idle = map[use][]*supervisor{}
+		s.idle, s.trims = map[use][]*supervisor{}, map[use]bool{}
 	}
 	s.idle[u] = append(s.idle[u], one)
+	if len(s.idle[u]) > maxIdle && !s.trims[u] {
+		s.trims[u] = true
+		time.AfterFunc(maxSpare, func() { s.trim(u) })
+	}
+}
+
+// trim ends idle supervisors but for those that stay.
+func (s *supervisors) trim(u use) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.trims[u] = false
+	if n := len(s.idle[u]) - maxIdle; n > 0 {
+		for _, one := range s.idle[u][:n] {
+			one.close()
+		}
+		s.idle[u] = slices.Clone(s.idle[u][n:])
+	}
 }
 
 // close ends all that are idle, and returns when none runs. No execution is live, and

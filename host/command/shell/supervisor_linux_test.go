@@ -1,0 +1,32 @@
+package shell
+
+import "testing"
+
+// Supervisors that many executions at once needed serve the next ones, and end when none come.
+func TestIdleSupervisors(t *testing.T) {
+	var s supervisors
+	var all []*supervisor
+	for range maxIdle + 2 {
+		one, err := s.take(steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.fresh = true
+		all = append(all, one)
+	}
+	for _, one := range all {
+		s.put(one, steps)
+	}
+	again, err := s.take(steps)
+	if err != nil || again != all[len(all)-1] {
+		t.Errorf("the next execution has another supervisor, %v", err)
+	}
+	s.put(again, steps)
+	s.trim(steps)
+	<-all[0].gone
+	<-all[1].gone
+	if n := len(s.idle[steps]); n != maxIdle {
+		t.Errorf("%d are idle", n)
+	}
+	s.close()
+}
