@@ -41,7 +41,7 @@ func TestApprovalOfCommandsIsOfWhatTheInboxShows(t *testing.T) {
 	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "wait for the approval of a person") {
 		t.Errorf("the agent changes what is looked at: %v", err)
 	}
-	if err := asAgent(t, h, "ticket/cancel", map[string]any{"id": "T-1", "error": "x"}, nil); abi.CodeOf(err) != abi.Conflict {
+	if err := asAgent(t, h, "ticket/cancel", map[string]any{"id": "T-1", "error": "x"}, nil); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("the agent cancels: %v", err)
 	}
 	release := map[string]any{"id": "T-1", "action": "release", "criteria_digest": strings.Repeat("0", 64)}

@@ -330,6 +330,7 @@ var mayCompile = map[string]string{
 	"internal/lazyregexp/lazyregexp.go":       "its patterns are constants",
 	"host/command/validate.go":                "within the limit of boundedregexp, as a schema library wants it",
 	"sentinels/internal/schemacost/size.go":   "likewise",
+	"host/llm/llmtest/check.go":               "of the data of the package, for tests",
 	"host/cli/plugins/cases.go":               "a flag of the command line, in its own process",
 }
 

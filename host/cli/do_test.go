@@ -86,7 +86,7 @@ func TestDo(t *testing.T) {
 }
 
 const (
-	askShell = `(?s)Allow echo one\?.*\$ echo one 2.*reject \(n\): $`
+	askShell = `(?s)Allow git status\?.*\$ git status -s.*reject \(n\): $`
 	askEdit  = `(?s)Allow code/edit of "a.txt"\?.*-one.*\+two.*reject \(n\): $`
 )
 
@@ -95,8 +95,8 @@ const (
 func testDoAsks(t *testing.T) {
 	edit := toolCall("code_edit", map[string]any{"path": "a.txt", "old": "one", "new": "two"})
 	env := taskModel(t,
-		toolCall("code_shell_execute", map[string]any{"command": "echo one 2"}),
-		toolCall("code_shell_execute", map[string]any{"command": "echo one 3"}), // of the same kind
+		toolCall("code_shell_execute", map[string]any{"command": "git status -s"}),
+		toolCall("code_shell_execute", map[string]any{"command": "git status --short"}), // of the same kind
 		edit, edit,
 		toolCall("code_edit", map[string]any{"path": "b.txt", "old": "b", "new": "c"}),
 		"All is done.")
@@ -117,7 +117,7 @@ func testDoAsks(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if n := strings.Count(term.shown(), "? "); n < 3 || strings.Count(term.shown(), "Allow echo one?") != 1 {
+	if n := strings.Count(term.shown(), "? "); n < 3 || strings.Count(term.shown(), "Allow git status?") != 1 {
 		t.Error(term.shown())
 	}
 	if a, b := fileText(t, dir, "a.txt"), fileText(t, dir, "b.txt"); a != "two\n" || b != "c\n" {

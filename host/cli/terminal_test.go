@@ -258,7 +258,7 @@ func TestTrustAtTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir(), "XDG_CACHE_HOME": filepath.Dir(compiledPlugins), "SENTINEL_TRUST_ROOTS": ""}
-	question := `sentinels/s\.json.*\n.*S.x1b\[2J\n\s+shell command="echo done"\n.*trust this\?.* yes / no: $`
+	question := `sentinels/s\.json.*\n\s+\{"id":"s","name":"S\\u001b\[2J".*"command":"echo done"\}\]\}\n.*trust this\?.* yes / no: $`
 	term := sit(t, dir, env, "run", "s")
 	term.await(question)
 	term.press("no")

@@ -332,11 +332,12 @@ func TestEpollWatchesAreLeft(t *testing.T) {
 	if most > 20_000_000 {
 		t.Skipf("%d watches take too long", most)
 	}
-	// Those on their way through a socket are in no table.
-	for name, arguments := range map[string]string{"in tables": "", "hidden": strconv.Itoa(most / 8 * 2)} {
+	// Those on their way through a socket are in no table: what all of the kernel has grown by is the
+	// ground to end the command, at twice the share, and other programs free memory meanwhile.
+	for name, arguments := range map[string]string{"in tables": "", "hidden": strconv.Itoa(most / 8 * 4)} {
 		t.Run(name, func(t *testing.T) {
 			c := helper(t, "epoll", arguments)
-			c.Limits.Files = 16384
+			c.Limits.Files, c.Timeout = 16384, 5*time.Minute
 			r := execute(t, c)
 			if want := fmt.Sprintf("more than %d watches of epoll", most/8); !strings.Contains(r.Limit, want) {
 				t.Errorf("want %s: %s", want, describe(r))

@@ -68,7 +68,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		if t.State != queue || !t.claimable() || c.Bound && t.AssigneeType != "agent" {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s cannot be claimed by a %s: %s", t.ID, c.Role, t.reason(s.Now(), queue))}
 		}
-		if c.Bound && c.Role != Worker {
+		if c.Bound && c.Role == Reviewer {
 			if err := s.checkOthersWork(ctx, tx, t, c.By); err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 }
 
 // checkOthersWork is the error denied if the work of a ticket is of the agent by: no agent reviews
-// or deploys its own.
+// its own.
 func (s *Service) checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by string) error {
 	for n := t.Attempts; n > max(t.Attempts-maxPage, 0); n-- {
 		d, err := tx.Get(ctx, Attempts, numbered(t.ID, n))
@@ -119,8 +119,8 @@ func (s *Service) checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by stri
 		case err != nil:
 			return err
 		case a.Role == Worker && a.By == by:
-			return &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket %s cannot be reviewed or deployed by %s, which worked on it in attempt %d", t.ID, by, n),
-				Hint: "another agent or a person does that; claim another ticket by its id"}
+			return &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket %s cannot be reviewed by %s, which worked on it in attempt %d", t.ID, by, n),
+				Hint: "another agent or a person reviews it; claim another ticket by its id"}
 		}
 	}
 	return nil
