@@ -91,7 +91,7 @@ const untrustedLines = 400
 // is all of it.
 func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
 	var p output.Page
-	left := untrustedLines
+	left, whole := untrustedLines, true
 	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
 	for _, i := range items {
 		change := "new"
@@ -110,11 +110,11 @@ func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
 		}
 		if more := len(lines) - len(shown); more > 0 {
 			p.Printf("    ... %d more lines: sentinel trust -v\n", more)
-			left = -1
+			whole = false
 		}
 	}
 	a.PrintErr("%s", p.Text())
-	return left >= 0
+	return whole
 }
 
 // untrustedText describes an item in lines: the difference to what was trusted, or its whole
