@@ -403,8 +403,8 @@ func (c *Client) refused(what string, answer *http.Response, raw []byte) error {
 	return e
 }
 
-// words returns the texts of what a server says about an error: a text, a list, or an object with
-// fields of which only those are read that are for people, in this order.
+// words returns the texts of a value in the body of an error: a text, a list, an object of GitHub, or
+// one of GitLab with the mistakes of each parameter.
 func words(said any) (list []string) {
 	switch said := said.(type) {
 	case string:

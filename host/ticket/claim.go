@@ -69,7 +69,7 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("ticket %s cannot be claimed by a %s: %s", t.ID, c.Role, t.reason(s.Now(), queue))}
 		}
 		if c.Bound && c.Role == Reviewer {
-			if err := s.checkOthersWork(ctx, tx, t, c.By); err != nil {
+			if err := checkOthersWork(ctx, tx, t, c.By); err != nil {
 				return err
 			}
 		}
@@ -105,22 +105,17 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 
 // checkOthersWork is the error denied if the work of a ticket is of the agent by: no agent reviews
 // its own.
-func (s *Service) checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by string) error {
-	for n := t.Attempts; n > max(t.Attempts-maxPage, 0); n-- {
-		d, err := tx.Get(ctx, Attempts, numbered(t.ID, n))
-		if abi.CodeOf(err) == abi.NotFound {
-			continue
-		}
-		var a Attempt
-		if err == nil {
-			err = json.Unmarshal(d.Data, &a)
-		}
-		switch {
-		case err != nil:
-			return err
-		case a.Role == Worker && a.By == by:
-			return &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket %s cannot be reviewed by %s, which worked on it in attempt %d", t.ID, by, n),
-				Hint: "another agent or a person reviews it; claim another ticket by its id"}
+func checkOthersWork(ctx context.Context, tx Tx, t *Ticket, by string) error {
+	attempts, err := LastAttempts(ctx, tx, t.ID, maxPage)
+	if err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if a.Role == Worker && a.By == by {
+			return &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket %s cannot be reviewed by %s, which worked on it in attempt %d", t.ID, by, a.Number),
+				Hint: "another agent or a person reviews it; claim another ticket by its id",
+			}
 		}
 	}
 	return nil

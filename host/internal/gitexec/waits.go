@@ -1,6 +1,7 @@
 package gitexec
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,21 @@ func watchPipes(ctx context.Context, dir string, found chan<- error, end func())
 	return func() { timer.Stop() }
 }
 
+// WorkTree returns the folder with a .git that an absolute path without links is in, the path itself
+// included; "" for none.
+func WorkTree(path string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
+			return path
+		}
+		above := filepath.Dir(path)
+		if above == path {
+			return ""
+		}
+		path = above
+	}
+}
+
 // findPipe returns a pipe or device that git reads in the work tree that a folder is in, "" if it finds
 // none.
 func findPipe(ctx context.Context, dir string) (name string) {
@@ -53,16 +69,7 @@ func findPipe(ctx context.Context, dir string) (name string) {
 	if err != nil {
 		return ""
 	}
-	top := dir
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			top = at
-			break
-		}
-		if at == filepath.Dir(at) { // in no repository
-			break
-		}
-	}
+	top := cmp.Or(WorkTree(dir), dir)
 	inGit := string(filepath.Separator) + ".git" + string(filepath.Separator)
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -131,7 +131,7 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 	newest := &history[len(history)-1]
 	newest.Hops, newest.Path = s.opt.Chain(opt.Run)
 	puts, err := s.historyPuts(history, head.Revision)
-	return revision.Imported{Stored: history[len(history)-1], Changed: true, Revisions: len(history)}, puts, err
+	return revision.Imported{Stored: *newest, Changed: true, Revisions: len(history)}, puts, err
 }
 
 // historyPuts writes revisions, the last of which becomes the head, if the

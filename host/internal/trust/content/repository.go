@@ -25,7 +25,7 @@ const gitTimeout = 10 * time.Second
 // cannot be decided counts as written by git.
 func (f *Folder) fromRepository(path string, content []byte) bool {
 	dir := rootfs.EvalLinks(filepath.Dir(path))
-	if !inRepository(dir) {
+	if gitexec.WorkTree(dir) == "" {
 		return false
 	}
 	if f.opt.Git == "" {
@@ -49,20 +49,6 @@ func (f *Folder) fromRepository(path string, content []byte) bool {
 		}
 	}
 	return false
-}
-
-// inRepository reports whether dir or a folder above has a repository.
-func inRepository(dir string) bool {
-	for {
-		if exists(filepath.Join(dir, ".git")) {
-			return true
-		}
-		above := filepath.Dir(dir)
-		if above == dir {
-			return false
-		}
-		dir = above
-	}
 }
 
 // isConverted reports whether the attributes of a file, as check-attr prints them, have git
