@@ -37,7 +37,10 @@ func TestResumeAll(t *testing.T) {
 	})
 	low := familyRuns(t, rt)["low"].ID
 	lost := start(t, rt, strings.ReplaceAll(family, `"name":"`, `"name":"lost-`), runtime.StartOptions{})
-	until(t, "the other family", func() bool { return familyRuns(t, rt)["lost-low"].ID != "" })
+	until(t, "the other family", func() bool {
+		all := familyRuns(t, rt)
+		return all["lost-low"].ID != "" && all["lost-mid"].Status == sentinels.StatusCompleted
+	})
 	below := familyRuns(t, rt)["lost-low"].ID
 	unread := start(t, rt, fmt.Sprintf(awaiting, "unread"), runtime.StartOptions{})
 	over := start(t, rt, oneAct, runtime.StartOptions{})
