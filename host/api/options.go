@@ -72,6 +72,8 @@ type Options struct {
 	// Logs opens the run log of a run, one JSON value a line. fs.ErrNotExist
 	// means that the log is still empty. Default: not found.
 	Logs func(run sentinels.RunID) (io.ReadCloser, error)
+	// Output opens the output of an execution that a caller may read. Default: not found.
+	Output func(ctx context.Context, execution string, opt OutputOptions) (Output, error)
 	// Schema returns the JSON Schema of definitions, for the OpenAPI document.
 	// Default: a definition is any object.
 	Schema func() json.RawMessage

@@ -58,6 +58,10 @@ func runRoutes() []Route {
 			Query: []Param{{Name: "iteration", Type: "integer", Summary: "which iteration; the newest if not given"}},
 		},
 		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run}/steps/{path}/output", Name: "readOutput", Access: AccessToken, media: plainText,
+			Summary: "Read what the commands of a step have printed, as bytes, with range requests.", serve: (*API).output, Query: outputQuery,
+		},
+		{
 			// Lines rather than bytes: a client can go on without knowing how
 			// they were encoded.
 			Method: http.MethodGet, Pattern: "/v1/runs/{run}/logs", Name: "readLogs", Access: AccessToken, media: ndjson,

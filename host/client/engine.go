@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"iter"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -26,6 +27,19 @@ type Engine interface {
 	// Logs yields the lines of a run's log, JSON each, from line number from, 0 for
 	// all. A run without a log has no lines.
 	Logs(ctx context.Context, id sentinels.RunID, from int) iter.Seq2[json.RawMessage, error]
+	// Output opens what an execution has printed; see [OutputOptions].
+	Output(ctx context.Context, opt OutputOptions) (io.ReadCloser, error)
+}
+
+// OutputOptions say whose output is read, and what of it.
+type OutputOptions struct {
+	Run       sentinels.RunID
+	Step      string // execution path of the step that started it
+	Execution string
+	Stream    string // stdout or stderr; empty for both
+	Tail      int    // the last so many lines; 0 for all
+	Times     bool   // each line begins with its time
+	Follow    bool   // continue while it is printed
 }
 
 var _ Engine = (*Client)(nil)

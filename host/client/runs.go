@@ -270,3 +270,18 @@ func (c *Client) logPage(ctx context.Context, id sentinels.RunID, from int, yiel
 		}
 	}
 }
+
+// Output implements [Engine].
+func (c *Client) Output(ctx context.Context, opt OutputOptions) (io.ReadCloser, error) {
+	query := url.Values{"execution": {opt.Execution}}
+	for name, value := range map[string]string{"stream": opt.Stream, "tail": strconv.Itoa(opt.Tail), "times": strconv.FormatBool(opt.Times), "follow": strconv.FormatBool(opt.Follow)} {
+		if value != "" && value != "0" && value != "false" {
+			query.Set(name, value)
+		}
+	}
+	res, err := c.send(ctx, request{path: []string{"v1", "runs", string(opt.Run), "steps", opt.Step, "output"}, query: query})
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}

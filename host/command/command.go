@@ -28,9 +28,9 @@ type Command struct {
 	Shell   []string // parameters that are shell lines
 	Raw     []string // parameters handed over as written: references in them are not resolved
 	Defines []string // parameters that hold definitions, parts of them, or name files that do
-	// Began reports whether a call with a key may have had its effect: one that a crash
-	// interrupted before that is made again. Nil: that is not known.
-	Began func(ctx context.Context, key string) (bool, error)
+	// Began reports whether a call with a key, in an attempt of its step, may have had its
+	// effect: one that a crash interrupted before that is made again. Nil: that is not known.
+	Began func(ctx context.Context, key string, attempt int) (bool, error)
 
 	// Search says that a call matches patterns, which may take long, and changes nothing: it
 	// is ended when the process begins to stop.
@@ -98,6 +98,7 @@ type Call struct {
 	Root      sentinels.RunID // with Run: the run at the top of its tree of parents
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step
+	Iteration int               // of the run, from 1; 0 if it is not known
 	Attempt   int               // attempt of the calling step, from 1
 	Key       string            // idempotency key: equal for every repetition of this call; commands see one that no other caller can choose
 	Workspace string            // absolute folder the files and processes of the call live in

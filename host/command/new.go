@@ -16,22 +16,22 @@ import (
 // zero value but for Effect is a public command that is not idempotent and has no time limit
 // of its own. The fields are documented at [Command].
 type Options struct {
-	Effect     Effect                                              // required
-	Idempotent bool                                                // default false
-	Reads      map[string][]string                                 // default none
-	AsRun      bool                                                // default false
-	InStore    bool                                                // default false
-	Search     bool                                                // default false
-	Private    bool                                                // default false: offered to models
-	ByName     bool                                                // default false: patterns match it if its effect lets them
-	Shell      []string                                            // default none
-	Raw        []string                                            // default none
-	Defines    []string                                            // default none
-	Aliases    map[string]string                                   // default none
-	KeyParam   string                                              // default none
-	Timeout    time.Duration                                       // default none
-	Version    string                                              // default empty
-	Began      func(ctx context.Context, key string) (bool, error) // default nil
+	Effect     Effect                                                           // required
+	Idempotent bool                                                             // default false
+	Reads      map[string][]string                                              // default none
+	AsRun      bool                                                             // default false
+	InStore    bool                                                             // default false
+	Search     bool                                                             // default false
+	Private    bool                                                             // default false: offered to models
+	ByName     bool                                                             // default false: patterns match it if its effect lets them
+	Shell      []string                                                         // default none
+	Raw        []string                                                         // default none
+	Defines    []string                                                         // default none
+	Aliases    map[string]string                                                // default none
+	KeyParam   string                                                           // default none
+	Timeout    time.Duration                                                    // default none
+	Version    string                                                           // default empty
+	Began      func(ctx context.Context, key string, attempt int) (bool, error) // default nil
 	// Recursive are the struct types of the result that contain lists of
 	// themselves; its schema has a definition of each. Default none.
 	Recursive []reflect.Type

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"iter"
 
+	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
@@ -104,6 +106,33 @@ func (p *Process) Logs(_ context.Context, id sentinels.RunID, from int) iter.Seq
 			case n >= from && !yield(line, nil):
 				return
 			}
+		}
+	}
+}
+
+// Output implements [client.Engine].
+func (p *Process) Output(ctx context.Context, opt client.OutputOptions) (io.ReadCloser, error) {
+	o, err := p.host.Output(ctx, opt.Execution, opt.Stream, opt.Tail, opt.Times)
+	if err != nil || !opt.Follow {
+		return o, err
+	}
+	return &followed{ctx, o}, nil
+}
+
+// A followed output is read until its command is over.
+type followed struct {
+	ctx context.Context
+	api.Output
+}
+
+func (f *followed) Read(p []byte) (int, error) {
+	for {
+		n, err := f.Output.Read(p)
+		if n > 0 || err != io.EOF {
+			return n, err
+		}
+		if more, err := f.Follow(f.ctx); err != nil || !more {
+			return 0, cmp.Or(err, io.EOF)
 		}
 	}
 }

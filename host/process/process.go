@@ -114,6 +114,13 @@ func (p *Process) openAPI() (http.Handler, error) {
 			f, _, err := regularfile.Open(p.host.RunLog(run))
 			return f, err
 		},
+		Output: func(ctx context.Context, id string, opt api.OutputOptions) (api.Output, error) {
+			o, err := p.host.Output(ctx, id, opt.Stream, opt.Tail, opt.Times)
+			if err != nil {
+				return nil, err
+			}
+			return o, nil
+		},
 		Denied: func(d api.Denial) { p.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
 		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {
 			return control.Info{PID: os.Getpid(), Version: p.version, Started: p.opened, Runs: p.activeRuns(), AcceptsRuns: p.admission.isOpen()}

@@ -188,7 +188,7 @@ func (s *Server) openAPI() (*api.API, error) {
 	return api.New(api.Options{
 		Commands: (*commands)(s), Tokens: tokens, NoAuth: settings.NoAuth, Hosts: settings.Hosts,
 		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(),
-		Logs: s.openLog, Schema: s.host.Schema,
+		Logs: s.openLog, Output: s.openOutput, Schema: s.host.Schema,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
 		Denied:  func(d api.Denial) { s.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
@@ -243,6 +243,15 @@ func (s *Server) Close() error {
 func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
 	f, _, err := regularfile.Open(s.host.RunLog(run))
 	return f, err
+}
+
+// openOutput opens the output of an execution.
+func (s *Server) openOutput(ctx context.Context, id string, opt api.OutputOptions) (api.Output, error) {
+	o, err := s.host.Output(ctx, id, opt.Stream, opt.Tail, opt.Times)
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // maxSockets is how many clients may follow the live feed at once: three quarters

@@ -60,10 +60,11 @@ type CommandInfo struct {
 	// Defines names parameters that hold definitions, parts of them, or the files that do. What
 	// comes of one that the calling step does not write itself is bounded.
 	Defines []string
-	// Began reports whether a call with a key may have had its effect. A call that a crash
+	// Began reports whether a call with a key, in an attempt of its step, may have had its
+	// effect. A call that a crash
 	// interrupted and that has had none, such as one in a queue, is made again without a
 	// decision. Nil: that is not known.
-	Began func(ctx context.Context, key string) (bool, error)
+	Began func(ctx context.Context, key string, attempt int) (bool, error)
 }
 
 // NamedBy reports whether one of the patterns names the command: its own name;
@@ -149,6 +150,7 @@ type CommandCall struct {
 	Sentinel  sentinels.ID
 	As        string // for whom the run executes
 	Path      string
+	Iteration int // of the run; 0 for a call that starts a lost process again
 	Attempt   int
 	Key       string
 	Workspace string

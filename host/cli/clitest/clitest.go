@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -75,6 +76,11 @@ func (e *Engine) Watch(context.Context, client.WatchOptions, func(client.Message
 // Logs implements client.Engine.
 func (e *Engine) Logs(context.Context, sentinels.RunID, int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) { yield(nil, errNone) }
+}
+
+// Output implements client.Engine.
+func (e *Engine) Output(context.Context, client.OutputOptions) (io.ReadCloser, error) {
+	return nil, errNone
 }
 
 // Now is the time that verbs see.

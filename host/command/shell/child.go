@@ -79,7 +79,7 @@ func (c *child) begin(timeout time.Duration) {
 func (c *child) drain(f *os.File, stream byte) {
 	s := splitter{redact: c.e.m.opt.Redact}
 	var lines []stored
-	emit := func(text string, open bool) { lines = append(lines, stored{stream: stream, text: text, open: open}) }
+	emit := func(raw string, open bool) { lines = append(lines, stored{stream: stream, raw: raw, open: open}) }
 	keep := func() {
 		c.e.write(lines, s.zeros)
 		lines, s.zeros = lines[:0], 0

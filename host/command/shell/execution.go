@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,7 +136,13 @@ func (e *execution) announce() {
 }
 
 // note adds a message of the host.
-func (e *execution) note(text string) { e.write([]stored{{stream: 'h', text: text}}, 0) }
+func (e *execution) note(text string) {
+	var lines []stored
+	for line := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, stored{stream: 'h', raw: line})
+	}
+	e.write(lines, 0)
+}
 
 // write adds lines, and how many zero bytes were taken out of their stream. A disk that
 // refuses lines is reported once.

@@ -52,7 +52,7 @@ func (s *spill) Dropped() (lines int, bytes int64) { return s.dropped(), s.bytes
 func (s *spill) NewestFile() string { return s.path(s.parts[len(s.parts)-1].seq) }
 
 // NewStored makes a line.
-func NewStored(stream byte, text string) stored { return stored{stream: stream, text: text} }
+func NewStored(stream byte, text string) stored { return stored{stream: stream, raw: text} }
 
 // Text is the text of a line.
 func (l stored) Text() string { return l.text }

@@ -63,6 +63,8 @@ type Status struct {
 	ExecutionID  string          `json:"executionId"`
 	Run          sentinels.RunID `json:"run,omitempty"`
 	Step         string          `json:"step,omitempty" jsonschema:"execution path of the step that started it"`
+	Iteration    int             `json:"iteration,omitempty" jsonschema:"iteration of the run, from 1"`
+	Attempt      int             `json:"attempt,omitempty" jsonschema:"attempt of the step, from 1"`
 	Command      string          `json:"command"`
 	State        State           `json:"state" enum:"running,ended,lost"`
 	Success      *bool           `json:"success,omitempty"`
@@ -71,6 +73,7 @@ type Status struct {
 	TimedOut     bool            `json:"timedOut,omitempty"`
 	PID          int             `json:"pid,omitempty"`
 	Lines        int             `json:"lines" jsonschema:"how many it has written"`
+	Bytes        int64           `json:"bytes" jsonschema:"of output that are kept"`
 	Dropped      int             `json:"dropped" jsonschema:"how many of them are not kept"`
 	DroppedBytes int64           `json:"droppedBytes"`
 	ZeroBytes    int64           `json:"zeroBytes,omitempty" jsonschema:"zero bytes that it wrote; lines are without them"`
@@ -85,8 +88,8 @@ func (e *execution) status() Status {
 	defer e.mu.Unlock()
 	r := e.rec
 	s := Status{
-		ExecutionID: e.id, Run: r.Run, Step: r.Path, Command: commandLine(r.Argv), State: r.State, ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut,
-		PID: r.PID, Lines: e.out.next, Dropped: e.out.dropped(), DroppedBytes: e.out.bytes, ZeroBytes: r.ZeroBytes, Starts: r.Starts, StartedAt: r.StartedAt,
+		ExecutionID: e.id, Run: r.Run, Step: r.Path, Iteration: r.Iteration, Attempt: r.Attempt, Command: commandLine(r.Argv), State: r.State, ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut,
+		PID: r.PID, Lines: e.out.next, Bytes: e.out.bytesKept(), Dropped: e.out.dropped(), DroppedBytes: e.out.bytes, ZeroBytes: r.ZeroBytes, Starts: r.Starts, StartedAt: r.StartedAt,
 	}
 	end := r.EndedAt
 	if r.State == Running {

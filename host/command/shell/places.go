@@ -145,11 +145,11 @@ func (m *Manager) free(key placesOf) {
 
 // began reports whether the execution of a call may have started. Its record is written
 // before its start; see [execution.launch].
-func (m *Manager) began(ctx context.Context, key string) (bool, error) {
+func (m *Manager) began(ctx context.Context, key string, attempt int) (bool, error) {
 	if err := m.recoverOnce(ctx); err != nil {
 		return true, err
 	}
-	e, err := m.find(ctx, executionID(key, "", randomID))
+	e, err := m.find(ctx, executionID(key, attemptOf("", attempt), randomID))
 	if abi.CodeOf(err) == abi.NotFound {
 		return false, nil
 	}

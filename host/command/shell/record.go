@@ -31,8 +31,10 @@ const (
 type Record struct {
 	ID        string          `json:"id"`
 	Run       sentinels.RunID `json:"run,omitempty"`
-	Owner     string          `json:"owner,omitempty"` // who called, of an execution without a run
-	Path      string          `json:"path,omitempty"`  // execution path of the step that started it
+	Owner     string          `json:"owner,omitempty"`     // who called, of an execution without a run
+	Path      string          `json:"path,omitempty"`      // execution path of the step that started it
+	Iteration int             `json:"iteration,omitempty"` // of the run
+	Attempt   int             `json:"attempt,omitempty"`   // of the step
 	Argv      []string        `json:"argv"`
 	Dir       string          `json:"dir"`
 	State     State           `json:"state"`

@@ -19,11 +19,12 @@ import (
 
 // stored is one line of output as the spill file has it.
 type stored struct {
-	number int   // from 0, over all streams
-	stream byte  // 'o' stdout, 'e' stderr, 'h' a message of the host
-	ms     int64 // Unix time
-	text   string
-	open   bool // the stream has no line end behind it; see emitLine
+	number int    // from 0, over all streams
+	stream byte   // 'o' stdout, 'e' stderr, 'h' a message of the host
+	ms     int64  // Unix time
+	raw    string // as it was written, without secrets
+	text   string // raw as it is shown and read; see clean
+	open   bool   // the stream has no line end behind it; see emitLine
 }
 
 // spill keeps the beginning and the end of an output on disk: the first half
@@ -33,9 +34,10 @@ type spill struct {
 	dir, id string
 	max     int64 // bytes on disk, roughly
 	parts   []*part
-	next    int   // number of the next line
-	kept    int   // lines on disk
-	bytes   int64 // of text, with line ends, that were dropped
+	next    int    // number of the next line
+	kept    int    // lines on disk
+	bytes   int64  // of output that were dropped
+	buffer  []byte // of append
 }
 
 // part is one file: lines with rising numbers.
@@ -44,14 +46,31 @@ type part struct {
 	size  int64
 	last  int // number of its last line
 	lines int
-	text  int64  // bytes of text, with line ends
+	sizes sizes
 	index []mark // each 128th line
 }
 
 // mark is the position of a line.
 type mark struct {
 	number int
-	offset int64
+	offset int64 // in the file
+	before sizes // of the lines before it in its part
+}
+
+// sizes are bytes of output: of stdout, of stderr, and of the messages of the host.
+type sizes [3]int64
+
+func (n sizes) sum() int64 { return n[0] + n[1] + n[2] }
+
+// kindOf returns the place of a stream in [sizes].
+func kindOf(stream byte) int {
+	switch stream {
+	case 'o':
+		return 0
+	case 'e':
+		return 1
+	}
+	return 2
 }
 
 const (
@@ -103,8 +122,8 @@ func (s *spill) load(seq int) error {
 		}
 		if n, header := bytes.CutPrefix(line, []byte("#")); header {
 			s.bytes, _ = strconv.ParseInt(string(n), 10, 64)
-		} else if l, ok := parseLine(line); ok {
-			p.add(l, p.size)
+		} else if l, raw, ok := cutLine(line); ok {
+			p.add(&l, len(raw), p.size)
 			s.next = l.number + 1
 			s.kept++
 		}
@@ -119,14 +138,17 @@ func (s *spill) load(seq int) error {
 	return nil
 }
 
-// add counts a line that begins at offset.
-func (p *part) add(l stored, offset int64) {
+// add counts a line of so many bytes that begins at offset.
+func (p *part) add(l *stored, bytes int, offset int64) {
 	if p.lines%indexEvery == 0 {
-		p.index = append(p.index, mark{l.number, offset})
+		p.index = append(p.index, mark{l.number, offset, p.sizes})
 	}
 	p.last = l.number
 	p.lines++
-	p.text += int64(len(l.text)) + 1
+	if !l.open {
+		bytes++ // its line end
+	}
+	p.sizes[kindOf(l.stream)] += int64(bytes)
 }
 
 // path names the file of a part.
@@ -155,12 +177,12 @@ func (s *spill) append(lines []stored) error {
 		if err != nil {
 			problem = err
 		}
-		var text []byte
+		text := s.buffer[:0]
 		n := 0
 		before := *p
 		for n < len(lines) && (int64(len(text)) < room || n == 0) {
 			lines[n].number = s.next
-			p.add(lines[n], p.size+int64(len(text)))
+			p.add(&lines[n], len(lines[n].raw), p.size+int64(len(text)))
 			text = appendLine(text, lines[n])
 			s.next++
 			n++
@@ -170,13 +192,13 @@ func (s *spill) append(lines []stored) error {
 		}
 		if err != nil {
 			problem = err
-			s.bytes += p.text - before.text
+			s.bytes += p.sizes.sum() - before.sizes.sum()
 			*p = before
 		} else {
 			p.size += int64(len(text))
 			s.kept += n
 		}
-		lines = lines[n:]
+		lines, s.buffer = lines[n:], text
 	}
 	return problem
 }
@@ -202,7 +224,7 @@ func (s *spill) current() (*part, int64, error) {
 		}
 		s.parts = slices.Delete(s.parts, 1, 2)
 		s.kept -= old.lines
-		s.bytes += old.text
+		s.bytes += old.sizes.sum()
 	}
 	p := &part{seq: last.seq + 1}
 	s.parts = append(s.parts, p)
@@ -287,7 +309,7 @@ func (s *spill) remove() error {
 	return errors.Join(problems...)
 }
 
-// appendLine writes a line as number, stream, time and text between tabs. The letter
+// appendLine writes a line as number, stream, time and bytes between tabs. The letter
 // of the stream is a capital if the line is open.
 func appendLine(b []byte, l stored) []byte {
 	b = strconv.AppendInt(b, int64(l.number), 10)
@@ -298,24 +320,51 @@ func appendLine(b []byte, l stored) []byte {
 	b = append(b, '\t', stream, '\t')
 	b = strconv.AppendInt(b, l.ms, 10)
 	b = append(b, '\t')
-	b = append(b, l.text...)
+	b = append(b, l.raw...)
 	return append(b, '\n')
 }
 
 // parseLine reverses [appendLine] without the line end.
 func parseLine(line []byte) (stored, bool) {
-	parts := bytes.SplitN(line, []byte("\t"), 4)
-	if len(parts) != 4 || len(parts[1]) != 1 {
+	l, raw, ok := cutLine(line)
+	if !ok {
 		return stored{}, false
 	}
-	number, err := strconv.Atoi(string(parts[0]))
-	ms, err2 := strconv.ParseInt(string(parts[2]), 10, 64)
-	if err != nil || err2 != nil || number < 0 {
-		return stored{}, false
+	l.raw = string(raw)
+	if !l.open {
+		raw = bytes.TrimRight(raw, "\r") // a line of Windows ends with \r\n
 	}
-	l := stored{number: number, stream: parts[1][0], ms: ms, text: string(parts[3])}
+	l.text = clean(raw)
+	return l, true
+}
+
+// cutLine is parseLine without the text.
+func cutLine(line []byte) (l stored, raw []byte, ok bool) {
+	number, rest, _ := bytes.Cut(line, []byte("\t"))
+	stream, rest, _ := bytes.Cut(rest, []byte("\t"))
+	ms, raw, ok := bytes.Cut(rest, []byte("\t"))
+	if !ok || len(stream) != 1 {
+		return stored{}, nil, false
+	}
+	n, valid := parseInt(number)
+	t, valid2 := parseInt(ms)
+	if !valid || !valid2 {
+		return stored{}, nil, false
+	}
+	l = stored{number: int(n), stream: stream[0], ms: t}
 	if l.stream >= 'A' && l.stream <= 'Z' {
 		l.stream, l.open = l.stream+'a'-'A', true
 	}
-	return l, true
+	return l, raw, true
+}
+
+// parseInt reads the digits of a number of at most 18 digits.
+func parseInt(digits []byte) (n int64, ok bool) {
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0, false
+		}
+		n = 10*n + int64(d-'0')
+	}
+	return n, len(digits) > 0 && len(digits) <= 18
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -34,16 +35,20 @@ type job struct {
 	background bool // no call waits for its end
 }
 
-// start starts the program of j. A call whose key was used before starts under
-// the same id again: what still lives is ended first, the lines so far stay,
-// and a line of the host marks the gap.
+// start starts the program of j. A call that is made again after a crash, with the key and the
+// attempt of before, starts under the same id: what still lives is ended first, the lines so far
+// stay, and a line of the host marks the gap. A later attempt has an execution of its own, with its
+// own output, and ends what the one before has left.
 func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err error) {
 	defer func() { err = notStarted(err) }()
 	set, rules, err := compileRules(j.rules, m.knownClassifier)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := m.obtain(ctx, executionID(j.call.Key, j.variant, randomID), j.call)
+	if err := m.endEarlier(ctx, j); err != nil {
+		return nil, nil, err
+	}
+	e, err := m.obtain(ctx, executionID(j.call.Key, attemptOf(j.variant, j.call.Attempt), randomID), j.call)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,6 +71,27 @@ func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err
 		return nil, nil, err
 	}
 	return e, c, nil
+}
+
+// attemptOf distinguishes the attempts of a call, which have one key.
+func attemptOf(variant string, attempt int) string {
+	if attempt <= 1 {
+		return variant
+	}
+	return fmt.Sprintf("%s\x00attempt %d", variant, attempt)
+}
+
+// endEarlier ends what the attempt before has left running.
+func (m *Manager) endEarlier(ctx context.Context, j job) error {
+	if j.call.Key == "" || j.call.Attempt <= 1 {
+		return nil
+	}
+	e := m.known(executionID(j.call.Key, attemptOf(j.variant, j.call.Attempt-1), nil))
+	if e == nil {
+		return nil
+	}
+	e.stop(reasonKilled)
+	return e.wait(ctx)
 }
 
 // obtain returns the execution with the id, an empty one if there is none,
@@ -167,6 +193,7 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 	defer e.mu.Unlock()
 	r := &e.rec
 	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, e.m.keptWords(j.argv), e.m.opt.Redact.String(j.dir)
+	r.Iteration, r.Attempt = cmp.Or(j.call.Iteration, r.Iteration), j.call.Attempt
 	r.State, r.BootID, r.Cookie, r.PID, r.StartTime = Running, bootID(), cookie, 0, 0
 	r.StartedAt, r.EndedAt = time.Now(), time.Time{}
 	r.ExitCode, r.Signal, r.TimedOut, r.ZeroBytes = nil, "", false, 0

@@ -20,7 +20,7 @@ const maxEscape = 64
 type splitter struct {
 	redact *redact.Redactor
 	rest   []byte
-	zeros  int64 // zero bytes that came; they are taken out of the lines
+	zeros  int64 // zero bytes that came
 }
 
 // emitLine takes a line; open says that no line end follows it in the stream: it is
@@ -38,7 +38,7 @@ func (s *splitter) push(data []byte, emit emitLine) {
 		}
 		s.rest = append(s.rest, data[:i]...)
 		s.long(emit)
-		emit(s.text(bytes.TrimRight(s.rest, "\r")), false) // a line of Windows ends with \r\n
+		emit(s.kept(s.rest), false)
 		s.rest = s.rest[:0]
 		data = data[i+1:]
 	}
@@ -56,7 +56,7 @@ func (s *splitter) long(emit emitLine) {
 		if i := bytes.LastIndexByte(s.rest[end-maxEscape:end], 0x1b); i >= 0 {
 			end -= maxEscape - i
 		}
-		text, begun := s.redact.Begin(clean(s.rest[:end]))
+		text, begun := s.begin(s.rest[:end])
 		emit(text, true)
 		s.rest = append([]byte(begun), s.rest[end:]...)
 	}
@@ -65,21 +65,50 @@ func (s *splitter) long(emit emitLine) {
 // flush gives out a last line that has no line feed.
 func (s *splitter) flush(emit emitLine) {
 	if len(s.rest) > 0 {
-		emit(s.text(s.rest), true)
+		emit(s.kept(s.rest), true)
 		s.rest = nil
 	}
 }
 
-// text is a line as it is kept. Secrets are looked for behind [clean], because control
-// characters in the middle of one hide it.
-func (s *splitter) text(line []byte) string { return s.redact.String(clean(line)) }
+// kept is a line as it is kept: its bytes, without secrets. Control characters in the middle of a
+// secret hide it, and a reader removes them: such a line is kept as [clean] leaves it.
+func (s *splitter) kept(line []byte) string {
+	raw := string(line)
+	if !s.redact.Active() {
+		return raw
+	}
+	shown := clean(line)
+	without := s.redact.String(raw)
+	if shown == raw || clean([]byte(without)) == s.redact.String(shown) {
+		return without
+	}
+	return s.redact.String(shown)
+}
+
+// begin is kept for the beginning of a line. rest is what may be the beginning of a secret.
+func (s *splitter) begin(line []byte) (kept, rest string) {
+	raw := string(line)
+	if !s.redact.Active() {
+		return raw, ""
+	}
+	shown := clean(line)
+	kept, rest = s.redact.Begin(raw)
+	if shown == raw {
+		return kept, rest
+	}
+	cleanKept, cleanRest := s.redact.Begin(shown)
+	if clean([]byte(kept)) == cleanKept && clean([]byte(rest)) == cleanRest {
+		return kept, rest
+	}
+	return cleanKept, cleanRest
+}
 
 // clean makes a line fit to read and to store: without terminal escapes and
 // control characters, and valid UTF-8. Carriage returns stay: in the data of a program they
 // are data. [termtext.Overwrite] leaves out what they overwrite on a terminal.
 func clean(line []byte) string {
 	if bytes.IndexByte(line, 0x1b) >= 0 {
-		line = stripEscapes(line)
+		line = termtext.Strip(line, false)
 	}
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if strings.IndexFunc(text, control) < 0 {
@@ -101,36 +130,4 @@ func cleanShown(line []byte) string { return termtext.Overwrite(clean(line)) }
 // included; a tab is text, and a carriage return is kept.
 func control(r rune) bool {
 	return r < 0x20 && r != '\t' && r != '\r' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029'
-}
-
-// stripEscapes removes the escape sequences of ECMA-48: CSI, the string
-// sequences (OSC, DCS, SOS, PM, APC) and the short ones.
-func stripEscapes(line []byte) []byte {
-	out := make([]byte, 0, len(line))
-	for i := 0; i < len(line); i++ {
-		if line[i] != 0x1b {
-			out = append(out, line[i])
-			continue
-		}
-		i++
-		if i == len(line) {
-			break
-		}
-		switch c := line[i]; {
-		case c == '[':
-			for i++; i < len(line) && (line[i] < 0x40 || line[i] > 0x7e); i++ {
-			}
-		case bytes.IndexByte([]byte("]PX^_"), c) >= 0:
-			for i++; i < len(line) && line[i] != 0x07; i++ {
-				if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
-					i++
-					break
-				}
-			}
-		case c >= 0x20 && c <= 0x2f:
-			for ; i < len(line) && line[i] >= 0x20 && line[i] <= 0x2f; i++ {
-			}
-		}
-	}
-	return out
 }

@@ -46,7 +46,7 @@ func TestSplitter(t *testing.T) {
 		s.Push([]byte(piece), emit)
 	}
 	s.Flush(emit)
-	if diff := cmp.Diff([]string{"ab", "c", "", "dé", "dos", "1%\r2%", "last\r"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"ab", "c", "", "dé", "dos\r", "1%\r2%\r", "last\r"}, got); diff != "" {
 		t.Error(diff)
 	}
 	got = nil

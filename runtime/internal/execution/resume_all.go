@@ -245,7 +245,7 @@ func (r *liveRun) doubts() []run.Doubt {
 		}
 		address := history.Address(e.Path)
 		for _, h := range a.Calls {
-			if !h.InDoubt() || !r.ex.svc.MayHaveBegun(r.ctx, h.Start, func() string { return step.CallKey(step.ExecutionKey(r.id, r.folded.Iteration, e.Path), h.Seq) }) {
+			if !h.InDoubt() || !r.ex.svc.MayHaveBegun(r.ctx, h.Start, a.Number, func() string { return step.CallKey(step.ExecutionKey(r.id, r.folded.Iteration, e.Path), h.Seq) }) {
 				continue
 			}
 			add(history.CallName(e.Path, h.Seq), address, step.CallName(h.Start), step.DoubtChoice(r.stepInterrupt(address), h.Start.Safe))

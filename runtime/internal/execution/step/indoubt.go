@@ -110,7 +110,7 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 	if f.permitted {
 		do = a.withPermissionCheck(do)
 	}
-	if c.start.Effect && !f.repeatable && a.svc.MayHaveBegun(ctx, c.start, func() string { return a.callKey(c) }) {
+	if c.start.Effect && !f.repeatable && a.svc.MayHaveBegun(ctx, c.start, a.n, func() string { return a.callKey(c) }) {
 		a.resolveDoubt(ctx, c, do)
 	} else {
 		a.startWork(ctx, c, nil, do)
@@ -119,8 +119,9 @@ func (a *attempt) resumeCall(ctx context.Context, c *call) error {
 }
 
 // MayHaveBegun reports whether the effect of a call in doubt may have begun. One that waited
-// in a queue when the host ended has not. key returns the idempotency key of the call.
-func (s *Services) MayHaveBegun(ctx context.Context, start *journal.CallStartBody, key func() string) bool {
+// in a queue when the host ended has not. attempt is that of the step, and key returns the idempotency
+// key of the call.
+func (s *Services) MayHaveBegun(ctx context.Context, start *journal.CallStartBody, attempt int, key func() string) bool {
 	if start.Function != abi.FuncCommand || s.Commands == nil {
 		return true
 	}
@@ -128,7 +129,7 @@ func (s *Services) MayHaveBegun(ctx context.Context, start *journal.CallStartBod
 	if !ok || info.Began == nil {
 		return true
 	}
-	began, err := info.Began(ctx, key())
+	began, err := info.Began(ctx, key(), attempt)
 	return began || err != nil
 }
 
