@@ -160,8 +160,44 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 		if s.OutputTo != "" {
 			name = output.Escape("$" + s.OutputTo)
 		}
+		if a.Flags.Verbose && a.printed(b, name, s.Output, indent+"    ") {
+			return
+		}
 		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(s.Output, shownOf(a, 300)))
 	}
+}
+
+// maxPrinted is how many lines of the output of a command a trace shows, the last ones.
+const maxPrinted = 20
+
+// printed draws the result of a command that was executed with its output as text. It reports false
+// for another result.
+func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessage, indent string) bool {
+	var members map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(result, &members) != nil || members["executionId"] == nil || json.Unmarshal(members["output"], &text) != nil {
+		return false
+	}
+	for _, copied := range []string{"output", "stdout", "stderr", "text", "json", "lines"} {
+		delete(members, copied)
+	}
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return false
+	}
+	p := a.PaintOut
+	b.Printf("%s%s %s\n", indent, p.Dim(name), output.ClipJSON(rest, 1000))
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if n := len(lines) - maxPrinted; n > 0 {
+		b.Printf("%s  %s\n", indent, p.Dim(termtext.Sprintf("[%d lines before; sentinel logs --step shows all]", n)))
+		lines = lines[n:]
+	}
+	if text != "" {
+		for _, line := range lines {
+			b.Printf("%s  %s\n", indent, termtext.Printed(line, bool(p)))
+		}
+	}
+	return true
 }
 
 // traceCall draws a host call. Its request and result may be long and private, so it
@@ -212,7 +248,7 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 	b.Add("\n")
 	if a.Flags.Verbose {
 		b.Printf("%s   %s %s\n", indent, p.Dim("asked"), output.ClipJSON(c.Request, 1000))
-		if len(c.Result) > 0 {
+		if len(c.Result) > 0 && !a.printed(b, "got", c.Result, indent+"   ") {
 			b.Printf("%s   %s %s\n", indent, p.Dim("got"), output.ClipJSON(c.Result, 1000))
 		}
 	}

@@ -94,23 +94,46 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 		mark = paint.Warn("skipped")
 	case p.Error != nil:
 		mark = paint.Bad("failed")
+	default:
+		if code, failed := allowedFailure(p); failed {
+			mark = paint.Warn(termtext.Sprintf("exit code %d (allowed)", code))
+		}
 	}
 	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.Dim(output.Duration(p.Duration)))
-	if text := firstLine(p); text != "" {
+	if text := tellingLine(p); text != "" {
 		line += "  " + paint.Dim(output.Clip(text, 72))
 	}
 	return l.failure(line, p)
 }
 
-// firstLine is the first line of a step's text, such as a model's reply or
-// the first error of a build that was watched.
-func firstLine(p runtime.Progress) string {
-	var out struct{ Text string }
+// tellingLine is the line of a step's text that says most: the last one that a command printed, else
+// the first, such as that of a model's reply or the first error of a build that was watched.
+func tellingLine(p runtime.Progress) string {
+	var out struct {
+		Text   string
+		Output *string
+	}
 	if p.Error != nil || json.Unmarshal(p.Output, &out) != nil {
 		return ""
 	}
+	if out.Output != nil {
+		printed := strings.TrimSpace(*out.Output)
+		return termtext.Overwrite(printed[strings.LastIndexByte(printed, '\n')+1:])
+	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
 	return termtext.Overwrite(first)
+}
+
+// allowedFailure returns the exit code of a command that failed, where its step allows that.
+func allowedFailure(p runtime.Progress) (code int, failed bool) {
+	var out struct {
+		Success  *bool
+		ExitCode *int
+	}
+	if json.Unmarshal(p.Output, &out) != nil || out.Success == nil || *out.Success || out.ExitCode == nil {
+		return 0, false
+	}
+	return *out.ExitCode, true
 }
 
 // failure adds the error of p, if it has one, and its hint.

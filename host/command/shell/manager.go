@@ -36,10 +36,11 @@ type Options struct {
 	// MaxOutput is how much output of one execution is kept, in bytes, half
 	// from its beginning and half from its end: default 32 MiB.
 	MaxOutput int64
-	// MaxKept is how many ended executions are kept: default 500.
+	// MaxKept is how many ended executions are kept, with up to a twentieth more: default
+	// 5000.
 	MaxKept int
 	// MaxDisk is how many bytes of output ended executions may keep together,
-	// the oldest go first: default 1 GiB.
+	// the oldest go first, with up to a twentieth more: default 1 GiB.
 	MaxDisk int64
 	// Grace is the time between asking a process group to end and killing it:
 	// default 2 s.
@@ -84,6 +85,7 @@ type Manager struct {
 	all       map[string]*execution
 	live      map[sentinels.RunID]int
 	places    map[placesOf]*places
+	unpruned  int64 // bytes of output of executions that ended since the last look at the bounds
 	recovered bool
 	closed    bool
 	group     sync.WaitGroup // live executions, and those being started
@@ -101,7 +103,7 @@ func New(opt Options) (*Manager, error) {
 	}
 	setDefault(&m.opt.MaxPerRun, 32)
 	setDefault(&m.opt.MaxOutput, 32<<20)
-	setDefault(&m.opt.MaxKept, 500)
+	setDefault(&m.opt.MaxKept, 5000)
 	setDefault(&m.opt.MaxDisk, 1<<30)
 	setDefault(&m.opt.Grace, 2*time.Second)
 	if opt.Dir == "" {
@@ -299,6 +301,21 @@ func (m *Manager) attach(r Record) (*execution, error) {
 	}
 	m.all[r.ID] = fresh
 	return fresh, nil
+}
+
+// ended forgets executions when enough have ended for that since the last time.
+func (m *Manager) ended(e *execution) {
+	size := e.diskSize()
+	m.mu.Lock()
+	m.unpruned += size
+	due := m.unpruned > m.opt.MaxDisk/20 || len(m.all) > m.opt.MaxKept+m.opt.MaxKept/20
+	if due {
+		m.unpruned = 0
+	}
+	m.mu.Unlock()
+	if due {
+		m.prune()
+	}
 }
 
 // prune forgets the oldest ended executions beyond MaxKept and MaxDisk.

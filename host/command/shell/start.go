@@ -298,7 +298,7 @@ func (e *execution) finish(c *child) {
 	e.mu.Unlock()
 	e.m.release(e)
 	close(c.over)
-	e.m.prune()
+	e.m.ended(e)
 }
 
 // prepare builds the process of a job without starting it.
