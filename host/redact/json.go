@@ -47,7 +47,7 @@ func (r *Redactor) json(text json.RawMessage, mark string) json.RawMessage {
 
 // inEscaped reports whether a string of a JSON text with escapes has a secret as what it
 // means: escapes can spell one in more ways than there are forms. Reading these strings
-// alone takes a tenth of the time of decoding the text.
+// alone takes a third of the time of decoding the text.
 func (t *table) inEscaped(text []byte) bool {
 	var decoded []byte
 	for {

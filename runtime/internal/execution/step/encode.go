@@ -10,8 +10,8 @@ import (
 )
 
 // appendValue appends a valid JSON value with the bytes that [json.Marshal] writes for a
-// [json.RawMessage]. Marshal checks the value again and copies it several times, which takes
-// ten times as long for a large one. Values were checked when they became values.
+// [json.RawMessage]. Marshal checks the value again and copies it while its buffer grows, which
+// is most of its time for a large one. Values were checked when they became values.
 func appendValue(b *bytes.Buffer, v json.RawMessage) {
 	if v == nil {
 		b.WriteString("null")
