@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // JSON returns the JSON text without the registered secrets and still valid:
@@ -17,9 +20,7 @@ func (r *Redactor) json(text json.RawMessage, mark string) json.RawMessage {
 	if !r.Active() {
 		return text
 	}
-	// Escapes can spell a secret in more ways than there are forms, so a text
-	// with a backslash is always read; other texts only after a hit.
-	if !bytes.ContainsRune(text, '\\') && len(r.table.Load().find(text)) == 0 {
+	if t := r.table.Load(); len(t.find(text)) == 0 && utf8.Valid(text) && !t.inEscaped(text) {
 		return text
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -42,6 +43,36 @@ func (r *Redactor) json(text json.RawMessage, mark string) json.RawMessage {
 		return r.replace(text, mark)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// inEscaped reports whether a string of a JSON text with escapes has a secret as what it
+// means: escapes can spell one in more ways than there are forms. Reading these strings
+// alone takes a third of the time of decoding the text.
+func (t *table) inEscaped(text []byte) bool {
+	var decoded []byte
+	for {
+		start := bytes.IndexByte(text, '"')
+		if start < 0 {
+			return false
+		}
+		end, escaped := start+1, false
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end, escaped = end+1, true
+			}
+			end++
+		}
+		if end >= len(text) {
+			return false // it is not JSON
+		}
+		if escaped {
+			decoded = strictjson.AppendUnquote(decoded[:0], text[start:end+1])
+			if len(t.find(decoded)) > 0 {
+				return true
+			}
+		}
+		text = text[end+1:]
+	}
 }
 
 // value returns v without secrets and whether that changed it.

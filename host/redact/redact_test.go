@@ -107,6 +107,11 @@ func TestJSONStaysValid(t *testing.T) {
 		{"inside a number", `[71234567890.5]`, `["[redacted]"]`},
 		{"key", `{"1234567890":true}`, `{"[redacted]":true}`},
 		{"untouched keeps its spaces", `{ "n" : 12 }`, `{ "n" : 12 }`},
+		{"escaped in a later string", `["a\n\\", "\u0031234567890", "b"]`, `["a\n\\","[redacted]","b"]`},
+		{"escaped key", `{"\u0031234567890":1}`, `{"[redacted]":1}`},
+		{"escapes without a secret", `{ "a\"": "\ud800\u0022", "a\"": "12345678\\90" }`, `{ "a\"": "\ud800\u0022", "a\"": "12345678\\90" }`},
+		{"escapes, not UTF-8", "[\"\\n\xff\", 1]", "[\"\\n\xff\", 1]"},
+		{"escapes, not json", `"a\n" "1234\u003567890`, `"a\n" "1234\u003567890`},
 		{"not json", `x 1234567890`, `x [redacted]`},
 	}
 	for _, tt := range tests {

@@ -34,7 +34,7 @@ type supervisor struct {
 
 // How many supervisors of a use wait for another execution. Steps that follow each other need
 // one, and a few run side by side: those stay. Steps in many branches need one each for a moment,
-// and others take their place: those are kept for maxSpare.
+// and others take their place: those that none needed for maxSpare end.
 const (
 	maxIdle  = 4
 	maxBusy  = 32
@@ -49,6 +49,7 @@ const (
 type supervisors struct {
 	mu     sync.Mutex
 	idle   map[use][]*supervisor // those that have waited longest first
+	least  map[use]int           // of idle ones since trim was called last
 	trims  map[use]bool          // that trim is going to be called
 	closed bool
 	group  sync.WaitGroup // all that run
@@ -76,6 +77,7 @@ func (s *supervisors) take(u use) (*supervisor, error) {
 		}
 		one := s.idle[u][n-1]
 		s.idle[u] = s.idle[u][:n-1]
+		s.least[u] = min(s.least[u], n-1)
 		s.mu.Unlock()
 		select {
 		case <-one.gone: // killed while it was idle
@@ -95,16 +97,22 @@ func (s *supervisors) put(one *supervisor, u use) {
 		return
 	}
 	if s.idle == nil {
-		s.idle, s.trims = map[use][]*supervisor{}, map[use]bool{}
+		s.idle, s.least, s.trims = map[use][]*supervisor{}, map[use]int{}, map[use]bool{}
 	}
 	s.idle[u] = append(s.idle[u], one)
 	if len(s.idle[u]) > maxIdle && !s.trims[u] {
-		s.trims[u] = true
-		time.AfterFunc(maxSpare, func() { s.trim(u) })
+		s.startTrim(u)
 	}
 }
 
-// trim ends idle supervisors but for those that stay.
+// startTrim calls trim after maxSpare. The caller holds the mutex.
+func (s *supervisors) startTrim(u use) {
+	s.trims[u] = true
+	s.least[u] = len(s.idle[u])
+	time.AfterFunc(maxSpare, func() { s.trim(u) })
+}
+
+// trim ends supervisors that were idle since it was called last, but for those that stay.
 func (s *supervisors) trim(u use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,11 +120,14 @@ func (s *supervisors) trim(u use) {
 		return
 	}
 	s.trims[u] = false
-	if n := len(s.idle[u]) - maxIdle; n > 0 {
+	if n := min(s.least[u], len(s.idle[u])-maxIdle); n > 0 {
 		for _, one := range s.idle[u][:n] {
 			one.close()
 		}
 		s.idle[u] = slices.Clone(s.idle[u][n:])
+	}
+	if len(s.idle[u]) > maxIdle {
+		s.startTrim(u)
 	}
 }
 

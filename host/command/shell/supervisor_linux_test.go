@@ -17,11 +17,18 @@ func TestIdleSupervisors(t *testing.T) {
 	for _, one := range all {
 		s.put(one, steps)
 	}
-	again, err := s.take(steps)
-	if err != nil || again != all[len(all)-1] {
-		t.Errorf("the next execution has another supervisor, %v", err)
+	for i := range all {
+		if again, err := s.take(steps); err != nil || again != all[len(all)-1-i] {
+			t.Errorf("the next execution has another supervisor, %v", err)
+		}
 	}
-	s.put(again, steps)
+	for _, one := range all {
+		s.put(one, steps)
+	}
+	s.trim(steps)
+	if n := len(s.idle[steps]); n != len(all) {
+		t.Errorf("%d are idle of %d that were needed", n, len(all))
+	}
 	s.trim(steps)
 	<-all[0].gone
 	<-all[1].gone

@@ -63,7 +63,8 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 	case m.manifest.Stateless && pooled:
 		m.pool = pool.New(m.host.idle)
 		if inst.reusable() {
-			m.keep(inst)
+			inst.current = nil
+			m.pool.Add(inst, inst.memories.Total())
 			inst = nil
 		}
 	case !pooled:

@@ -41,16 +41,28 @@ func (m *Module) acquireInstance(c *call, pure bool) (inst *instance, reused boo
 		inst, _, err = m.newDescribed(c)
 		return inst, false, err
 	}
-	if m.trusted || !pure {
-		if inst, ok := m.pool.Take(int(c.limits.MemoryBytes)); ok {
-			return inst, inst.calls > 0, nil
-		}
+	create := func() (*instance, error) {
+		c.resumeCompute()
+		defer c.pauseCompute()
+		seed := c.seed
+		c.seed = 0
+		defer func() { c.seed = seed }()
+		inst, _, err := m.newDescribed(c)
+		return inst, err
 	}
-	seed := c.seed
-	c.seed = 0
-	inst, _, err = m.newDescribed(c)
-	c.seed = seed
-	return inst, false, err
+	c.pauseCompute() // the wait for an instance is not the guest's time
+	defer c.resumeCompute()
+	if !m.trusted && pure {
+		inst, err = m.pool.Create(create)
+		return inst, false, err
+	}
+	if inst, err = m.pool.Take(c.ctx, int(c.limits.MemoryBytes), create); err != nil {
+		if c.ctx.Err() != nil {
+			err = c.endError()
+		}
+		return nil, false, err
+	}
+	return inst, inst.calls > 0, nil
 }
 
 // When a pooled instance is closed instead of kept.
@@ -70,6 +82,15 @@ func (inst *instance) reusable() bool {
 func (m *Module) keep(inst *instance) {
 	inst.current = nil
 	m.pool.Put(inst, inst.memories.Total())
+}
+
+// discard closes an instance after its call.
+func (m *Module) discard(inst *instance) {
+	if m.pool == nil {
+		inst.Close()
+		return
+	}
+	m.pool.Drop(inst)
 }
 
 var _ pool.Instance = (*instance)(nil)

@@ -303,3 +303,34 @@ func TestIdleInstancesAreClosedForMemory(t *testing.T) {
 	one.Release()
 	other.Release()
 }
+
+// TestNestedCallsOfPool: calls whose host calls call the same module again all end, though
+// the outer ones return no instance before the inner ones do.
+func TestNestedCallsOfPool(t *testing.T) {
+	h := open(t, wasm.Options{})
+	m := load(t, h, watGuest(t, "hostcall"), wasm.LoadOptions{Trusted: true})
+	defer m.Release()
+	const callers, depth = 8, 10
+	var run func(depth int) error
+	run = func(depth int) error {
+		_, err := m.Run(context.Background(), wasm.Invocation{Input: []byte(`1`), ClockBase: start,
+			Call: func(ctx context.Context, function string, request []byte) (wasm.Reply, error) {
+				if depth > 1 {
+					if err := run(depth - 1); err != nil {
+						return wasm.Reply{}, err
+					}
+				}
+				return replyOne(ctx, function, request)
+			}})
+		return err
+	}
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			if err := run(depth); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}

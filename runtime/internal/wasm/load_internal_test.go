@@ -50,8 +50,8 @@ func TestMainModuleIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, ok := m.pool.Take(1 << 20)
-	if !ok || inst.main == nil || !inst.initialized {
+	inst, err := m.pool.Take(t.Context(), 1<<20, nil)
+	if err != nil || inst.main == nil || !inst.initialized {
 		t.Fatal("the listener did not find the guest's module")
 	}
 	m.keep(inst)

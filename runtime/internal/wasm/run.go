@@ -185,7 +185,7 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 		if keep {
 			m.keep(inst)
 		} else {
-			inst.Close()
+			m.discard(inst)
 		}
 	}()
 	inst.calls++

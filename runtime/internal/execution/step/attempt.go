@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -139,7 +140,7 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 		}
 	}
 	pluginset.AddCounts(out, a.step, marks)
-	fields, err := json.Marshal(out)
+	fields, err := encodeValues(out)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -228,11 +229,11 @@ func resolveValues(raw json.RawMessage, lookup reference.Lookup) (json.RawMessag
 			return nil, notes, fmt.Errorf("%s: %w", name, err)
 		}
 		notes.Add(more)
-		if entries[name], err = json.Marshal(map[string]json.RawMessage{"value": resolved}); err != nil {
+		if entries[name], err = encodeValues(map[string]json.RawMessage{"value": resolved}); err != nil {
 			return nil, notes, err
 		}
 	}
-	out, err := json.Marshal(entries)
+	out, err := encodeValues(entries)
 	return out, notes, err
 }
 
@@ -581,7 +582,6 @@ func (a *attempt) input() ([]byte, error) {
 		Address string             `json:"address"`
 		Path    string             `json:"path"`
 		OnError string             `json:"onError,omitempty"`
-		Fields  json.RawMessage    `json:"fields"`
 	}
 	type runInput struct {
 		ID        sentinels.RunID `json:"id"`
@@ -594,20 +594,30 @@ func (a *attempt) input() ([]byte, error) {
 	if a.step.OnError.Action == sentinels.ActionFail {
 		onError = ""
 	}
-	return json.Marshal(struct {
-		ABI     int             `json:"abi"`
-		Step    stepInput       `json:"step"`
-		Run     runInput        `json:"run"`
-		Attempt int             `json:"attempt"`
-		Retry   json.RawMessage `json:"retry,omitempty"`
-		State   json.RawMessage `json:"state,omitempty"`
-	}{
-		ABI:  abi.Version,
-		Step: stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, onError, a.fields},
-		Run:  runInput{a.run.ID(), a.run.Start().Sentinel, a.run.Iteration(), a.run.Start().Workspace, a.key()},
-
-		Attempt: a.n, Retry: a.retry, State: a.state,
-	})
+	step, err := json.Marshal(stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, onError})
+	if err != nil {
+		return nil, err
+	}
+	run, err := json.Marshal(runInput{a.run.ID(), a.run.Start().Sentinel, a.run.Iteration(), a.run.Start().Workspace, a.key()})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(len(step) + len(a.fields) + len(run) + len(a.retry) + len(a.state) + 100)
+	fmt.Fprintf(&b, `{"abi":%d,"step":%s,"fields":`, abi.Version, step[:len(step)-1])
+	appendValue(&b, a.fields)
+	fmt.Fprintf(&b, `},"run":%s,"attempt":%d`, run, a.n)
+	for _, part := range []struct {
+		name  string
+		value json.RawMessage
+	}{{"retry", a.retry}, {"state", a.state}} {
+		if len(part.value) > 0 {
+			fmt.Fprintf(&b, `,%q:`, part.name)
+			appendValue(&b, part.value)
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
 // log reports a log line of the step.

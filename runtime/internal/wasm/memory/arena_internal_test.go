@@ -1,10 +1,12 @@
 package memory
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm/pool"
@@ -155,4 +157,60 @@ func TestArena(t *testing.T) {
 	if len(a.free[700<<10]) != 1 {
 		t.Errorf("%d regions are kept, want the one that was used twice", len(a.free[700<<10]))
 	}
+}
+
+// TestWarmRegions: freed regions are zero and keep pages up to a limit, and lose them after
+// a minute.
+func TestWarmRegions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = maxWarm / 4
+		a := NewArena(1<<30, nil)
+		defer a.Close()
+		check := func(what string, warm, pages int) {
+			t.Helper()
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			n := 0
+			for _, f := range a.free[size] {
+				n += f.pages
+			}
+			if a.warm != warm || n != pages {
+				t.Errorf("%s: %d bytes are counted and %d kept, want %d and %d", what, a.warm, n, warm, pages)
+			}
+		}
+		use := func(n int) {
+			t.Helper()
+			var list [][]byte
+			for range n {
+				region, err := a.allocate(size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if bytes.IndexFunc(region, func(r rune) bool { return r != 0 }) >= 0 {
+					t.Error("a region is not zero")
+				}
+				for i := 0; i < size; i += 512 {
+					region[i] = 1
+				}
+				list = append(list, region)
+			}
+			for _, region := range list {
+				a.release(region, size)
+			}
+		}
+		use(6)
+		check("six freed", maxWarm, maxWarm)
+		if region, err := a.allocate(size); err != nil || region == nil {
+			t.Error(err)
+		}
+		check("one used", maxWarm-size, maxWarm-size)
+		time.Sleep(warmFor)
+		synctest.Wait()
+		check("after a minute", 0, 0)
+		use(6)
+		check("six freed again", maxWarm, maxWarm)
+		time.Sleep(2 * warmFor)
+		synctest.Wait()
+		check("after another minute", 0, 0)
+	})
 }

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,11 @@ func newFake(n int) *fake { return &fake{n: int64(n)} }
 
 func (f *fake) SetLimit(limit int) bool { return limit <= 1<<30 && int64(limit) >= f.n }
 func (f *fake) Close()                  { f.closed.Store(true) }
+
+var errEmpty = errors.New("no instance is idle")
+
+// none is a create function of a caller that wants an idle instance.
+func none() (*fake, error) { return nil, errEmpty }
 
 // wantClosed fails unless exactly the instances of the list are closed.
 func wantClosed(t *testing.T, all []*fake, closed ...int) {
@@ -42,7 +49,7 @@ func TestIdleBytes(t *testing.T) {
 	var all []*fake
 	put := func(p *Pool[*fake], n int) {
 		all = append(all, newFake(n))
-		p.Put(all[len(all)-1], int64(n))
+		p.Add(all[len(all)-1], int64(n))
 	}
 	put(one, 4<<20)
 	put(other, 4<<20)
@@ -57,10 +64,10 @@ func TestIdleBytes(t *testing.T) {
 	wantClosed(t, all, 0, 4)
 	put(one, 9<<20)
 	wantClosed(t, all, 0, 1, 2, 4)
-	if _, ok := one.Take(1<<30 + 1); ok {
+	if _, err := one.Take(t.Context(), 1<<30+1, none); err == nil {
 		t.Error("an instance was taken for more than its address space")
 	}
-	if inst, _ := one.Take(9 << 20); inst != all[5] {
+	if inst, _ := one.Take(t.Context(), 9<<20, none); inst != all[5] {
 		t.Error("the last used instance was not taken")
 	}
 	other.Close()
@@ -71,7 +78,7 @@ func TestIdleBytes(t *testing.T) {
 		t.Errorf("%d bytes are idle after close, want none and no timer", idle.bytes)
 	}
 	late := newFake(1)
-	one.Put(late, 1)
+	one.Add(late, 1)
 	if !late.closed.Load() {
 		t.Error("an instance was kept after close")
 	}
@@ -90,13 +97,13 @@ func TestIdleTimeout(t *testing.T) {
 			synctest.Wait()
 			wantClosed(t, all, closed...)
 		}
-		p.Put(all[0], all[0].n)
+		p.Add(all[0], all[0].n)
 		after(20 * time.Second)
-		p.Put(all[1], all[1].n)
+		p.Add(all[1], all[1].n)
 		after(20 * time.Second)
 		for n := range 3 {
-			if _, taken := p.Take(1); taken != (n < 2) {
-				t.Errorf("instance %d of 2 can be taken: %t", n+1, taken)
+			if _, err := p.Take(t.Context(), 1, none); (err == nil) != (n < 2) {
+				t.Errorf("instance %d of 2: %v", n+1, err)
 			}
 		}
 		if idle.timer.Stop() {
@@ -106,7 +113,7 @@ func TestIdleTimeout(t *testing.T) {
 		p.Put(all[0], all[0].n)
 		after(20 * time.Second)
 		p.Put(all[1], all[1].n)
-		p.Put(all[2], all[2].n)
+		p.Add(all[2], all[2].n)
 		after(40*time.Second - time.Millisecond) // the first has been idle for a millisecond less than a minute
 		after(time.Millisecond, 0)
 		after(20*time.Second-time.Millisecond, 0)
@@ -126,7 +133,7 @@ func TestIdleReclaim(t *testing.T) {
 	var all []*fake
 	for range 5 {
 		all = append(all, newFake(100))
-		p.Put(all[len(all)-1], 100)
+		p.Add(all[len(all)-1], 100)
 	}
 	idle.Reclaim(0)
 	wantClosed(t, all)
@@ -150,14 +157,25 @@ func TestPoolHammer(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for range 2_000 {
 				p := pools[rng.IntN(len(pools))]
-				inst, ok := p.Take(1000)
-				if !ok {
-					inst = newFake(1 + rng.IntN(300))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(1000))*time.Microsecond)
+				inst, err := p.Take(ctx, 1000, func() (*fake, error) {
+					inst := newFake(1 + rng.IntN(300))
 					mu.Lock()
 					all = append(all, inst)
 					mu.Unlock()
+					return inst, nil
+				})
+				cancel()
+				switch {
+				case err != nil:
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+				case rng.IntN(10) == 0:
+					p.Drop(inst)
+				default:
+					p.Put(inst, inst.n)
 				}
-				p.Put(inst, inst.n)
 				if rng.IntN(50) == 0 {
 					idle.Reclaim(int64(rng.IntN(500)))
 				}
@@ -172,9 +190,130 @@ func TestPoolHammer(t *testing.T) {
 	if idle.bytes != 0 || idle.closing != 0 || idle.oldest != nil || idle.newest != nil || idle.timer.Stop() {
 		t.Errorf("%d bytes are idle and %d instances being closed after close, want none and no timer", idle.bytes, idle.closing)
 	}
+	for i, p := range pools {
+		if p.used != 0 || len(p.waiters) != 0 || len(p.turns) != 0 {
+			t.Errorf("pool %d: %d instances are used, %d callers wait, %d have a turn; want none", i, p.used, len(p.waiters), len(p.turns))
+		}
+	}
 	for i, inst := range all {
 		if !inst.closed.Load() {
 			t.Fatalf("instance %d of %d is not closed", i, len(all))
 		}
 	}
+}
+
+// TestTakeWaits: a caller gets an instance that is returned soon, and creates one if none
+// is. It waits less each time that none is returned, until one is.
+func TestTakeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 4 * time.Millisecond
+		p := New(NewIdle[*fake](1 << 30))
+		defer p.Close()
+		created := 0
+		take := func() (inst *fake, waited time.Duration) {
+			began := time.Now()
+			inst, err := p.Take(t.Context(), 1, func() (*fake, error) {
+				waited = time.Since(began)
+				created++
+				time.Sleep(cost)
+				return newFake(1), nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return inst, waited
+		}
+		for range 2 { // none was returned yet, so none is expected
+			if _, waited := take(); waited != 0 {
+				t.Errorf("the first callers waited %s", waited)
+			}
+		}
+		first := newFake(1)
+		p.Add(first, 1)
+		if inst, _ := take(); inst != first || created != 2 {
+			t.Errorf("%d instances were created, want 2 and the idle one taken", created)
+		}
+		go func() {
+			time.Sleep(cost / 2)
+			p.Put(first, 1)
+		}()
+		if inst, _ := take(); inst != first || created != 2 {
+			t.Errorf("%d instances were created, want 2 and the returned one taken", created)
+		}
+		for want := cost; want > cost/100; want /= 2 {
+			if _, waited := take(); waited != want {
+				t.Errorf("waited %s for an instance that was not returned, want %s", waited, want)
+			}
+		}
+		p.Put(first, 1)
+		take()
+		if _, waited := take(); waited != cost {
+			t.Errorf("waited %s after a return, want %s", waited, cost)
+		}
+	})
+}
+
+// TestTakeFew: of many callers that wait few create an instance, those that came first
+// get one first, and one whose context ends leaves the queue.
+func TestTakeFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 100
+		p := New(NewIdle[*fake](1 << 30))
+		defer p.Close()
+		proceed := make(chan struct{})
+		var creating, served atomic.Int64
+		create := func() (*fake, error) {
+			creating.Add(1)
+			<-proceed
+			return newFake(1), nil
+		}
+		var wg sync.WaitGroup
+		turns := cap(p.turns)
+		for i := range callers {
+			wg.Go(func() {
+				inst, err := p.Take(t.Context(), 1, create)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := served.Add(1); i >= turns && n < int64(i-turns) {
+					t.Errorf("caller %d was served as number %d", i, n)
+				}
+				p.Put(inst, 1)
+			})
+			synctest.Wait()
+		}
+		cause := errors.New("stopped")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stopped := make(chan error, 1)
+		go func() {
+			_, err := p.Take(ctx, 1, create)
+			stopped <- err
+		}()
+		synctest.Wait()
+		cancel(cause)
+		if err := <-stopped; !errors.Is(err, cause) {
+			t.Errorf("a stopped caller got %v", err)
+		}
+		close(proceed)
+		wg.Wait()
+		if n := creating.Load(); n != int64(turns) {
+			t.Errorf("%d callers created an instance, want %d", n, turns)
+		}
+	})
+}
+
+// TestTakeAfterFailure: callers that wait get their turn when a creation fails.
+func TestTakeAfterFailure(t *testing.T) {
+	p := New(NewIdle[*fake](1 << 30))
+	defer p.Close()
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, err := p.Take(t.Context(), 1, none); !errors.Is(err, errEmpty) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	wg.Wait()
 }
