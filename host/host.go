@@ -184,7 +184,7 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.homes = trash.Bin{Dir: h.userDir("confined-removed"), Logger: h.opt.Logger}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Redact: h.redactor, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Printed: h.printed, Redact: h.redactor, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
@@ -435,6 +435,14 @@ func (h *Host) RedactToken(token string) {
 
 // redact takes registered secrets out of a JSON value.
 func (h *Host) redact(b []byte) []byte { return h.redactor.JSON(b) }
+
+// printed reports what a command of a run prints.
+func (h *Host) printed(p shell.Printed) {
+	h.observe(runtime.Progress{
+		Event: runtime.OnOutput, Run: p.Run, Root: p.Root, Sentinel: p.Sentinel, Time: time.Now(), Iteration: p.Iteration, Path: p.Path, Attempt: p.Attempt,
+		Label: p.ExecutionID, Offset: p.Offset, Message: p.Text,
+	})
+}
 
 func (h *Host) observe(p runtime.Progress) {
 	h.logs.write(p)

@@ -49,4 +49,5 @@ const (
 	OnRunEnd         = run.OnRunEnd
 	OnLog            = run.OnLog
 	OnText           = run.OnText
+	OnOutput         = run.OnOutput
 )

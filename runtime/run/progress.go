@@ -11,7 +11,7 @@ import (
 // ProgressKind is the kind of a [Progress].
 type ProgressKind string
 
-// The kinds of progress. Text and log are reported at once and are not durable.
+// The kinds of progress. Text, output and log are reported at once and are not durable.
 const (
 	OnRunStart       ProgressKind = "run.start"
 	OnIterationStart ProgressKind = "iteration.start"
@@ -26,6 +26,9 @@ const (
 	OnRunEnd         ProgressKind = "run.end"
 	OnLog            ProgressKind = "log"
 	OnText           ProgressKind = "text" // text of a model, as it arrives
+	// OnOutput is what a command prints, several times a second and of each time the end: offset
+	// is the number of bytes that it has printed before. All of it is in the output of the step.
+	OnOutput ProgressKind = "output"
 )
 
 // Progress is an event of a run. Fields that do not apply are empty. Its JSON form is a
@@ -61,4 +64,5 @@ type Progress struct {
 	Usage     *sentinels.Usage   `json:"usage,omitempty"`
 	Level     string             `json:"level,omitempty"`
 	Message   string             `json:"message,omitempty"`
+	Offset    int64              `json:"offset,omitempty"` // of output
 }

@@ -143,7 +143,7 @@ func (l *logFollower) take(ctx context.Context, m client.Message) error {
 		return l.gap(ctx)
 	}
 	e, ok := readEvent(m.Event)
-	if !ok || e.Event == runtime.OnText { // the log has no pieces of text either
+	if !ok || e.Event == runtime.OnText || e.Event == runtime.OnOutput { // the log has no pieces of text either
 		return nil
 	}
 	if key := fingerprint(e.Progress); l.shown[key] > 0 {

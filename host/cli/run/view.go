@@ -25,10 +25,9 @@ func (a verbs) newView(id sentinels.RunID, task bool) view {
 // jsonView writes every event as a line of JSON, children's too.
 type jsonView struct{ app verbs }
 
-// show writes one line. Pieces of a model's text are left out: the whole text
-// is in the step's output.
+// show writes one line. Pieces of text are left out: the whole text is in the step's output.
 func (v *jsonView) show(p runtime.Progress) {
-	if p.Event == runtime.OnText {
+	if p.Event == runtime.OnText || p.Event == runtime.OnOutput {
 		return
 	}
 	if err := v.app.WriteJSON(p); err != nil && !v.app.StdoutClosed {

@@ -34,6 +34,8 @@ type execution struct {
 	cursor  int           // next line for a watch that names no cursor
 	changed chan struct{} // closed and replaced when there is something new
 	child   *child        // nil unless it lives
+
+	telling *telling // nil unless its output is told
 }
 
 // reason is why an execution is ended from outside.
@@ -157,6 +159,7 @@ func (e *execution) write(lines []stored, zeros int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.rec.ZeroBytes += zeros
+	e.telling.add(lines)
 	if err := e.out.append(lines); err != nil {
 		e.m.log.Warn("keep output", "execution", e.id, "error", err)
 	}

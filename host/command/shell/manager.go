@@ -58,6 +58,9 @@ type Options struct {
 	// confined, and what to do when all its processes have ended; nil for other calls. An error of
 	// ended fails the execution. Default: no command is confined.
 	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func() error, err error)
+	// Printed is called while executions of runs print, several times a second, with the end of
+	// what came since the last time. It must not block. Default: not called.
+	Printed func(Printed)
 	// Classifiers are the output classifiers that rules may name. Default none.
 	Classifiers Classifiers
 	// Redact takes secrets out of the output of programs and of their command lines, before
@@ -65,6 +68,17 @@ type Options struct {
 	Redact *redact.Redactor
 	// Logger receives faults that are part of no result. Default none.
 	Logger *slog.Logger
+}
+
+// Printed is what an execution has printed lately.
+type Printed struct {
+	ExecutionID        string
+	Run, Root          sentinels.RunID
+	Sentinel           sentinels.ID
+	Path               string
+	Iteration, Attempt int
+	Offset             int64  // bytes that the execution had printed before
+	Text               string // as terminals show it, without secrets
 }
 
 // A Manager runs programs and remembers them. Make one with [New].

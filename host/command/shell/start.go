@@ -63,6 +63,7 @@ func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err
 		m.discard(e)
 		return nil, nil, err
 	}
+	e.tell(j.call)
 	c, err := e.launch(ctx, j, set, rules)
 	if err != nil {
 		m.release(e)
@@ -290,6 +291,7 @@ func (e *execution) finish(c *child) {
 	e.rec.State, e.rec.EndedAt = Ended, time.Now()
 	e.rec.ExitCode, e.rec.Signal = &code, signal
 	e.rec.TimedOut = c.reason() == reasonTimeout
+	e.telling.flush()
 	e.child, c.result = nil, e.rec
 	if err := e.save(context.Background()); err != nil {
 		e.m.log.Warn("record end of execution", "execution", e.id, "error", err)

@@ -1,0 +1,86 @@
+package shell
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+)
+
+// How often the output of an execution is told, and how much of it at a time, in bytes.
+const (
+	tellEvery = 100 * time.Millisecond
+	maxTold   = 4 << 10
+)
+
+// telling gathers what an execution prints for [Options.Printed]. Its owner serialises access, but for
+// the timer.
+type telling struct {
+	e       *execution
+	of      Printed
+	printed int64    // bytes so far
+	lines   []string // to tell next, the last ones
+	size    int      // of lines
+	waiting bool     // for the timer
+}
+
+// tell begins to tell the output of a start for a call of a run.
+func (e *execution) tell(call *command.Call) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.telling = nil
+	if e.m.opt.Printed == nil || call.Run == "" {
+		return
+	}
+	e.telling = &telling{e: e, of: Printed{
+		ExecutionID: e.id, Run: call.Run, Root: call.Root, Sentinel: call.Sentinel, Path: call.Path, Iteration: call.Iteration, Attempt: call.Attempt,
+	}}
+}
+
+// add takes lines that were written.
+func (t *telling) add(lines []stored) {
+	if t == nil {
+		return
+	}
+	for i := range lines {
+		l := &lines[i]
+		line := l.raw
+		if !l.open {
+			line += "\n"
+		}
+		t.printed += int64(len(line))
+		t.lines, t.size = append(t.lines, line), t.size+len(line)
+		for t.size > maxTold && len(t.lines) > 1 {
+			t.size -= len(t.lines[0])
+			t.lines = t.lines[1:]
+		}
+	}
+	if !t.waiting {
+		t.waiting = true
+		time.AfterFunc(tellEvery, func() {
+			t.e.mu.Lock()
+			defer t.e.mu.Unlock()
+			t.waiting = false
+			t.flush()
+		})
+	}
+}
+
+// flush tells what was gathered.
+func (t *telling) flush() {
+	if t == nil || len(t.lines) == 0 {
+		return
+	}
+	p := t.of
+	p.Offset = t.printed - int64(t.size)
+	var text strings.Builder
+	for _, line := range t.lines {
+		text.WriteString(clean([]byte(strings.TrimSuffix(line, "\n"))))
+		if strings.HasSuffix(line, "\n") {
+			text.WriteByte('\n')
+		}
+	}
+	p.Text = text.String()
+	t.lines, t.size = nil, 0
+	t.e.m.opt.Printed(p)
+}
