@@ -13,7 +13,7 @@ import (
 // checks are what this host knows of the names in definitions. With a cassette, models are
 // those that were recorded.
 func (h *Host) checks() runtime.Checks {
-	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Child: h.child, Classifier: (*outputClassifiers)(h).Known}
+	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Child: h.child, Classifier: (*outputClassifiers)(h).Known, Secret: h.secretProblem, Withheld: h.withheld}
 	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check
 	}

@@ -58,7 +58,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		Protect: protect, // what steers there what the user's own git and other servers execute later
 	}
 	for _, entry := range cmd.Env {
-		if name, value, _ := strings.Cut(entry, "="); name != "HOME" && name != "TMPDIR" {
+		if name, value, _ := strings.Cut(entry, "="); !slices.Contains([]string{"HOME", "TMPDIR", "SSH_AUTH_SOCK"}, name) {
 			c.Env[name] = value
 		}
 	}

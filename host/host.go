@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,6 +62,7 @@ type Host struct {
 	redactor    *redact.Redactor
 	trust       *trust.Policy
 	secrets     *secret.Source
+	allowed     *secret.Allowed
 	models      *models
 	shells      *shell.Manager
 	senders     senders
@@ -111,8 +113,14 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	}
 	opt.Logger = slog.New(redact.NewHandler(opt.Logger.Handler(), redactor))
 	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: redactor}
-	h.secrets = secret.New(secret.Options{Places: settings.Secrets, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust})
-	h.secrets.Learn(h.secrets.Configured()...) // a shell may write one down before a request carries it
+	h.secrets = secret.New(secret.Options{
+		Places: settings.Secrets, Vault: secret.NewVault(config.Path(opt.Getenv), h.trust), Environ: opt.Environ, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust,
+	})
+	known, err := h.secrets.All()
+	if err != nil {
+		h.opt.Logger.Warn("secrets", "error", err)
+	}
+	h.secrets.Learn(slices.Sorted(maps.Keys(known))...) // a shell may write one down before a request carries it
 	if err := h.redactor.Register(secret.InEnvironment(opt.Environ())...); err != nil {
 		h.opt.Logger.Warn("secrets of the environment", "variables", secret.Env+"*", "reason", err)
 	}
@@ -122,6 +130,7 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 	if h.state == "" {
 		h.state = filepath.Join(h.dir, "state")
 	}
+	h.allowed = secret.NewAllowed(config.Path(opt.Getenv), h.dir, settings.Policy)
 	if opt.AskTrust {
 		h.trust = h.trust.WithContent(Content(h.dir, workspace, settings, opt.Getenv))
 	}
@@ -184,7 +193,10 @@ func (h *Host) open(ctx context.Context) error {
 		return err
 	}
 	h.homes = trash.Bin{Dir: h.userDir("confined-removed"), Logger: h.opt.Logger}
-	h.shells, err = shell.New(shell.Options{Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Printed: h.printed, Redact: h.redactor, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger})
+	h.shells, err = shell.New(shell.Options{
+		Dir: filepath.Join(h.state, "shell"), Classifiers: (*outputClassifiers)(h), Confine: h.confineShell, Printed: h.printed, Redact: h.redactor, Subreaper: h.opt.Subreaper, Logger: h.opt.Logger,
+		Pass: h.settings.Shell.Env, Environ: h.opt.Environ, Definition: h.definitionVariables, Secret: h.stepSecret,
+	})
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}

@@ -32,6 +32,10 @@ func (n *named) Definition(d *sentinels.Definition, types *sentinels.TypeSet) se
 	return found
 }
 
+func (n *named) Environment(sentinels.ID, *sentinels.Definition, *sentinels.TypeSet) sentinels.Problems {
+	return nil
+}
+
 func (n *named) Absent(d *sentinels.Definition, _ *sentinels.TypeSet) sentinels.Problems {
 	return n.find(d, "away", sentinels.KindAbsent)
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -79,6 +80,9 @@ func (rt *Runtime) Inspect(src []byte, file string) (*sentinels.Definition, sent
 			found = append(found, p)
 		}
 	})
+	if rt.opt.Checks != nil {
+		found = append(found, rt.opt.Checks.Environment(report.Definition.ID, report.Definition, opt.Types)...)
+	}
 	if len(found) == 0 {
 		return report.Definition, report.Problems
 	}
@@ -100,8 +104,8 @@ func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, 
 }
 
 // absent returns an error if something that a definition needs is known, but not here.
-// A reference to a sentinel that named reports is available.
-func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bool) error {
+// A reference to a sentinel that named reports is available. Owner is the identity of the run.
+func (rt *Runtime) absent(def *sentinels.Definition, owner sentinels.ID, named func(sentinels.ID) bool) error {
 	var found sentinels.Problems
 	types := rt.Types()
 	references := sync.OnceValue(func() map[string]sentinels.ID { return def.References(types) })
@@ -123,6 +127,9 @@ func (rt *Runtime) absent(def *sentinels.Definition, named func(sentinels.ID) bo
 			}
 		}
 	})
+	if rt.opt.Checks != nil {
+		found = append(found, slices.DeleteFunc(rt.opt.Checks.Environment(owner, def, types), func(p sentinels.Problem) bool { return p.Kind != sentinels.KindAbsent })...)
+	}
 	if len(found) == 0 {
 		return nil
 	}

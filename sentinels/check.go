@@ -91,6 +91,13 @@ func (c *checker) definition(d *Definition, prefix string) {
 			c.warn(prefix+"variables."+name, "compute it with a step of type set", "references in initial values are not resolved")
 		}
 	}
+	for name, value := range d.Env {
+		for _, variable := range reference.Names(value) {
+			if c.set[variable] {
+				c.warn(prefix+"env."+name, `give it in the "env" of the steps that need it`, "$%s stays as written: references in the environment of a definition are not resolved", variable)
+			}
+		}
+	}
 	c.booleanTexts(d.Inputs)
 	c.collect(d.Steps)
 	for _, ref := range reference.In(d.Loop.Max) {

@@ -117,14 +117,17 @@ func (d *decoder) variables(n *node, dst *fileDefinition) {
 	}
 }
 
-// encodeVariables writes the initial values, sorted by name.
-func encodeVariables(src *fileDefinition) json.RawMessage {
-	if len(src.Variables) == 0 {
+// encodeVariables writes the initial values.
+func encodeVariables(src *fileDefinition) json.RawMessage { return encodeByName(src.Variables) }
+
+// encodeByName writes values sorted by name.
+func encodeByName(values map[string]json.RawMessage) json.RawMessage {
+	if len(values) == 0 {
 		return nil
 	}
 	var o object
-	for _, name := range slices.Sorted(maps.Keys(src.Variables)) {
-		o.add(name, src.Variables[name])
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		o.add(name, values[name])
 	}
 	return o.bytes()
 }

@@ -103,9 +103,12 @@ type Call struct {
 	Key       string            // idempotency key: equal for every repetition of this call; commands see one that no other caller can choose
 	Workspace string            // absolute folder the files and processes of the call live in
 	Env       map[string]string // variables for the shell lines of this call
-	Deadline  time.Time         // zero is none; ctx has it too
-	Records   Records           // nil unless the command needs the store
-	Tools     []string          // with ByModel: the step's allow-list; nil allows every public command
+	// Environment is what the definition of the run says about the environment of its
+	// programs, and the secrets that the calling step names itself.
+	Environment sentinels.Environment
+	Deadline    time.Time // zero is none; ctx has it too
+	Records     Records   // nil unless the command needs the store
+	Tools       []string  // with ByModel: the step's allow-list; nil allows every public command
 	// Within is a further allow-list, of a run whose definition comes from a model or an
 	// agent, or was the value of a variable; nil for other runs.
 	Within   []string

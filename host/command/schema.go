@@ -26,6 +26,7 @@ const (
 var typeSchemas = map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"}, // without words it would be written as true, which some models refuse
 	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+	reflect.TypeFor[EnvValue]():        envValueSchema,
 }
 
 // A generator makes the schemas of one side of one command.

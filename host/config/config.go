@@ -173,7 +173,8 @@ type Verify struct {
 
 // Shell settles which commands are confined as those of checks are.
 type Shell struct {
-	Confine string `json:"confine" doc:"whose commands cannot leave the workspace: none, agents (those of models and agents) or all"`
+	Confine string   `json:"confine" doc:"whose commands cannot leave the workspace: none, agents (those of models and agents) or all"`
+	Env     []string `json:"env" doc:"names of variables of the host that programs of steps get too; * in a name is any characters, * alone is all. Those of models and agents get none that look like a secret's"`
 }
 
 // Values of settings.

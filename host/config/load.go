@@ -18,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -54,6 +55,9 @@ type Loaded struct {
 	Settings []Setting
 	Policy   *trust.Policy // of the settings trust.paths and trust.groups
 }
+
+// envPattern matches names of environment variables, with * for any characters.
+var envPattern = lazyregexp.New(`^[A-Za-z_*][A-Za-z0-9_*]*$`)
 
 // Path is sentinel/config.json in the user's configuration folder, empty where
 // that folder is unknown.
@@ -238,6 +242,14 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	oneOf("verify.network", l.Verify.Network, Open, Closed)
 	oneOf("shell.confine", l.Shell.Confine, None, Agents, All)
+	for _, name := range l.Shell.Env {
+		switch hidden, ofSecret := strings.CutPrefix(name, secret.Env); {
+		case !envPattern.MatchString(name):
+			say("shell.env", "invalid name of a variable %q: want letters, digits and _, not a digit first, and * for any of them", name)
+		case ofSecret:
+			say("shell.env", `%s holds a secret of the host: write {"secret": %q} in the "env" of a step`, name, hidden)
+		}
+	}
 	for _, wall := range l.Verify.Require {
 		oneOf("verify.require", wall, confine.Walls()...)
 	}

@@ -39,7 +39,9 @@ func forms(secret string) []string {
 	add(strings.ToUpper(digits))
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
-			add(base64At(encoding, secret, shift))
+			text, last := base64At(encoding, secret, shift)
+			add(text)
+			add(text + last)
 		}
 	}
 	// Names of HTTP headers come in lower case, whatever was sent.
@@ -50,14 +52,15 @@ func forms(secret string) []string {
 }
 
 // base64At returns the characters that depend on the secret alone when shift
-// bytes of something else stand before it in the encoded text.
-func base64At(encoding *base64.Encoding, secret string, shift int) string {
-	text := encoding.EncodeToString(append(make([]byte, shift), secret...))
-	if (shift+len(secret))%3 != 0 {
-		text = text[:len(text)-1] // shares its bits with what follows
-	}
+// bytes of something else stand before it in the encoded text. last is the character after
+// them if the encoded text ends with the secret; it shares its bits with what follows.
+func base64At(encoding *base64.Encoding, secret string, shift int) (text, last string) {
 	// One byte before spoils the first two characters, two bytes the first three.
-	return text[[]int{0, 2, 3}[shift]:]
+	text = encoding.EncodeToString(append(make([]byte, shift), secret...))[[]int{0, 2, 3}[shift]:]
+	if (shift+len(secret))%3 != 0 {
+		text, last = text[:len(text)-1], text[len(text)-1:]
+	}
+	return text, last
 }
 
 // jsonEscape is text as it stands between the quotes of a JSON string.

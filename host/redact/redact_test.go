@@ -51,6 +51,20 @@ func TestEveryFormIsHidden(t *testing.T) {
 	}
 }
 
+// TestBase64EndIsHidden checks the last character of an encoded text, which has bits of the secret alone.
+func TestBase64EndIsHidden(t *testing.T) {
+	var r redact.Redactor
+	if err := r.Register("secret-value-1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []string{"", "a", "ab"} {
+		got := r.String(base64.StdEncoding.EncodeToString([]byte(before + "secret-value-1")))
+		if rest := strings.TrimRight(got[strings.Index(got, redact.Mark)+len(redact.Mark):], "="); rest != "" {
+			t.Errorf("%q is left of the end: %s", rest, got)
+		}
+	}
+}
+
 func TestLeavesOfStructuredSecrets(t *testing.T) {
 	tests := []struct{ name, secret, leaf string }{
 		{"lines", "-----BEGIN KEY-----\nMIIBVwIBADANBgkq\n-----END KEY-----", "MIIBVwIBADANBgkq"},

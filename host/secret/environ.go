@@ -50,9 +50,9 @@ func InEnvironment(environ []string) []string {
 		case strings.HasPrefix(name, Env):
 			list = append(list, value)
 		case slices.Contains(known, name):
-			list = append(list, credentials(value, shortValue)...)
+			list = append(list, held(value, shortValue)...)
 		case secretName.MatchString(name) && !strings.ContainsAny(value[:1], "/~."): // a path says where a secret is
-			list = append(list, credentials(value, longValue)...)
+			list = append(list, held(value, longValue)...)
 		}
 	}
 	return list
@@ -62,8 +62,8 @@ func InEnvironment(environ []string) []string {
 // service account or a list of registries.
 var memberName = lazyregexp.New(`(?i)(^|_)(private_?key|secret|client_?secret|password|(identity|access|refresh)?_?token|auth)$`)
 
-// credentials returns a value, or of a JSON object its members that are secret.
-func credentials(value string, least int) []string {
+// held returns a value, or of a JSON object its members that are secret.
+func held(value string, least int) []string {
 	var object map[string]any
 	if json.Unmarshal([]byte(value), &object) == nil {
 		return members(object, least)

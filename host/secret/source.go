@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,6 +23,10 @@ const maxValue = 16 << 10
 type Options struct {
 	// Places are the configured secrets. Default none.
 	Places Places
+	// Vault has the values that `sentinel secret set` stored. Default none.
+	Vault *Vault
+	// Environ returns the environment, of which [Source.All] lists the secrets. Default none.
+	Environ func() []string
 	// Getenv reads the environment. Default os.Getenv.
 	Getenv func(string) string
 	// Redactor learns every value before it is handed out. Required.
@@ -60,16 +65,28 @@ func (s *Source) Value(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case len(value) > maxValue:
-		return "", unusable(name, fmt.Sprintf("has more than %d KiB", maxValue>>10), "give the name another value")
-	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		return "", unusable(name, "is not text", "encode it, for example as base64")
+	if why, hint := invalid(value); why != "" {
+		return "", unusable(name, why, hint)
 	}
 	if err := s.opt.Redactor.Register(value); err != nil {
-		return "", unusable(name, "is too short to be kept out of what is written", "use one of at least 8 bytes")
+		return "", unusable(name, tooShort, tooShortHint)
 	}
 	return value, nil
+}
+
+const tooShort, tooShortHint = "is too short to be kept out of what is written", "use one of at least 8 bytes"
+
+// invalid returns why a value cannot be that of a secret, "" if it can.
+func invalid(value string) (why, hint string) {
+	switch {
+	case len(value) > maxValue:
+		return fmt.Sprintf("has more than %d KiB", maxValue>>10), "give the name another value"
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		return "is not text", "encode it, for example as base64"
+	case len(strings.TrimSpace(value)) < shortValue:
+		return tooShort, tooShortHint
+	}
+	return "", ""
 }
 
 // Learn makes the redactor know what those of the secrets hold that can be
@@ -89,30 +106,95 @@ func (s *Source) Hide(text []byte, more bool) []byte {
 // Configured returns the names that the configuration has, sorted.
 func (s *Source) Configured() []string { return slices.Sorted(maps.Keys(s.opt.Places)) }
 
+// A From says where the value of a secret is.
+type From string
+
+// Where values are, in the order in which they are looked for: a place of the configuration, a
+// variable of the environment, a credential of systemd, and the vault.
+const (
+	FromConfig     From = "configuration"
+	FromEnviron    From = "environment"
+	FromCredential From = "systemd credential"
+	FromVault      From = "sentinel secret set"
+)
+
+// All returns the names of all secrets that the host finds, and where the value of each is.
+// Whether it can be used is not known.
+func (s *Source) All() (map[string]From, error) {
+	vault, err := s.opt.Vault.Names()
+	all := map[string]From{}
+	for _, name := range vault {
+		all[name] = FromVault
+	}
+	if dir := s.opt.Getenv(credentials); dir != "" {
+		entries, _ := os.ReadDir(dir) // one that cannot be read has none
+		for _, e := range entries {
+			if Named(e.Name()) {
+				all[e.Name()] = FromCredential
+			}
+		}
+	}
+	if s.opt.Environ != nil {
+		for _, entry := range s.opt.Environ() {
+			name, value, _ := strings.Cut(entry, "=")
+			if name, ok := strings.CutPrefix(name, Env); ok && Named(name) && value != "" {
+				all[name] = FromEnviron
+			}
+		}
+	}
+	for name := range s.opt.Places {
+		all[name] = FromConfig
+	}
+	return all, err
+}
+
+// credentials is the variable with the folder of the credentials that systemd passes to a
+// service, a file each.
+const credentials = "CREDENTIALS_DIRECTORY"
+
 // read looks where the configuration says, and only there if it says something:
 // another value than the one that was meant would go out.
 func (s *Source) read(name string) (string, error) {
 	if !Named(name) {
-		return "", &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("secret %.70q: no name of a secret", name)}
+		return "", badName(name)
 	}
 	place, ok := s.opt.Places[name]
-	if !ok {
-		place.Env = Env + name
-	}
-	if place.File != "" {
+	switch {
+	case place.File != "":
 		return s.readFile(name, place.File)
-	}
-	value := s.opt.Getenv(place.Env)
-	if value == "" {
+	case ok:
+		if value := s.opt.Getenv(place.Env); value != "" {
+			return value, nil
+		}
 		return "", missing(name)
 	}
-	return value, nil
+	if value := s.opt.Getenv(Env + name); value != "" {
+		return value, nil
+	}
+	if dir := s.opt.Getenv(credentials); dir != "" {
+		value, err := s.readCredential(name, filepath.Join(dir, name))
+		if abi.CodeOf(err) != abi.NotFound {
+			return value, err
+		}
+	}
+	values, err := s.opt.Vault.read()
+	if err != nil {
+		return "", unusable(name, "is not known: the file of `sentinel secret set` cannot be read", "sentinel secret list says why")
+	}
+	if value := values[name]; value != "" {
+		return value, nil
+	}
+	return "", missing(name)
+}
+
+func badName(name string) *abi.Error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("secret %.70q: no name of a secret", name), Hint: "want capitals, digits and _, at most 64, such as GH_TOKEN"}
 }
 
 func missing(name string) *abi.Error {
 	return &abi.Error{
 		Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("secret %q: has no value on this host", name),
-		Hint: fmt.Sprintf("set %s%s where the host runs, or say under secrets in its configuration where the value is", Env, name),
+		Hint: fmt.Sprintf("store it with `sentinel secret set %s`, set %s%s where the host runs, or say under secrets in its configuration where the value is", name, Env, name),
 	}
 }
 

@@ -31,6 +31,11 @@ type Checker struct {
 	Classifier func(name string) error
 	// Stored reports whether a sentinel is stored, and similar ids if it is not.
 	Stored func(id sentinels.ID) (near []string, ok bool)
+	// Secret returns why a sentinel cannot use a secret here, nil if it can. Default nil: it can.
+	Secret func(id sentinels.ID, name string) *sentinels.Problem
+	// Withheld returns those variables of shell lines that are set on the host and that steps
+	// of the definition do not get. Default nil: there are none.
+	Withheld func(d *sentinels.Definition, names []string) []Withheld
 	// Child returns the definition of a stored sentinel, nil if it cannot be read.
 	Child func(id sentinels.ID) *sentinels.Definition
 }

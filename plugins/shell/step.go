@@ -13,7 +13,9 @@ const fields = `{
   "properties": {
     "command": {"type": "string", "minLength": 1, "x-sentinel": "shell", "description": "A shell command line. A $reference becomes an environment variable with its value, so data is never executed as code. Do not put it in single quotes.", "examples": ["npm test"]},
     "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Instead of a command line: a program and its arguments, executed without a shell."},
-    "env": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}, "description": "Additional environment variables."},
+    "env": {"type": "object", "additionalProperties": {"anyOf": [{"type": ["string", "number", "boolean"]},
+      {"type": "object", "properties": {"secret": {"type": "string"}}, "required": ["secret"], "additionalProperties": false}]},
+      "description": "Additional environment variables. {\"secret\": NAME} is the value of a secret."},
     "cwd": {"type": "string", "description": "Working folder, inside the workspace. Default: the workspace."},
     "stdin": {"type": "string", "description": "Text for standard input."},
     "allowFailure": {"type": "boolean", "default": false, "description": "Return an exit code other than 0 as a result with success false, instead of an error."}
@@ -70,17 +72,22 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil || allow || result.Get("success").BoolOr(true) {
 		return result, err
 	}
-	return sdk.Value{}, sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(commandLine(c))+": "+exitText(result))
+	e := sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(commandLine(c))+": "+exitText(result))
+	e.Hint = result.Get("hint").StringOr("")
+	return sdk.Value{}, e
 }
 
-// environment returns env with the texts of its numbers and booleans.
+// environment returns env with the texts of its numbers and booleans, and the names of secrets as they are.
 func environment(env sdk.Value) sdk.Value {
 	if !env.Given() {
 		return env
 	}
 	var fields []sdk.Field
 	for name, v := range env.Fields() {
-		fields = append(fields, sdk.F(name, sdk.String(v.StringOr(v.String()))))
+		if !v.Get("secret").Given() {
+			v = sdk.String(v.StringOr(v.String()))
+		}
+		fields = append(fields, sdk.F(name, v))
 	}
 	return sdk.Object(fields...)
 }

@@ -40,6 +40,10 @@ type Checks interface {
 	Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
 	// Absent returns those of kind [sentinels.KindAbsent]. It is called at every start.
 	Absent(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
+	// Environment returns the problems of the environment of the programs of a definition, those
+	// in it included: secrets that owner may not use, of kind [sentinels.KindAbsent], and warnings.
+	// Owner is the identity of the run, or the id of the definition.
+	Environment(owner sentinels.ID, d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
 }
 
 // CommandInfo describes a command to the engine.
@@ -155,8 +159,10 @@ type CommandCall struct {
 	Key       string
 	Workspace string
 	Env       map[string]string
-	Deadline  time.Time
-	Documents *document.Tx // nil unless the command is InStore
+	// Environment is what the definition of the run says, and the secrets that the step names.
+	Environment sentinels.Environment
+	Deadline    time.Time
+	Documents   *document.Tx // nil unless the command is InStore
 	// Queue calls wait, which returns when the command may begin: as much as a limit allows
 	// executes. The run holds no execution slot meanwhile, its status and the trace have the
 	// reason, and the time does not count for time limits of the step.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -23,7 +24,7 @@ import (
 var files embed.FS
 
 // Topics are the topics of help, in the order in which an author needs them.
-var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "retries", "budgets", "exit-codes", "plugins", "models"}
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models"}
 
 // helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
 // precedence over the command with its name, whose own help is COMMAND --help.
@@ -97,6 +98,7 @@ func (a verbs) render(h *host.Host, topics []string) (string, error) {
 	if len(topics) == 1 {
 		return src.topic(topics[0])
 	}
+	src.brief = true
 	var b strings.Builder
 	b.WriteString(introduction)
 	for i, name := range Topics {
@@ -116,6 +118,16 @@ func (a verbs) render(h *host.Host, topics []string) (string, error) {
 type source struct {
 	host   *host.Host
 	schema map[string]any
+	brief  bool // of all topics in one text, whose size is limited: without tables for operators
+}
+
+// inherited returns the variables of the host that programs of steps get.
+func (s *source) inherited() string {
+	list := shell.Inherited()
+	if s.brief {
+		return "`PATH`, `HOME`, `LANG` and their like, folders of toolchains, proxies (`HTTPS_PROXY`), certificates (`SSL_CERT_FILE`), `SSH_AUTH_SOCK`"
+	}
+	return "`" + strings.Join(list, "` `") + "`"
 }
 
 func newSource(h *host.Host) *source {
@@ -129,7 +141,7 @@ func newSource(h *host.Host) *source {
 func (s *source) topic(name string) (string, error) {
 	t, err := template.New(name+".md").Funcs(template.FuncMap{
 		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds, "runWords": runWords,
-		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "topics": func() string { return strings.Join(Topics, ", ") },
+		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "inherited": s.inherited, "full": func() bool { return !s.brief }, "topics": func() string { return strings.Join(Topics, ", ") },
 	}).ParseFS(files, path.Join("topics", name+".md"))
 	if err != nil {
 		return "", err

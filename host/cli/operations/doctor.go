@@ -256,7 +256,11 @@ func (a verbs) probeSecrets(context.Context) (string, error) {
 	if err != nil {
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
-	source := secret.New(secret.Options{Places: l.Secrets, Getenv: a.Env.Getenv, Redactor: new(redact.Redactor)})
+	vault := secret.NewVault(config.Path(a.Env.Getenv), l.Policy)
+	source := secret.New(secret.Options{Places: l.Secrets, Vault: vault, Getenv: a.Env.Getenv, Redactor: new(redact.Redactor)})
+	if _, err := vault.Names(); err != nil {
+		return "", doctor.Minor(err)
+	}
 	granted, err := a.grantedSecrets(l)
 	if err != nil {
 		return "", doctor.Minor(err)

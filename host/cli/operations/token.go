@@ -87,7 +87,7 @@ func (a verbs) tokens(ctx context.Context, what string) (api.TokenStore, error) 
 	return api.TokenStore{State: a.State(), Trust: settled.Policy}, nil
 }
 
-// recordToken puts a change of tokens into the audit log, without the token. A failure of
+// recordToken puts a change of tokens or secrets into the audit log, without the value. A failure of
 // the log is shown by `sentinel doctor` and the server; here it has no place.
 func (a verbs) recordToken(event string, details map[string]any, err error) {
 	self := peer.Self()
@@ -100,6 +100,9 @@ func (a verbs) recordToken(event string, details map[string]any, err error) {
 	}
 	if err != nil {
 		e.Level, e.Outcome, e.Error = "warn", string(abi.CodeOf(err)), err.Error()
+	}
+	if _, err := os.Stat(a.State()); err != nil {
+		return // it would be made, before a server or a run checks it
 	}
 	log := audit.New(a.State(), audit.Options{Logger: a.Logger()})
 	log.Write(e)

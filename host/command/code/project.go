@@ -48,6 +48,9 @@ func (s stage) callFor(call *command.Call) *command.Call {
 	if len(env) == 0 {
 		return call
 	}
+	for name := range call.Environment.Variables {
+		delete(env, name) // what the definition says
+	}
 	maps.Copy(env, call.Env)
 	own := *call
 	own.Env = env

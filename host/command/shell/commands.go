@@ -38,15 +38,15 @@ func Commands(m *Manager) []command.Command {
 }
 
 type executeIn struct {
-	Command   string            `json:"command,omitempty" jsonschema:"shell line; with args, the program they are given to"`
-	Args      []string          `json:"args,omitempty" jsonschema:"arguments handed to command as they are, whatever characters they hold"`
-	Argv      []string          `json:"argv,omitempty" jsonschema:"program and arguments, without a shell; instead of command"`
-	Cwd       string            `json:"cwd,omitempty" jsonschema:"folder to run in, relative to the workspace"`
-	Env       map[string]string `json:"env,omitempty" jsonschema:"further variables"`
-	Stdin     string            `json:"stdin,omitempty" jsonschema:"text the program reads"`
-	Wait      *bool             `json:"wait,omitempty" jsonschema:"wait for the end; true if not given"`
-	TimeoutMs int64             `json:"timeoutMs,omitempty" jsonschema:"end it after this time" minimum:"0"`
-	Rules     []Rule            `json:"rules,omitempty" jsonschema:"rules that classify its lines"`
+	Command   string                      `json:"command,omitempty" jsonschema:"shell line; with args, the program they are given to"`
+	Args      []string                    `json:"args,omitempty" jsonschema:"arguments handed to command as they are, whatever characters they hold"`
+	Argv      []string                    `json:"argv,omitempty" jsonschema:"program and arguments, without a shell; instead of command"`
+	Cwd       string                      `json:"cwd,omitempty" jsonschema:"folder to run in, relative to the workspace"`
+	Env       map[string]command.EnvValue `json:"env,omitempty" jsonschema:"further variables; they have precedence over all others"`
+	Stdin     string                      `json:"stdin,omitempty" jsonschema:"text the program reads"`
+	Wait      *bool                       `json:"wait,omitempty" jsonschema:"wait for the end; true if not given"`
+	TimeoutMs int64                       `json:"timeoutMs,omitempty" jsonschema:"end it after this time" minimum:"0"`
+	Rules     []Rule                      `json:"rules,omitempty" jsonschema:"rules that classify its lines"`
 }
 
 type executeOut struct {
@@ -62,6 +62,7 @@ type executeOut struct {
 	Truncated  bool   `json:"truncated,omitempty" jsonschema:"stdout or stderr is not whole: it has its beginning and its end"`
 	ZeroBytes  int64  `json:"zeroBytes,omitempty" jsonschema:"zero bytes that the program wrote; output is without them"`
 	DurationMs int64  `json:"durationMs"`
+	Hint       string `json:"hint,omitempty" jsonschema:"of an exit code other than 0: variables of the command that are set on the host and that it does not get"`
 }
 
 // streams is what a program wrote, once it has ended. A model gets only output, which
@@ -102,6 +103,9 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 		ExecutionID: e.id, Success: &ok, ExitCode: r.ExitCode, Signal: r.Signal, DurationMs: r.EndedAt.Sub(r.StartedAt).Milliseconds(),
 	}
 	out.ZeroBytes = r.ZeroBytes
+	if !ok && in.Command != "" && !call.Held() {
+		out.Hint = m.withheldHint(call, in.Command, in.Env)
+	}
 	size := 1 // of an answer, in parts of its limit
 	if len(in.Rules) > 0 {
 		size = 2

@@ -45,9 +45,17 @@ type Options struct {
 	// Grace is the time between asking a process group to end and killing it:
 	// default 2 s.
 	Grace time.Duration
-	// PassEnv names variables of the host that programs get beside the usual
-	// ones. Names of secrets are refused: default none.
-	PassEnv []string
+	// Pass names variables of the host that programs get beside the usual ones; a "*" in a
+	// name matches any characters. Default none.
+	Pass []string
+	// Environ returns the environment of the host. Default os.Environ.
+	Environ func() []string
+	// Definition returns the variables that the definition of a call's run adds, secrets
+	// resolved. Default: there are none.
+	Definition func(call *command.Call) (map[string]string, error)
+	// Secret returns the value of a secret for the program that a call starts, if it may have
+	// it. Default: there are none.
+	Secret func(call *command.Call, name string) (string, error)
 	// Subreaper makes this process adopt the orphans of all its descendants (Linux),
 	// so that what a command leaves behind is found even if the command kills its
 	// supervisor. It is for programs that start no child in a session of its own
@@ -108,8 +116,8 @@ type Manager struct {
 // New returns a Manager. Call [Manager.Recover] before anything is started, so
 // that what an earlier process left behind is found.
 func New(opt Options) (*Manager, error) {
-	if err := checkPassed(opt.PassEnv); err != nil {
-		return nil, err
+	if opt.Environ == nil {
+		opt.Environ = os.Environ
 	}
 	m := &Manager{opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}, places: map[placesOf]*places{}}
 	if m.log == nil {

@@ -32,7 +32,11 @@ func (m *Manager) preview(_ context.Context, call *command.Call, in executeIn) (
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ %s\nin %s\n", fold(strings.Join(words, " ")), quoted([]string{dir})[0])
 	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
-		fmt.Fprintf(&b, "with %s\n", fold(quoted([]string{name})[0]+"="+strconv.Quote(in.Env[name])))
+		value := strconv.Quote(in.Env[name].Text)
+		if secret := in.Env[name].Secret; secret != "" {
+			value = "the secret " + quoted([]string{secret})[0]
+		}
+		fmt.Fprintf(&b, "with %s\n", fold(quoted([]string{name})[0]+"="+value))
 	}
 	if in.Wait != nil && !*in.Wait {
 		b.WriteString("in the background\n")

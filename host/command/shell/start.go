@@ -26,7 +26,7 @@ type job struct {
 	call    *command.Call
 	argv    []string
 	dir     string // below the workspace
-	env     map[string]string
+	env     map[string]command.EnvValue
 	stdin   string
 	timeout time.Duration // 0 is none
 	rules   []Rule
@@ -309,7 +309,7 @@ func (m *Manager) prepare(j job, cookie, id string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := environment(m.opt.PassEnv, j.call, j.env, cookie, id)
+	env, err := m.environment(j.call, j.env, cookie, id)
 	if err != nil {
 		return nil, err
 	}

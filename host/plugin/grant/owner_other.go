@@ -2,40 +2,7 @@
 
 package grant
 
-import (
-	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"time"
-)
+import "io/fs"
 
 // othersMay cannot be derived from modes here; the access list of the folder protects it.
 func othersMay(fs.FileInfo) bool { return false }
-
-// staleLock is how old a lock file is whose process ended without removing it.
-const staleLock = 30 * time.Second
-
-// lock waits until this process alone may change files in a folder.
-func lock(ctx context.Context, dir string) (unlock func(), err error) {
-	path := filepath.Join(dir, ".sentinel-grants.tmp")
-	for {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			return func() { _ = os.Remove(path) }, f.Close()
-		}
-		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) {
-			return nil, err
-		}
-		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > staleLock {
-			_ = os.Remove(path) // or another process has
-			continue
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}

@@ -257,7 +257,7 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write grants: %w", err)
 	}
-	unlock, err := lock(ctx, dir)
+	unlock, err := atomicfile.Lock(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("write grants: lock %q: %w", dir, err)
 	}

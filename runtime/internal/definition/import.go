@@ -102,6 +102,9 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 	if err := expect("import", head, in.Expect); err != nil {
 		return revision.Imported{}, nil, err
 	}
+	if err := s.checkSecrets(head, def, opt.Within); err != nil {
+		return revision.Imported{}, nil, err
+	}
 	hash := def.Hash()
 	// Not even its origin changes: where the file is, is for this store to know.
 	if head.Revision > 0 && !head.Deleted && head.Hash == hash {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -67,6 +68,9 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
 		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Definition: canonical,
 	}
+	if err := s.checkSecrets(head, def, opt.Within); err != nil {
+		return revision.Stored{}, err
+	}
 	next.Hops, next.Path = s.opt.Chain(opt.Run)
 	if head.Revision > 0 && !head.Deleted {
 		lifted := opt.Whole && opt.Within == nil && head.Within != nil
@@ -86,6 +90,32 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 		}
 	}
 	return next, s.put(ctx, "save", next, head.Revision)
+}
+
+// checkSecrets returns the error of a definition of an author with a bound, a model or an agent,
+// that names a secret which the head does not name.
+func (s *Store) checkSecrets(head revision.Stored, def *sentinels.Definition, within []string) error {
+	if within == nil {
+		return nil
+	}
+	var before *sentinels.Definition
+	if head.Revision > 0 && !head.Deleted {
+		before = sentinels.Lenient(head.Definition, s.opt.DecodeOptions(""))
+	}
+	return CheckSecrets(before, def, s.opt.DecodeOptions("").Types)
+}
+
+// CheckSecrets returns the error of an edit by a model or an agent that adds the use of a secret.
+// before may be nil.
+func CheckSecrets(before, def *sentinels.Definition, types *sentinels.TypeSet) error {
+	added := sentinels.AddedSecrets(before, def, types)
+	if len(added) == 0 {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "env", Message: fmt.Sprintf("save definition %q: only a person adds the use of a secret: %s", def.ID, strings.Join(added, ", ")),
+		Hint: "leave it out; a person writes it into the definition, and allows it with `sentinel secret allow`",
+	}
 }
 
 // expect compares the revision that an edit was made on with the head. What is

@@ -74,9 +74,15 @@ func (r *liveRun) recoverProcess(x external.InterruptedExecution, req *startedCa
 	}
 	switch verdict {
 	case "retry":
+		environment := r.Definition().Environment()
+		if s, err := r.Definition().StepAt(req.address); req.By == "model" || err != nil {
+			environment = environment.Plain()
+		} else {
+			environment.Secrets = s.Secrets()
+		}
 		_, err := r.ex.svc.Commands.Call(r.ctx, external.CommandCall{
 			Command: req.Command, Params: req.Params, Run: r.id, Sentinel: r.begin.Sentinel, Path: x.Path, Attempt: req.attempt,
-			Key: req.key, Workspace: r.begin.Workspace, Env: req.env,
+			Key: req.key, Workspace: r.begin.Workspace, Env: req.env, Environment: environment, Within: r.Within(),
 		})
 		if err != nil {
 			return fmt.Errorf("start %s of step %s again: %w", req.Command, req.address, err)

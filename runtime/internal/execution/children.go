@@ -167,6 +167,13 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 			return "", err
 		}
 	}
+	if child.Inherit != nil {
+		outer := r.Definition().Environment()
+		if child.Drafted || r.Within() != nil {
+			outer = outer.Plain()
+		}
+		def = def.Inside(outer)
+	}
 	if child.Drafted && r.Within() == nil {
 		opt.Within = append([]string{"*"}, r.NamedCommands()...)
 	}

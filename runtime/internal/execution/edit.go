@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
@@ -48,6 +49,11 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
 	if err != nil {
 		return definitionVersion{}, nil, err
+	}
+	if opt.Within != nil {
+		if err := definition.CheckSecrets(base.def, def, ex.opt.Plugins.Types()); err != nil {
+			return definitionVersion{}, nil, err
+		}
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {

@@ -45,7 +45,7 @@ type Options struct {
 	Contexts    external.Contexts
 	// Absent returns an error if something that a definition needs is known, but not here.
 	// It may refer to the sentinels that named reports.
-	Absent func(d *sentinels.Definition, named func(sentinels.ID) bool) error
+	Absent func(d *sentinels.Definition, owner sentinels.ID, named func(sentinels.ID) bool) error
 	// OnInterrupt decides about calls in doubt where nothing else does.
 	OnInterrupt sentinels.Interrupt
 	// Unclean reports that the last process ended without closing the store.

@@ -177,11 +177,11 @@ func (ex *Executor) absent(def *sentinels.Definition, opt startOptions) error {
 		}
 		return ok || opt.Named[id] != nil
 	}
-	if err := ex.opt.Absent(def, named); err != nil {
+	if err := ex.opt.Absent(def, cmp.Or(opt.identity, def.ID), named); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(opt.Named)) {
-		if err := ex.opt.Absent(opt.Named[id], named); err != nil {
+		if err := ex.opt.Absent(opt.Named[id], id, named); err != nil {
 			return err
 		}
 	}

@@ -149,10 +149,12 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 	if within == nil && a.drafted(req) {
 		within = append([]string{"*"}, a.run.NamedCommands()...)
 	}
+	environment := a.run.Definition().Environment()
+	environment.Secrets = a.step.Secrets()
 	return external.CommandCall{
 		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
 		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.Start().As, Path: a.path, Iteration: a.run.Iteration(), Attempt: a.n, Key: a.callKey(c),
-		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Deadline: deadline, Documents: tx,
+		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Environment: environment, Deadline: deadline, Documents: tx,
 	}
 }
 

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/internal/envfile"
+	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/host/validation"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// definitionVariables returns the variables that the definition of a call's run adds to a
+// program. Programs of models and agents get those that are written in the definition alone.
+func (h *Host) definitionVariables(call *command.Call) (map[string]string, error) {
+	env := call.Environment
+	switch {
+	case call.Within != nil:
+		if plain := env.Plain(); len(env.Files) > 0 || len(plain.Variables) < len(env.Variables) {
+			return nil, boundedError("the definition has envFiles or secrets")
+		}
+	case call.Held():
+		env = env.Plain()
+	}
+	variables := map[string]string{}
+	for _, path := range env.Files {
+		file, err := envfile.Read(call.Workspace, path)
+		if err != nil {
+			return nil, err
+		}
+		var entries []string
+		for name, value := range file {
+			entries = append(entries, name+"="+value)
+		}
+		_ = h.redactor.Register(secret.InEnvironment(entries)...) // too short ones are words
+		maps.Copy(variables, file)
+	}
+	for name, value := range env.Variables {
+		named, ok := sentinels.SecretIn(value)
+		if !ok {
+			variables[name] = reference.Text(value)
+			continue
+		}
+		var err error
+		if variables[name], err = h.secretOf(call.Sentinel, named); err != nil {
+			return nil, err
+		}
+	}
+	return variables, nil
+}
+
+// stepSecret returns the value of a secret for the program that a step starts. The step has to
+// name the secret itself: a name in a value of a variable could be a model's.
+func (h *Host) stepSecret(call *command.Call, name string) (string, error) {
+	deny := func(format string, args ...any) error {
+		return &abi.Error{Code: abi.Denied, Field: "env", Permanent: true, Message: fmt.Sprintf(format, args...),
+			Hint: `a person writes it into the "env" of a step: {"secret": "NAME"}`}
+	}
+	switch {
+	case call.Within != nil:
+		return "", boundedError("its step names the secret %q", name)
+	case call.By != command.ByStep:
+		return "", deny("secret %q: only steps of definitions use secrets, and the call is by a %s", name, call.By)
+	case !slices.Contains(call.Environment.Secrets, name):
+		return "", deny("secret %q: the step does not name it itself", name)
+	}
+	return h.secretOf(call.Sentinel, name)
+}
+
+// boundedError is the error of a definition that comes from a model or an agent and would get what is
+// for definitions of persons.
+func boundedError(format string, args ...any) error {
+	return &abi.Error{
+		Code: abi.Denied, Field: "env", Permanent: true, Message: "environment: " + fmt.Sprintf(format, args...) + ", and the definition of the run comes from a model or an agent",
+		Hint: "`sentinel inbox` shows it to a person, who may accept it with `sentinel accept`",
+	}
+}
+
+// secretOf returns the value of a secret that a sentinel may use.
+func (h *Host) secretOf(id sentinels.ID, name string) (string, error) {
+	if err := h.allowed.Check(name, ownerID(id)); err != nil {
+		return "", err
+	}
+	return h.secrets.Value(name)
+}
+
+// ownerID returns the id of the sentinel whose file has the definition of a run: that of an inline
+// definition is in the file of its parent.
+func ownerID(id sentinels.ID) string {
+	owner, _, _ := strings.Cut(string(id), "@")
+	return owner
+}
+
+// secretProblem returns why a sentinel cannot use a secret here, nil if it can.
+func (h *Host) secretProblem(id sentinels.ID, name string) *sentinels.Problem {
+	_, err := h.secretOf(id, name)
+	e := abi.As(err)
+	if e == nil {
+		return nil
+	}
+	return &sentinels.Problem{Kind: sentinels.KindAbsent, Message: e.Message, Hint: e.Hint}
+}
+
+// withheld returns the variables that shell lines of a definition use, that are set on the host
+// and that its steps do not get.
+func (h *Host) withheld(d *sentinels.Definition, names []string) []validation.Withheld {
+	for _, path := range d.EnvFiles {
+		file, err := envfile.Read(h.opt.Workspace, path)
+		if err != nil {
+			return nil // what it has is not known
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { _, given := file[name]; return given })
+	}
+	var out []validation.Withheld
+	for _, name := range h.shells.Withheld(names) {
+		out = append(out, validation.Withheld{Name: name, Hint: shell.WithheldHint(name)})
+	}
+	return out
+}

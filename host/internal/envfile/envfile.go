@@ -1,0 +1,97 @@
+// Package envfile reads files of environment variables in dotenv form: NAME=value lines,
+// comments, quotes, values of several lines in double quotes, and $NAME of the same file in
+// values that are not in single quotes.
+package envfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/joho/godotenv"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+var namePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// maxFile is the size of a file in bytes, and maxLines that of one whose mistakes have a line.
+const (
+	maxFile  = 1 << 20
+	maxLines = 1000
+)
+
+// Read returns the variables of a file, which is relative to dir. Its errors name the file, and
+// nothing that it contains: values are often secrets.
+func Read(dir, path string) (map[string]string, error) {
+	full := path
+	if !filepath.IsAbs(path) {
+		full = filepath.Join(dir, path)
+	}
+	bad := func(code abi.Code, why, hint string) error {
+		return &abi.Error{Code: code, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q: %s", full, why), Hint: hint}
+	}
+	f, _, err := regularfile.Open(full)
+	if err != nil {
+		return nil, bad(abi.NotFound, cause(err), "a path in envFiles is absolute or relative to the workspace of the run")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, bad(abi.Unavailable, cause(err), "")
+	}
+	if len(text) > maxFile {
+		return nil, bad(abi.Limit, fmt.Sprintf("has more than %d MiB", maxFile>>20), "")
+	}
+	variables, err := parse(string(text))
+	if err != nil {
+		return nil, bad(abi.BadFields, "it is not in dotenv form"+from(string(text)), "write NAME=value lines, and put values with spaces or line ends in double quotes")
+	}
+	return variables, nil
+}
+
+// parse is [godotenv.Parse], which a mistake can make panic.
+func parse(text string) (variables map[string]string, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("invalid text")
+		}
+	}()
+	variables, err = godotenv.Parse(strings.NewReader(text))
+	for name := range variables {
+		if !namePattern.MatchString(name) {
+			return nil, errors.New("invalid name")
+		}
+	}
+	return variables, err
+}
+
+// from says behind which line the mistake is, "" if that is not known: the library's own error
+// quotes the rest of the file.
+func from(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	if len(lines) > maxLines {
+		return ""
+	}
+	for n := len(lines) - 1; n >= 0; n-- {
+		if _, err := parse(strings.Join(lines[:n], "")); err == nil {
+			return fmt.Sprintf(", from line %d on", n+1)
+		}
+	}
+	return ""
+}
+
+// cause returns the innermost cause of an error of the file system.
+func cause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}

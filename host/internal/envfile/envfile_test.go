@@ -1,0 +1,65 @@
+package envfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/envfile"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+func write(t *testing.T, text string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestRead(t *testing.T) {
+	dir := write(t, "# comment\n\nexport PORT=8080\nURL=http://localhost:${PORT}/x#y # where\nSINGLE='$PORT #'\nKEY=\"-----BEGIN\nsecond line\"\nEMPTY=\nSPACED = a b\n")
+	got, err := envfile.Read(dir, ".env")
+	want := map[string]string{"PORT": "8080", "URL": "http://localhost:8080/x#y", "SINGLE": "$PORT #", "KEY": "-----BEGIN\nsecond line", "EMPTY": "", "SPACED": "a b"}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if again, err := envfile.Read("/nowhere", filepath.Join(dir, ".env")); err != nil || len(again) != len(want) {
+		t.Errorf("absolute: %v, %v", again, err)
+	}
+}
+
+// TestMistakes checks that errors say where a mistake is, and nothing that the file contains.
+func TestMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"A=1\nB=2\nhunter2 hunter2\nC=3\n": "from line 3 on",
+		"A=1\nB=\"hunter2\n\nC=3\n":        "from line 2 on",
+		"=hunter2\n":                       "from line 1 on",
+		"A=1\nhunter2.x=1\n":               "from line 2 on",
+	} {
+		_, err := envfile.Read(write(t, text), ".env")
+		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	dir := write(t, strings.Repeat("A=1\n", 1<<19))
+	if _, err := envfile.Read(dir, ".env"); abi.CodeOf(err) != abi.Limit {
+		t.Errorf("large: %v", err)
+	}
+	for _, path := range []string{"gone", ".", "../gone"} {
+		if _, err := envfile.Read(dir, path); abi.CodeOf(err) != abi.NotFound {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("A=1\nB=\"x\n\"\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, _ = envfile.Read(write(t, text), ".env")
+	})
+}
