@@ -203,7 +203,7 @@ func (h *Host) open(ctx context.Context) error {
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
 		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})},
-		Folders:         folders{files.New(files.Options{Host: h.hostFiles()})},
+		Folders:         folders{files.New(files.Options{Host: h.hostFiles()}), h},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,

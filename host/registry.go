@@ -92,6 +92,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	}
 	r.Follow((*pluginCommands)(h))
 	r.Remember((*keyring)(h))
+	r.Place(h.checkPlace)
 	return r, errors.Join(errs...)
 }
 

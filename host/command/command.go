@@ -121,6 +121,7 @@ type Call struct {
 	Redact func([]byte) []byte
 
 	registry *Registry // set by [Registry.Call]
+	base     string    // likewise: a folder from which Workspace is reached without links, empty if that does not matter
 }
 
 // Visible returns a text as the caller sees it.
