@@ -67,6 +67,7 @@ type Host struct {
 	homes       trash.Bin // of confined commands
 	leftHomes   sync.Once
 	leftOver    obeyed.Left // of confined commands
+	confining   confinements
 	registry    *command.Registry
 	grants      *grant.Store
 	rt          *runtime.Runtime
