@@ -133,7 +133,7 @@ func refuse(problem, hint string) error {
 // because their middle part is free. Merge drivers are not among them: a pull
 // only goes forward and merges no file.
 var unsafe = lazyregexp.New(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
-	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy)$`)
+	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy|hook\..*\.(command|event))$`)
 
 // harmless reports whether a value of such a key is one that many honest repositories have.
 func harmless(value string) bool {

@@ -44,7 +44,7 @@ func Config(out string) iter.Seq[ConfigEntry] {
 
 // filterKey is a setting with a program that git starts when it looks for changes of a file, or by a
 // hook of the settings, see [hookEvents].
-var filterKey = lazyregexp.New(`^filter\..*\.(clean|process)$`)
+var filterKey = lazyregexp.New(`^(filter\..*\.(clean|process)|hook\..*\.(command|event))$`)
 
 // InnerFilter returns a submodule below dir whose repository names a program that is not harmless,
 // with the setting; both are "" if there is none. To find out whether a submodule has changes, add
