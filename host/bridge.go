@@ -132,7 +132,10 @@ func (o outgoing) Do(ctx context.Context, call runtime.PluginCall) (json.RawMess
 }
 
 // folders are plugins' files as the engine sees them.
-type folders struct{ *files.Access }
+type folders struct {
+	*files.Access
+	host *Host
+}
 
 var _ runtime.Folders = folders{}
 
@@ -146,7 +149,11 @@ func (f folders) Do(ctx context.Context, call runtime.PluginCall) (json.RawMessa
 			granted[word] = files.Folder{Path: to.Path, Write: to.Write && mayWrite}
 		}
 	}
-	return f.Access.Do(ctx, files.Call{Plugin: call.Plugin, Workspace: call.Workspace, Folders: granted, Request: call.Request})
+	base, err := f.host.baseOf(call.Workspace, call.Within)
+	if err != nil {
+		return nil, err
+	}
+	return f.Access.Do(ctx, files.Call{Plugin: call.Plugin, Workspace: call.Workspace, Base: base, Folders: granted, Request: call.Request})
 }
 
 // hostFiles are the files and folders of this host. Models, agents, viewers and plugins do
@@ -219,7 +226,9 @@ func (e *executions) fileWatch(w runtime.FileWatch) (shell.FileWatch, error) {
 		}
 	}
 	own.MayRead = (*Host)(e).fileRules().In(w.Workspace).MayRead
-	return own, nil
+	var err error
+	own.Base, err = (*Host)(e).baseOf(w.Workspace, w.Within)
+	return own, err
 }
 
 func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
@@ -257,8 +266,12 @@ type contexts Host
 var _ runtime.Contexts = (*contexts)(nil)
 
 func (c *contexts) Build(ctx context.Context, req runtime.ContextRequest) (json.RawMessage, error) {
+	base, err := (*Host)(c).baseOf(req.Workspace, req.Within)
+	if err != nil {
+		return nil, err
+	}
 	res, err := rag.New((*Host)(c).ragOptions()).Build(ctx, rag.Request{
-		Recipe: req.Recipe, Sources: req.Sources, Workspace: req.Workspace, Run: req.Run, Variables: req.Variables,
+		Recipe: req.Recipe, Sources: req.Sources, Workspace: req.Workspace, Base: base, Run: req.Run, Variables: req.Variables,
 	})
 	if err != nil {
 		return nil, err

@@ -3,17 +3,20 @@ package host
 import (
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/foldersync"
 	"github.com/sentinel-runtime/sentinel/host/internal/obeyed"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -29,9 +32,13 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	default:
 		return nil, nil, nil
 	}
-	root, err := h.confinedRoot(call.Workspace)
+	at, folder, err := h.confinedRoot(call.Workspace)
 	if err != nil {
 		return nil, nil, err
+	}
+	root, around := at.real, at.real
+	if at.base == rootfs.EvalLinks(h.opt.Workspace) {
+		around = at.base
 	}
 	dir := h.userDir("confined")
 	h.leftHomes.Do(func() { // those of an earlier process
@@ -43,7 +50,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	inside, err := obeyed.Find(root, obeyedNames(), hide, &h.leftOver)
+	inside, err := obeyed.Find(around, root, obeyedNames(), hide, &h.leftOver)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confine a command to %q: find its repositories: %w", root, err)
 	}
@@ -53,8 +60,9 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		return nil, nil, err
 	}
 	c := confine.Command{
-		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Scratch: scratch, Env: map[string]string{},
+		Argv: append([]string{cmd.Path}, cmd.Args[1:]...), Dir: cmd.Dir, Root: root, Folder: folder, Scratch: scratch, Env: map[string]string{},
 		Hide: slices.Concat(hide, secluded), Read: h.settings.Verify.Read,
+		Outside: h.ownFolders(),
 		Protect: protect, // what steers there what the user's own git and other servers execute later
 	}
 	for _, entry := range cmd.Env {
@@ -63,12 +71,14 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		}
 	}
 	confined, launch, err := confine.Program(&c)
+	over := h.confining.begin(inside)
 	remove := func() {
 		if err := h.homes.Remove(scratch); err != nil {
 			h.opt.Logger.Warn("the home of a confined command is not removed", "path", scratch, "error", err)
 		}
 	}
 	if err != nil {
+		over()
 		remove()
 		return nil, nil, err
 	}
@@ -76,6 +86,7 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		launch.Close()
 		remove()
 		err := inside.RefuseNew()
+		over() // not before: git of the host must not work in what the command has made
 		if err != nil {
 			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)
 		}
@@ -83,31 +94,27 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 	}, nil
 }
 
-// confinedRoot returns a workspace without links, for a confined command. A link below the served
-// workspace may have been left there by an earlier command, which could lead a later one anywhere.
-func (h *Host) confinedRoot(workspace string) (string, error) {
-	root, err := filepath.EvalSymlinks(workspace)
+// confinedRoot returns a workspace without links, for a confined command, and the folder that was found
+// there: the launcher gives the command that one and no other.
+func (h *Host) confinedRoot(workspace string) (at place, folder fs.FileInfo, err error) {
+	at, err = h.placeOf(workspace)
 	if err != nil {
-		return "", err
+		return at, nil, err
 	}
-	served, err := filepath.EvalSymlinks(h.opt.Workspace)
+	if own := h.ownFolders(); slices.ContainsFunc(own, func(dir string) bool { return isWithin(at.real, dir) }) {
+		return at, nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("confine a command to %q: it is of the host", at.real)}
+	}
+	base, rest := at.base, at.rest
+	if base == "" { // a person's choice
+		base, rest = string(filepath.Separator), strings.TrimPrefix(at.real, string(filepath.Separator))
+	}
+	opened, err := rootfs.OpenBelow(base, filepath.Join(".", rest))
 	if err != nil {
-		return "", err
+		return at, nil, err
 	}
-	// Where the path enters the served workspace, the rest has to have no link.
-	for at := filepath.Clean(workspace); at != filepath.Dir(at); at = filepath.Dir(at) {
-		real, err := filepath.EvalSymlinks(at)
-		if err != nil || real != served {
-			continue
-		}
-		rest, err := filepath.Rel(at, filepath.Clean(workspace))
-		if err == nil && filepath.Join(real, rest) == root {
-			return root, nil
-		}
-		return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("confine a command to %q: a link below %q leads to %q", workspace, at, root),
-			Hint: "name the folder itself as the workspace"}
-	}
-	return root, nil
+	defer opened.Close() // it is only looked at
+	folder, err = opened.Stat(".")
+	return at, folder, err
 }
 
 // confinedWithout returns what a command that is confined to a workspace does not see: the
@@ -151,4 +158,37 @@ func obeyedNames() []string {
 		list = append(list, filepath.Base(path))
 	}
 	return list
+}
+
+// confinements are the confined commands that are being executed in workspaces.
+type confinements struct {
+	mu   sync.Mutex
+	sets map[*obeyed.Set]bool
+}
+
+// begin notes a command that is about to be executed, until over is called.
+func (c *confinements) begin(set *obeyed.Set) (over func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sets == nil {
+		c.sets = map[*obeyed.Set]bool{}
+	}
+	c.sets[set] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.sets, set)
+	}
+}
+
+// unknown reports whether one of the commands may have made the repository of a folder.
+func (c *confinements) unknown(folder string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for set := range c.sets {
+		if !set.Knows(folder) {
+			return true
+		}
+	}
+	return false
 }

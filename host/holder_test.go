@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -110,6 +112,42 @@ func TestAgentsReviewTheWorkOfOthers(t *testing.T) {
 	}
 	if err := as(t, h, "other", "ticket/claim", review, nil); err != nil {
 		t.Errorf("a review by another one: %v", err)
+	}
+}
+
+// A run of a definition that an agent has stored is that agent's, also when a trigger starts it, and no
+// person has accepted it.
+func TestTriggeredRunsOfAgentsAreTheirs(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.review": "on", "tickets.unverified": "true"}})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
+	var claim map[string]any
+	if err := asAgent(t, h, "ticket/claim", map[string]any{"id": "T-1"}, &claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := asAgent(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim["token"]}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	steps := []any{map[string]any{"type": "command", "command": "ticket/claim", "params": map[string]any{"id": "T-1", "role": "reviewer"}}}
+	if err := asAgent(t, h, "sentinel/create", map[string]any{"definition": map[string]any{"id": "rev", "name": "rev", "trigger": map[string]any{"type": "event", "event": "go.rev"}, "steps": steps}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := asAgent(t, h, "events/emit", map[string]any{"event": "go.rev"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "rev"})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%+v %v", runs, err)
+		}
+		if len(runs) > 0 && runs[0].Error != nil {
+			if !strings.Contains(runs[0].Error.Message, "cannot be reviewed by agent:bot") {
+				t.Errorf("%+v", runs[0].Error)
+			}
+			return
+		}
 	}
 }
 

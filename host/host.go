@@ -69,6 +69,7 @@ type Host struct {
 	homes       trash.Bin // of confined commands
 	leftHomes   sync.Once
 	leftOver    obeyed.Left // of confined commands
+	confining   confinements
 	registry    *command.Registry
 	grants      *grant.Store
 	rt          *runtime.Runtime
@@ -215,7 +216,7 @@ func (h *Host) open(ctx context.Context) error {
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
 		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})},
-		Folders:         folders{files.New(files.Options{Host: h.hostFiles()})},
+		Folders:         folders{files.New(files.Options{Host: h.hostFiles()}), h},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,

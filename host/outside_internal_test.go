@@ -132,7 +132,7 @@ func TestSecretsStayOutside(t *testing.T) {
 			Folders: map[string]plugin.Folder{"data": {Path: "files", Write: true}},
 		}},
 		HTTP:     outgoing{egress.New(egress.Options{Secrets: h.secrets, Roots: roots, Resolver: loopback{}})},
-		Folders:  folders{files.New(files.Options{})},
+		Folders:  folders{files.New(files.Options{}), nil},
 		Redact:   h.redact,
 		Observer: runtime.Observer{Progress: h.observe},
 		Logger:   log,

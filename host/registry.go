@@ -52,6 +52,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		git.Commands(git.Options{
 			Rules: h.fileRules(), Read: h.settings.Verify.Read,
 			Worktree: func(folder string) string { return h.worktrees.GitDir(folder) }, // they are opened later
+			Unknown:  h.confining.unknown,
 		}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),
@@ -92,6 +93,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	}
 	r.Follow((*pluginCommands)(h))
 	r.Remember((*keyring)(h))
+	r.Place(h.checkPlace)
 	return r, errors.Join(errs...)
 }
 

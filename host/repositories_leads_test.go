@@ -1,11 +1,17 @@
 package host_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // TestConfinedShellAndWhatGitFollows: a confined command cannot write what a repository of the workspace
@@ -101,4 +107,95 @@ b/config'`, "sub", ""},
 			t.Errorf("%s %v", out, err)
 		}
 	})
+}
+
+// TestConfinedShellInWhatGitFollows: with a workspace below the served one, a confined command cannot
+// write what a repository beside or above it leads to.
+func TestConfinedShellInWhatGitFollows(t *testing.T) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	h, work := beginConfined(t, map[string]string{"scripts/pre-commit": "exit 0", "scripts/deep/a": "a", "githooks/x/a": "a", "late/a": "a", "other/a": "a", "bare/a": "a"})
+	layout := exec.Command("/bin/sh", "-ec", `git() { '`+program+`' -c user.name=t -c user.email=t@example.com -c init.defaultBranch=main "$@"; }
+		git init -q . ; ln -s ../../scripts/pre-commit .git/hooks/pre-commit; ln -s ../../late/made .git/hooks/pre-push
+		git init -q w; rm -rf w/.git/hooks; ln -s ../../githooks w/.git/hooks
+		mkdir gits; git init -q --separate-git-dir gits/plain plain
+		git init -q first; git -C first commit -q --allow-empty -m first; git clone -q --bare first bare/repo; git -C bare/repo worktree add -q main main; git -C bare/repo worktree add -q -b more more`)
+	layout.Dir = work
+	if out, err := layout.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		dir, line string
+		works     bool
+	}{
+		{"scripts", "echo evil >> pre-commit || echo kept; mv pre-commit x || echo kept; echo done", true},
+		{"scripts/deep", "echo done", true},
+		{"githooks", "echo evil > pre-commit", false},
+		{"githooks/x", "echo done", false},
+		{"gits/plain", "echo evil >> config", false},
+		{"gits/plain/hooks", "echo evil > pre-commit", false},
+		{"gits", "echo evil >> plain/config || echo kept; mv plain x || echo kept; echo done", true},
+		{"late", "echo evil > made", false},
+		{"bare/repo/main", "echo x > new && echo kept; echo done", true},
+		{"bare/repo", "echo evil >> config || echo kept; echo evil > hooks/pre-commit || echo kept; echo done", true},
+		{"other", "echo done", true},
+	} {
+		t.Run(c.dir, func(t *testing.T) {
+			out, err := confined(t, h, filepath.Join(work, c.dir), c.line)
+			if (err == nil) != c.works || c.works && (!strings.Contains(out, "done") || strings.Contains(c.line, "kept") && !strings.Contains(out, "kept\\n")) {
+				t.Errorf("%s %v", out, err)
+			}
+		})
+	}
+	found, err := exec.Command("grep", "-rl", "--exclude-dir=.sentinel", "evil", work).Output()
+	if len(found) > 0 {
+		t.Errorf("written: %s %v", found, err)
+	}
+}
+
+// TestGitBesideConfinedCommands: git of the host does not work in a repository that a confined command has
+// made which is still being executed, since the command can change its settings meanwhile.
+func TestGitBesideConfinedCommands(t *testing.T) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	h, work := beginConfined(t, map[string]string{"known/a": "a"})
+	if out, err := exec.Command(program, "init", "-q", filepath.Join(work, "known")).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	ended := make(chan string)
+	go func() {
+		out, err := confined(t, h, work, "git init -q made; touch made/a ready; i=0; while test ! -e end && test $i -lt 600; do sleep 0.05; i=$((i+1)); done")
+		ended <- fmt.Sprint(out, err)
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(work, "ready")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the command does not begin")
+		}
+	}
+	add := func(dir string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: "code/git", Params: json.RawMessage(`{"operation":"add","paths":["a"]}`), By: command.ByAgent, As: "bot", Workspace: filepath.Join(work, dir)})
+		return err
+	}
+	if err := add("made"); abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("the repository of the command: %v", err)
+	}
+	if err := add("known"); err != nil {
+		t.Errorf("another repository: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := <-ended; !strings.Contains(out, "renamed to names with") {
+		t.Error(out)
+	}
+	if err := add("known"); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
 }

@@ -93,6 +93,11 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	}
 	own := *call
 	own.Params, own.registry = params, r
+	if r.placed != nil && (own.Held() || own.Within != nil) {
+		if own.base, err = r.placed(&own); err != nil {
+			return nil, nil, "", err
+		}
+	}
 	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
 	return e, &own, key, nil
 }

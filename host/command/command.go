@@ -125,6 +125,7 @@ type Call struct {
 	Redact func([]byte) []byte
 
 	registry *Registry // set by [Registry.Call]
+	base     string    // likewise: a folder from which Workspace is reached without links, empty if that does not matter
 }
 
 // Visible returns a text as the caller sees it.
@@ -244,6 +245,9 @@ func (c *Call) EmitsFor() string {
 	}
 	return ""
 }
+
+// ForAgent reports whether an agent calls, or a step or model of a run that executes for one.
+func (c *Call) ForAgent() bool { return c.By == ByAgent || c.By != ByUser && c.forAgent() }
 
 // forAgent reports whether the run that calls executes for an agent.
 func (c *Call) forAgent() bool { return strings.HasPrefix(c.As, string(ByAgent)+":") }

@@ -23,6 +23,7 @@ type Registry struct {
 	source   Source            // nil for none
 	compiled map[string]*entry // by name, of commands that source has offered
 	keyring  Keyring           // nil for none
+	placed   Placed            // nil for none
 }
 
 // A Source offers commands that come and go while the registry is in use, such as those of

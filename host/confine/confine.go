@@ -25,6 +25,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,10 +45,12 @@ type Command struct {
 	Argv      []string          // an absolute program and its arguments
 	Dir       string            // working folder, below Root
 	Root      string            // the checkout, which it may write
+	Folder    fs.FileInfo       // of Root: the command is not executed if another folder is there by then, or a link leads there; nil for no check
 	Scratch   string            // absolute folder for HOME, TMPDIR and what the launcher needs
 	Env       map[string]string // variables besides PATH, HOME, TMPDIR, LANG and CI=true
 	Read      []string          // further files and folders that it may read
 	Hide      []string          // files and folders that do not exist for it, also below what it may read; no link below Root
+	Outside   []string          // files and folders that Root must neither be nor lie in, without links
 	Protect   []string          // files and folders below Root that it may read and not write; no links
 	Offline   bool              // it has a network of its own with a loopback interface only
 	Require   []string          // walls without which it is not executed; see Walls

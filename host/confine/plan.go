@@ -15,23 +15,31 @@ import (
 
 // A plan is what the launcher does before it executes a command.
 type plan struct {
-	Path     string   `json:"path"`
-	Args     []string `json:"args"`
-	Env      []string `json:"env"`
-	Dir      string   `json:"dir"`
-	Scratch  string   `json:"scratch"`
-	Launch   string   `json:"launch"` // folder of the launcher, which the command cannot reach
-	Layers   string   `json:"layers"` // folder for what the command adds to caches
-	Write    []string `json:"write"`
-	Read     []string `json:"read"`
-	Hide     []string `json:"hide"`
-	Protect  []string `json:"protect"`
-	Caches   []cache  `json:"caches"`
-	Limits   Limits   `json:"limits"`
-	Alone    bool     `json:"alone"`    // the process is the first of new namespaces
-	Offline  bool     `json:"offline"`  // one of them is a network namespace
-	Landlock int      `json:"landlock"` // version to use, 0 for none
-	Probe    bool     `json:"probe"`    // prepare everything and execute nothing
+	Path     string    `json:"path"`
+	Args     []string  `json:"args"`
+	Env      []string  `json:"env"`
+	Dir      string    `json:"dir"`
+	Scratch  string    `json:"scratch"`
+	Launch   string    `json:"launch"` // folder of the launcher, which the command cannot reach
+	Layers   string    `json:"layers"` // folder for what the command adds to caches
+	Write    []string  `json:"write"`
+	Folder   *folderID `json:"folder,omitempty"` // of the first of Write, nil for any
+	Outside  []string  `json:"outside"`
+	Read     []string  `json:"read"`
+	Hide     []string  `json:"hide"`
+	Protect  []string  `json:"protect"`
+	Caches   []cache   `json:"caches"`
+	Limits   Limits    `json:"limits"`
+	Alone    bool      `json:"alone"`    // the process is the first of new namespaces
+	Offline  bool      `json:"offline"`  // one of them is a network namespace
+	Landlock int       `json:"landlock"` // version to use, 0 for none
+	Probe    bool      `json:"probe"`    // prepare everything and execute nothing
+}
+
+// A folderID is the identity of a folder.
+type folderID struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
 }
 
 // A cache is a folder of the user's caches that a command sees in its own home. What it
@@ -141,7 +149,10 @@ func (l *Launch) prepare(c *Command) (*exec.Cmd, error) {
 	}
 	p := plan{
 		Path: "/bin/sh", Args: []string{"sh", "-c", c.Shell}, Env: env, Dir: c.Dir, Scratch: c.Scratch, Launch: l.dir, Layers: layers, Write: []string{c.Root, home, tmp},
-		Read: c.Read, Hide: c.Hide, Protect: c.Protect, Limits: c.Limits.withDefaults(), Offline: c.Offline,
+		Read: c.Read, Hide: c.Hide, Protect: c.Protect, Outside: c.Outside, Limits: c.Limits.withDefaults(), Offline: c.Offline,
+	}
+	if c.Folder != nil {
+		p.Folder = idOf(c.Folder)
 	}
 	if len(c.Argv) > 0 {
 		p.Path, p.Args = c.Argv[0], c.Argv
@@ -224,7 +235,7 @@ func (p plan) mapped(f func(string) string) plan {
 	for _, text := range []*string{&p.Path, &p.Dir, &p.Scratch, &p.Launch, &p.Layers} {
 		*text = f(*text)
 	}
-	for _, list := range []*[]string{&p.Args, &p.Env, &p.Write, &p.Read, &p.Hide, &p.Protect} {
+	for _, list := range []*[]string{&p.Args, &p.Env, &p.Write, &p.Read, &p.Hide, &p.Protect, &p.Outside} {
 		*list = slices.Clone(*list)
 		for i, text := range *list {
 			(*list)[i] = f(text)

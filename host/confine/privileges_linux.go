@@ -65,6 +65,14 @@ func (p *plan) restrictFiles() error {
 	version := min(p.Landlock, len(landlockVersions)-1)
 	read := append([]string{"/proc"}, p.Read...) // the host's, if the command has none of its own
 	write := append([]string{}, p.Write...)
+	if !p.Alone && p.Folder != nil && len(write) > 0 {
+		checkout, err := p.openRoot(write[0])
+		if err != nil {
+			return err
+		}
+		defer unix.Close(checkout)
+		write[0] = fileOf(checkout)
+	}
 	if p.Alone { // nothing else exists
 		read, write = []string{"/"}, append(write, "/tmp", "/var/tmp", "/dev/shm", "/dev/pts")
 	}

@@ -110,40 +110,16 @@ func (r *root) fill(p *plan) error {
 		return err
 	}
 	protected := existing(p.Protect)
-	var writable []string
-	for _, path := range p.Write {
-		real, err := r.link(path)
+	var folders []*writable
+	for i, path := range p.Write {
+		w, err := r.write(p, path, i == 0)
 		if err != nil {
 			return err
 		}
-		if err := r.bind(real, real); err != nil {
+		if err := w.keep(r, protected); err != nil {
 			return err
 		}
-		// A mount point cannot be renamed, so that what is hidden or protected below it stays
-		// where the host looks for it.
-		pinned := between(real, slices.Concat(r.hide, protected))
-		writable = append(append(writable, real), pinned...)
-		for _, dir := range pinned {
-			if err := r.bind(dir, dir); err != nil {
-				return err
-			}
-		}
-		for _, path := range protected {
-			if within(path, real) {
-				if err := r.bind(path, path); err != nil {
-					return err
-				}
-			}
-		}
-		// After what is protected, which may have something hidden in it, and before the next folder,
-		// which may be in something hidden.
-		for _, h := range r.hide {
-			if h != real && within(h, real) {
-				if err := r.cover(h); err != nil {
-					return err
-				}
-			}
-		}
+		folders = append(folders, w)
 	}
 	if err := r.folder("/dev"); err != nil {
 		return err
@@ -161,7 +137,12 @@ func (r *root) fill(p *plan) error {
 	if err := r.seal(); err != nil {
 		return err
 	}
-	for _, path := range append(writable, "/tmp", "/var/tmp") {
+	for _, w := range folders {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"/tmp", "/var/tmp"} {
 		if err := r.open(path); err != nil {
 			return err
 		}
@@ -361,19 +342,21 @@ func (r *root) mask(paths []string) error {
 func (r *root) cover(path string) error {
 	target := r.dir + path
 	info, err := os.Lstat(target)
-	switch {
-	case err != nil: // it is not in the new root
-		return nil
-	case info.IsDir():
-		if err := unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=1m"); err != nil {
-			return fmt.Errorf("hide %s: %w", path, err)
-		}
-		return nil
+	if err != nil { // it is not in the new root
+		return nil //nolint:nilerr // likewise
 	}
-	if err := unix.Mount("/dev/null", target, "", unix.MS_BIND, ""); err != nil {
+	if err := coverWith(target, info.IsDir()); err != nil {
 		return fmt.Errorf("hide %s: %w", path, err)
 	}
 	return nil
+}
+
+// coverWith mounts an empty folder or file.
+func coverWith(target string, dir bool) error {
+	if dir {
+		return unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=1m")
+	}
+	return unix.Mount("/dev/null", target, "", unix.MS_BIND, "")
 }
 
 // layer shows a cache of the user at its place in the command's home. What the command

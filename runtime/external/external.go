@@ -238,6 +238,7 @@ type ContextRequest struct {
 	Recipe    string
 	Sources   []string
 	Workspace string
+	Within    []string // as in CommandCall
 	Run       sentinels.RunID
 	Variables map[string]json.RawMessage
 }
@@ -257,8 +258,9 @@ type Folders interface {
 type PluginCall struct {
 	Plugin    string // name of the plugin, for messages
 	Run       sentinels.RunID
-	Workspace string // of the run
-	Key       string // idempotency key of the call
+	Workspace string   // of the run
+	Within    []string // as in CommandCall
+	Key       string   // idempotency key of the call
 	// Grant is what the plugin may do at this moment. One that is trusted has all
 	// that it asks for.
 	Grant   plugin.Grant

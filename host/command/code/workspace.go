@@ -26,7 +26,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
 	w := &workspace{model: call.Held(), repeated: call.Repeated, hides: call.By != command.ByUser, executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace)}
-	tree, err := rootfs.Open(call.Workspace, rootfs.Rules{
+	tree, err := call.OpenWorkspace(rootfs.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})
 	if err != nil {

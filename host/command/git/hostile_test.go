@@ -69,6 +69,7 @@ func TestHostileRepositoriesRunNothing(t *testing.T) {
 			b.put("h/post-index-change", "#!/bin/sh\ntouch "+canary)
 			b.raw(b.dir, "config", "core.hooksPath", "h")
 		},
+		"hooks of the settings":   config("hook.x.command", evil, "hook.x.event", "post-commit", "hook.y.command", evil, "hook.y.event", "post-index-change", "hook.z.command", evil, "hook.z.event", "reference-transaction"),
 		"fsmonitor":               config("core.fsmonitor", evil),
 		"pager":                   config("core.pager", evil, "pager.log", evil, "pager.diff", "true", "pager.status", evil),
 		"editor":                  config("core.editor", evil, "sequence.editor", evil),

@@ -21,6 +21,7 @@ type runner struct {
 	gitexec.Runner
 	rules    command.FileRules
 	worktree func(folder string) string // [Options.Worktree]
+	unknown  func(folder string) bool   // [Options.Unknown]
 	source   *gitsource.Mirrors         // opens repositories; it has no mirrors
 }
 
@@ -52,6 +53,9 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 	if operation == "init" {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && call.Held() { // git changes what is there
 			r.top = dir
+			if err := r.checkKnown(dir); err != nil {
+				return nil, err
+			}
 			return r, r.keepInside(ctx)
 		}
 		return r, nil
@@ -76,11 +80,25 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 		return nil, refuse(fmt.Sprintf("%s would change files outside the workspace, in %q", operation, r.top), "use the folder of the repository as workspace")
 	}
 	if call.Held() {
+		if err := r.checkKnown(r.top); err != nil {
+			return nil, err
+		}
 		if err := r.keepInside(ctx); err != nil {
 			return nil, err
 		}
+		r.g.Inner = r.checkKnown
 	}
 	return r, r.inspect(ctx)
+}
+
+// checkKnown returns an error for a repository that a confined command may have made which is still being
+// executed: it could change the settings between the look at them and their use.
+func (r *repository) checkKnown(folder string) error {
+	if r.g.unknown == nil || !r.g.unknown(folder) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command that is being executed may have made the repository in %q", folder),
+		Hint: "wait until the command has ended, which renames what it has made; git of the host makes repositories by the operation init"}
 }
 
 // keepInside returns an error for a repository that leads to another one, and has git work on the
@@ -115,7 +133,7 @@ func refuse(problem, hint string) error {
 // because their middle part is free. Merge drivers are not among them: a pull
 // only goes forward and merges no file.
 var unsafe = lazyregexp.New(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
-	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy)$`)
+	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy|hook\..*\.(command|event))$`)
 
 // harmless reports whether a value of such a key is one that many honest repositories have.
 func harmless(value string) bool {

@@ -29,6 +29,7 @@ type Request struct {
 	MaxMessages int      // of the source "chat"; default 50. Without Recipe and Sources, the recipe is then "chat"
 	MaxBytes    int      // of text; default 48 KiB, at most 256 KiB
 	Workspace   string   // absolute
+	Base        string   // folder from which Workspace is reached without links, empty if that does not matter
 	Run         sentinels.RunID
 	// Variables are those of the run. Files that they name, such as in the output of
 	// a compiler, are relevant.
@@ -89,7 +90,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	w, err := openWorkspace(req.Workspace, b.opt)
+	w, err := openWorkspace(req.Base, req.Workspace, b.opt)
 	if err != nil {
 		return Result{}, err
 	}

@@ -38,6 +38,6 @@ func visible(call *command.Call) func(string) string {
 func (b *Builder) build(ctx context.Context, call *command.Call, in buildIn) (Result, error) {
 	return b.Build(ctx, Request{
 		Recipe: in.Recipe, Sources: in.Sources, Query: in.Query, Paths: in.Paths, Room: in.Room, MaxMessages: in.MaxMessages, MaxBytes: in.MaxBytes,
-		Workspace: call.Workspace, Run: call.Run, Visible: visible(call),
+		Workspace: call.Workspace, Base: call.Base(), Run: call.Run, Visible: visible(call),
 	})
 }

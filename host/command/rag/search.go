@@ -50,7 +50,7 @@ func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
-	w, err := openWorkspace(call.Workspace, b.opt)
+	w, err := openWorkspace(call.Base(), call.Workspace, b.opt)
 	if err != nil {
 		return out, err
 	}

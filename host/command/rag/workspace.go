@@ -49,11 +49,12 @@ type item struct {
 	folder bool
 }
 
-func openWorkspace(dir string, opt Options) (*workspace, error) {
+// openWorkspace opens a workspace without following links below base, see [command.Placed].
+func openWorkspace(base, dir string, opt Options) (*workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", dir))
 	}
-	tree, err := rootfs.Open(dir, rootfs.Rules{Outside: "outside the workspace"})
+	tree, err := command.OpenPlaced(base, dir, rootfs.Rules{Outside: "outside the workspace"})
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}

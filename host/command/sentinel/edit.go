@@ -80,7 +80,7 @@ func (f family) read(t found) (version, error) {
 // who names the caller for the history. A step or a model cannot pass for a
 // person.
 func who(call *command.Call) string {
-	if call.By == command.ByStep || call.By == command.ByModel {
+	if !call.ForAgent() && (call.By == command.ByStep || call.By == command.ByModel) {
 		return string(call.By) + " of sentinel " + string(call.Sentinel)
 	}
 	return call.Who()

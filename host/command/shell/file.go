@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
@@ -24,6 +25,7 @@ import (
 // A FileWatch is a watch of a file of a workspace.
 type FileWatch struct {
 	Workspace string
+	Base      string          // folder from which Workspace is reached without links, empty if that does not matter
 	Request   json.RawMessage // a FileRequest
 	Position  string          // where it begins, from [Manager.FileStart]
 	Due       <-chan struct{} // closed at the time limit of the request
@@ -118,7 +120,7 @@ type tail struct {
 
 // openTail opens the workspace; the file need not exist.
 func openTail(w FileWatch, name string) (*tail, error) {
-	tree, err := rootfs.Open(w.Workspace, rootfs.Rules{Outside: "outside the workspace", Hint: "paths are relative to the workspace"})
+	tree, err := command.OpenPlaced(w.Base, w.Workspace, rootfs.Rules{Outside: "outside the workspace", Hint: "paths are relative to the workspace"})
 	if err != nil {
 		return nil, fmt.Errorf("watch file %q: workspace: %w", name, err)
 	}

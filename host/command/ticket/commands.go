@@ -234,6 +234,10 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	} else {
 		in.AgentID = call.Named(in.AgentID)
 	}
+	if call.Within != nil && call.Root == call.Run && !call.ForAgent() && role != tickets.Worker {
+		return out, &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket/claim: the definition of this run comes from a model, and nothing shows that its work is not what it would claim as a %s", role),
+			Hint: "a person accepts the definition with `sentinel accept`"}
+	}
 	out.Ticket, err = f.s.Claim(ctx, tx, tickets.Claim{Agent: in.AgentID, By: call.Claimant(), Bound: call.OwnClaims(), Role: role, ID: in.ID, Project: in.Project, VM: in.VMID, Lease: time.Duration(in.LeaseMs) * time.Millisecond})
 	if out.Ticket != nil {
 		out.Token = out.Ticket.Lease.Token

@@ -42,8 +42,9 @@ func Config(out string) iter.Seq[ConfigEntry] {
 	}
 }
 
-// filterKey is a setting with a program that git starts when it looks for changes of a file.
-var filterKey = lazyregexp.New(`^filter\..*\.(clean|process)$`)
+// filterKey is a setting with a program that git starts when it looks for changes of a file, or by a
+// hook of the settings, see [hookEvents].
+var filterKey = lazyregexp.New(`^(filter\..*\.(clean|process)|hook\..*\.(command|event))$`)
 
 // InnerFilter returns a submodule below dir whose repository names a program that is not harmless,
 // with the setting; both are "" if there is none. To find out whether a submodule has changes, add
@@ -62,7 +63,7 @@ func (g *Runner) innerFilter(ctx context.Context, dir string, harmless func(valu
 	if a.Code != 0 || a.Cut {
 		return "", "", Fatal("ls-files", a)
 	}
-	top, plain := "", &Runner{Program: g.Program} // the variables are of the repository around
+	top, plain := "", &Runner{Program: g.Program, Inner: g.Inner} // the variables are of the repository around
 	for entry := range strings.SplitSeq(a.Out, "\x00") {
 		state, name, ok := strings.Cut(entry, "\t")
 		if !ok || !strings.HasPrefix(state, "160000 ") {
@@ -76,6 +77,11 @@ func (g *Runner) innerFilter(ctx context.Context, dir string, harmless func(valu
 			top = strings.TrimRight(b.Out, "\r\n")
 		}
 		inner := filepath.Join(top, filepath.FromSlash(name))
+		if g.Inner != nil { // also where there is no repository yet
+			if err := g.Inner(inner); err != nil {
+				return "", "", err
+			}
+		}
 		if _, err := os.Lstat(filepath.Join(inner, ".git")); err != nil {
 			continue
 		}

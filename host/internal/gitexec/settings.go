@@ -132,10 +132,23 @@ var Settings = []Setting{
 	{"fetch.writeCommitGraph", "false", tidies},
 }
 
+// hookEvents are the events of hooks. Git 2.54 and newer executes commands that the settings
+// hook.NAME.event and hook.NAME.command name, wherever core.hooksPath leads; git 2.55 and newer does not
+// for an event that is switched off. Callers refuse repositories with such settings, for git 2.54.
+var hookEvents = []string{
+	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist", "post-applypatch",
+	"post-checkout", "post-commit", "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc",
+	"pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg", "proc-receive", "push-to-checkout",
+	"reference-transaction", "sendemail-validate", "update",
+}
+
 // arguments returns the settings as arguments of git, made once.
 var arguments = sync.OnceValue(func() (args []string) {
 	for _, s := range Settings {
 		args = append(args, "-c", s.Key+"="+s.Value)
+	}
+	for _, event := range hookEvents {
+		args = append(args, "-c", "hook."+event+".enabled=false")
 	}
 	return args
 })

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,6 +17,7 @@ import (
 type lead struct {
 	at   string
 	real string // where it leads, "" for nowhere
+	git  bool   // to a git directory
 }
 
 func leadOf(at string) lead {
@@ -23,11 +25,59 @@ func leadOf(at string) lead {
 	if err != nil {
 		real = ""
 	}
-	return lead{at, real}
+	return lead{at: at, real: real}
 }
 
 // changed reports whether the path leads elsewhere now.
-func (l lead) changed() bool { return leadOf(l.at) != l }
+func (l lead) changed() bool { return leadOf(l.at).real != l.real }
+
+// place returns where the path leads, or would lead if that existed.
+func (l lead) place() string {
+	if l.real != "" {
+		return l.real
+	}
+	at := l.at
+	for range 40 { // as many links as Linux follows
+		// The folder that exists, and what is missing in it.
+		rest := ""
+		dir := at
+		for {
+			real, err := filepath.EvalSymlinks(dir)
+			if err == nil {
+				at = filepath.Join(real, rest)
+				break
+			}
+			if target, err := os.Readlink(dir); err == nil {
+				if !filepath.IsAbs(target) {
+					target = filepath.Join(filepath.Dir(dir), target)
+				}
+				at = filepath.Join(target, rest)
+				break
+			}
+			if dir == filepath.Dir(dir) {
+				return at
+			}
+			rest, dir = filepath.Join(filepath.Base(dir), rest), filepath.Dir(dir)
+		}
+		if real, err := filepath.EvalSymlinks(dir); err == nil && filepath.Join(real, rest) == at {
+			return at
+		}
+	}
+	return at
+}
+
+// ownFolders are those of a git directory. Others in one are work trees.
+var ownFolders = []string{"branches", "hooks", "info", "lfs", "logs", "modules", "objects", "refs", "rr-cache", "worktrees"}
+
+// holds reports whether a folder is what the path leads to, or belongs to it.
+func (l lead) holds(folder string) bool {
+	rel, err := filepath.Rel(l.real, folder)
+	if l.real == "" || err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	first, _, _ := strings.Cut(rel, string(filepath.Separator))
+	return !l.git || rel == "." || slices.Contains(ownFolders, strings.ToLower(first))
+}
 
 // maxGitFile bounds a file with a path. Git reads no longer file .git.
 const maxGitFile = 1 << 20
@@ -54,8 +104,10 @@ func gitLeads(path string) ([]lead, error) {
 		if !filepath.IsAbs(named) {
 			named = dir + string(filepath.Separator) + named // "x/.." is not "." if x is a link
 		}
-		list = append(list, leadOf(named))
-		return list[len(list)-1].real, nil
+		to := leadOf(named)
+		to.git = true
+		list = append(list, to)
+		return to.real, nil
 	}
 	git, err := follow(path, "gitdir: ", filepath.Dir(path))
 	if err != nil {

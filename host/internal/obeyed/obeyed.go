@@ -78,9 +78,10 @@ func (l *Left) add(one *entry) {
 }
 
 // Find finds those that exist before a command begins, in a workspace without links. names are what
-// programs other than git obey, hide what the command cannot reach.
-func Find(root string, names, hide []string, left *Left) (*Set, error) {
-	all := &Set{root: root, names: names, hide: hide, left: left}
+// programs other than git obey, hide what the command cannot reach. The command writes root, which is
+// around or below it: what repositories beside and above root lead to in it counts, too.
+func Find(around, root string, names, hide []string, left *Left) (*Set, error) {
+	all := &Set{root: around, names: names, hide: hide, left: left}
 	var failed named
 	err := all.walk(func(_ holder, one *entry) (enter string) {
 		if left.has(one) {
@@ -99,13 +100,42 @@ func Find(root string, names, hide []string, left *Left) (*Set, error) {
 	if err == nil && len(failed.first) > 0 {
 		err = fmt.Errorf("find what repositories lead to: %s", &failed)
 	}
+	all.root = root
+	for i := range all.known {
+		one := &all.known[i]
+		if err == nil && !all.below(one.path) && slices.ContainsFunc(one.leads, func(l lead) bool {
+			return l.real != around && l.holds(root) || l.real == "" && all.below(l.place()) && !all.protects(one, l.place())
+		}) {
+			err = fmt.Errorf("%q leads programs to %q, to a folder that it is in, or to a missing file in it: use another workspace", one.path, root)
+		}
+	}
 	return all, err
+}
+
+// below reports whether a path is below the root.
+func (all *Set) below(path string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(all.root, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// protects reports whether a path is in what is protected because of an entry.
+func (all *Set) protects(one *entry, path string) bool {
+	return slices.ContainsFunc(one.leads, func(l lead) bool {
+		return all.below(l.real) && strings.HasPrefix(path, l.real+string(filepath.Separator))
+	})
+}
+
+// Knows reports whether the repository of a folder below the root was there before the command began. It
+// is true for other folders, whose repositories the command cannot write.
+func (all *Set) Knows(folder string) bool {
+	if folder != all.root && !all.below(folder) {
+		return true
+	}
+	return slices.ContainsFunc(all.known, func(k entry) bool { return k.isGit() && filepath.Dir(k.path) == folder })
 }
 
 // Steering returns the files and folders below the root that steer git and other servers in the
 // repositories, and those that commands do not see: the state of other servers, with their tokens.
 func (all *Set) Steering() (protect, hide []string) {
-	below := func(real string) bool { return strings.HasPrefix(real, all.root+string(filepath.Separator)) }
 	for i := range all.known {
 		one := &all.known[i]
 		if one.isGit() && one.isLink() && filepath.Dir(one.path) == all.root {
@@ -113,11 +143,11 @@ func (all *Set) Steering() (protect, hide []string) {
 			continue
 		}
 		for _, l := range one.leads {
-			if below(l.real) {
+			if all.below(l.real) {
 				protect = append(protect, l.real)
 			}
 		}
-		if state := leadOf(filepath.Join(one.path, "state")); below(state.real) && !one.isGit() {
+		if state := leadOf(filepath.Join(one.path, "state")); all.below(state.real) && !one.isGit() {
 			hide = append(hide, state.real)
 		}
 	}

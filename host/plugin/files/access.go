@@ -39,6 +39,7 @@ type Folder struct {
 type Call struct {
 	Plugin    string            // its name, for hints
 	Workspace string            // absolute, of the run
+	Base      string            // folder from which Workspace is reached without links, empty if that does not matter
 	Folders   map[string]Folder // by the plugin's names for them
 	Request   json.RawMessage   // as the guest wrote it
 }

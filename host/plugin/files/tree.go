@@ -52,7 +52,7 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 		t.real = rootfs.EvalLinks(f.Path)
 		t.Tree, err = rootfs.Open(f.Path, rules)
 	} else {
-		err = t.openBelow(call.Workspace, f.Path, rules, f.Write)
+		err = t.openBelow(call, f.Path, rules, f.Write)
 	}
 	if err != nil {
 		return nil, unopened(r.folder, err)
@@ -67,11 +67,12 @@ func (a *Access) open(call Call, r *request) (*tree, error) {
 // openBelow opens a folder of the workspace. The content of a workspace is not
 // trusted: if the folder is a link, it must not lead out of the workspace. With
 // create, a missing folder is made, so that a plugin can list it before it writes.
-func (t *tree) openBelow(workspace, name string, rules rootfs.Rules, create bool) error {
+func (t *tree) openBelow(call Call, name string, rules rootfs.Rules, create bool) error {
+	workspace := call.Workspace
 	if !filepath.IsAbs(workspace) {
 		return fmt.Errorf("workspace %q is not absolute", workspace)
 	}
-	parent, err := rootfs.Open(workspace, rootfs.Rules{Outside: "outside the workspace", Write: steers, Excluded: rules.Excluded})
+	parent, err := command.OpenPlaced(call.Base, workspace, rootfs.Rules{Outside: "outside the workspace", Write: steers, Excluded: rules.Excluded})
 	if err != nil {
 		return err
 	}

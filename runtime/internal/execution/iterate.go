@@ -350,7 +350,7 @@ func (r *liveRun) buildContext(def *sentinels.Definition) (json.RawMessage, erro
 		return nil, nil // the embedder has no context sources
 	}
 	rag, err := r.ex.opt.Contexts.Build(r.ctx, external.ContextRequest{
-		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Run: r.id, Variables: r.runScope().Variables(),
+		Recipe: def.Recipe, Sources: def.RAGSources, Workspace: r.begin.Workspace, Within: r.Within(), Run: r.id, Variables: r.runScope().Variables(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build context %q: %w", def.Recipe, err)

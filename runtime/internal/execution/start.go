@@ -293,8 +293,12 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		return nil, err
 	}
 	begin.Inherited = opt.inherited
-	if begin.Within, err = ex.bound(begin.Sentinel, opt); err != nil {
+	var maker string
+	if begin.Within, maker, err = ex.bound(begin.Sentinel, opt); err != nil {
 		return nil, err
+	}
+	if begin.As == "" && opt.parent == nil && strings.HasPrefix(maker, "agent:") {
+		begin.As = maker // also of a run that a trigger starts
 	}
 	if begin.Named, err = ex.named(opt); err != nil {
 		return nil, err
@@ -339,18 +343,21 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 }
 
 // bound returns the commands that a new run may call, nil for all: what bounds its
-// starter, the run above it and its revision.
-func (ex *Executor) bound(id sentinels.ID, opt startOptions) ([]string, error) {
-	within := opt.Within
+// starter, the run above it and its revision. maker is who has stored a revision with a bound.
+func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, maker string, err error) {
+	within = opt.Within
 	if opt.parent != nil && (!opt.called || within == nil) {
 		within = ex.both(within, opt.parent.Within())
 	}
 	if opt.Revision == 0 {
-		return within, nil
+		return within, "", nil
 	}
 	// Read here, so that no way to start a stored definition can forget it.
 	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
-	return ex.both(within, stored.Within), err
+	if stored.Within != nil {
+		maker = stored.By
+	}
+	return ex.both(within, stored.Within), maker, err
 }
 
 // named returns the definitions that {"$ref": id} means in a new run.

@@ -61,7 +61,7 @@ func (a *attempt) callExternal(ctx context.Context, c *call, service interface {
 	var out json.RawMessage
 	err := a.waitForFiles(ctx, c.function, func() (err error) {
 		out, err = service.Do(ctx, external.PluginCall{
-			Plugin: a.mod.Manifest().Name, Run: a.run.ID(), Workspace: a.run.Start().Workspace, Key: a.callKey(c),
+			Plugin: a.mod.Manifest().Name, Run: a.run.ID(), Workspace: a.run.Start().Workspace, Within: a.run.Within(), Key: a.callKey(c),
 			Grant: grant, Request: c.request,
 		})
 		return err
