@@ -26,8 +26,9 @@ const (
 	OnRunEnd         ProgressKind = "run.end"
 	OnLog            ProgressKind = "log"
 	OnText           ProgressKind = "text" // text of a model, as it arrives
-	// OnOutput is what a command prints, several times a second and of each time the end: offset
-	// is the number of bytes that it has printed before. All of it is in the output of the step.
+	// OnOutput is what a command prints, several times a second and of each time the end; a line
+	// says what is left out. Offset is the number of bytes that it has printed before. All of it
+	// is in the output of the step.
 	OnOutput ProgressKind = "output"
 )
 

@@ -71,6 +71,10 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 			}
 		}
 		return indented(termtext.Sprintf("%s%s  %s: ", who, l.stepName(p), p.Level), p.Message)
+	case runtime.OnOutput:
+		if l.app.Flags.Verbose {
+			return l.printed(who, p)
+		}
 	case runtime.OnCallEnd:
 		if p.ByModel {
 			return l.failure(termtext.Sprintf("    %s %s %s  %s", paint.Dim("model:"), p.Label, about(p.Params), paint.Dim(output.Duration(p.Duration))), p)
@@ -80,6 +84,15 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 		}
 	}
 	return nil
+}
+
+// printed returns what a command prints, each line behind the step that it is of.
+func (l *lines) printed(who termtext.Text, p runtime.Progress) (out []termtext.Text) {
+	head := who + termtext.Sprintf("%s | ", p.Path)
+	for line := range strings.SplitSeq(strings.TrimSuffix(p.Message, "\n"), "\n") {
+		out = append(out, l.paint.Dim(head)+termtext.Printed(line, bool(l.paint)))
+	}
+	return out
 }
 
 // step is the line of a step that ended. One whose condition did not hold has no

@@ -25,7 +25,7 @@ type liveView struct {
 	iteration int
 	open      []runtime.Progress // steps under way, in the order of their start
 	call      runtime.Progress   // the newest call under way
-	text      string             // the end of the text of a model
+	text      string             // the end of the text of a model or of what a command prints
 	usage     sentinels.Usage
 	paused    bool
 
@@ -87,7 +87,7 @@ func (v *liveView) note(p runtime.Progress) {
 		if p.Usage != nil {
 			v.usage.Add(*p.Usage)
 		}
-	case runtime.OnText:
+	case runtime.OnText, runtime.OnOutput:
 		v.text += p.Message
 		if n := len(v.text) - 400; n > 0 {
 			v.text = strings.ToValidUTF8(v.text[n:], "") // the cut may be inside a character

@@ -35,7 +35,7 @@ type execution struct {
 	changed chan struct{} // closed and replaced when there is something new
 	child   *child        // nil unless it lives
 
-	telling *telling // nil unless its output is told
+	telling *telling // nil unless its output is reported
 }
 
 // reason is why an execution is ended from outside.

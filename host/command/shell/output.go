@@ -124,7 +124,7 @@ func (o *Output) more(from int) (over bool, changed <-chan struct{}, err error) 
 			o.gap(first - o.next)
 		}
 		f, _, err := regularfile.Open(e.out.path(p.seq))
-		if errors.Is(err, fs.ErrNotExist) { // removed by somebody else: as if it was dropped
+		if errors.Is(err, fs.ErrNotExist) { // removed by another program: as if it was dropped
 			o.gap(p.lines)
 			o.next = p.last + 1
 			continue

@@ -1,13 +1,14 @@
 package shell
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
-// How often the output of an execution is told, and how much of it at a time, in bytes.
+// How often the output of an execution is reported, and how much of it at a time, in bytes.
 const (
 	tellEvery = 100 * time.Millisecond
 	maxTold   = 4 << 10
@@ -19,12 +20,13 @@ type telling struct {
 	e       *execution
 	of      Printed
 	printed int64    // bytes so far
-	lines   []string // to tell next, the last ones
+	told    int64    // of printed
+	lines   []string // to report next, the last ones
 	size    int      // of lines
 	waiting bool     // for the timer
 }
 
-// tell begins to tell the output of a start for a call of a run.
+// tell begins to report the output of a start for a call of a run.
 func (e *execution) tell(call *command.Call) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +68,7 @@ func (t *telling) add(lines []stored) {
 	}
 }
 
-// flush tells what was gathered.
+// flush reports what was gathered.
 func (t *telling) flush() {
 	if t == nil || len(t.lines) == 0 {
 		return
@@ -74,6 +76,10 @@ func (t *telling) flush() {
 	p := t.of
 	p.Offset = t.printed - int64(t.size)
 	var text strings.Builder
+	if p.Offset > t.told {
+		fmt.Fprintf(&text, "[%d bytes are left out here]\n", p.Offset-t.told)
+	}
+	t.told = t.printed
 	for _, line := range t.lines {
 		text.WriteString(clean([]byte(strings.TrimSuffix(line, "\n"))))
 		if strings.HasSuffix(line, "\n") {
