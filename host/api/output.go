@@ -125,7 +125,7 @@ func send(ctx context.Context, w http.ResponseWriter, o *outputs, follow bool) e
 					return nil //nolint:nilerr // the other side went away
 				}
 			}
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -219,7 +219,7 @@ type outputs struct {
 func (o *outputs) Read(p []byte) (int, error) {
 	for o.at < len(o.list) {
 		n, err := o.list[o.at].Read(p)
-		if n > 0 || err != io.EOF {
+		if n > 0 || !errors.Is(err, io.EOF) {
 			return n, err
 		}
 		if o.at == len(o.list)-1 {

@@ -128,7 +128,7 @@ type followed struct {
 func (f *followed) Read(p []byte) (int, error) {
 	for {
 		n, err := f.Output.Read(p)
-		if n > 0 || err != io.EOF {
+		if n > 0 || !errors.Is(err, io.EOF) {
 			return n, err
 		}
 		if more, err := f.Follow(f.ctx); err != nil || !more {

@@ -161,3 +161,46 @@ func TestLayoutsOfRepositories(t *testing.T) {
 		})
 	}
 }
+
+// TestSettingsThatDivertRequests: settings of a repository by which the credentials of the person reach
+// another server, and references of another repository. What does not go to a remote is allowed.
+func TestSettingsThatDivertRequests(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	bare := t.TempDir()
+	b.raw(bare, "init", "-q", "--bare")
+	b.raw(b.dir, "remote", "add", "origin", bare)
+	refused := func(by command.By, operation string) bool {
+		_, err := b.as(by, git.Options{}, params{"operation": operation})
+		return abi.CodeOf(err) == abi.Denied && strings.Contains(err.Error(), "the repository's configuration has")
+	}
+	for _, key := range []string{"http.proxy", "http.sslVerify", "http.https://example.com.sslCAInfo", "http.extraHeader", "http.cookieFile", "http.proxySSLCert",
+		"remote.origin.proxy", "url.https://example.com/.insteadOf", "url.https://example.com/.pushInsteadOf", "credential.useHttpPath", "credential.https://example.com.username"} {
+		b.raw(b.dir, "config", key, "false")
+		for _, by := range []command.By{command.ByAgent, command.ByModel} {
+			for _, operation := range []string{"fetch", "pull", "push"} {
+				if !refused(by, operation) {
+					t.Errorf("%s: %s by %s is not refused", key, operation, by)
+				}
+			}
+			if _, err := b.as(by, git.Options{}, params{"operation": "status"}); err != nil {
+				t.Errorf("%s: status by %s: %v", key, by, err)
+			}
+		}
+		if refused(command.ByUser, "fetch") {
+			t.Errorf("%s: refused to a person", key)
+		}
+		b.raw(b.dir, "config", "--unset", key)
+	}
+	b.raw(b.dir, "config", "http.postBuffer", "1000000")
+	if refused(command.ByAgent, "fetch") {
+		t.Error("http.postBuffer is refused")
+	}
+	b.raw(b.dir, "config", "extensions.refStorage", "files:///elsewhere/.git")
+	b.raw(b.dir, "config", "core.repositoryFormatVersion", "0") // so that git of any version reads it
+	for _, operation := range []string{"status", "branch"} {
+		if _, err := b.as(command.ByAgent, git.Options{}, params{"operation": operation}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s with references elsewhere: %v", operation, err)
+		}
+	}
+}

@@ -32,6 +32,7 @@ type repository struct {
 	top       string // folder of the work tree
 	ssh       string // the person's own ssh command
 	operation string
+	held      bool                   // the caller is a model or an agent
 	hides     func(name string) bool // files that the caller does not see; nil hides none
 }
 
@@ -49,7 +50,7 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 	if err != nil {
 		return nil, fmt.Errorf("git: workspace: %w", err)
 	}
-	r := &repository{g: g, dir: dir, operation: operation}
+	r := &repository{g: g, dir: dir, operation: operation, held: call.Held()}
 	if operation == "init" {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && call.Held() { // git changes what is there
 			r.top = dir
@@ -135,6 +136,14 @@ func refuse(problem, hint string) error {
 var unsafe = lazyregexp.New(`^(credential(\..*)?\.helper|filter\..*\.(clean|smudge|process)|remote\..*\.(uploadpack|receivepack|vcs)|` +
 	`lfs\.(customtransfer|extension)\..*|lfs\..*\.standalonetransferagent|lfs\.standalonetransferagent|core\.gitproxy|hook\..*\.(command|event))$`)
 
+// diverting matches the keys with which a repository sends requests to a remote, and the credentials of
+// the person in them, to another server, or trusts one that is not proved to be the remote.
+var diverting = lazyregexp.New(`^(http(\..*)?\.(proxy[a-z]*|ssl[a-z]*|extraheader|cookiefile|curloptresolve|followredirects|emptyauth|delegation|pinnedpubkey)|` +
+	`remote\..*\.(proxy[a-z]*)|url\..*\.(pushinsteadof|insteadof)|credential\..*)$`)
+
+// remotes are operations that send requests to a remote.
+var remotes = map[string]bool{"push": true, "pull": true, "fetch": true}
+
 // harmless reports whether a value of such a key is one that many honest repositories have.
 func harmless(value string) bool {
 	return value == "git-upload-pack" || value == "git-receive-pack" || slices.Contains(gitlfs.Filters, value)
@@ -157,6 +166,11 @@ func (r *repository) inspect(ctx context.Context) error {
 		case e.OfRepository() && unsafe.MatchString(e.Key) && !harmless(e.Value):
 			return refuse(fmt.Sprintf("the repository's configuration has %s, which names a program to run", e.Key),
 				"if you trust it, put it into your own configuration: git config --global")
+		case e.OfRepository() && r.held && remotes[r.operation] && diverting.MatchString(e.Key):
+			return refuse(fmt.Sprintf("the repository's configuration has %s, which decides where requests and credentials go", e.Key),
+				"a person who trusts it puts it into their own configuration (git config --global), or does the "+r.operation+" in a terminal")
+		case e.OfRepository() && r.held && e.Key == "extensions.refstorage" && strings.Contains(e.Value, ":"):
+			return refuse("the references of the repository are elsewhere: "+e.Key, "a person does that in a terminal")
 		}
 	}
 	return nil

@@ -240,7 +240,7 @@ func (o *Output) Read(p []byte) (n int, err error) {
 			o.in = bufio.NewReaderSize(io.NewSectionReader(s.file, s.offset, s.end-s.offset), 64<<10)
 		}
 		line, err := readLine(o.in, &o.scratch)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			o.in = nil
 			o.at++
 			continue
@@ -305,7 +305,7 @@ func (o *Output) Skip(bytes int64) error {
 			}
 		}
 		n, err := io.CopyN(io.Discard, o, bytes)
-		if bytes -= n; err != nil && err != io.EOF {
+		if bytes -= n; err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		return nil

@@ -50,12 +50,10 @@ func Strip(line []byte, colors bool) []byte {
 			out = append(out, line[i])
 			continue
 		}
-		if n := 0; colors {
-			if n = colorSequence(string(line[i:min(len(line), i+64)])); n > 0 {
-				out = append(out, line[i:i+n]...)
-				i += n - 1
-				continue
-			}
+		if n := colorSequence(string(line[i:min(len(line), i+64)])); colors && n > 0 {
+			out = append(out, line[i:i+n]...)
+			i += n - 1
+			continue
 		}
 		i++
 		if i == len(line) {
