@@ -61,7 +61,7 @@ func TestOutput(t *testing.T) {
 		"1%231.steps.0/output":               "ddd\xff|",
 		"inner/output":                       "ddd\xff|",
 		"1.steps.0/output?offset=2":          "d\xff|",
-		"0/output?offset=7":                  "cc\xff|",
+		"0/output?offset=6":                  "cc\xff|",
 		"inner/output?follow=true":           "ddd\xff|later|last|",
 		"inner/output?follow=true&offset=3":  "\xff|later|last|",
 		"inner/output?tail=5&times=true":     "ddd\xff|",
