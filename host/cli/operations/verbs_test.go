@@ -128,7 +128,7 @@ func TestDoctor(t *testing.T) {
 				"warn  model          the configuration has to be mended first\n                     mend: configure a model, and set the variable of its key\n"}},
 		{Args: []string{"doctor", "--only", "model"}, Stdout: []string{"warn  model  no model is configured, so steps that need one fail; all others work\n             mend: set one of: OLLAMA_HOST; "}},
 		{Args: []string{"doctor", "--only", "model"}, Files: good, Code: 1, Stdout: []string{"fail  model  the model anthropic/x is configured, and its provider is not ready\n             mend: set ANTHROPIC_API_KEY"}},
-		{Args: []string{"doctor", "--only", "secrets"}, Files: good, Stdout: []string{`warn  secrets  secret "KEY": has no value on this host; secret "TOKEN": its value is too short to be kept out of what is written` + "\n               mend: set SENTINEL_SECRET_KEY where the host runs"}},
+		{Args: []string{"doctor", "--only", "secrets"}, Files: good, Stdout: []string{`warn  secrets  secret "KEY": has no value on this host; secret "TOKEN": its value is too short to be kept out of what is written` + "\n               mend: store it with `sentinel secret set KEY`, set SENTINEL_SECRET_KEY where the host runs"}},
 		{Args: []string{"doctor", "--only", "secrets"}, Files: bad, Stdout: []string{"warn  secrets  the configuration has to be mended first\n"}},
 		{Args: []string{"doctor", "--only", "secrets"}, Stdout: []string{"ok    secrets  none is configured, and no plugin was granted one\n"}},
 		{Args: []string{"doctor", "--only", "environment"}, Stdout: []string{"ok    environment  other processes cannot read the variables of the host\n"}},
