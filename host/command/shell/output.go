@@ -304,8 +304,7 @@ func (o *Output) Skip(bytes int64) error {
 				s.offset, s.before = s.index[k].offset, s.index[k].before
 			}
 		}
-		n, err := io.CopyN(io.Discard, o, bytes)
-		if bytes -= n; err != nil && !errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(io.Discard, o, bytes); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		return nil

@@ -246,7 +246,7 @@ func noHelpers(t *testing.T) {
 // unstable are the names whose values differ between two honest runs.
 var unstable = []string{
 	"run", "id", "executionId", "durationMs", "timestamp", "createdAt", "updatedAt", "time", "at", "source",
-	"lines", "cursor", "dropped", "droppedBytes", "pid", "starts", "startedAt",
+	"lines", "bytes", "cursor", "dropped", "droppedBytes", "pid", "starts", "startedAt",
 }
 
 // stable drops from a result what differs between two honest runs.
