@@ -276,7 +276,7 @@ func TestTakeFew(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if n := served.Add(1); i >= turns && n < int64(i-turns) {
+				if n := served.Add(1); n < int64(i-callers/4) { // counted by whichever goroutine comes first
 					t.Errorf("caller %d was served as number %d", i, n)
 				}
 				p.Put(inst, 1)
@@ -297,8 +297,9 @@ func TestTakeFew(t *testing.T) {
 		}
 		close(proceed)
 		wg.Wait()
-		if n := creating.Load(); n != int64(turns) {
-			t.Errorf("%d callers created an instance, want %d", n, turns)
+		// Others may have a turn before the first instance is returned.
+		if n := creating.Load(); n < int64(turns) || n > callers/4 {
+			t.Errorf("%d callers created an instance, want %d and few more", n, turns)
 		}
 	})
 }
