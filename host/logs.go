@@ -53,8 +53,8 @@ func (l *runLogs) path(run sentinels.RunID) string {
 }
 
 func (l *runLogs) write(p runtime.Progress) {
-	if p.Run == "" || p.Event == runtime.OnText || p.Event == runtime.OnOutput {
-		return // in pieces: the whole of it is in the step's output
+	if p.Run == "" || p.Event.Partial() {
+		return
 	}
 	line, err := json.Marshal(p)
 	if err != nil {

@@ -77,7 +77,7 @@ func (h *pluginCommands) command(p plugin.Provided, effect command.Effect) comma
 		}
 		// Files and tickets hold the plugin to the rules for models, if they hold its caller:
 		// otherwise a model could read through it what it must not read itself.
-		if call.Held() || call.Within != nil {
+		if call.Bounded() {
 			c.Within = append([]string{}, p.Commands...)
 		}
 		return h.rt.CallStep(ctx, c)

@@ -156,6 +156,9 @@ var (
 	envName    = lazyregexp.New(envPattern)
 )
 
+// ValidVariable reports whether a text can be the name of an environment variable.
+func ValidVariable(name string) bool { return envName.MatchString(name) }
+
 // env reads the environment variables of a definition.
 func (d *decoder) env(n *node, dst *fileDefinition) {
 	if !d.expect(n, '{', "an object of values by name of the variable") {
@@ -165,7 +168,7 @@ func (d *decoder) env(n *node, dst *fileDefinition) {
 		dst.Env = make(map[string]json.RawMessage, len(n.Members))
 	}
 	for _, m := range n.Members {
-		if !envName.MatchString(m.Name) {
+		if !ValidVariable(m.Name) {
 			d.addAt(m.Start, m.Value.Path(), KindValue, "letters, digits and _, not a digit first", fmt.Sprintf("invalid name of an environment variable %q", m.Name))
 			continue
 		}

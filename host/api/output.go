@@ -151,11 +151,24 @@ func send(ctx context.Context, w http.ResponseWriter, o *outputs, follow bool) e
 func (a *API) executionsOf(r *http.Request, q outputRequest) ([]string, error) {
 	run, name := r.PathValue("run"), r.PathValue("path")
 	type execution struct {
-		ExecutionID, Step  string
-		Iteration, Attempt int
+		ExecutionID, Run, Step string
+		Iteration, Attempt     int
 	}
 	var list []execution // the newest first
-	for before := ""; ; {
+	if q.Execution != "" {
+		var one execution
+		text, err := a.call(r, "code/shell/status", map[string]any{"executionId": q.Execution})
+		if err == nil {
+			err = json.Unmarshal(text, &one)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if one.Run == run {
+			list = append(list, one)
+		}
+	}
+	for before := ""; q.Execution == ""; {
 		params := map[string]any{"run": run, "limit": 200}
 		if before != "" {
 			params["before"] = before
@@ -180,7 +193,7 @@ func (a *API) executionsOf(r *http.Request, q outputRequest) ([]string, error) {
 		var first *execution
 		for i := range list {
 			e := &list[i]
-			if !is(e.Step) || q.Iteration > 0 && e.Iteration != q.Iteration || q.Attempt > 0 && e.Attempt != q.Attempt || q.Execution != "" && e.ExecutionID != q.Execution {
+			if !is(e.Step) || q.Iteration > 0 && e.Iteration != q.Iteration || q.Attempt > 0 && e.Attempt != q.Attempt {
 				continue
 			}
 			if first == nil {

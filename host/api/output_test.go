@@ -45,6 +45,7 @@ func TestOutput(t *testing.T) {
 				{"executionId":"b","step":"0","iteration":2,"attempt":2},
 				{"executionId":"a","step":"0","iteration":2,"attempt":1},
 				{"executionId":"z","step":"0","iteration":1,"attempt":1}]}`,
+			"code/shell/status?":  `{"executionId":"b","run":"r1","step":"0","iteration":2,"attempt":2}`,
 			"sentinel/step/list?": `{"steps":[{"address":"0","id":"build"},{"address":"1.steps.0","id":"inner"}]}`,
 		}),
 		Output: func(_ context.Context, id string, opt api.OutputOptions) (api.Output, error) {

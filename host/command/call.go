@@ -93,7 +93,7 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	}
 	own := *call
 	own.Params, own.registry = params, r
-	if r.placed != nil && (own.Held() || own.Within != nil) {
+	if r.placed != nil && own.Bounded() {
 		if own.base, err = r.placed(&own); err != nil {
 			return nil, nil, "", err
 		}

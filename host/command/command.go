@@ -182,6 +182,9 @@ func (c *Call) caller() string {
 // one, or an agent with a token.
 func (c *Call) Held() bool { return c.By == ByModel || c.By == ByAgent }
 
+// Bounded reports whether the caller is held, or a run whose definition has a bound.
+func (c *Call) Bounded() bool { return c.Held() || c.Within != nil }
+
 // TokenMissing returns the error of a call that needs the token of a claim on a ticket and has
 // none.
 func (c *Call) TokenMissing() error {

@@ -100,7 +100,7 @@ func (p *payload) json() json.RawMessage {
 // progressPayload returns a payload that keeps p. A long output is dropped here
 // and not when it is encoded, because it would stay in memory until then.
 func progressPayload(p runtime.Progress, opt Options) *payload {
-	v := &payload{max: opt.MaxBody, redact: opt.Redact, text: p.Event == runtime.OnText || p.Event == runtime.OnOutput}
+	v := &payload{max: opt.MaxBody, redact: opt.Redact, text: p.Event.Partial()}
 	v.progress.Store(&p)
 	if n := len(p.Output); n > opt.MaxOutput {
 		p.Output, v.output = nil, n

@@ -32,6 +32,10 @@ const (
 	OnOutput ProgressKind = "output"
 )
 
+// Partial reports whether progress of the kind is a piece of a text, of which the whole is in the output
+// of the step: it is kept nowhere else, and may be left out.
+func (k ProgressKind) Partial() bool { return k == OnText || k == OnOutput }
+
 // Progress is an event of a run. Fields that do not apply are empty. Its JSON form is a
 // line of "-o jsonl".
 type Progress struct {

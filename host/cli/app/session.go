@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
+	"github.com/sentinel-runtime/sentinel/runtime/trace"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -50,6 +51,22 @@ func (s *Session) close() error {
 		errs = append(errs, trash.Delete(context.Background(), s.temp)) // runs may have written there
 	}
 	return errors.Join(errs...)
+}
+
+// Trace reads all pages of the trace of a run; params are those of sentinel/trace.
+func (s *Session) Trace(ctx context.Context, params map[string]any) (tr runtime.Trace, err error) {
+	params = maps.Clone(params)
+	for {
+		var page runtime.Trace
+		if err := s.Call(ctx, "sentinel/trace", params, &page); err != nil {
+			return tr, err
+		}
+		tr.Run, tr.Iterations = page.Run, trace.Join(tr.Iterations, page.Iterations)
+		if page.Next == "" {
+			return tr, nil
+		}
+		params["after"] = page.Next
+	}
 }
 
 // CloseSession ends a session at the end of a verb. An error of the verb is kept.

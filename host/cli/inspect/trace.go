@@ -14,7 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
-	"github.com/sentinel-runtime/sentinel/runtime/trace"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -40,17 +39,9 @@ func (a verbs) traceCommand() *cobra.Command {
 			if iteration > 0 {
 				params["iteration"] = iteration
 			}
-			var tr runtime.Trace
-			for {
-				var page runtime.Trace
-				if err := s.Call(cmd.Context(), "sentinel/trace", params, &page); err != nil {
-					return err
-				}
-				tr.Run, tr.Iterations = page.Run, trace.Join(tr.Iterations, page.Iterations)
-				if page.Next == "" {
-					break
-				}
-				params["after"] = page.Next
+			tr, err := s.Trace(cmd.Context(), params)
+			if err != nil {
+				return err
 			}
 			return a.showTrace(&tr)
 		},

@@ -16,7 +16,7 @@ func (e early) order(p runtime.Progress) []runtime.Progress {
 	if known && held == nil {
 		return []runtime.Progress{p}
 	}
-	if p.Event == runtime.OnLog || p.Event == runtime.OnText || p.Event == runtime.OnOutput {
+	if p.Event == runtime.OnLog || p.Event.Partial() {
 		e[p.Run] = append(held, p)
 		return nil
 	}

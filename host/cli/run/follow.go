@@ -188,7 +188,7 @@ func (f *follower) tree(ctx context.Context) ([]runtime.RunInfo, error) {
 // showAll shows the progress that has arrived. It reports whether the run made any.
 func (f *follower) showAll(ctx context.Context) (moved bool) {
 	for _, p := range f.watch.progress.take() {
-		if p.Event != runtime.OnText && p.Event != runtime.OnOutput && p.Event != runtime.OnLog {
+		if !p.Event.Partial() && p.Event != runtime.OnLog {
 			moved = true
 		}
 		f.count(p)

@@ -100,6 +100,10 @@ func (l *lines) printed(who termtext.Text, p runtime.Progress) (out []termtext.T
 func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 	paint := l.paint
 	mark := paint.Good("ok")
+	var result shownResult
+	if p.Error == nil {
+		_ = json.Unmarshal(p.Output, &result) // what is of another form stays empty
+	}
 	switch {
 	case p.Skipped == "condition":
 		return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Dim("not needed"))}
@@ -107,47 +111,37 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 		mark = paint.Warn("skipped")
 	case p.Error != nil:
 		mark = paint.Bad("failed")
-	default:
-		if code, failed := allowedFailure(p); failed {
-			mark = paint.Warn(termtext.Sprintf("exit code %d (allowed)", code))
-		}
+	case result.failed():
+		mark = paint.Warn(termtext.Sprintf("exit code %d (allowed)", *result.ExitCode))
 	}
 	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.Dim(output.Duration(p.Duration)))
-	if text := tellingLine(p); text != "" {
+	if text := result.tellingLine(); text != "" {
 		line += "  " + paint.Dim(output.Clip(text, 72))
 	}
 	return l.failure(line, p)
 }
 
-// tellingLine is the line of a step's text that says most: the last one that a command printed, else
-// the first, such as that of a model's reply or the first error of a build that was watched.
-func tellingLine(p runtime.Progress) string {
-	var out struct {
-		Text   string
-		Output *string
-	}
-	if p.Error != nil || json.Unmarshal(p.Output, &out) != nil {
-		return ""
-	}
-	if out.Output != nil {
-		printed := strings.TrimSpace(*out.Output)
+// A shownResult is what the line of a step shows of its output.
+type shownResult struct {
+	Text     string
+	Output   *string
+	Success  *bool
+	ExitCode *int
+}
+
+// tellingLine is the line that says most: the last one that a command printed, else the first of a text,
+// such as that of a model's reply or the first error of a build that was watched.
+func (r *shownResult) tellingLine() string {
+	if r.Output != nil {
+		printed := strings.TrimSpace(*r.Output)
 		return termtext.Overwrite(printed[strings.LastIndexByte(printed, '\n')+1:])
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(out.Text), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
 	return termtext.Overwrite(first)
 }
 
-// allowedFailure returns the exit code of a command that failed, where its step allows that.
-func allowedFailure(p runtime.Progress) (code int, failed bool) {
-	var out struct {
-		Success  *bool
-		ExitCode *int
-	}
-	if json.Unmarshal(p.Output, &out) != nil || out.Success == nil || *out.Success || out.ExitCode == nil {
-		return 0, false
-	}
-	return *out.ExitCode, true
-}
+// failed reports whether a command failed, in a step that allows it.
+func (r *shownResult) failed() bool { return r.Success != nil && !*r.Success && r.ExitCode != nil }
 
 // failure adds the error of p, if it has one, and its hint.
 func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text {

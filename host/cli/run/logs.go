@@ -131,11 +131,20 @@ func (l *logFollower) follow(ctx context.Context, cursor string) error {
 	switch {
 	case errors.Is(err, errRunEnded):
 		return nil
-	case abi.CodeOf(err) == abi.Unavailable && !l.session.Serves():
-		l.app.Info("the process that executed the run has ended")
+	case l.app.hostEnded(l.session, err):
 		return nil
 	}
 	return err
+}
+
+// hostEnded reports whether an error means that the process which executed the run, and is no server, has
+// ended, and says so.
+func (a verbs) hostEnded(s *app.Session, err error) bool {
+	ended := abi.CodeOf(err) == abi.Unavailable && !s.Serves()
+	if ended {
+		a.Info("the process that executed the run has ended")
+	}
+	return ended
 }
 
 func (l *logFollower) take(ctx context.Context, m client.Message) error {
@@ -143,7 +152,7 @@ func (l *logFollower) take(ctx context.Context, m client.Message) error {
 		return l.gap(ctx)
 	}
 	e, ok := readEvent(m.Event)
-	if !ok || e.Event == runtime.OnText || e.Event == runtime.OnOutput { // the log has no pieces of text either
+	if !ok || e.Event.Partial() { // the log has no pieces of text either
 		return nil
 	}
 	if key := fingerprint(e.Progress); l.shown[key] > 0 {

@@ -113,8 +113,15 @@ func (v *outputView) follow(ctx context.Context) error {
 		return err
 	}
 	news, ended := make(chan struct{}, 1), make(chan error, 1)
+	begun := map[string]bool{} // executions that have printed
 	go func() {
-		ended <- v.session.Watch(ctx, v.session.WatchOptions(cursor, "run:"+string(v.run.ID)), func(client.Message) error {
+		ended <- v.session.Watch(ctx, v.session.WatchOptions(cursor, "run:"+string(v.run.ID)), func(m client.Message) error {
+			if e, ok := readEvent(m.Event); ok && e.Event.Partial() {
+				if e.Event != runtime.OnOutput || begun[e.Label] {
+					return nil // all is read again for news, and the output itself is followed
+				}
+				begun[e.Label] = true // it may have had no record yet when its call began
+			}
 			select {
 			case news <- struct{}{}:
 			default:
@@ -124,8 +131,7 @@ func (v *outputView) follow(ctx context.Context) error {
 	}()
 	for {
 		over, err := v.step(ctx, news, ended)
-		if abi.CodeOf(err) == abi.Unavailable && !v.session.Serves() {
-			v.app.Info("the process that executed the run has ended")
+		if v.app.hostEnded(v.session, err) {
 			return nil
 		}
 		if over || err != nil {
@@ -187,20 +193,11 @@ func (v *outputView) trace(ctx context.Context) (list []trace.Iteration, err err
 	if v.want.iteration > 0 {
 		params["iteration"] = v.want.iteration
 	}
-	for {
-		var page runtime.Trace
-		err := v.session.Call(ctx, "sentinel/trace", params, &page)
-		if abi.CodeOf(err) == abi.NotFound {
-			return list, nil // of a run without an iteration
-		}
-		if err != nil {
-			return nil, err
-		}
-		if list = trace.Join(list, page.Iterations); page.Next == "" {
-			return list, nil
-		}
-		params["after"] = page.Next
+	tr, err := v.session.Trace(ctx, params)
+	if abi.CodeOf(err) == abi.NotFound { // of a run without an iteration
+		return nil, nil
 	}
+	return tr.Iterations, err
 }
 
 // list reads which commands were executed; order has their attempts by the first start.

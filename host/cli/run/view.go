@@ -27,7 +27,7 @@ type jsonView struct{ app verbs }
 
 // show writes one line. Pieces of text are left out: the whole text is in the step's output.
 func (v *jsonView) show(p runtime.Progress) {
-	if p.Event == runtime.OnText || p.Event == runtime.OnOutput {
+	if p.Event.Partial() {
 		return
 	}
 	if err := v.app.WriteJSON(p); err != nil && !v.app.StdoutClosed {

@@ -39,8 +39,6 @@ func Inherited() []string { return append(slices.Clone(inherited), agentSocket) 
 // agents do not get although [Options.Pass] names them.
 var secretName = lazyregexp.New(`(?i)(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|PRIVATE_KEY|ACCESS_KEY|_KEY$|_PAT$|^AWS_|_AUTH$)`)
 
-var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // ownPrefix begins the variables of this program, which no pattern matches: they hold its secrets, and say
 // which run a process belongs to.
 const ownPrefix = "SENTINEL_"
@@ -53,7 +51,7 @@ func (m *Manager) passes(call *command.Call, name string) bool {
 	if slices.Contains(inherited, name) {
 		return true
 	}
-	held := call.Held() || call.Within != nil
+	held := call.Bounded()
 	if name == agentSocket {
 		return !held
 	}
@@ -112,7 +110,7 @@ func (m *Manager) environment(call *command.Call, step map[string]command.EnvVal
 	}
 	for _, more := range []map[string]string{definition, call.Env, own} {
 		for name, value := range more {
-			if !envName.MatchString(name) || strings.ContainsRune(value, 0) {
+			if !sentinels.ValidVariable(name) || strings.ContainsRune(value, 0) {
 				return nil, &abi.Error{Code: abi.BadFields, Field: "env", Permanent: true, Message: fmt.Sprintf("execute: variable %q: not a name, or a value with a zero byte", name)}
 			}
 			if len(name)+1+len(value) > maxEnvString {

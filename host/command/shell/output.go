@@ -182,7 +182,7 @@ func (o *Output) from(s section, all sizes, number int) (section, error) {
 			if l.number >= number {
 				break
 			}
-			s.before[kindOf(l.stream)] += lineBytes(l, raw)
+			s.before[kindOf(l.stream)] += l.size(len(raw))
 		}
 		s.offset += int64(len(line)) + 1
 	}
@@ -192,14 +192,6 @@ func (o *Output) from(s section, all sizes, number int) (section, error) {
 	}
 	s.size = o.sum(left)
 	return s, nil
-}
-
-// lineBytes returns how many bytes of output a line is.
-func lineBytes(l stored, raw []byte) int64 {
-	if l.open {
-		return int64(len(raw))
-	}
-	return int64(len(raw)) + 1
 }
 
 // readLine reads a line without its end. It is valid until the next call.

@@ -62,6 +62,14 @@ type sizes [3]int64
 
 func (n sizes) sum() int64 { return n[0] + n[1] + n[2] }
 
+// size returns how many bytes of output a line of so many bytes is.
+func (l *stored) size(bytes int) int64 {
+	if l.open {
+		return int64(bytes)
+	}
+	return int64(bytes) + 1 // its line end
+}
+
 // kindOf returns the place of a stream in [sizes].
 func kindOf(stream byte) int {
 	switch stream {
@@ -145,10 +153,7 @@ func (p *part) add(l *stored, bytes int, offset int64) {
 	}
 	p.last = l.number
 	p.lines++
-	if !l.open {
-		bytes++ // its line end
-	}
-	p.sizes[kindOf(l.stream)] += int64(bytes)
+	p.sizes[kindOf(l.stream)] += l.size(bytes)
 }
 
 // path names the file of a part.

@@ -21,8 +21,8 @@ type telling struct {
 	of      Printed
 	printed int64    // bytes so far
 	told    int64    // of printed
-	lines   []string // to report next, the last ones
-	size    int      // of lines
+	lines   []stored // to report next, the last ones
+	size    int64    // of lines
 	waiting bool     // for the timer
 }
 
@@ -45,17 +45,23 @@ func (t *telling) add(lines []stored) {
 		return
 	}
 	for i := range lines {
-		l := &lines[i]
-		line := l.raw
-		if !l.open {
-			line += "\n"
-		}
-		t.printed += int64(len(line))
-		t.lines, t.size = append(t.lines, line), t.size+len(line)
-		for t.size > maxTold && len(t.lines) > 1 {
-			t.size -= len(t.lines[0])
-			t.lines = t.lines[1:]
-		}
+		t.printed += lines[i].size(len(lines[i].raw))
+	}
+	size := 0
+	first := len(lines) // of the lines that fit
+	for ; first > 0 && (size == 0 || size+len(lines[first-1].raw) < maxTold); first-- {
+		size += len(lines[first-1].raw) + 1
+	}
+	if first > 0 {
+		t.lines, t.size = nil, 0
+	}
+	for i := range lines[first:] {
+		l := lines[first+i]
+		t.lines, t.size = append(t.lines, l), t.size+l.size(len(l.raw))
+	}
+	for t.size > maxTold && len(t.lines) > 1 {
+		t.size -= t.lines[0].size(len(t.lines[0].raw))
+		t.lines = t.lines[1:]
 	}
 	if !t.waiting {
 		t.waiting = true
@@ -74,15 +80,15 @@ func (t *telling) flush() {
 		return
 	}
 	p := t.of
-	p.Offset = t.printed - int64(t.size)
+	p.Offset = t.printed - t.size
 	var text strings.Builder
 	if p.Offset > t.told {
 		fmt.Fprintf(&text, "[%d bytes are left out here]\n", p.Offset-t.told)
 	}
 	t.told = t.printed
 	for _, line := range t.lines {
-		text.WriteString(clean([]byte(strings.TrimSuffix(line, "\n"))))
-		if strings.HasSuffix(line, "\n") {
+		text.WriteString(clean([]byte(line.raw)))
+		if !line.open {
 			text.WriteByte('\n')
 		}
 	}

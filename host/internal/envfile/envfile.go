@@ -12,12 +12,10 @@ import (
 
 	"github.com/joho/godotenv"
 
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
-
-var namePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // maxFile is the size of a file in bytes, and maxLines that of one whose mistakes have a line.
 const (
@@ -63,7 +61,7 @@ func parse(text string) (variables map[string]string, err error) {
 	}()
 	variables, err = godotenv.Parse(strings.NewReader(text))
 	for name := range variables {
-		if !namePattern.MatchString(name) {
+		if !sentinels.ValidVariable(name) {
 			return nil, errors.New("invalid name")
 		}
 	}

@@ -1,7 +1,9 @@
 package rootfs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,17 +41,29 @@ func enterFolder(root *os.Root, part string) (*os.Root, error) {
 	if seen.Mode()&os.ModeSymlink != 0 {
 		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is a link", part)}
 	}
-	next, err := root.OpenRoot(part)
-	if err != nil {
-		return nil, err
-	}
-	info, err := next.Stat(".")
-	if err == nil && !os.SameFile(seen, info) {
+	next, err := openSame(root, part, seen)
+	if errors.Is(err, errReplaced) {
 		err = &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%q was replaced during the call", part)}
 	}
+	return next, err
+}
+
+var errReplaced = errors.New("replaced during the call")
+
+// openSame opens a folder in another one that has been looked at. The error is errReplaced if it is
+// another one by now.
+func openSame(in *os.Root, name string, seen fs.FileInfo) (*os.Root, error) {
+	dir, err := in.OpenRoot(name)
 	if err != nil {
-		_ = next.Close() // as above
 		return nil, err
 	}
-	return next, nil
+	info, err := dir.Stat(".")
+	if err == nil && !os.SameFile(seen, info) {
+		err = errReplaced
+	}
+	if err != nil {
+		_ = dir.Close() // it was only looked at
+		return nil, err
+	}
+	return dir, nil
 }

@@ -61,16 +61,11 @@ func (t *Tree) OpenFolder(p *Entry) (*os.Root, error) {
 	if !p.Info.IsDir() {
 		return nil, &abi.Error{Code: abi.BadFields, Field: "path", Permanent: true, Message: fmt.Sprintf("open %q: not a folder", p.Path)}
 	}
-	dir, err := p.Dir.OpenRoot(p.Name)
-	if err != nil {
-		return nil, t.Explain(p.Path, err)
-	}
-	info, err := dir.Stat(".")
-	if err == nil && !os.SameFile(info, p.Info) {
+	dir, err := openSame(p.Dir, p.Name, p.Info)
+	if errors.Is(err, errReplaced) {
 		err = changed("open", p.Path)
 	}
 	if err != nil {
-		_ = dir.Close() // only looked at
 		return nil, t.Explain(p.Path, err)
 	}
 	return dir, nil

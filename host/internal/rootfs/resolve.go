@@ -145,18 +145,14 @@ func (k *walk) at(part string) string { return path.Join(path.Join(k.names...), 
 
 // enter opens a folder and checks that it is the one that was checked before.
 func (k *walk) enter(part string, seen fs.FileInfo) error {
-	sub, err := k.top().OpenRoot(part)
+	sub, err := openSame(k.top(), part, seen)
+	if errors.Is(err, errReplaced) {
+		return &abi.Error{Code: abi.Conflict, Field: "path", Message: fmt.Sprintf("open %q: %q was replaced during the call", k.asked, k.at(part))}
+	}
 	if err != nil {
 		return err
 	}
 	k.opened = append(k.opened, sub)
-	info, err := sub.Stat(".")
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(seen, info) {
-		return &abi.Error{Code: abi.Conflict, Field: "path", Message: fmt.Sprintf("open %q: %q was replaced during the call", k.asked, k.at(part))}
-	}
 	k.dirs, k.names = append(k.dirs, sub), append(k.names, part)
 	return nil
 }

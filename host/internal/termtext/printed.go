@@ -1,27 +1,32 @@
 package termtext
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Printed returns a line that a program has printed as a terminal leaves it: without what carriage
 // returns overwrite and without escape sequences, but with colors those that set colors.
 func Printed(line string, colors bool) Text {
 	text := string(Strip([]byte(Overwrite(line)), colors))
-	if !colors || bytes.IndexByte([]byte(text), 0x1b) < 0 {
+	if !colors || !strings.Contains(text, "\x1b") {
 		return escape(text, "\t")
 	}
-	var out Text
+	var out strings.Builder
 	for len(text) > 0 {
 		if n := colorSequence(text); n > 0 {
-			out, text = out+Text(text[:n]), text[n:]
+			out.WriteString(text[:n])
+			text = text[n:]
 			continue
 		}
-		end := bytes.IndexByte([]byte(text[1:]), 0x1b) + 1
+		end := strings.IndexByte(text[1:], 0x1b) + 1
 		if end == 0 {
 			end = len(text)
 		}
-		out, text = out+escape(text[:end], "\t"), text[end:]
+		out.WriteString(string(escape(text[:end], "\t")))
+		text = text[end:]
 	}
-	return out + "\x1b[0m"
+	return Text(out.String() + "\x1b[0m")
 }
 
 // colorSequence returns the length of the sequence at the beginning of a text that sets colors and

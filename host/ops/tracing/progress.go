@@ -19,7 +19,7 @@ import (
 // a start is reported when it is durable, a little late. So a span
 // begins at the earlier of the two.
 func (t *Tracer) Progress(p runtime.Progress) {
-	if p.Run == "" || p.Event == runtime.OnText || p.Event == runtime.OnOutput || p.Event == runtime.OnLog {
+	if p.Run == "" || p.Event.Partial() || p.Event == runtime.OnLog {
 		return
 	}
 	t.mu.Lock()
