@@ -59,6 +59,10 @@ func (m withCompiled) Run() int {
 // its own; compiled plugins are shared, for they are the same in all.
 func TestScripts(t *testing.T) { scripts(t, "testdata/script") }
 
+// TestScriptsAnywhere runs testdata/anywhere: scripts with the same result for every user, in
+// every folder and environment. CI runs them once, and those of testdata/script several times.
+func TestScriptsAnywhere(t *testing.T) { scripts(t, "testdata/anywhere") }
+
 // TestAuthoring runs testdata/authoring: tasks that an AI solves with the program alone.
 // The comment at the top of each script is the task; then come the definition, as it is
 // written from `sentinel help` and `sentinel schema`, and the effect that is expected.
