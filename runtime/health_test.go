@@ -121,7 +121,7 @@ func TestStopWhileCommitsFail(t *testing.T) {
 		synctest.Wait()
 		db.SetFault(errors.New("disk full"))
 		err := rt.Stop(t.Context(), id)
-		if e := abi.As(err); e == nil || e.Code != abi.Unavailable || !strings.Contains(e.Message, "is stopped") {
+		if e := abi.As(err); e == nil || e.Code != abi.Unavailable || !strings.Contains(e.Message, "is ended") {
 			t.Errorf("%v", err)
 		}
 		db.SetFault(nil)

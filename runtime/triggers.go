@@ -149,7 +149,7 @@ var _ dispatch.Runs = triggerRuns{}
 
 func (t triggerRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, error) {
 	return t.rt.exec.StartFired(t.rt.ctx, s.Definition, execution.Firing{
-		StartOptions: StartOptions{Event: s.Event, Workspace: WorkspaceBase(s.Definition, s.Origin, t.rt.opt.Workspace), Revision: s.Revision, Key: s.Key}, ID: s.ID, Puts: s.Puts,
+		StartOptions: StartOptions{Event: s.Event, Workspace: WorkspaceBase(s.Definition, s.Origin, t.rt.opt.Workspace), Revision: s.Revision, Key: s.Key}, ID: s.ID, Trigger: s.Trigger, Puts: s.Puts,
 	})
 }
 
@@ -164,6 +164,12 @@ func (t triggerRuns) Stop(ctx context.Context, id sentinels.RunID) error {
 	}
 	_, err = t.rt.Wait(ctx, id)
 	return err
+}
+
+func (t triggerRuns) Undecided(id sentinels.RunID) string { return t.rt.exec.Undecided(id) }
+
+func (t triggerRuns) EndUndecided(ctx context.Context, id sentinels.RunID) (bool, error) {
+	return t.rt.exec.EndUndecided(ctx, id)
 }
 
 func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {

@@ -73,12 +73,36 @@ func (d *Dispatcher) RunEnded(id sentinels.ID, run sentinels.RunID) {
 	if len(d.active[id]) == 0 {
 		delete(d.active, id)
 	}
-	s := d.sentinels[id]
+	delete(d.asking, run)
 	d.mu.Unlock()
-	// A firing that is queued at this moment has the queue drained itself.
-	if s != nil && s.waiting.Load() > 0 {
+	d.drain(id)
+}
+
+// RunAsks is called when a run may be undecided, see [Runs.Undecided]. It does not block.
+func (d *Dispatcher) RunAsks(id sentinels.ID, run sentinels.RunID) {
+	d.mu.Lock()
+	d.asking[run] = struct{}{}
+	d.mu.Unlock()
+	d.drain(id)
+}
+
+// drain has what is queued looked at again. A firing that is queued at this moment does
+// that itself.
+func (d *Dispatcher) drain(id sentinels.ID) {
+	if s := d.sentinel(id); s != nil && s.waiting.Load() > 0 {
 		d.spawn(s.drain)
 	}
+}
+
+// undecided returns those of the active runs that are undecided.
+func (d *Dispatcher) undecided(active []sentinels.RunID) []sentinels.RunID {
+	d.mu.Lock()
+	asking := slices.DeleteFunc(slices.Clone(active), func(run sentinels.RunID) bool {
+		_, asks := d.asking[run]
+		return !asks
+	})
+	d.mu.Unlock()
+	return slices.DeleteFunc(asking, func(run sentinels.RunID) bool { return d.opt.Runs.Undecided(run) == "" })
 }
 
 // activeRuns returns the active runs of a sentinel, the oldest first.

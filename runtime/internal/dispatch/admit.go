@@ -166,10 +166,18 @@ func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.
 func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	s := dec.t.s
 	active := s.d.activeRuns(s.id)
+	undecided := s.d.undecided(active)
 	free := len(active) == 0 && len(s.queue) == 0
 	switch policy := s.policy(dec.t); {
-	case free, policy == sentinels.OverlapParallel && len(active) < maxParallel:
+	case free:
 		return dec.start(f)
+	case policy == sentinels.OverlapParallel && len(active) < maxParallel:
+		for _, run := range undecided {
+			dec.done = append(dec.done, func() { s.d.spawn(func(ctx context.Context) { s.endLogged(ctx, run) }) })
+		}
+		return dec.start(f)
+	case len(undecided) > 0 && policy != sentinels.OverlapRestart && (policy != sentinels.OverlapSkip || len(s.queue) == 0):
+		return dec.enqueue(f, policy, fmt.Sprintf("run %s waits for a decision about %s, which was interrupted, and is ended for it", undecided[0], s.d.opt.Runs.Undecided(undecided[0])))
 	case policy == sentinels.OverlapSkip:
 		reason := "earlier firings are queued"
 		if len(active) > 0 {

@@ -36,7 +36,7 @@ func (t *armedTrigger) decision() *decision {
 // reason.
 func (dec *decision) start(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	d, s := dec.t.s.d, dec.t.s
-	begin, err := s.startOf(f)
+	begin, err := s.startOf(dec.t.name, f)
 	if err != nil {
 		return dec.cannotStart(err, f)
 	}
@@ -66,8 +66,8 @@ func (dec *decision) start(f triggers.Firing) (triggers.Admission, *store.Ticket
 	return adm, ticket, nil
 }
 
-// startOf returns how a firing starts a run of the sentinel's newest revision.
-func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
+// startOf returns how a firing of the trigger with a name starts a run of the sentinel's newest revision.
+func (s *armedSentinel) startOf(name string, f triggers.Firing) (Start, error) {
 	newest, found, err := s.d.opt.Definitions.Newest(s.id)
 	if err != nil {
 		return Start{}, err
@@ -79,7 +79,7 @@ func (s *armedSentinel) startOf(f triggers.Firing) (Start, error) {
 	if err != nil {
 		return Start{}, err
 	}
-	return Start{ID: s.d.opt.NewRunID(), Definition: def, Revision: newest.Number, Origin: newest.Origin, Event: f.Event}, nil
+	return Start{ID: s.d.opt.NewRunID(), Definition: def, Revision: newest.Number, Origin: newest.Origin, Event: f.Event, Trigger: name}, nil
 }
 
 // cannotStart refuses the firing, unless the error is one of the store or the

@@ -43,6 +43,7 @@ type Dispatcher struct {
 	work      sync.WaitGroup
 	sentinels map[sentinels.ID]*armedSentinel
 	active    map[sentinels.ID]map[sentinels.RunID]activeRun // runs that have not ended, without child runs
+	asking    map[sentinels.RunID]struct{}                   // active runs that have asked about an interrupted call
 	ended     map[sentinels.ID][]activeRun                   // the newest that have; deleted with the sentinel
 }
 
@@ -65,7 +66,7 @@ func New(opt Options) *Dispatcher {
 	}
 	d := &Dispatcher{
 		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
-		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{},
+		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{}, asking: map[sentinels.RunID]struct{}{},
 		ended: map[sentinels.ID][]activeRun{},
 	}
 	d.base, d.end = context.WithCancelCause(context.Background())

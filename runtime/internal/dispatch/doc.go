@@ -17,7 +17,8 @@
 //	 due, the overlap policy decides
 //	   |-- skipped      a run is active or others are queued
 //	   |-- queued       waits until the active runs have ended, also instead of
-//	   |      |         skipped if they end now, or if a restart made the firing late
+//	   |      |         skipped if they end now, if a restart made the firing late, or
+//	   |      |         if they wait for a decision about an interrupted call
 //	   |      |-- replaced by a later firing that restarts, and counted as coalesced
 //	   |      v
 //	   |-- refused      the queue is full, or no run can be started

@@ -69,6 +69,12 @@ type Runs interface {
 	// Stop stops a run and returns when its end is durable. A run that has ended
 	// is the error conflict, one that is not in the store not_found.
 	Stop(ctx context.Context, id sentinels.RunID) error
+	// Undecided returns what a run of a trigger waits for a decision about, only because its
+	// definition does not say what happens to a call that was interrupted; "" for any other run.
+	Undecided(id sentinels.RunID) (call string)
+	// EndUndecided ends an undecided run as failed and returns when its end is durable. It does
+	// nothing, and reports false, for any other.
+	EndUndecided(ctx context.Context, id sentinels.RunID) (bool, error)
 	// Unfinished returns the runs in the store that have not ended.
 	Unfinished() ([]sentinels.RunID, error)
 	// Run describes a run, or returns not_found.
@@ -82,6 +88,7 @@ type Start struct {
 	Revision   int
 	Origin     string           // of the revision
 	Event      *sentinels.Event // nil for none
+	Trigger    string           // its name
 	Key        string           // unique in the store; "" for none
 	Puts       []store.Put      // in the commit of the run's first record
 }

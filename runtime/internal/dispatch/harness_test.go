@@ -211,6 +211,32 @@ func (r *fakeRuns) decide(id sentinels.RunID, status sentinels.Status) (durable 
 	return func() { r.h.RunEnded(run.Sentinel, id) }, nil
 }
 
+// ask makes a run undecided.
+func (r *fakeRuns) ask(id sentinels.RunID) {
+	r.mu.Lock()
+	run := r.runs[id]
+	run.Status = sentinels.StatusWaiting
+	r.runs[id] = run
+	r.mu.Unlock()
+	r.h.RunAsks(run.Sentinel, id)
+}
+
+func (r *fakeRuns) Undecided(id sentinels.RunID) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runs[id].Status != sentinels.StatusWaiting {
+		return ""
+	}
+	return "0!1"
+}
+
+func (r *fakeRuns) EndUndecided(_ context.Context, id sentinels.RunID) (bool, error) {
+	if r.Undecided(id) == "" {
+		return false, nil
+	}
+	return true, r.end(id, sentinels.StatusFailed)
+}
+
 func (r *fakeRuns) Unfinished() (list []sentinels.RunID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

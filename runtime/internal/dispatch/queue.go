@@ -138,13 +138,13 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 // run at a time: each decision is made under the lock.
 func (s *armedSentinel) drain(ctx context.Context) {
 	for {
-		stop, wait, again, err := s.startNext()
+		stop, restart, wait, again, err := s.startNext()
 		if wait != nil {
 			err = wait.Wait(ctx)
 		}
 		for _, run := range stop {
 			if err == nil {
-				err = s.stopFor(ctx, run)
+				err = s.stopFor(ctx, run, restart)
 			}
 		}
 		switch {
@@ -161,14 +161,14 @@ func (s *armedSentinel) drain(ctx context.Context) {
 	}
 }
 
-// startNext starts the first firing of the queue, or returns which runs must be
-// stopped for it, or what must be durable before. again reports whether there may be more
-// to do.
-func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket, again bool, err error) {
+// startNext starts the first firing of the queue, or returns which runs must end for it, with
+// restart all and otherwise those that are undecided, or what must be durable before. again
+// reports whether there may be more to do.
+func (s *armedSentinel) startNext() (stop []sentinels.RunID, restart bool, wait *store.Ticket, again bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.retired || s.paused || len(s.queue) == 0 {
-		return nil, nil, false, nil
+		return nil, false, nil, false, nil
 	}
 	head := s.queue[0]
 	t := s.trigger(head.Trigger)
@@ -181,21 +181,22 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	case len(active) == 0:
 	case s.policy(t) == sentinels.OverlapParallel && len(active) < maxParallel:
 	case head.Restart:
-		return active, nil, true, nil
-	default: // the end of a run drains the queue again
-		return nil, nil, false, nil
+		return active, true, nil, true, nil
+	default: // the end of a run drains the queue again, and so does one that becomes undecided
+		undecided := s.d.undecided(active)
+		return undecided, false, nil, len(undecided) > 0, nil
 	}
 	key := queueKey(s.id, head.Number)
 	raw, found, err := s.d.opt.Store.Get(bucketQueue, key)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, false, nil, false, err
 	}
 	if !found { // its commit is under way, and the newest is not before it
-		return nil, s.newest, true, nil
+		return nil, false, s.newest, true, nil
 	}
 	var q queuedFiring
 	if err := json.Unmarshal(raw, &q); err != nil {
-		return nil, nil, false, fmt.Errorf("read queue of %q: %w", s.id, err)
+		return nil, false, nil, false, fmt.Errorf("read queue of %q: %w", s.id, err)
 	}
 	// The removal and the run are one commit: after a crash the store has the
 	// queued firing or the run.
@@ -204,12 +205,15 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, wait *store.Ticket,
 	dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: key, Delete: true})
 	dec.done = append(dec.done, func() { s.remove(0) })
 	_, _, err = dec.start(q.Firing.firing())
-	return nil, nil, err == nil, err
+	return nil, false, nil, err == nil, err
 }
 
-// stopFor stops a run that a newer one replaces. A run that has ended already does
-// not count as active any more.
-func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error {
+// stopFor ends a run that is undecided, or else stops it, since the firing at the head of the
+// queue replaces it. A run that has ended already does not count as active any more.
+func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID, restart bool) error {
+	if ended, err := s.endUndecided(ctx, run); ended || err != nil || !restart {
+		return err
+	}
 	err := s.d.opt.Runs.Stop(ctx, run)
 	if code := abi.CodeOf(err); err == nil || code != abi.Conflict && code != abi.NotFound {
 		return err
@@ -220,4 +224,20 @@ func (s *armedSentinel) stopFor(ctx context.Context, run sentinels.RunID) error 
 		return nil
 	}
 	return err
+}
+
+// endUndecided ends a run that is undecided, and reports whether it was.
+func (s *armedSentinel) endUndecided(ctx context.Context, run sentinels.RunID) (bool, error) {
+	ended, err := s.d.opt.Runs.EndUndecided(ctx, run)
+	if ended && err == nil {
+		s.d.log.Warn("a run that waited for a decision about an interrupted call was ended for the next firing", "sentinel", s.id, "run", run)
+	}
+	return ended, err
+}
+
+// endLogged is endUndecided where an error has no other reader.
+func (s *armedSentinel) endLogged(ctx context.Context, run sentinels.RunID) {
+	if _, err := s.endUndecided(ctx, run); err != nil && ctx.Err() == nil {
+		s.d.log.Warn("a run that waits for a decision cannot be ended", "sentinel", s.id, "run", run, "error", err)
+	}
 }

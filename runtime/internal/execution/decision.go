@@ -86,6 +86,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	}
 	q.PendingDecision, q.asked = what, true
 	r.mu.Unlock()
+	r.asksAbout(what) // before the run is seen to wait
 	r.decisionsChanged(&what)
 	if what.Kind != run.DecisionApproval {
 		// The decision may take days. If the step timed out meanwhile, its retry would

@@ -79,6 +79,8 @@ type Health interface {
 // Triggers count the active runs of a sentinel.
 type Triggers interface {
 	RunStarted(sentinel sentinels.ID, id sentinels.RunID, chain eventlog.Chain)
+	// RunAsks says that a run which a trigger started may be one of [Executor.Undecided] now.
+	RunAsks(sentinel sentinels.ID, id sentinels.RunID)
 	RunEnded(sentinel sentinels.ID, id sentinels.RunID)
 }
 

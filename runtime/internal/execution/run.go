@@ -167,7 +167,11 @@ func (r *liveRun) finish(err error) {
 		end.Step = r.folded.FailedStep
 		r.mu.Unlock()
 	}
-	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut {
+	undecided := new(step.UndecidedError)
+	if errors.As(err, &undecided) {
+		end.Step = undecided.Step
+	}
+	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut || undecided.Err != nil {
 		r.stopDescendants()
 	}
 	r.cancel(step.ErrStopped) // ends the work of host calls that is still under way
@@ -181,7 +185,7 @@ func (r *liveRun) finish(err error) {
 	endedAt := time.Now().UTC()
 	change := func(info *run.Info) {
 		info.Status, info.Error, info.Step, info.EndedAt = end.Status, end.Error, end.Step, endedAt
-		info.Limit, info.Reason = end.Limit, end.Limit
+		info.Limit, info.Reason, info.Decisions = end.Limit, end.Limit, nil
 	}
 	puts, err := r.ex.resultPuts(result)
 	if err != nil {

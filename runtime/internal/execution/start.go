@@ -37,6 +37,8 @@ type Firing struct {
 	run.StartOptions
 	// ID is the run's id. The caller chooses it so that Puts can name the run.
 	ID sentinels.RunID
+	// Trigger is the name of the trigger.
+	Trigger string
 	// Puts are committed with the run's first record.
 	Puts []store.Put
 }
@@ -45,7 +47,7 @@ type Firing struct {
 // if a run with the key was started before.
 func (ex *Executor) StartFired(ctx context.Context, def *sentinels.Definition, f Firing) (sentinels.RunID, *store.Ticket, error) {
 	var ticket *store.Ticket
-	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, puts: f.Puts, enqueued: func(begun *store.Ticket) { ticket = begun }})
+	id, err := ex.startRun(ctx, def, startOptions{StartOptions: f.StartOptions, id: f.ID, trigger: f.Trigger, puts: f.Puts, enqueued: func(begun *store.Ticket) { ticket = begun }})
 	return id, ticket, err
 }
 
@@ -67,6 +69,7 @@ type startOptions struct {
 	// puts are committed with the run's first record, which is then not lazy. id is the
 	// run's id, so that puts can name it.
 	id       sentinels.RunID
+	trigger  string // name of the trigger that starts the run
 	puts     []store.Put
 	enqueued func(*store.Ticket) // receives the ticket of the first commit; not called if no run is started
 }
@@ -264,7 +267,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt startOptions) (begin *journal.RunStartBody, err error) {
 	begin = &journal.RunStartBody{
 		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Trigger: opt.trigger, Fork: opt.fork,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
 		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor

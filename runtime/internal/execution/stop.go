@@ -24,18 +24,24 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 		return failure.New(abi.Conflict, "run %s is over: %s", id, info.Status)
 	}
 	if r := ex.live(id); r != nil {
-		ex.stopTree(id, step.ErrStopped)
-		r.cancel(step.ErrStopped)
-		select {
-		case <-r.done:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ex.opt.Health.Stalled():
-			return ex.opt.Health.HeldError("run " + string(id) + " is stopped; its end")
-		}
+		return ex.endRun(ctx, r, step.ErrStopped)
 	}
 	return ex.stopStored(ctx, info)
+}
+
+// endRun ends an active run for a cause, stops its descendants, and returns when its end is
+// durable.
+func (ex *Executor) endRun(ctx context.Context, r *liveRun, cause error) error {
+	r.cancel(cause) // before its descendants: it must not see a child end and continue
+	ex.stopTree(r.id, cause)
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-ex.opt.Health.Stalled():
+		return ex.opt.Health.HeldError("run " + string(r.id) + " is ended; its end")
+	}
 }
 
 // stopStored stops a run that no process executes, and its descendants.

@@ -136,6 +136,7 @@ type RunStartBody struct {
 	Path           []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
 	Interrupt      sentinels.Interrupt        `json:"oi,omitempty"`
 	As             string                     `json:"as,omitempty"`    // for whom the run executes
+	Trigger        string                     `json:"trig,omitempty"`  // name of the trigger that started the run
 	Variables      map[string]json.RawMessage `json:"vars,omitempty"`  // set at the start in addition to the inputs
 	Inherited      map[string]Value           `json:"inh,omitempty"`   // variables of the parent, of an inline child
 	Named          map[sentinels.ID]Value     `json:"named,omitempty"` // canonical JSON of the definitions that {"$ref": id} means, before the stored ones

@@ -3,6 +3,8 @@ package step
 import (
 	"context"
 	"errors"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Causes for which the context of a run ends. They are never recorded: the end of the
@@ -26,6 +28,17 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Text }
 
+// An UndecidedError ends a run that waited for a decision about an interrupted call.
+type UndecidedError struct {
+	Step string // address of the step that made the call; "" for one of a child run
+	Err  *abi.Error
+}
+
+func (e *UndecidedError) Error() string { return e.Err.Message }
+
+// Unwrap returns the error of the run.
+func (e *UndecidedError) Unwrap() error { return e.Err }
+
 // isLimit reports whether err, which may come from a nested step, is a limit of the
 // run.
 func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
@@ -33,5 +46,5 @@ func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
 // RunEnding reports whether ctx ended because the run or the process ends.
 func RunEnding(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause)
+	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrStopped) || isLimit(cause) || errors.As(cause, new(*UndecidedError))
 }
