@@ -107,6 +107,23 @@ func (v *receiver) messages(t *testing.T, h *host.Host, runs, want int) []messag
 	}
 }
 
+// A schedule whose run does not come is announced, with the reason and a line to type.
+func TestNotifiedOfOverdueRuns(t *testing.T) {
+	h, v := notified(t, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "backup", "name": "b", "steps": [], "loop": {"type": "once"},
+		"trigger": {"type": "schedule", "cronExpression": "0 0 1 1 *", "catchUp": "none", "expectWithinMs": 1000}}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "often", "name": "o", "steps": [], "loop": {"type": "once"},
+		"trigger": {"type": "schedule", "cronExpression": "*/20 * * * * *", "expectWithinMs": 1000}}}`, nil)
+	if err := h.Runtime().PauseTriggers(t.Context(), "often", true); err != nil {
+		t.Fatal(err)
+	}
+	got := v.messages(t, h, 1, 1)[0]
+	if got.Type != "sentinel:often:overdue" || got.Data.Severity != "error" || got.Data.Title != "No run of often began in time" ||
+		!strings.HasPrefix(got.Data.Text, "It was planned for 20") || !strings.Contains(got.Data.Text, ": the triggers are paused\n\nsentinel triggers often") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // S003: "TODO: Send notification (Slack, email, dashboard alert)". A ticket that enters a
 // state in which a person decides is announced once, with the line to type.
 func TestSpecNotifiedOfTickets(t *testing.T) {

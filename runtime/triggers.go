@@ -25,6 +25,7 @@ type (
 	TriggerInfo   = trigger.Info
 	TriggerCounts = trigger.Counts
 	TriggerFired  = trigger.Fired
+	TriggerSkips  = trigger.Skips
 )
 
 // openTriggers creates the dispatcher of triggers, with nothing armed.
@@ -45,8 +46,11 @@ func (rt *Runtime) openTriggers(now func() time.Time) {
 		},
 		Now: now, NewRunID: execution.NewRunID,
 		Alive: rt.alive, Writable: rt.writable,
-		Await:   func(ctx context.Context, t *store.Ticket) error { return rt.await(ctx, t) },
-		Settle:  func(ctx context.Context, t *store.Ticket) error { return rt.settled(ctx, t) },
+		Await:  func(ctx context.Context, t *store.Ticket) error { return rt.await(ctx, t) },
+		Settle: func(ctx context.Context, t *store.Ticket) error { return rt.settled(ctx, t) },
+		Announce: func(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket {
+			return rt.exec.Announce(id, word, key, data, b)
+		},
 		Observe: rt.opt.Observer.Trigger, Log: rt.opt.Logger,
 	})
 }
@@ -170,6 +174,26 @@ func (t triggerRuns) Undecided(id sentinels.RunID) string { return t.rt.exec.Und
 
 func (t triggerRuns) EndUndecided(ctx context.Context, id sentinels.RunID) (bool, error) {
 	return t.rt.exec.EndUndecided(ctx, id)
+}
+
+// maxExpectedRuns bounds the runs of one sentinel that are looked at for one that was expected.
+const maxExpectedRuns = 1000
+
+func (t triggerRuns) Ran(id sentinels.ID, from, to time.Time, completed bool) (bool, sentinels.RunID, sentinels.Status, error) {
+	infos, err := t.rt.Runs(RunFilter{Sentinel: id, Since: from, Limit: maxExpectedRuns})
+	var newest RunInfo
+	for _, i := range infos {
+		if i.Parent != "" || i.CreatedAt.After(to) {
+			continue
+		}
+		if !completed || i.Status == sentinels.StatusCompleted && !i.EndedAt.After(to) {
+			return true, i.ID, i.Status, err
+		}
+		if newest.ID == "" {
+			newest = i
+		}
+	}
+	return false, newest.ID, newest.Status, err
 }
 
 func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {

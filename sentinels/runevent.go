@@ -23,9 +23,13 @@ const (
 	RunQuarantined = "quarantined"
 )
 
+// SentinelOverdue is the word of the event of a trigger whose expected run did not come. Its
+// name is that of an event of a run.
+const SentinelOverdue = "overdue"
+
 // RunEventWords returns the words of events of runs, in the order of a run's life.
 func RunEventWords() []string {
-	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined}
+	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined, SentinelOverdue}
 }
 
 // RunEventName returns the name of an event of a run: sentinel:ID:WORD.
@@ -56,17 +60,21 @@ func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
 const runEventSchema = `{
   "type": "object",
   "properties": {
-    "run": {"type": "string", "description": "Id of the run."},
+    "run": {"type": "string", "description": "Id of the run; of overdue: of one that began and did not complete, absent without one."},
     "sentinel": {"type": "string", "description": "Id of its sentinel; parent@address for an inline definition."},
     "parent": {"type": "string", "description": "Id of the run that started it by a step; absent without one."},
-    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed."},
-    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one."},
+    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out", "overdue"], "description": "Status of the run: running after started and resumed. Overdue if a schedule expected a run (expectWithinMs) and none came: then the event has no more than run, sentinel, reason and the members from trigger on."},
+    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one. Of overdue: why no run came."},
     "error": {"type": "object", "description": "Why it failed, was stopped or timed out: {code, message, hint?, ...}; absent without one."},
     "iterations": {"type": "integer", "description": "Iterations that it has begun."},
     "durationMs": {"type": "integer", "description": "Time in which it was executed."},
-    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."}
+    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."},
+    "trigger": {"type": "string", "description": "Of overdue: name of the trigger."},
+    "planned": {"type": "string", "description": "Of overdue: the planned time, RFC 3339."},
+    "withinMs": {"type": "integer", "description": "Of overdue: the time in which a run was expected."},
+    "expect": {"type": "string", "enum": ["started", "completed"], "description": "Of overdue: what the run should have done by then."}
   },
-  "required": ["run", "sentinel", "status", "iterations", "durationMs", "usage"],
+  "required": ["sentinel", "status"],
   "additionalProperties": false
 }`
 

@@ -37,6 +37,16 @@ type Planner interface {
 	Next(now time.Time) time.Time
 }
 
+// An Expecter is a Planner of which a run is expected within a time of each planned time.
+type Expecter interface {
+	// Expects returns the time, 0 if nothing is expected, and whether the run must have
+	// completed by then rather than begun.
+	Expects() (within time.Duration, completed bool)
+	// Planned returns the first planned time later than after, without jitter; zero if there
+	// is none.
+	Planned(after time.Time) time.Time
+}
+
 // A Receiver is an Armed that fires on requests, which the host passes to it.
 // Its Run only waits.
 type Receiver interface {
@@ -125,7 +135,10 @@ const (
 	Skipped   Outcome = "skipped"   // a run is active and the overlap policy is skip, or runs of the sentinel made the changes
 	Filtered  Outcome = "filtered"  // the filter is false
 	Duplicate Outcome = "duplicate" // its key, or the same signed request, was admitted before
-	Refused   Outcome = "refused"   // it cannot start a run: the queue is full, a chain of events is too long, the filter fails
+	// Overdue is not the outcome of a firing: no run began, or none completed, in the time in
+	// which one was expected. See [Expecter].
+	Overdue Outcome = "overdue"
+	Refused Outcome = "refused" // it cannot start a run: the queue is full, a chain of events is too long, the filter fails
 )
 
 // Admission reports the outcome of a firing and the reason.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // maxActivity is how many lines of an activityLog may wait. A storm of firings that the
@@ -94,7 +95,11 @@ func (a *activityLog) fired(f runtime.TriggerFired) {
 	if f.Reason != "" {
 		attrs = append(attrs, slog.String("reason", f.Reason))
 	}
-	a.add("trigger fired", attrs...)
+	message := "trigger fired"
+	if f.Outcome == triggers.Overdue {
+		message = "expected run did not come"
+	}
+	a.add(message, attrs...)
 }
 
 // progress logs the start and the end of runs, also of children.

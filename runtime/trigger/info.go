@@ -30,7 +30,16 @@ type Info struct {
 	LastRun     sentinels.RunID  `json:"lastRun,omitempty"` // the newest that it started
 
 	Counts
-	Waiting int `json:"waiting"` // firings in the queue and the debounced one
+	Waiting int   `json:"waiting"` // firings in the queue and the debounced one
+	Skips   Skips `json:"skips,omitzero"`
+}
+
+// Skips are the firings that were skipped since the trigger last started or queued one, because
+// a run was active. Zero is none.
+type Skips struct {
+	Count uint64          `json:"count"`
+	Since time.Time       `json:"since"`         // when the first of them was due
+	Run   sentinels.RunID `json:"run,omitempty"` // the oldest run that was active at the newest; "" if firings were queued
 }
 
 // Counts are exact and survive restarts: they are in the commits of what they
@@ -48,6 +57,9 @@ type Counts struct {
 	Duplicates uint64 `json:"duplicates"`
 	Refused    uint64 `json:"refused"`
 	Missed     uint64 `json:"missed"` // occasions that never became a firing; not part of Fired
+	// Overdue counts how often no run came in the time in which the trigger expected one; not
+	// part of Fired. Planned times that pass while the host is down count once.
+	Overdue uint64 `json:"overdue"`
 }
 
 // Fired is the outcome of one firing. A firing that waits, in the queue or for

@@ -175,7 +175,16 @@ func (a *armed) next(now time.Time) time.Time {
 	return a.due(planned)
 }
 
+// Expects implements [triggers.Expecter].
+func (a *armed) Expects() (within time.Duration, completed bool) {
+	return time.Duration(a.opt.ExpectWithinMs) * time.Millisecond, a.opt.Expect == expectCompleted
+}
+
+// Planned implements [triggers.Expecter].
+func (a *armed) Planned(after time.Time) time.Time { return a.plan.next(after.Round(0)) }
+
 var (
-	_ triggers.Armed   = (*armed)(nil)
-	_ triggers.Planner = (*armed)(nil)
+	_ triggers.Armed    = (*armed)(nil)
+	_ triggers.Planner  = (*armed)(nil)
+	_ triggers.Expecter = (*armed)(nil)
 )

@@ -76,7 +76,17 @@ type options struct {
 	CatchUpWindowMs int64 `json:"catchUpWindowMs,omitempty" doc:"how old a planned time may be to fire late, in ms" default:"0, no limit"`
 	// JitterMs is the longest random delay of a firing. Default 0.
 	JitterMs int64 `json:"jitterMs,omitempty" doc:"longest delay of a firing, 0 to 86400000 ms" default:"0"`
+	// ExpectWithinMs is the time after each planned time in which Expect must happen. Default 0,
+	// nothing is expected.
+	ExpectWithinMs int64  `json:"expectWithinMs,omitempty" doc:"time after each planned time in which a run must begin or complete, else the event sentinel:ID:overdue reports it; 1000 to 31622400000 ms" default:"0, nothing is expected"`
+	Expect         string `json:"expect,omitempty" doc:"what must happen within expectWithinMs" default:"started" enum:"started,completed"`
 }
+
+// What a schedule expects of a run.
+const (
+	expectStarted   = "started"
+	expectCompleted = "completed"
+)
 
 func (o options) window() time.Duration { return time.Duration(o.CatchUpWindowMs) * time.Millisecond }
 func (o options) jitter() time.Duration { return time.Duration(o.JitterMs) * time.Millisecond }
@@ -108,6 +118,16 @@ func read(t sentinels.Trigger, since time.Time) (o options, p plan, err error) {
 	}
 	if o.JitterMs < 0 || o.JitterMs > maxJitter.Milliseconds() {
 		report("invalid jitterMs %d: want 0 to %d", o.JitterMs, maxJitter.Milliseconds())
+	}
+	switch within := time.Duration(o.ExpectWithinMs) * time.Millisecond; {
+	case o.Expect != "" && o.Expect != expectStarted && o.Expect != expectCompleted:
+		report("invalid expect %q: want %s or %s", o.Expect, expectStarted, expectCompleted)
+	case o.ExpectWithinMs == 0 && o.Expect != "":
+		report("expect needs expectWithinMs")
+	case o.ExpectWithinMs != 0 && (within < time.Second || within > maxWindow):
+		report("invalid expectWithinMs %d: want 1000 to %d, or 0 to expect nothing", o.ExpectWithinMs, maxWindow.Milliseconds())
+	case o.ExpectWithinMs != 0 && within <= o.jitter():
+		report("expectWithinMs %d is not more than jitterMs %d, by which a run may begin later", o.ExpectWithinMs, o.JitterMs)
 	}
 	if p, err = parse(t.CronExpression, zone, since); err != nil {
 		problems = append(problems, err)

@@ -23,6 +23,7 @@ func TestOptionsHaveEffects(t *testing.T) {
 		"filter": {`"true"`, "", ""}, "debounceMs": {"5", "", ""}, "maxWaitMs": {"50", `"debounceMs":5`, "-"}, "allowConcurrent": {"true", "", ""},
 		"schedule.timeZone": {`"Asia/Tokyo"`, "", `"cronExpression":"@every 5m"`}, "schedule.catchUp": {`"all"`, "", ""},
 		"schedule.catchUpWindowMs": {"60000", "", `"catchUp":"none"`}, "schedule.jitterMs": {"5", "", ""},
+		"schedule.expectWithinMs": {"60000", "", `"jitterMs":60000`}, "schedule.expect": {`"completed"`, `"expectWithinMs":60000`, "-"},
 		"immediate.on": {`"edit"`, "", ""},
 		"file.paths":   {`["a"]`, "", ""}, "file.ignore": {`["b"]`, "", ""}, "file.on": {`["created"]`, "", ""}, "file.settleMs": {"5", "", ""}, "file.ignoreOwn": {"false", "", ""},
 		"webhook.secretEnv": {`"T"`, "", `"auth":"none","insecure":true`}, "webhook.auth": {`"token"`, "", `"insecure":true`}, "webhook.insecure": {"false", "", ""},

@@ -98,9 +98,10 @@ type ListedSentinel struct {
 
 // A listedTrigger is the summary of a trigger. `sentinel triggers` shows all of it.
 type listedTrigger struct {
-	Type    string     `json:"type"`
-	Detail  string     `json:"detail,omitempty"`
-	Next    *time.Time `json:"next,omitempty"` // nil if it has no schedule, such as an event
-	Paused  bool       `json:"paused,omitempty"`
-	Problem string     `json:"problem,omitempty"`
+	Type    string               `json:"type"`
+	Detail  string               `json:"detail,omitempty"`
+	Next    *time.Time           `json:"next,omitempty"` // nil if it has no schedule, such as an event
+	Paused  bool                 `json:"paused,omitempty"`
+	Problem string               `json:"problem,omitempty"`
+	Skips   runtime.TriggerSkips `json:"skips,omitzero"`
 }

@@ -241,7 +241,7 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 		if s.File != "" {
 			where = output.Escape(s.File)
 		}
-		if text := problemOf(s); text != "" {
+		if text := a.problemOf(s); text != "" {
 			name = p.Bad(output.Clip("problem: "+text, 90))
 		}
 		if s.LastRunAt != nil {
@@ -324,7 +324,7 @@ func (a verbs) waitsFor(s app.ListedSentinel) (trigger, next termtext.Text) {
 
 // problemOf is why a sentinel cannot be started, or else why it does not start by
 // itself.
-func problemOf(s app.ListedSentinel) string {
+func (a verbs) problemOf(s app.ListedSentinel) string {
 	if s.Problem != "" {
 		return s.Problem
 	}
@@ -332,6 +332,21 @@ func problemOf(s app.ListedSentinel) string {
 		if t.Problem != "" {
 			return "trigger " + t.Type + ": " + t.Problem
 		}
+		if text := skipped(a.Env.Now(), t.Skips); text != "" {
+			return text
+		}
 	}
 	return ""
+}
+
+// skipped says that several firings in a row were skipped, "" for fewer.
+func skipped(now time.Time, s runtime.TriggerSkips) string {
+	if s.Count < 2 {
+		return ""
+	}
+	text := fmt.Sprintf("%d firings skipped since %s", s.Count, output.Ago(now, s.Since))
+	if s.Run != "" {
+		text += fmt.Sprintf(", run %s is active", output.ShortID(s.Run))
+	}
+	return text
 }

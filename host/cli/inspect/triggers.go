@@ -174,7 +174,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 			next = output.Time(t.Upcoming[0])
 		}
 		rows = append(rows, output.Row{
-			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Problem, t.LastReason), 70)),
+			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Problem, skipped(a.Env.Now(), t.Skips), t.LastReason), 70)),
 		})
 		for i := 1; i < len(t.Upcoming); i++ {
 			rows = append(rows, output.Row{"", "", "", "", output.Time(t.Upcoming[i])})
@@ -215,9 +215,9 @@ func (a verbs) when(t time.Time) termtext.Text {
 
 // fires counts the outcomes of firings, without those that are 0. The parts
 // come to the first number, but for own ones, which are among the others, and missed
-// ones, which never fired.
+// and overdue ones, which never fired.
 func fires(t runtime.TriggerInfo) string {
-	if t.Fired == 0 && t.Missed == 0 {
+	if t.Fired == 0 && t.Missed == 0 && t.Overdue == 0 {
 		return "0"
 	}
 	parts := []string{strconv.FormatUint(t.Fired, 10)}
@@ -227,7 +227,7 @@ func fires(t runtime.TriggerInfo) string {
 	}{
 		{t.Started, "started"}, {t.Skipped, "skipped"}, {t.Filtered, "filtered"}, {t.Coalesced, "coalesced"},
 		{t.Duplicates, "duplicate"}, {t.Refused, "refused"}, {uint64(max(0, t.Waiting)), "waiting"}, {t.Own, "own"},
-		{t.Missed, "missed"},
+		{t.Missed, "missed"}, {t.Overdue, "overdue"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

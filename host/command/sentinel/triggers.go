@@ -50,11 +50,12 @@ func (f family) triggers(_ context.Context, call *command.Call, in triggersIn) (
 
 // A listedTrigger is what a list has room for.
 type listedTrigger struct {
-	Type    string     `json:"type"`
-	Detail  string     `json:"detail,omitempty"`
-	Next    *time.Time `json:"next,omitempty" jsonschema:"when it fires next"`
-	Paused  bool       `json:"paused,omitempty"`
-	Problem string     `json:"problem,omitempty"`
+	Type    string               `json:"type"`
+	Detail  string               `json:"detail,omitempty"`
+	Next    *time.Time           `json:"next,omitempty" jsonschema:"when it fires next"`
+	Paused  bool                 `json:"paused,omitempty"`
+	Problem string               `json:"problem,omitempty"`
+	Skips   runtime.TriggerSkips `json:"skips,omitzero" jsonschema:"firings in a row that were skipped, because a run was active"`
 }
 
 // triggersBySentinel is for lists: one look for all of them.
@@ -68,7 +69,7 @@ func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTr
 	}
 	by := map[sentinels.ID][]listedTrigger{}
 	for _, t := range all {
-		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Problem: t.Problem}
+		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Problem: t.Problem, Skips: t.Skips}
 		if !t.Next.IsZero() {
 			l.Next = &t.Next
 		}

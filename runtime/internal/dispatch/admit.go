@@ -162,6 +162,23 @@ func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.
 	return dec.overlap(f.Firing)
 }
 
+// skip counts a firing that is skipped because of the active runs, and returns the reason with
+// the others before it.
+func (dec *decision) skip(f triggers.Firing, active []sentinels.RunID, reason string) string {
+	skips := &dec.rec.Skips
+	if skips.Count == 0 {
+		skips.Since = f.At.UTC()
+	}
+	skips.Count, skips.Run = skips.Count+1, ""
+	if len(active) > 0 {
+		skips.Run = active[0]
+	}
+	if skips.Count > 1 {
+		reason += fmt.Sprintf("; %d firings in a row were skipped, since %s", skips.Count, skips.Since.Format(time.RFC3339))
+	}
+	return reason
+}
+
 // overlap applies the overlap policy to a firing that is due, new or debounced.
 func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	s := dec.t.s
@@ -187,6 +204,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 			}
 			reason = cmp.Or(why, reason)
 		}
+		reason = dec.skip(f, active, reason)
 		if err := dec.remember(f, keyRecord{Outcome: triggers.Skipped}); err != nil {
 			return triggers.Admission{}, nil, err
 		}

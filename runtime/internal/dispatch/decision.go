@@ -113,8 +113,10 @@ func (dec *decision) count(outcome triggers.Outcome, run sentinels.RunID, reason
 	switch outcome {
 	case triggers.Started:
 		r.Started++
+		r.Skips = trigger.Skips{}
 	case triggers.Queued:
 		r.Queued++
+		r.Skips = trigger.Skips{}
 	case triggers.Skipped:
 		r.Skipped++
 	case triggers.Filtered:
@@ -123,6 +125,7 @@ func (dec *decision) count(outcome triggers.Outcome, run sentinels.RunID, reason
 		r.Duplicates++
 	case triggers.Refused:
 		r.Refused++
+	case triggers.Overdue: // not of a firing
 	case triggers.Debounced: // counted as coalesced if a later one replaces it
 	}
 }

@@ -52,6 +52,10 @@ type Options struct {
 	// it returns nil: the commit is held, and is written before any later one.
 	Settle func(ctx context.Context, t *store.Ticket) error
 
+	// Announce commits a batch together with the event sentinel:ID:WORD, if there are readers for
+	// it. key is unique among the events of the sentinel.
+	Announce func(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket
+
 	// Observe is called with every outcome once it is durable, in order for each
 	// sentinel. It must not block. Default: none.
 	Observe func(trigger.Fired)
@@ -75,6 +79,10 @@ type Runs interface {
 	// EndUndecided ends an undecided run as failed and returns when its end is durable. It does
 	// nothing, and reports false, for any other.
 	EndUndecided(ctx context.Context, id sentinels.RunID) (bool, error)
+	// Ran reports whether a run of a sentinel, no child run, began in a time; with completed,
+	// whether it completed in that time too. Otherwise newest is the newest that began then, ""
+	// for none, and how it stands.
+	Ran(id sentinels.ID, from, to time.Time, completed bool) (found bool, newest sentinels.RunID, status sentinels.Status, err error)
 	// Unfinished returns the runs in the store that have not ended.
 	Unfinished() ([]sentinels.RunID, error)
 	// Run describes a run, or returns not_found.

@@ -29,17 +29,18 @@ type harness struct {
 	log     *fakeLog
 	kind    *fakeKind
 
-	mu       sync.Mutex
-	observed []trigger.Fired
-	closed   error // of Alive
-	readOnly error // of Writable
+	mu        sync.Mutex
+	observed  []trigger.Fired
+	announced []string // events
+	closed    error    // of Alive
+	readOnly  error    // of Writable
 }
 
 // newHarness returns a dispatcher with nothing armed. It and the store are closed at
 // the end of the test.
 func newHarness(t testing.TB, db *store.Memory) *harness {
 	h := &harness{db: db, defs: &fakeDefinitions{list: map[sentinels.ID]*sentinels.Definition{}}, log: &fakeLog{}, kind: &fakeKind{armed: map[sentinels.ID]*fakeArmed{}}}
-	h.runs = &fakeRuns{h: h, runs: map[sentinels.RunID]dispatch.Run{}, keys: map[string]sentinels.RunID{}}
+	h.runs = &fakeRuns{h: h, runs: map[sentinels.RunID]dispatch.Run{}, keys: map[string]sentinels.RunID{}, at: map[sentinels.RunID]time.Time{}}
 	ids := 0
 	h.options = dispatch.Options{
 		Store: db, Runs: h.runs, Definitions: h.defs, Events: h.log, Kinds: triggers.Set{h.kind},
@@ -64,6 +65,12 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 		Writable: func() error { return h.get(&h.readOnly) },
 		Await:    func(ctx context.Context, t *store.Ticket) error { return t.Wait(ctx) },
 		Settle:   func(ctx context.Context, t *store.Ticket) error { return t.Wait(ctx) },
+		Announce: func(id sentinels.ID, word, _ string, data any, b store.Batch) *store.Ticket {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.announced = append(h.announced, fmt.Sprintf("%s %s %+v", id, word, data))
+			return db.Enqueue(b)
+		},
 		Observe: func(f trigger.Fired) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -153,6 +160,7 @@ type fakeRuns struct {
 	mu    sync.Mutex
 	runs  map[sentinels.RunID]dispatch.Run
 	keys  map[string]sentinels.RunID
+	at    map[sentinels.RunID]time.Time
 	begun []sentinels.RunID  // in order
 	event []*sentinels.Event // of each of begun
 	fail  error              // of Start
@@ -169,6 +177,7 @@ func (r *fakeRuns) Start(s dispatch.Start) (sentinels.RunID, *store.Ticket, erro
 		return first, nil, nil
 	}
 	r.keys[s.Key] = s.ID
+	r.at[s.ID] = time.Now()
 	r.begun, r.event = append(r.begun, s.ID), append(r.event, s.Event)
 	r.runs[s.ID] = dispatch.Run{Sentinel: s.Definition.ID, Status: sentinels.StatusRunning}
 	r.h.RunStarted(s.Definition.ID, s.ID, eventlog.ChainOf(s.Event).Through(s.Definition.ID))
@@ -237,6 +246,23 @@ func (r *fakeRuns) EndUndecided(_ context.Context, id sentinels.RunID) (bool, er
 	return true, r.end(id, sentinels.StatusFailed)
 }
 
+func (r *fakeRuns) Ran(id sentinels.ID, from, to time.Time, completed bool) (bool, sentinels.RunID, sentinels.Status, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var newest sentinels.RunID
+	for _, run := range r.begun {
+		at, status := r.at[run], r.runs[run].Status
+		if r.runs[run].Sentinel != id || at.Before(from) || at.After(to) {
+			continue
+		}
+		if !completed || status == sentinels.StatusCompleted {
+			return true, run, status, nil
+		}
+		newest = run
+	}
+	return false, newest, r.runs[newest].Status, nil
+}
+
 func (r *fakeRuns) Unfinished() (list []sentinels.RunID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,6 +301,7 @@ func (r *fakeRuns) count() int {
 type fakeDefinitions struct {
 	mu       sync.Mutex
 	list     map[sentinels.ID]*sentinels.Definition
+	broken   map[sentinels.ID]error // of definitions that cannot be read
 	revision int
 }
 
@@ -283,6 +310,14 @@ func (d *fakeDefinitions) save(id sentinels.ID, overlap sentinels.Overlap, optio
 	defer d.mu.Unlock()
 	d.revision++
 	d.list[id] = &sentinels.Definition{ID: id, Concurrency: overlap, Triggers: []sentinels.Trigger{{Type: "fake", Options: json.RawMessage(options)}}}
+}
+
+// spoil saves a revision that cannot be read.
+func (d *fakeDefinitions) spoil(id sentinels.ID, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.revision++
+	d.broken = map[sentinels.ID]error{id: why}
 }
 
 func (d *fakeDefinitions) delete(id sentinels.ID) {
@@ -295,7 +330,8 @@ func (d *fakeDefinitions) Newest(id sentinels.ID) (dispatch.Revision, bool, erro
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	def, ok := d.list[id]
-	return dispatch.Revision{ID: id, Number: d.revision, Decode: func() (*sentinels.Definition, error) { return def, nil }}, ok, nil
+	broken := d.broken[id]
+	return dispatch.Revision{ID: id, Number: d.revision, Decode: func() (*sentinels.Definition, error) { return def, broken }}, ok, nil
 }
 
 func (d *fakeDefinitions) All() (list []dispatch.Revision, err error) {
@@ -371,6 +407,8 @@ type fakeOptions struct {
 	Tag   string `json:"tag"`
 	Reads string `json:"reads"` // a pattern
 	Joins bool   `json:"joins"` // the trigger is a Joiner
+	// Expect has a run expected within 10 minutes of each full hour, and "completed" a completed one.
+	Expect string `json:"expect"`
 }
 
 func (k *fakeKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
@@ -386,6 +424,16 @@ func (k *fakeKind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, e
 	}
 	return a, nil
 }
+
+// Expects implements triggers.Expecter.
+func (a *fakeArmed) Expects() (within time.Duration, completed bool) {
+	if a.opt.Expect != "" {
+		within = 10 * time.Minute
+	}
+	return within, a.opt.Expect == "completed"
+}
+
+func (*fakeArmed) Planned(after time.Time) time.Time { return after.Truncate(time.Hour).Add(time.Hour) }
 
 // joiningArmed joins the names of events.
 type joiningArmed struct{ *fakeArmed }

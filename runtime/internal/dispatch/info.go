@@ -70,7 +70,7 @@ func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) tri
 		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: t.s.d.opt.Kinds.Detail(t.def),
 		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, Problem: t.broken,
 		LastFire: t.rec.LastFire, LastOutcome: t.rec.LastOutcome, LastReason: t.rec.LastReason, LastRun: t.rec.LastRun,
-		Counts: t.rec.Counts, Waiting: queued,
+		Counts: t.rec.Counts, Waiting: queued, Skips: t.rec.Skips,
 	}
 	if i.Problem == "" {
 		i.Problem = t.trouble

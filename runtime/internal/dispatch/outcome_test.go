@@ -122,6 +122,34 @@ func TestQueueIsDrained(t *testing.T) {
 	}
 }
 
+// TestUndecidedIsEnded: a run that asks about an interrupted call is ended for a firing that waits,
+// before or after it asks, and nothing is ended without a firing.
+func TestUndecidedIsEnded(t *testing.T) {
+	for _, overlap := range []sentinels.Overlap{sentinels.OverlapSkip, sentinels.OverlapQueue, sentinels.OverlapRestart, sentinels.OverlapParallel} {
+		h := newHarness(t, store.NewMemory())
+		h.arm(t, "s", overlap, `{}`)
+		first := h.fire(t, "s", firing("a"))
+		if overlap == sentinels.OverlapQueue {
+			h.fire(t, "s", firing("b"))
+			h.runs.ask(first.Run)
+		} else {
+			h.runs.ask(first.Run)
+			if r, err := h.runs.Run(first.Run); err != nil || r.Status.Final() {
+				t.Fatalf("%s: %s without a firing, %v", overlap, r.Status, err)
+			}
+			h.fire(t, "s", firing("b"))
+		}
+		eventually(t, "the second run", func() bool { return h.info(t, "s").Started == 2 && h.info(t, "s").Waiting == 0 })
+		eventually(t, "the end of the first", func() bool {
+			r, err := h.runs.Run(first.Run)
+			return err == nil && r.Status == sentinels.StatusFailed
+		})
+		if i := h.info(t, "s"); i.Skipped != 0 || i.Fired != 2 {
+			t.Errorf("%s: %+v", overlap, i)
+		}
+	}
+}
+
 // TestCannotStart: a run that cannot be started refuses its firing, with the reason;
 // an engine that takes nothing now leaves it undecided.
 func TestCannotStart(t *testing.T) {

@@ -42,6 +42,8 @@ type record struct {
 	Keys        keyWindow        `json:"keys,omitzero"`
 	Replays     keyWindow        `json:"replays,omitzero"`
 	Read        readMark         `json:"read,omitzero"`
+	Expected    expectation      `json:"expected,omitzero"`
+	Skips       trigger.Skips    `json:"skips,omitzero"`
 }
 
 // chain is that of the run that made the trigger, empty for none.

@@ -31,6 +31,7 @@ type armedSentinel struct {
 	paused    bool
 	problem   string // why the definition cannot be read; it has no triggers then
 	triggers  []*armedTrigger
+	watched   []*armedTrigger         // those that may expect runs: also of a definition that cannot be read
 	begun     bool                    // run was called; guarded by Dispatcher.change
 	cancelRun context.CancelCauseFunc // of what run started; nil before
 	running   sync.WaitGroup
@@ -64,6 +65,11 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 	def, err := r.Decode()
 	if err != nil {
 		s.problem = err.Error() // shown in place of triggers; their records stay
+		for name, rec := range recs {
+			t := &armedTrigger{s: s, name: name, rec: rec}
+			t.def.Type = typeOf(name)
+			s.watched = append(s.watched, t)
+		}
 		return s, b, nil, nil
 	}
 	s.overlap = def.Concurrency
@@ -82,6 +88,7 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		}
 		t.arm(r, def, starting)
 		s.triggers = append(s.triggers, t)
+		s.watched = append(s.watched, t)
 	}
 	for name := range recs {
 		puts, fired, err := s.forget(name)
@@ -114,9 +121,6 @@ func (s *armedSentinel) forget(name string) (puts []store.Put, refused []trigger
 // run starts the triggers and what waits. It is called once.
 func (s *armedSentinel) run() {
 	s.begun = true
-	if s.paused {
-		return
-	}
 	s.d.mu.Lock()
 	parent := s.d.ctx
 	s.d.mu.Unlock()
@@ -128,11 +132,19 @@ func (s *armedSentinel) run() {
 	s.cancelRun = cancel
 	retired := s.retired
 	for _, t := range s.triggers {
-		t.armPending()
+		if !s.paused {
+			t.armPending()
+		}
 	}
 	s.mu.Unlock()
 	if retired {
 		cancel(errDisarmed)
+		return
+	}
+	for _, t := range s.watched {
+		s.start(ctx, t.watch)
+	}
+	if s.paused {
 		return
 	}
 	for _, t := range s.triggers {
@@ -140,13 +152,18 @@ func (s *armedSentinel) run() {
 			s.d.log.Warn("trigger cannot be armed", "sentinel", s.id, "trigger", t.name, "error", t.broken)
 			continue
 		}
-		s.running.Add(1)
-		if !s.d.spawn(func(context.Context) { defer s.running.Done(); t.run(ctx) }) {
-			s.running.Done()
-		}
+		s.start(ctx, t.run)
 	}
 	if s.waiting.Load() > 0 {
 		s.d.spawn(s.drain)
+	}
+}
+
+// start starts a goroutine of the sentinel, which ends with ctx.
+func (s *armedSentinel) start(ctx context.Context, do func(context.Context)) {
+	s.running.Add(1)
+	if !s.d.spawn(func(context.Context) { defer s.running.Done(); do(ctx) }) {
+		s.running.Done()
 	}
 }
 

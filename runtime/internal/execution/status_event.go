@@ -108,6 +108,20 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, b
 	}
 }
 
+// Announce commits a batch with the event sentinel:ID:WORD, which is not about a run, if there may
+// be a reader for it. key is unique among such events of the sentinel.
+func (ex *Executor) Announce(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket {
+	name := sentinels.RunEventName(id, word)
+	if !ex.svc.Expected.Has(name) {
+		return ex.enqueue(b, nil)
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(fmt.Errorf("encode event %s: %w", name, err))
+	}
+	return ex.enqueue(b, &sentinels.Event{ID: string(id) + "/" + word + "/" + key, Name: name, Source: "sentinel/" + string(id), Time: time.Now().UTC(), Data: raw})
+}
+
 // enqueue enqueues a batch, with the event that its records cause in the same commit.
 func (ex *Executor) enqueue(b store.Batch, event *sentinels.Event) (ticket *store.Ticket) {
 	if event == nil {

@@ -1,0 +1,85 @@
+package runtime_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
+)
+
+// A schedule whose run does not come, here because it is paused, fires those that wait for the
+// event, also when the host comes back only later.
+func TestOverdueEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nightly = `{"id":"nightly","name":"n","loop":{"type":"once"},"steps":[],"trigger":{"type":"schedule","cronExpression":"0 * * * *","timeZone":"UTC","expectWithinMs":600000,"expect":"completed"}}`
+		const alarm = `{"id":"alarm","name":"a","loop":{"type":"once"},"steps":[],"trigger":{"type":"event","event":"sentinel:*:overdue"}}`
+		db := store.NewMemory()
+		opt := runtime.Options{Triggers: standard.Set()}
+		rt := open(t, newFakeHost(), db, opt)
+		for _, src := range []string{nightly, alarm} {
+			if _, err := rt.Save(t.Context(), decode(t, rt, src), runtime.AnyRevision); err != nil {
+				t.Fatal(err)
+			}
+		}
+		alarms := func() []runtime.RunInfo {
+			t.Helper()
+			list, err := rt.Runs(runtime.RunFilter{Sentinel: "alarm"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		if err := rt.Arm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(75 * time.Minute)
+		synctest.Wait()
+		if n := len(alarms()); n != 0 {
+			t.Fatalf("%d alarms although the run has completed", n)
+		}
+		if err := rt.PauseTriggers(t.Context(), "nightly", true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		list := alarms()
+		if len(list) != 1 {
+			t.Fatalf("%d alarms, want 1", len(list))
+		}
+		e, err := runtime.StartEvent(rt, list[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var data struct {
+			Sentinel sentinels.ID
+			Status   string
+			Planned  time.Time
+			Expect   string
+			Reason   string
+		}
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		if data.Sentinel != "nightly" || data.Status != "overdue" || data.Planned.Hour() != 2 || data.Expect != "completed" || data.Reason != "the triggers are paused" {
+			t.Errorf("%s %s", e.Name, e.Data)
+		}
+
+		left := db.Snapshot()
+		rt.Close()
+		time.Sleep(5 * time.Hour)
+		rt = open(t, newFakeHost(), left, opt)
+		if err := rt.Arm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(alarms()); n != 2 {
+			t.Errorf("%d alarms after five hours without a host, want 2", n)
+		}
+		rt.Close()
+	})
+}
