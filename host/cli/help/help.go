@@ -151,6 +151,10 @@ func (s *source) topic(name string) (string, error) {
 	return b.String(), err
 }
 
+// unexplained are beginnings of the descriptions of keys that are accepted and of no use in a new
+// definition.
+var unexplained = []string{"Another name of", "Stored, but not used", "Statistics", "Of an entity of another program"}
+
 // keys lists the properties of an object in the schema: at its root for "", at a path such
 // as "$defs.loop", or at that property of the root.
 func (s *source) keys(where string) (string, error) {
@@ -178,7 +182,7 @@ func (s *source) keys(where string) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property, _ := properties[name].(map[string]any)
 		text, _ := property["description"].(string)
-		if text == "" || strings.HasPrefix(text, "Another name of") || strings.HasPrefix(text, "Stored, but not used") || strings.HasPrefix(text, "Statistics") {
+		if text == "" || slices.ContainsFunc(unexplained, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 			continue
 		}
 		if enum, ok := property["enum"].([]any); ok {
