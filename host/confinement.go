@@ -181,14 +181,16 @@ func (c *confinements) begin(set *obeyed.Set) (over func()) {
 	}
 }
 
-// unknown reports whether one of the commands may have made the repository of a folder.
-func (c *confinements) unknown(folder string) bool {
+// checkRepository returns an error if one of the commands may have made the repository of a folder, whose
+// links are resolved: it could change the settings between the look at them and their use.
+func (c *confinements) checkRepository(folder string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for set := range c.sets {
 		if !set.Knows(folder) {
-			return true
+			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command that is being executed may have made the repository in %q", folder),
+				Hint: "wait until the command has ended, which renames what it has made; git of the host makes repositories by the operation init of code/git"}
 		}
 	}
-	return false
+	return nil
 }

@@ -52,7 +52,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		git.Commands(git.Options{
 			Rules: h.fileRules(), Read: h.settings.Verify.Read,
 			Worktree: func(folder string) string { return h.worktrees.GitDir(folder) }, // they are opened later
-			Unknown:  h.confining.unknown,
+			Check:    h.confining.checkRepository,
 		}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),

@@ -189,6 +189,35 @@ func TestGitBesideConfinedCommands(t *testing.T) {
 	if err := add("known"); err != nil {
 		t.Errorf("another repository: %v", err)
 	}
+	call := func(by command.By, name string, params map[string]any, out any) error {
+		raw, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: raw, By: by, As: map[command.By]string{command.ByAgent: "bot"}[by], Workspace: work})
+		if err == nil && out != nil {
+			err = json.Unmarshal(answer, out)
+		}
+		return err
+	}
+	var made, claimed struct {
+		Ticket struct {
+			ID    string `json:"id"`
+			Lease struct {
+				Token uint64 `json:"token"`
+			} `json:"lease"`
+		} `json:"ticket"`
+	}
+	if err := call(command.ByUser, "ticket/create", map[string]any{"title": "t", "repo_url": filepath.Join(work, "made"), "acceptance_criteria": map[string]any{"checks": []any{map[string]any{"type": "file_exists", "verify": map[string]any{"path": "a"}}}}}, &made); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(command.ByAgent, "ticket/claim", map[string]any{"id": made.Ticket.ID}, &claimed); err != nil {
+		t.Fatal(err)
+	}
+	err = call(command.ByAgent, "worktree/add", map[string]any{"ticket": made.Ticket.ID, "token": claimed.Ticket.Lease.Token}, nil)
+	if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "confined command") {
+		t.Errorf("a worktree of the repository of the command: %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(work, "end"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

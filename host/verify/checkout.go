@@ -187,6 +187,7 @@ func (c *checkouts) tip(ctx context.Context, r gitsource.Repository, branch stri
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
 	}
+	git.Env = append(git.Env, gitexec.NoRepository)
 	a, err := git.Exec(ctx, c.dir, ssh, "", append(args, "--", source, ref)...)
 	if err != nil {
 		return "", err

@@ -237,6 +237,11 @@ func (t *tree) open(ctx context.Context, folder string) error {
 		} else if a.Code == 0 {
 			top = filepath.FromSlash(strings.TrimRight(a.Out, "\r\n"))
 		}
+		if real, err := filepath.EvalSymlinks(top); err != nil {
+			return err
+		} else if err := t.s.opt.Check(real); err != nil {
+			return err
+		}
 		own, err := t.s.mirrors.Open(ctx, top)
 		if err != nil {
 			return err
@@ -278,6 +283,7 @@ func (s *Service) defaultBranch(ctx context.Context, repo gitsource.Repository) 
 	if git.Env, err = s.mirrors.Credential(repo.URL); err != nil {
 		return "", err
 	}
+	git.Env = append(git.Env, gitexec.NoRepository)
 	a, err := git.Exec(ctx, s.opt.Dir, s.mirrors.SSH(), "", "ls-remote", "--symref", "--", repo.URL, "HEAD")
 	if err != nil {
 		return "", err

@@ -1,8 +1,10 @@
 package worktree_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/worktree"
@@ -50,4 +52,60 @@ func TestRepositoriesThatLeadToOthers(t *testing.T) {
 	if got := b.s.GitDir(other); got != "" {
 		t.Errorf("git directory of a folder of the user: %q", got)
 	}
+}
+
+// TestRepositoriesThatCommandsMake: a repository that a confined command may have made, which is still
+// being executed, is neither the repository of an agent's worktree, nor looked into as a submodule.
+func TestRepositoriesThatCommandsMake(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	sub := filepath.Join(t.TempDir(), "sub")
+	b.git("clone", "-q", b.repo, sub)
+	b.git("submodule", "--quiet", "add", sub, "sub")
+	b.git("commit", "-q", "-m", "submodule")
+	made := ""
+	b.s = b.open(worktree.Options{Check: func(folder string) error {
+		real, err := filepath.EvalSymlinks(made)
+		if made != "" && err == nil && folder == real {
+			return &abi.Error{Code: abi.Conflict, Message: "made meanwhile"}
+		}
+		return nil
+	}})
+	made = b.repo
+	_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Bound: true})
+	refused(t, err, abi.Conflict, "made meanwhile")
+	w := b.add(worktree.Add{}) // for a step of the person
+	made = filepath.Join(w.Path, "sub")
+	put(t, w.Path, "work.txt", "work\n")
+	if _, err := b.s.Commit(t.Context(), "T-1", 0, "work", ""); err == nil || !strings.Contains(err.Error(), "made meanwhile") {
+		t.Errorf("commit: %v", err)
+	}
+	b.claim("T-1", 0)
+	if err := b.s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.Path, "work.txt")); err != nil {
+		t.Errorf("while the command is executed: %v", err)
+	}
+	made = ""
+	if err := b.s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(w.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the command: %v", err)
+	}
+	if text := b.git("show", "sentinel/T-1:work.txt"); text != "work" {
+		t.Errorf("the work: %q", text)
+	}
+}
+
+// TestReferencesElsewhere: settings by which git reads and changes the references of another repository.
+func TestReferencesElsewhere(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	b.git("config", "extensions.refStorage", "files:///elsewhere/.git")
+	b.git("config", "core.repositoryFormatVersion", "0") // so that git of any version reads it
+	_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Bound: true})
+	refused(t, err, abi.Denied, "references are elsewhere")
+	b.add(worktree.Add{})
 }

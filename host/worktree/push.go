@@ -104,7 +104,9 @@ func (t *tree) push(ctx context.Context, to gitsource.Repository, out *Pushed) e
 	}
 	service := "git-receive-pack"
 	if to.Local != "" {
-		service = t.s.git.Service("receive-pack", "receive.denyCurrentBranch=refuse")
+		if service, err = t.s.git.ReceivePack(ctx, []string{to.Local}, "receive.denyCurrentBranch=refuse"); err != nil {
+			return err
+		}
 	}
 	credential, err := t.s.mirrors.Credential(to.URL)
 	if err != nil {

@@ -145,6 +145,9 @@ func TestPushOverHTTPS(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
 	put(t, filepath.Dir(config), "config", "[http]\n\tsslVerify = false\n")
 	t.Setenv("GIT_CONFIG_GLOBAL", config)
+	// The settings of a repository around the folder of worktrees divert no request.
+	git(t, filepath.Dir(b.dir), "init", "-q")
+	git(t, filepath.Dir(b.dir), "config", "http.proxy", "http://127.0.0.1:1")
 	// A repository of another machine is copied, and pushed to directly.
 	credential := gitsource.Credential{URL: server.URL, Token: token}
 	b.s = b.open(worktree.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil)), Credential: func() (gitsource.Credential, error) { return credential, nil }})

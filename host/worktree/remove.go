@@ -81,7 +81,9 @@ func (t *tree) remove(ctx context.Context, how resolve) (out Removed, err error)
 		err = t.keep(ctx, &out, how)
 	}
 	if err != nil {
-		if how == unlessFailed || how == unlessRetried && abi.CodeOf(err) == abi.Unavailable || ctx.Err() != nil {
+		e := abi.As(err)
+		later := e != nil && !e.Permanent && (e.Code == abi.Unavailable || e.Code == abi.Conflict)
+		if how == unlessFailed || how == unlessRetried && later || ctx.Err() != nil {
 			return out, t.notRemoved(err)
 		}
 		out.LeftOut = append(out.LeftOut, reason(err))

@@ -58,6 +58,10 @@ type Options struct {
 	Read       []string // folders that a repository may lead to, see [Add.Bound]; default none
 	// Credential returns what https remotes of a server get; default none.
 	Credential func() (gitsource.Credential, error)
+	// Check returns an error if a confined command that is being executed may have made the repository of
+	// a folder: callers of whom [Add.Bound] is true do not work in it, and no git looks into it as a
+	// submodule. Default: it never has.
+	Check func(folder string) error
 	// Hides reports whether the changes of a file, relative to its repository, are left out of
 	// the texts of Diff and Rebase, because they become prompts and models do not read the
 	// file; default none.
@@ -88,6 +92,9 @@ func New(opt Options) *Service {
 	opt.Most, opt.Bytes = cmp.Or(opt.Most, 16), cmp.Or(opt.Bytes, 10<<30)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Check == nil {
+		opt.Check = func(string) error { return nil }
 	}
 	if opt.At == nil {
 		opt.At = func(string) {}
@@ -412,10 +419,11 @@ func (t *tree) publish(ctx context.Context, updates ...update) error {
 	if err := t.shareObjects(ctx); err != nil {
 		return err
 	}
-	args := []string{
-		"push", "--porcelain", "--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no",
-		"--receive-pack=" + t.s.git.Service("receive-pack", "receive.denyCurrentBranch=refuse", "receive.denyNonFastForwards=false"),
+	service, err := t.s.git.ReceivePack(ctx, []string{t.Source}, "receive.denyCurrentBranch=refuse", "receive.denyNonFastForwards=false")
+	if err != nil {
+		return err
 	}
+	args := []string{"push", "--porcelain", "--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no", "--receive-pack=" + service}
 	for _, u := range updates {
 		args = append(args, "--force-with-lease="+u.ref+":"+u.from)
 	}

@@ -27,9 +27,9 @@ type Options struct {
 	// Worktree returns the git directory of the worktree that the host has made in a folder, "" if it
 	// has made none there. Default: none.
 	Worktree func(folder string) string
-	// Unknown reports whether a confined command that is being executed may have made the repository of
-	// a folder: callers that are models, agents or viewers do not work in it. Default: never.
-	Unknown func(folder string) bool
+	// Check returns an error if a confined command that is being executed may have made the repository of
+	// a folder: callers that are models, agents or viewers do not work in it. Default: it never has.
+	Check func(folder string) error
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -38,11 +38,14 @@ func Commands(opt Options) []command.Command {
 	if opt.Timeout == 0 {
 		opt.Timeout = 5 * time.Minute
 	}
+	if opt.Check == nil {
+		opt.Check = func(string) error { return nil }
+	}
 	if opt.Program == "" {
 		opt.Program = gitexec.LookPath()
 	}
 	git := gitexec.Runner{Program: opt.Program}
-	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, unknown: opt.Unknown, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
+	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, check: opt.Check, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.

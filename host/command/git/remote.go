@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -102,10 +103,18 @@ func (r *repository) service(ctx context.Context, remote, kind string, push bool
 			return "", refuse(fmt.Sprintf("remote %q has URLs on this machine and elsewhere", remote), "make them two remotes")
 		}
 	}
-	if !here {
+	switch {
+	case !here:
 		return "git-" + kind, nil
+	case !push:
+		return r.g.Service(kind), nil
 	}
-	return r.g.Service(kind), nil
+	for i, url := range urls {
+		if urls[i] = strings.TrimPrefix(url, "file://"); !filepath.IsAbs(urls[i]) {
+			urls[i] = filepath.Join(r.top, urls[i])
+		}
+	}
+	return r.g.ReceivePack(ctx, urls)
 }
 
 // push pushes one branch to the branch it tracks, or to one of its own name.

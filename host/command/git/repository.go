@@ -21,7 +21,7 @@ type runner struct {
 	gitexec.Runner
 	rules    command.FileRules
 	worktree func(folder string) string // [Options.Worktree]
-	unknown  func(folder string) bool   // [Options.Unknown]
+	check    func(folder string) error  // [Options.Check]
 	source   *gitsource.Mirrors         // opens repositories; it has no mirrors
 }
 
@@ -54,7 +54,7 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 	if operation == "init" {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && call.Held() { // git changes what is there
 			r.top = dir
-			if err := r.checkKnown(dir); err != nil {
+			if err := g.check(dir); err != nil {
 				return nil, err
 			}
 			return r, r.keepInside(ctx)
@@ -81,25 +81,15 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 		return nil, refuse(fmt.Sprintf("%s would change files outside the workspace, in %q", operation, r.top), "use the folder of the repository as workspace")
 	}
 	if call.Held() {
-		if err := r.checkKnown(r.top); err != nil {
+		if err := g.check(r.top); err != nil {
 			return nil, err
 		}
 		if err := r.keepInside(ctx); err != nil {
 			return nil, err
 		}
-		r.g.Inner = r.checkKnown
+		r.g.Inner = g.check
 	}
 	return r, r.inspect(ctx)
-}
-
-// checkKnown returns an error for a repository that a confined command may have made which is still being
-// executed: it could change the settings between the look at them and their use.
-func (r *repository) checkKnown(folder string) error {
-	if r.g.unknown == nil || !r.g.unknown(folder) {
-		return nil
-	}
-	return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command that is being executed may have made the repository in %q", folder),
-		Hint: "wait until the command has ended, which renames what it has made; git of the host makes repositories by the operation init"}
 }
 
 // keepInside returns an error for a repository that leads to another one, and has git work on the
@@ -169,8 +159,6 @@ func (r *repository) inspect(ctx context.Context) error {
 		case e.OfRepository() && r.held && remotes[r.operation] && diverting.MatchString(e.Key):
 			return refuse(fmt.Sprintf("the repository's configuration has %s, which decides where requests and credentials go", e.Key),
 				"a person who trusts it puts it into their own configuration (git config --global), or does the "+r.operation+" in a terminal")
-		case e.OfRepository() && r.held && e.Key == "extensions.refstorage" && strings.Contains(e.Value, ":"):
-			return refuse("the references of the repository are elsewhere: "+e.Key, "a person does that in a terminal")
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/pipes"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // Literal makes a pathspec that matches one path: brackets and stars in it match
@@ -58,6 +59,10 @@ func LookPath() string {
 	}
 	return ""
 }
+
+// NoRepository is a variable for a git that needs none: the settings of a repository around its folder
+// do not count, by which requests and credentials may go to another server.
+const NoRepository = "GIT_DIR=" + os.DevNull
 
 // passed are the variables of the host that git gets: what it needs to find
 // the person's configuration and agent. GIT_DIR and its like stay behind.
@@ -192,9 +197,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Service is the value of --upload-pack and --receive-pack for a repository on this
-// machine: a git without the programs that the repository names. kind is upload-pack or
-// receive-pack, settings are further ones.
+// Service is the value of --upload-pack for a repository on this machine: a git without the programs
+// that the repository names. kind is upload-pack, settings are further ones. See [Runner.ReceivePack].
 func (g *Runner) Service(kind string, settings ...string) string {
 	words := append([]string{g.Program}, arguments()...)
 	for _, o := range settings {
@@ -204,6 +208,44 @@ func (g *Runner) Service(kind string, settings ...string) string {
 		words[i] = Quote(w)
 	}
 	return strings.Join(append(words, kind), " ")
+}
+
+// ReceivePack is the value of --receive-pack for repositories at absolute paths on this machine, as
+// [Runner.Service] is. The hooks that their own settings name are off. settings are further ones.
+func (g *Runner) ReceivePack(ctx context.Context, paths []string, settings ...string) (string, error) {
+	for _, path := range paths {
+		for _, suffix := range []string{"/.git", "", ".git/.git", ".git"} { // where receive-pack looks
+			hooks, err := g.hooks(ctx, path+suffix)
+			if err != nil {
+				return "", err
+			}
+			for _, name := range hooks {
+				if strings.Contains(name, "=") { // the name of a setting ends there
+					return "", &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("git: repository %s has the setting %s.command, which names a program to run", path, name), Hint: "remove the setting"}
+				}
+				settings = append(settings, name+".enabled=false")
+			}
+		}
+	}
+	return g.Service("receive-pack", settings...), nil
+}
+
+// hooks returns the hooks that the settings of a git directory name, as hook.NAME.
+func (g *Runner) hooks(ctx context.Context, dir string) (names []string, err error) {
+	plain := &Runner{Program: g.Program} // the variables are of another repository
+	a, err := plain.Exec(ctx, string(filepath.Separator), "", "", append([]string{"--git-dir=" + dir}, ListConfig...)...)
+	if err != nil {
+		return nil, err
+	}
+	if a.Cut {
+		return nil, Fatal("config", a)
+	}
+	for e := range Config(a.Out) {
+		if e.OfRepository() && hookKey.MatchString(e.Key) {
+			names = append(names, e.Name[:strings.LastIndexByte(e.Name, '.')])
+		}
+	}
+	return slices.Compact(names), nil
 }
 
 // capped keeps the first max bytes and takes the rest without keeping it.

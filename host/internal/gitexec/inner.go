@@ -23,6 +23,7 @@ var ListConfig = []string{"config", "--list", "--show-scope", "--includes", "-z"
 type ConfigEntry struct {
 	Scope string // system, global, local, worktree or command
 	Key   string // in lower case
+	Name  string // the key as git prints it: names in the middle have the case that they are written with
 	Value string
 }
 
@@ -35,16 +36,19 @@ func Config(out string) iter.Seq[ConfigEntry] {
 		fields := strings.Split(out, "\x00")
 		for i := 0; i+1 < len(fields); i += 2 {
 			key, value, _ := strings.Cut(fields[i+1], "\n")
-			if !yield(ConfigEntry{fields[i], strings.ToLower(key), value}) {
+			if !yield(ConfigEntry{fields[i], strings.ToLower(key), key, value}) {
 				return
 			}
 		}
 	}
 }
 
-// filterKey is a setting with a program that git starts when it looks for changes of a file, or by a
-// hook of the settings, see [hookEvents].
-var filterKey = lazyregexp.New(`^(filter\..*\.(clean|process)|hook\..*\.(command|event))$`)
+var (
+	// hookKey is a setting of a hook, see [hookEvents].
+	hookKey = lazyregexp.New(`^hook\..*\.(command|event)$`)
+	// filterKey is a setting with a program that git starts when it looks for changes of a file.
+	filterKey = lazyregexp.New(`^filter\..*\.(clean|process)$`)
+)
 
 // InnerFilter returns a submodule below dir whose repository names a program that is not harmless,
 // with the setting; both are "" if there is none. To find out whether a submodule has changes, add
@@ -110,7 +114,7 @@ func (g *Runner) ownFilter(ctx context.Context, dir string, harmless func(value 
 		return "", Fatal("config", a)
 	}
 	for e := range Config(a.Out) {
-		if e.OfRepository() && filterKey.MatchString(e.Key) && !harmless(e.Value) {
+		if e.OfRepository() && (filterKey.MatchString(e.Key) || hookKey.MatchString(e.Key)) && !harmless(e.Value) {
 			return e.Key, nil
 		}
 	}

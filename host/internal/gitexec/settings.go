@@ -134,7 +134,8 @@ var Settings = []Setting{
 
 // hookEvents are the events of hooks. Git 2.54 and newer executes commands that the settings
 // hook.NAME.event and hook.NAME.command name, wherever core.hooksPath leads; git 2.55 and newer does not
-// for an event that is switched off. Callers refuse repositories with such settings, for git 2.54.
+// for an event that is switched off. For git 2.54, callers refuse to work in repositories with such
+// settings, and [Runner.ReceivePack] switches the hooks off by their names.
 var hookEvents = []string{
 	"applypatch-msg", "commit-msg", "fsmonitor-watchman", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist", "post-applypatch",
 	"post-checkout", "post-commit", "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc",

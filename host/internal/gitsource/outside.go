@@ -43,6 +43,9 @@ func (m *Mirrors) Open(ctx context.Context, repo string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := o.references(ctx, git); err != nil {
+		return "", err
+	}
 	if err := checkFiles(repo, git, common); err != nil {
 		return "", err
 	}
@@ -168,6 +171,24 @@ func (o *outside) belongs(ctx context.Context, at, git, common string) error {
 		}
 	}
 	return o.refuse(at, git, "")
+}
+
+// references returns an error for a repository whose settings name a place for its references: git 2.55
+// and newer reads them there. Older ones refuse such a repository, or read the references that it has.
+func (o *outside) references(ctx context.Context, git string) error {
+	a, err := o.exec(ctx, git, gitexec.ListConfig...)
+	if err != nil {
+		return err
+	}
+	for e := range gitexec.Config(a.Out) {
+		if e.OfRepository() && e.Key == "extensions.refstorage" && strings.Contains(e.Value, ":") {
+			return &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "repo_url",
+				Message: fmt.Sprintf("repository %s: its references are elsewhere: extensions.refStorage is %q", o.repo, e.Value),
+			}
+		}
+	}
+	return nil
 }
 
 // links refuses symbolic links at a path and below it that lead out of the repository, and what hides
