@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type Checkpoint struct {
 	ID        string    `json:"id"`
 	Of        string    `json:"of,omitempty" jsonschema:"scope: the run, or the restore, that it was made for"`
 	Label     string    `json:"label,omitempty" jsonschema:"begin and end are the pair of a scope"`
+	By        string    `json:"by,omitempty" jsonschema:"agent or model that it was made for; missing for a person"`
 	Undoes    string    `json:"undoes,omitempty" jsonschema:"of one that a restore made: the scope that it takes back"`
 	Workspace string    `json:"workspace"`
 	CreatedAt time.Time `json:"createdAt"`
@@ -42,6 +45,7 @@ type Request struct {
 	Workspace string
 	Key       string // a second request with it returns the same checkpoint; default none
 	Of, Label string // may be empty
+	By        string // agent or model that it is made for; "" is a person
 }
 
 // Create makes a checkpoint of a workspace.
@@ -68,7 +72,12 @@ func (s *Service) Create(ctx context.Context, in Request) (c Checkpoint, err err
 			}
 			return err
 		}
-		if c, err = r.keep(ctx, now, Checkpoint{ID: id, Of: in.Of, Label: in.Label}); err != nil {
+		if in.By == "" {
+			if err := os.WriteFile(filepath.Join(r.dir, personFile), nil, 0o600); err != nil {
+				return storage(err)
+			}
+		}
+		if c, err = r.keep(ctx, now, Checkpoint{ID: id, Of: in.Of, Label: in.Label, By: in.By}); err != nil {
 			return err
 		}
 		return r.prune(ctx, append(all, c))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -247,6 +248,15 @@ func (c *Call) EmitsFor() string {
 		return string(ByModel)
 	}
 	return ""
+}
+
+// Share returns the agent or model whose share of what the host keeps the call counts for, "" for a
+// person and the steps of their definitions.
+func (c *Call) Share() string {
+	if c.By == ByModel {
+		return cmp.Or(c.EmitsFor(), string(ByModel))
+	}
+	return c.EmitsFor()
 }
 
 // ForAgent reports whether an agent calls, or a step or model of a run that executes for one.

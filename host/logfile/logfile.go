@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/share"
 )
 
 // Options bound a log. The zero value keeps 5 files of 16 MiB.
@@ -226,23 +226,13 @@ func (w *Writer) thin(list []part) error {
 // most returns the owner with the most lines in the files, by their bytes: of those without
 // reserved space if the others have no more than that.
 func (w *Writer) most(list []part, space int64) (most string) {
-	sums, reserved := map[string]int64{}, int64(0)
-	has := func(owner string) bool { return w.opt.Reserved != nil && w.opt.Reserved(owner) }
+	sums := map[string]int64{}
 	for _, p := range list {
 		for owner, n := range w.owned[p.name] {
-			if sums[owner] += n; has(owner) {
-				reserved += n
-			}
+			sums[owner] += n
 		}
 	}
-	if reserved <= space {
-		maps.DeleteFunc(sums, func(owner string, _ int64) bool { return has(owner) })
-	}
-	for owner, n := range sums {
-		if n > sums[most] || n == sums[most] && owner < most {
-			most = owner
-		}
-	}
+	most, _ = share.Most(sums, w.opt.Reserved, space)
 	return most
 }
 

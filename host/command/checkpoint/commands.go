@@ -61,7 +61,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ch
 	if err != nil {
 		return checkpoint.Checkpoint{}, err
 	}
-	return f.Service.Create(ctx, checkpoint.Request{Workspace: workspace, Key: call.Key, Of: of, Label: in.Label})
+	return f.Service.Create(ctx, checkpoint.Request{Workspace: workspace, Key: call.Key, Of: of, Label: in.Label, By: call.Share()})
 }
 
 // scope returns the scope and the folder of a call: those of its run, or of the one that a

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/share"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -340,18 +341,20 @@ func (m *Manager) ended(e *execution) {
 	}
 }
 
-// prune forgets the oldest ended executions beyond MaxKept and MaxDisk.
+// prune forgets ended executions beyond MaxKept and MaxDisk: the oldest of the principal with the most,
+// see package share. The newest one stays.
 func (m *Manager) prune() {
 	err := m.forget(func(list []*execution) []*execution {
-		var disk int64
-		keep := 0 // of the newest
-		for i := len(list) - 1; i >= 0 && keep < m.opt.MaxKept; i-- {
-			if disk += list[i].diskSize(); disk > m.opt.MaxDisk && keep > 0 {
-				break
-			}
-			keep++
+		items := make([]share.Item[*execution], len(list))
+		for i, e := range list {
+			items[i] = share.Item[*execution]{Value: e, Owner: e.record().Share, Size: 1, Stays: i == len(list)-1}
 		}
-		return list[:len(list)-keep]
+		gone := share.Beyond(items, int64(m.opt.MaxKept))
+		items = slices.DeleteFunc(items, func(i share.Item[*execution]) bool { return slices.Contains(gone, i.Value) })
+		for i := range items {
+			items[i].Size = items[i].Value.diskSize()
+		}
+		return append(gone, share.Beyond(items, m.opt.MaxDisk)...)
 	})
 	if err != nil {
 		m.log.Warn("forget executions", "error", err)

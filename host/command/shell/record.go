@@ -32,6 +32,7 @@ type Record struct {
 	ID        string          `json:"id"`
 	Run       sentinels.RunID `json:"run,omitempty"`
 	Owner     string          `json:"owner,omitempty"`     // who called, of an execution without a run
+	Share     string          `json:"share,omitempty"`     // whose share of what is kept it counts for, see [command.Call.Share]
 	Path      string          `json:"path,omitempty"`      // execution path of the step that started it
 	Iteration int             `json:"iteration,omitempty"` // of the run
 	Attempt   int             `json:"attempt,omitempty"`   // of the step

@@ -542,6 +542,40 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestExecutionsOfPersonsStay: executions of an agent make none of a person be forgotten.
+func TestExecutionsOfPersonsStay(t *testing.T) {
+	b := newBench(t, shell.Options{MaxKept: 4})
+	status := func(id string) error {
+		_, err := b.call(t.Context(), "code/shell/status", command.Call{By: command.ByUser}, params{"executionId": id})
+		return err
+	}
+	execute := func(call command.Call) string {
+		t.Helper()
+		out, err := b.call(t.Context(), "code/shell/execute", call, params{"command": "true"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.ExecutionID
+	}
+	mine := execute(command.Call{By: command.ByUser})
+	agents := []string{}
+	for range 12 {
+		agents = append(agents, execute(command.Call{By: command.ByAgent, As: "ci"}))
+	}
+	// They are forgotten a moment after the newest has answered.
+	for end := time.Now().Add(2 * time.Minute); abi.CodeOf(status(agents[7])) != abi.NotFound; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("executions of the agent are not forgotten")
+		}
+	}
+	if err := status(mine); err != nil {
+		t.Errorf("the execution of the person: %v", err)
+	}
+	if err := status(agents[11]); err != nil {
+		t.Errorf("the newest one: %v", err)
+	}
+}
+
 func TestRunsKeepApart(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	id := b.do("code/shell/execute", params{"command": "sleep 600", "wait": false}).ExecutionID

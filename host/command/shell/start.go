@@ -103,7 +103,7 @@ func (m *Manager) obtain(ctx context.Context, id string, call *command.Call) (*e
 	for {
 		e, err := m.lookUp(ctx, id)
 		if abi.CodeOf(err) == abi.NotFound {
-			e, err = m.attach(Record{ID: id, Run: call.Run, Owner: ownerOf(call), Path: call.Path, State: Ended})
+			e, err = m.attach(Record{ID: id, Run: call.Run, Owner: ownerOf(call), Share: call.Share(), Path: call.Path, State: Ended})
 		}
 		if err != nil {
 			return nil, err
