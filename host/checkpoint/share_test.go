@@ -40,7 +40,7 @@ func TestCheckpointsOfPersonsStay(t *testing.T) {
 	f.create("r1", checkpoint.Begin)
 	f.put("mine", "broken")
 	f.create("r1", checkpoint.End)
-	for i := range 20 {
+	for i := range 7 {
 		if err := create(f.dir, "", ""); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestCheckpointsOfPersonsStay(t *testing.T) {
 		t.Errorf("the restore: %+v, %q %v", r, text, err)
 	}
 	// With more than half, persons lose their oldest.
-	for range 12 {
+	for range 9 {
 		f.create("", "")
 	}
 	if persons, _ := count(); persons > 8 {
