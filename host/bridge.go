@@ -63,7 +63,7 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 	}
 	own.Redact = (*Host)(c).redactFor(own)
 	if call.Documents != nil {
-		own.Records = records{call.Documents, own.Redact}
+		own.Records = (*Host)(c).recordsOf(own, call.Documents)
 	}
 	return (*Host)(c).call(withRun(ctx, call.Run), own)
 }
@@ -75,6 +75,16 @@ type records struct {
 }
 
 var _ command.Records = records{}
+
+// recordsOf returns a transaction as a call sees it. What agents and models write counts for their quota.
+func (h *Host) recordsOf(call *command.Call, tx *runtime.DocumentTx) records {
+	most := int64(h.settings.Limits.AgentBytes)
+	tx.CountFor(runtime.DocumentQuota{Owner: call.Share(), Most: most, All: allAgents * most})
+	return records{tx, call.Redact}
+}
+
+// allAgents is how many times as many bytes as one agent may have all agents and models have together.
+const allAgents = 4
 
 // redactFor returns what the results of a call are redacted with, nil if its caller sees secrets.
 func (h *Host) redactFor(call *command.Call) func([]byte) []byte {

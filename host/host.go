@@ -349,7 +349,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		out, err = h.call(ctx, &own)
 	} else {
 		err = h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
-			own.Records = records{tx, own.Redact}
+			own.Records = h.recordsOf(&own, tx)
 			var err error
 			out, err = h.registry.Call(ctx, &own)
 			return err

@@ -11,9 +11,13 @@ import "github.com/sentinel-runtime/sentinel/runtime/internal/document"
 type Documents = document.Store
 
 // A DocumentTx is the documents as one transaction sees them, its own writes
-// included: its methods are Get, Scan, ScanIndex, Put, Delete and Emit. It is not safe for
+// included: its methods are Get, Scan, ScanIndex, Put, Delete, Emit and CountFor. It is not safe for
 // concurrent use, and cannot be used after its transaction.
 type DocumentTx = document.Tx
+
+// A DocumentQuota bounds the bytes of the documents of an owner. It is given to CountFor of a
+// [DocumentTx].
+type DocumentQuota = document.Quota
 
 // A DocumentIndex orders documents of a collection by values of theirs. It is given in
 // [Options.Indexes], and read with ScanIndex of a [DocumentTx].

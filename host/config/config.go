@@ -86,6 +86,7 @@ type Limits struct {
 	PluginBytes    Size     `json:"pluginBytes" doc:"of their files in all"`
 	Crashes        int      `json:"crashes" doc:"crashes in the same step until it is quarantined"`
 	FreeSpace      Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
+	AgentBytes     Size     `json:"agentBytes" doc:"documents, chat messages and memories of an agent, or of all models; all of them together have four times as much. Those of persons do not count"`
 }
 
 // Retention bounds the runs that have ended.
@@ -236,6 +237,6 @@ func Default() Config {
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
 		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20, IgnoredFileSize: 1 << 20, IgnoredSize: 64 << 20, IgnoredFiles: 3000},
 		Forge:       Forge{Token: "FORGE_TOKEN"},
-		Limits:      Limits{FreeSpace: 64 << 20},
+		Limits:      Limits{FreeSpace: 64 << 20, AgentBytes: 64 << 20},
 	}
 }

@@ -51,7 +51,8 @@ type Store struct {
 	opt     Options
 	indexes map[string][]*Index // by collection
 
-	mu sync.Mutex // held by the open transaction
+	mu    sync.Mutex       // held by the open transaction
+	usage map[string]int64 // bytes of documents by owner, see [Tx.CountFor]; nil until it is needed
 
 	pendingMu sync.Mutex
 	pending   map[string]pendingWrite // by key; enqueued, and perhaps not committed yet
@@ -61,8 +62,18 @@ type Store struct {
 // A pendingWrite is on its way to the disk: later transactions must see it already.
 type pendingWrite struct {
 	doc         sentinels.Document
+	owner       string // see [Quota]
+	size        int    // in the store
 	deleted     bool
 	transaction uint64
+}
+
+// counted returns for whom the document counts, and with how many bytes.
+func (w *pendingWrite) counted() (owner string, size int) {
+	if w.deleted || w.owner == "" {
+		return "", 0
+	}
+	return w.owner, w.size
 }
 
 // New returns the documents of a store.
@@ -118,6 +129,9 @@ func (s *Store) Transact(fn func(*Tx) error, commit func(puts []store.Put) *stor
 		return errors.New("documents: transaction was not enqueued")
 	}
 	s.show(tx.wrote, ticket)
+	if tx.usage != nil {
+		s.usage = tx.usage
+	}
 	return nil
 }
 

@@ -19,6 +19,8 @@ type Tx struct {
 	wrote  map[string]pendingWrite
 	puts   []store.Put
 	events []sentinels.Event // emitted with the writes
+	quota  Quota
+	usage  map[string]int64 // bytes by owner with the writes; nil if none has an owner
 	done   bool
 }
 
@@ -29,26 +31,33 @@ func documentKey(collection, id string) []byte { return []byte(collection + "\x0
 // lookup returns a document: as the transaction wrote it, else as an earlier one
 // wrote it that is not durable yet, else as the store has it.
 func (tx *Tx) lookup(key []byte) (doc sentinels.Document, found bool, err error) {
+	w, err := tx.lookupWrite(key)
+	return w.doc, err == nil && !w.deleted, err
+}
+
+// lookupWrite is lookup with the owner and the size of the document.
+func (tx *Tx) lookupWrite(key []byte) (w pendingWrite, err error) {
 	if tx.done {
-		return doc, false, errDone
+		return w, errDone
 	}
 	if w, ok := tx.wrote[string(key)]; ok {
-		return w.doc, !w.deleted, nil
+		return w, nil
 	}
 	tx.store.pendingMu.Lock()
 	w, ok := tx.store.pending[string(key)]
 	tx.store.pendingMu.Unlock()
 	if ok {
-		return w.doc, !w.deleted, nil
+		return w, nil
 	}
 	raw, ok, err := tx.store.opt.Store.Get(Bucket, key)
 	if err != nil || !ok {
-		return doc, false, err
+		return pendingWrite{deleted: true}, err
 	}
+	var doc stored
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return doc, false, failure.New(abi.Internal, "read document %q: %v", key, err)
+		return w, failure.New(abi.Internal, "read document %q: %v", key, err)
 	}
-	return doc, true, nil
+	return pendingWrite{doc: doc.Document, owner: doc.Owner, size: len(raw)}, nil
 }
 
 // Get returns a document, or the error not_found.
@@ -65,7 +74,8 @@ func (tx *Tx) Get(_ context.Context, collection, id string) (sentinels.Document,
 // conflict.
 func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {
 	key := documentKey(collection, id)
-	old, ok, err := tx.lookup(key)
+	w, err := tx.lookupWrite(key)
+	old, ok := w.doc, !w.deleted
 	if err != nil {
 		return old, err
 	}
@@ -77,9 +87,13 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 	if ok {
 		doc.Revision, doc.CreatedAt = old.Revision+1, old.CreatedAt
 	}
-	value, err := json.Marshal(doc)
+	value, err := json.Marshal(stored{doc, tx.quota.Owner})
 	if err != nil {
 		return doc, failure.New(abi.BadFields, "write document %q of %q: %v", id, collection, err)
+	}
+	owner, size := w.counted()
+	if err := tx.count(key, owner, size, tx.quota.Owner, len(value)); err != nil {
+		return old, err
 	}
 	before := &old
 	if !ok {
@@ -88,7 +102,7 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 	if err := tx.reindex(before, &doc); err != nil {
 		return old, err
 	}
-	tx.wrote[string(key)] = pendingWrite{doc: doc}
+	tx.wrote[string(key)] = pendingWrite{doc: doc, owner: tx.quota.Owner, size: len(value)}
 	tx.puts = append(tx.puts, store.Put{Bucket: Bucket, Key: key, Value: value})
 	return doc, nil
 }
@@ -97,17 +111,22 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 // there is none.
 func (tx *Tx) Delete(_ context.Context, collection, id string, expect uint64) error {
 	key := documentKey(collection, id)
-	old, ok, err := tx.lookup(key)
+	w, err := tx.lookupWrite(key)
+	old := w.doc
 	if err != nil {
 		return err
 	}
-	if !ok {
+	if w.deleted {
 		return failure.New(abi.NotFound, "collection %q has no document %q", collection, id)
 	}
-	if err := checkRevision(collection, id, old, ok, expect); err != nil {
+	if err := checkRevision(collection, id, old, true, expect); err != nil {
 		return err
 	}
 	if err := tx.reindex(&old, nil); err != nil {
+		return err
+	}
+	owner, size := w.counted()
+	if err := tx.count(key, owner, size, "", 0); err != nil {
 		return err
 	}
 	tx.wrote[string(key)] = pendingWrite{doc: old, deleted: true}
