@@ -39,7 +39,7 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) (err error) {
 	}
 	if over := len(all) - r.s.opt.Keep; over > 0 {
 		// Some more than have to, because to free their space takes time.
-		if all, err = r.remove(ctx, all, share.Beyond(items(all), int64(r.s.opt.Keep-r.s.opt.Keep/4))); err != nil {
+		if all, err = r.remove(ctx, all, share.Beyond(items(all), int64(r.s.opt.Keep-r.s.opt.Keep/4), int64(r.s.opt.Keep/2))); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (r *repository) prune(ctx context.Context, all []Checkpoint) (err error) {
 					Hint: "remove files that do not belong there, or raise checkpoints.size"}
 			}
 		}
-		if all, err = r.remove(ctx, all, share.Beyond(removable, int64(len(removable)/2))); err != nil {
+		if all, err = r.remove(ctx, all, share.Beyond(removable, int64(len(removable)/2), 0)); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (s *Service) pruneRepositories() error {
 	for i, u := range list {
 		items[i] = u.Item
 	}
-	for _, dir := range share.Beyond(items, int64(s.opt.Most-1)) {
+	for _, dir := range share.Beyond(items, int64(s.opt.Most-1), int64(s.opt.Most/2)) {
 		lock, _ := s.locks.LoadOrStore(dir, new(sync.Mutex))
 		if mutex := lock.(*sync.Mutex); mutex.TryLock() {
 			_ = os.RemoveAll(dir) // what cannot be deleted is tried again with the next new repository

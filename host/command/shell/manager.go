@@ -349,12 +349,12 @@ func (m *Manager) prune() {
 		for i, e := range list {
 			items[i] = share.Item[*execution]{Value: e, Owner: e.record().Share, Size: 1, Stays: i == len(list)-1}
 		}
-		gone := share.Beyond(items, int64(m.opt.MaxKept))
+		gone := share.Beyond(items, int64(m.opt.MaxKept), int64(m.opt.MaxKept/2))
 		items = slices.DeleteFunc(items, func(i share.Item[*execution]) bool { return slices.Contains(gone, i.Value) })
 		for i := range items {
 			items[i].Size = items[i].Value.diskSize()
 		}
-		return append(gone, share.Beyond(items, m.opt.MaxDisk)...)
+		return append(gone, share.Beyond(items, m.opt.MaxDisk, m.opt.MaxDisk/2)...)
 	})
 	if err != nil {
 		m.log.Warn("forget executions", "error", err)

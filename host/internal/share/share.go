@@ -38,8 +38,8 @@ type Item[T any] struct {
 }
 
 // Beyond returns what has to be removed of a list, the oldest first, so that it is not larger than
-// bound. Persons lose nothing while they have at most half of it.
-func Beyond[T any](list []Item[T], bound int64) (gone []T) {
+// bound. Persons lose nothing while they have at most reserve.
+func Beyond[T any](list []Item[T], bound, reserve int64) (gone []T) {
 	total, has, free := int64(0), map[string]int64{}, map[string][]Item[T]{}
 	for _, item := range list {
 		total += item.Size
@@ -49,7 +49,7 @@ func Beyond[T any](list []Item[T], bound int64) (gone []T) {
 		}
 	}
 	for total > bound {
-		owner, ok := Most(has, func(owner string) bool { return owner == "" }, bound/2)
+		owner, ok := Most(has, func(owner string) bool { return owner == "" }, reserve)
 		if !ok {
 			break
 		}

@@ -35,7 +35,7 @@ func TestBeyond(t *testing.T) {
 			}
 			list = append(list, share.Item[int]{Value: i, Owner: owner, Size: 1, Stays: r < 'a'})
 		}
-		gone := share.Beyond(list, tt.bound)
+		gone := share.Beyond(list, tt.bound, tt.bound/2)
 		slices.Sort(gone)
 		if got := strings.Trim(fmt.Sprint(gone), "[]"); got != tt.gone {
 			t.Errorf("%s at most %d: gone %s, want %s", tt.list, tt.bound, got, tt.gone)
