@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -58,6 +60,9 @@ func (a *API) handler(route *Route) http.Handler {
 			} else {
 				err = a.forward(w, r, route)
 			}
+		}
+		if err != nil && errors.Is(context.Cause(r.Context()), principal.ErrRevoked) {
+			err = errRevoked
 		}
 		if err != nil {
 			a.fail(w, r, err)

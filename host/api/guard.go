@@ -183,9 +183,7 @@ func (g *guard) checkAccess(r *http.Request, route *Route) error {
 		// An empty token is never valid. To ask has a token created that could not be yet.
 		if p, valid := a.opt.Tokens.Who(token); valid && ok {
 			connOf(r.Context()).trusted(p)
-			if route != nil && route.Pattern == "/ws" {
-				*r = *r.WithContext(a.whileValid(r.Context(), token))
-			}
+			*r = *r.WithContext(a.whileValid(r.Context(), token))
 			return g.identify(r, route, p)
 		}
 	}

@@ -113,28 +113,30 @@ func callBy(r *http.Request, call *command.Call) *command.Call {
 	return call
 }
 
-// revokeCheck is how often a connection that stays open asks whether its token is valid.
+// revokeCheck is how often a request under way asks whether its token is valid.
 const revokeCheck = 2 * time.Second
 
 // whileValid returns a context that ends when the token is not valid any more, with
-// [principal.ErrRevoked] as its cause.
+// [principal.ErrRevoked] as its cause. parent ends when the handler has returned.
 func (a *API) whileValid(parent context.Context, token string) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
-	go func() {
-		tick := time.NewTicker(revokeCheck)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if _, ok := a.opt.Tokens.Who(token); !ok {
-					cancel(principal.ErrRevoked)
-					return
-				}
-			case <-parent.Done(): // the handler has returned
-				cancel(context.Cause(parent))
-				return
-			}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Hour, func() {
+		if _, ok := a.opt.Tokens.Who(token); !ok {
+			cancel(principal.ErrRevoked)
+		} else if parent.Err() == nil {
+			timer.Reset(revokeCheck)
 		}
-	}()
+	})
+	timer.Reset(revokeCheck)
+	context.AfterFunc(parent, func() {
+		timer.Stop()
+		cancel(context.Cause(parent))
+	})
 	return ctx
 }
+
+// errRevoked is the answer to a request whose token was revoked or has expired while it was under way.
+var errRevoked = &httpproblem.Error{Status: http.StatusUnauthorized, Err: &abi.Error{
+	Code: abi.Denied, Permanent: true, Message: "the token was revoked or has expired while the request was under way", Hint: "runs that it has started go on: sentinel stop ends them",
+}}

@@ -186,7 +186,7 @@ func (a verbs) listTokens() *cobra.Command {
 
 func (a verbs) revokeToken() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "End a token; servers refuse it within a second, open connections end", Args: app.ExactArgs("NAME"),
+		Use: "revoke NAME", Short: "End a token and its requests; its runs and triggers go on: sentinel stop", Args: app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := a.tokens(cmd.Context(), "token revoke")
 			if err != nil {
