@@ -22,6 +22,7 @@ type execution struct {
 	id    string
 	run   sentinels.RunID
 	owner string // who called, if it has no run
+	agent string // for whom the run executes, see agentOf
 
 	starting   sync.Mutex
 	background bool // no call waits for its end; of the newest start, guarded by m.mu

@@ -31,8 +31,8 @@ type Options struct {
 	Store Store
 	// MaxPerRun is how many executions of one run that a call waits for may live at once,
 	// and how many of those that it does not wait for; further ones wait for their start.
-	// The calls of one caller without a run share a count, for an agent a quarter of it:
-	// default 32.
+	// The calls of one caller without a run share a count, for an agent a quarter of it, and
+	// all runs that execute for an agent share one: default 32.
 	MaxPerRun int
 	// MaxOutput is how much output of one execution is kept, in bytes, half
 	// from its beginning and half from its end: default 32 MiB.
@@ -315,7 +315,7 @@ func (m *Manager) attach(r Record) (*execution, error) {
 		return nil, fmt.Errorf("execution %q: stored rules: %w", r.ID, err)
 	}
 	fresh := &execution{
-		m: m, id: r.ID, run: r.Run, owner: r.Owner, rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{}),
+		m: m, id: r.ID, run: r.Run, owner: r.Owner, agent: agentOf(r), rec: r, rules: set, out: out, cursor: r.Cursor, changed: make(chan struct{}),
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -4,24 +4,39 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Executions of a run beyond MaxPerRun wait for their start, in the order of their calls.
+// Executions of a run beyond MaxPerRun wait for their start, in the order of their calls, and so do those
+// of all runs that execute for one agent: it can have any number of definitions and triggers.
 // Those that a call waits for and those in the background have places of their own: a
 // program that stays must not keep the one that ends it from its start.
 
-// placesOf names the places of a run, or of a caller without one.
+// placesOf names the places of a run, of the runs of an agent, or of a caller without a run.
 type placesOf struct {
 	run        sentinels.RunID
 	owner      string
 	background bool
 }
 
-func (e *execution) places(background bool) placesOf { return placesOf{e.run, e.owner, background} }
+func (e *execution) places(background bool) placesOf {
+	if e.agent != "" {
+		return placesOf{owner: "runs of " + e.agent, background: background}
+	}
+	return placesOf{e.run, e.owner, background}
+}
+
+// agentOf returns the agent that a run executes for, "" for other callers.
+func agentOf(r Record) string {
+	if r.Run != "" && strings.HasPrefix(r.Share, string(command.ByAgent)+":") {
+		return r.Share
+	}
+	return ""
+}
 
 // limitOf returns how many executions of a call's run or caller may live at once. Each may take
 // all that one confined command may, so an agent without a run has fewer.
@@ -67,8 +82,8 @@ func (m *Manager) reserve(ctx context.Context, e *execution, j job) error {
 		return nil
 	}
 	kind := "executions of this run are live"
-	if j.call.Run == "" {
-		kind = "executions of " + e.owner + " are live"
+	if key.owner != "" {
+		kind = "executions of " + key.owner + " are live"
 	}
 	if j.background {
 		kind += " in the background"

@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Ten times as many executions as a run may have at once are all executed, in the foreground
@@ -74,6 +75,43 @@ func TestCallersHavePlacesOfTheirOwn(t *testing.T) {
 	for _, call := range []command.Call{{By: command.ByAgent, As: "other"}, {By: command.ByUser}, {By: command.ByUser}} {
 		if _, err := b.call(t.Context(), "code/shell/execute", call, long); err != nil {
 			t.Errorf("%s: %v", call.Who(), err)
+		}
+	}
+}
+
+// TestRunsOfAnAgentShareTheirPlaces: all runs that execute for one agent have the places of one run. Those
+// of another agent, of a person and of the agent itself have others.
+func TestRunsOfAnAgentShareTheirPlaces(t *testing.T) {
+	b := newBench(t, shell.Options{MaxPerRun: 2})
+	long := params{"command": "sleep 600", "wait": false}
+	execute := func(call command.Call) (queued string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		call.Queue = func(_ context.Context, reason string, wait func() error) error {
+			queued = reason
+			cancel()
+			return wait()
+		}
+		if _, err := b.call(ctx, "code/shell/execute", call, long); err != nil && queued == "" {
+			t.Fatal(err)
+		}
+		return queued
+	}
+	ofAgent := func(run, agent string) command.Call {
+		return command.Call{By: command.ByStep, Run: sentinels.RunID(run), As: "agent:" + agent}
+	}
+	for _, run := range []string{"r1", "r2"} {
+		if queued := execute(ofAgent(run, "ci")); queued != "" {
+			t.Errorf("%s: %s", run, queued)
+		}
+	}
+	if queued := execute(ofAgent("r3", "ci")); !strings.HasPrefix(queued, "2 executions of runs of agent:ci are live") {
+		t.Errorf("the third run: %q", queued)
+	}
+	for _, call := range []command.Call{ofAgent("r4", "other"), {By: command.ByStep, Run: "r5"}, {By: command.ByAgent, As: "ci"}} {
+		if queued := execute(call); queued != "" {
+			t.Errorf("%+v: %s", call, queued)
 		}
 	}
 }
