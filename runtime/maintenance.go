@@ -29,6 +29,7 @@ type (
 	Retention      = maintenance.Retention
 	Pruned         = maintenance.Pruned
 	StateInfo      = maintenance.StateInfo
+	Migration      = maintenance.Migration
 	Compacted      = maintenance.Compacted
 	RepairReport   = maintenance.RepairReport
 	RepairedBucket = maintenance.RepairedBucket
@@ -39,6 +40,19 @@ type (
 // by those of reads that meet a damaged value. They carry an [*abi.Error] whose
 // hint names the way out. Nothing of the store was changed.
 var ErrDamaged = store.ErrDamaged
+
+// ErrFormat is matched by the errors of [Open], [CheckStore], [CompactStore] and
+// [Repair] for a store or state folder in a format that this program does not read.
+// They carry an [*abi.Error] that names the version that wrote it. Nothing was
+// changed.
+var ErrFormat = store.ErrFormat
+
+// StoreFormat is the format of the stores that this program writes.
+const StoreFormat = store.Format
+
+// Migration returns what [Open] changed in the store of an earlier format, nil if
+// nothing.
+func (rt *Runtime) Migration() *Migration { return rt.migration }
 
 // An upkeep runs the maintenance of the store.
 type upkeep struct {

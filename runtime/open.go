@@ -85,11 +85,14 @@ func (rt *Runtime) openFolder() error {
 	if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
 		return fmt.Errorf("open state: %w", err)
 	}
-	db, err := statefolder.Open(rt.opt.Dir, rt.opt.Logger)
+	db, err := statefolder.Open(rt.opt.Dir, rt.opt.Version, rt.opt.Logger)
 	if err != nil {
 		return err
 	}
 	rt.db = db
+	if m := db.Migration(); m != nil {
+		rt.migration = (*Migration)(m)
+	}
 	rt.upkeep.health = rt.newMonitor()
 	rt.upkeep.snapshots, err = rt.openSnapshots(db)
 	return err

@@ -22,6 +22,9 @@ type Options struct {
 	// Dir is the state folder; it is made with mode 0700. Empty keeps all
 	// state in memory, lost at Close. Default empty.
 	Dir string
+	// Version names this program in the store: a program that cannot read the store's
+	// format shows it to its user. Default "devel".
+	Version string
 	// CacheDir holds compiled plugins; state folders and processes of one user
 	// may share it. It is code: one that others may write to is refused. What no
 	// process used for 30 days is deleted. Default Dir/cache, or none without a Dir.

@@ -43,6 +43,7 @@ type Runtime struct {
 	exec        *execution.Executor
 	dispatch    *dispatch.Dispatcher // of triggers
 	upkeep      upkeep
+	migration   *Migration // by Open, nil if there was none
 
 	ctx    context.Context // of what the runtime itself does in the background
 	cancel context.CancelCauseFunc

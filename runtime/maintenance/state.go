@@ -25,5 +25,12 @@ type StateInfo struct {
 	LowBytes              int64 // below which an engine with default options is read-only
 }
 
+// A Migration is the change of a store to the format of this program, which
+// [runtime.Open] makes.
+type Migration struct {
+	From, To int    // formats
+	Snapshot string // path of the store snapshot from before
+}
+
 // Compacted is the result of [runtime.CompactStore], in bytes of the file.
 type Compacted struct{ Before, After int64 }

@@ -39,6 +39,9 @@ type Options struct {
 	// CompactAbove is the size in bytes from which Open compacts a file that is
 	// more than half empty. Default 64 MiB; negative disables it.
 	CompactAbove int64
+	// Version names this program in a store that it creates or migrates. Default
+	// "devel".
+	Version string
 	// Logger logs what Open does besides opening. Default discards.
 	Logger *slog.Logger
 }
@@ -53,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CompactAbove == 0 {
 		o.CompactAbove = 64 << 20
+	}
+	if o.Version == "" {
+		o.Version = "devel"
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -75,6 +81,8 @@ type DB struct {
 	unclean     bool
 	id          string            // random identity of the store
 	created     time.Time         // when the store was created
+	format      int               // of the store
+	migration   *Migration        // by Open, nil if there was none
 	lastSeqs    map[runKey]uint64 // owned by the writer: newest sequence numbers
 	pending     uint64            // number of the commit under way, 0 for none
 	commits     uint64            // number of the newest commit in the file
@@ -99,9 +107,12 @@ type DB struct {
 //
 // If another process has the store open, Open returns a [*HeldError] after
 // LockTimeout. If the file is damaged it returns a [*DamagedError]. A missing
-// or empty file is damage too if other files of an earlier store exist.
+// or empty file is damage too if other files of an earlier store exist. A store or
+// state folder of a newer format is a [*FormatError]. One of an older format is
+// migrated after a store snapshot, see [DB.Migration]; if that fails the error is a
+// [*MigrationError].
 //
-// Open works on a full disk, except for creating a store. Commits then fail
+// Open works on a full disk, except for creating or migrating a store. Commits then fail
 // until there is free space, see [DB.Health].
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
@@ -129,7 +140,7 @@ func Open(path string, o Options) (*DB, error) {
 	if db.head, db.unmapHead, err = mapHead(b.file, 2*int(db.page)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %q: %w", file, err), b.Close())
 	}
-	if err := db.initialize(path); err != nil {
+	if err := db.initialize(path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %q: %w", file, err), db.closeFile())
 	}
 	db.writer = startWriter(o.CloseGrace, db.commit)
@@ -137,21 +148,27 @@ func Open(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// initialize does what needs the lock: tables, blob folder, flag file. It
+// initialize does what needs the lock: tables, migration, blob folder, flag file. It
 // writes to the database file only what is missing, so that a store opens on a
 // full disk.
-func (db *DB) initialize(path string) error {
+func (db *DB) initialize(path string, o Options) error {
 	err := db.try(db.examine, func() error { return db.bolt.View(db.loadMetadata) })
 	if errors.Is(err, errNoTables) {
 		if err := checkNoLeftovers(path, "the file has no tables"); err != nil {
 			return err
 		}
-		err = db.try(db.examine, func() error { return db.bolt.Update(db.createTables) })
+		err = db.try(db.examine, func() error { return db.bolt.Update(func(tx *bolt.Tx) error { return db.createTables(tx, o.Version) }) })
 	}
 	if errors.As(err, new(*ValueError)) {
 		return &DamagedError{Path: filepath.Join(path, dbFile), Count: 1, Places: []string{err.Error()}}
 	}
 	if err != nil {
+		return err
+	}
+	if err := db.migrate(o); err != nil {
+		return err
+	}
+	if err := db.finishFormat(o); err != nil {
 		return err
 	}
 	// Create the blob folder and the flag file after the tables are durable:
@@ -184,13 +201,15 @@ func (db *DB) loadMetadata(tx *bolt.Tx) error {
 		return err
 	}
 	db.id = idText(id)
-	db.commits, err = db.readMetadata(metadata, commitKey)
-	return err
+	if db.commits, err = db.readMetadata(metadata, commitKey); err != nil {
+		return err
+	}
+	return db.loadFormat(metadata)
 }
 
 // createTables creates the tables that every store has, and writes its
 // metadata.
-func (db *DB) createTables(tx *bolt.Tx) error {
+func (db *DB) createTables(tx *bolt.Tx, version string) error {
 	if _, err := tx.CreateBucketIfNotExists([]byte(journalBucket)); err != nil {
 		return err
 	}
@@ -201,6 +220,10 @@ func (db *DB) createTables(tx *bolt.Tx) error {
 	id := newID()
 	db.id, db.created = idText(id), time.Now()
 	if err := db.putMetadata(metadata, idKey, id); err != nil {
+		return err
+	}
+	db.format = Format
+	if err := db.putFormat(metadata, Format, version); err != nil {
 		return err
 	}
 	return db.putMetadata(metadata, createdKey, uint64(db.created.Unix()))

@@ -88,8 +88,8 @@ func TestPrivateFiles(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files != 3 {
-		t.Errorf("%d files, want database, flag and blob: %v", files, err)
+	if err != nil || files != 4 {
+		t.Errorf("%d files, want database, flag, format and blob: %v", files, err)
 	}
 }
 

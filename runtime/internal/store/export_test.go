@@ -142,3 +142,58 @@ func BoltOpen(file string) error {
 	}
 	return b.Close()
 }
+
+// SetFormat gives a closed store a format and its writer; 0 makes it one of before
+// the number was written.
+func SetFormat(path string, format int, writer string) error {
+	if format == 0 {
+		if err := removeIfExists(filepath.Join(path, FormatFile)); err != nil {
+			return err
+		}
+	}
+	b, err := bolt.Open(filepath.Join(path, dbFile), 0o600, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		return err
+	}
+	err = b.Update(func(tx *bolt.Tx) error {
+		metadata := tx.Bucket([]byte(storeBucket))
+		if format == 0 {
+			return errors.Join(metadata.Delete(formatKey), metadata.Delete(writerKey))
+		}
+		return (&DB{}).putFormat(metadata, format, writer)
+	})
+	return errors.Join(err, b.Close())
+}
+
+// RemoveChecksums makes a store as it was before values had checksums.
+func RemoveChecksums(path string) error {
+	b, err := bolt.Open(filepath.Join(path, dbFile), 0o600, &bolt.Options{NoFreelistSync: true})
+	if err != nil {
+		return err
+	}
+	err = b.Update(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+			pairs := map[string][]byte{}
+			if err := b.ForEach(func(k, v []byte) error {
+				pairs[string(k)] = bytes.Clone(v[:len(v)-checksumBytes])
+				return nil
+			}); err != nil {
+				return err
+			}
+			for k, v := range pairs {
+				if err := b.Put([]byte(k), v); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return errors.Join(err, b.Close())
+}
+
+// OnMigration calls fn with each step of the migrations of this process.
+func OnMigration(fn func(step string) error) (restore func()) {
+	before := onMigration
+	onMigration = fn
+	return func() { onMigration = before }
+}

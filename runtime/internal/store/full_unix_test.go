@@ -103,31 +103,12 @@ func TestOpenWithFailingWrites(t *testing.T) {
 // TestOpenOnFullDisk is the same on a full file system, where not even a folder
 // can be created, and without the folder of blobs.
 func TestOpenOnFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", dir).CombinedOutput(); err != nil {
-		t.Skipf("cannot mount a small file system here: %v: %s", err, out)
-	}
-	t.Cleanup(func() {
-		if err := exec.Command("umount", dir).Run(); err != nil {
-			t.Errorf("umount: %v", err)
-		}
-	})
+	dir := smallDisk(t)
 	smallStore(t, dir)
 	if err := os.RemoveAll(filepath.Join(dir, "blobs")); err != nil {
 		t.Fatal(err)
 	}
-	filler := filepath.Join(dir, "filler")
-	f, err := os.Create(filler)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 64 << 10; size > 0; size /= 2 {
-		for err == nil {
-			_, err = f.Write(make([]byte, size))
-		}
-		err = nil
-	}
+	free := fill(t, dir)
 	db := open(t, dir)
 	if v, _, err := db.Get("a", []byte("k")); string(v) != "v" || err != nil {
 		t.Errorf("read: %q, %v", v, err)
@@ -142,12 +123,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	if _, err := db.PutBlob(make([]byte, 100<<10)); !store.IsFull(err) {
 		t.Errorf("put blob: %v", err)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil { // frees the space
-		t.Fatal(err)
-	}
+	free()
 	wait(t, ticket)
 	if _, err := db.PutBlob([]byte("blob")); err != nil {
 		t.Errorf("put blob: %v", err)
@@ -166,4 +142,42 @@ func smallStore(t *testing.T, dir string) {
 	b.Puts = []store.Put{{Bucket: "a", Key: []byte("k"), Value: []byte("v")}}
 	wait(t, db.Enqueue(b))
 	closeStore(t, db)
+}
+
+// smallDisk returns a folder on a file system of 1 MiB.
+func smallDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount a small file system here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if err := exec.Command("umount", dir).Run(); err != nil {
+			t.Errorf("umount: %v", err)
+		}
+	})
+	return dir
+}
+
+// fill uses all space of a file system, until free is called.
+func fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	for size := 64 << 10; size > 0; size /= 2 {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		err = nil
+	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(os.Remove(filler), f.Close()); err != nil { // the close frees the space
+			t.Fatal(err)
+		}
+	}
 }

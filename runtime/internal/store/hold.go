@@ -20,9 +20,12 @@ type Hold struct {
 
 // HoldStore takes the lock of the store in the state folder path without
 // reading the store. If a process has the store open, the error is a
-// [*HeldError]. On systems without such a lock the caller must make sure that
+// [*HeldError], and for a state folder of a newer format a [*FormatError]. On systems without such a lock the caller must make sure that
 // no process opens the store.
 func HoldStore(path string) (*Hold, error) {
+	if err := checkFolderFormat(path); err != nil {
+		return nil, err
+	}
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
 	f, err := regularfile.OpenFile(file, os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -22,14 +22,24 @@ type Inspection struct {
 	Pairs   int64  // including journal records
 	OneMeta bool   // one of the two meta pages is unreadable or an old version: normal after a power loss, otherwise the newest commit may be missing
 
+	Format int    // of the store; 0 also if it has none or it cannot be read
+	Writer string // version of the program that gave the store this format, "" if unknown
+
 	Damaged int      // damaged places found
 	Places  []string // the first of them, for people
 
-	txid uint64 // transaction number of the newest meta page
+	txid        uint64 // transaction number of the newest meta page
+	noSums      int    // values whose checksum does not match
+	otherDamage int    // damaged places that are something else
+	formatLost  bool   // the format cannot be read
 }
 
-// Err returns a [*DamagedError] if there is damage.
+// Err returns a [*FormatError] if this program does not read the format, and a
+// [*DamagedError] if there is damage.
 func (i *Inspection) Err(file string) error {
+	if err := i.checkFormat(file); err != nil {
+		return err
+	}
 	if i.Damaged == 0 {
 		return nil
 	}
@@ -51,6 +61,9 @@ func (i *Inspection) note(why string) {
 // No process may write the file meanwhile: if one has the store open, the error
 // is a [*HeldError]. Inspect reads 0.5 to 1 GB/s from the page cache.
 func Inspect(path string) (Inspection, error) {
+	if err := checkFolderFormat(path); err != nil {
+		return Inspection{}, err
+	}
 	file := filepath.Join(path, dbFile)
 	f, err := openShared(file, filepath.Join(path, flagFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,6 +79,9 @@ func Inspect(path string) (Inspection, error) {
 // inspectStore reads the database file of a state folder.
 func inspectStore(path string, f *os.File) (Inspection, error) {
 	i, err := inspectFile(f)
+	if i.formatLost && i.Format == 0 {
+		i.Format = readFolderFormat(path).Format
+	}
 	if err == nil && i.Bytes == 0 {
 		return inspectMissing(path, "the file is empty"), nil
 	}
@@ -116,12 +132,22 @@ func inspectFile(f *os.File) (i Inspection, err error) {
 			if table == storeBucket && string(key) == string(idKey) && len(value) == 8 {
 				i.Store = idText(binary.BigEndian.Uint64(value))
 			}
+			if table == storeBucket {
+				i.readFormat(key, value)
+			}
 			if table == journalBucket && len(key) != len(seqKey{}) {
 				i.note(fmt.Sprintf("table %q key %s: it is not the key of a journal record", table, keyText(table, key)))
 			}
 			return nil
 		},
-		lost: func(l Lost) error { i.note(l.describe()); return nil },
+		lost: func(l Lost) error {
+			i.formatLost = i.formatLost || l.covers(storeBucket, formatKey)
+			if i.noSums += l.Values; !l.onlySums {
+				i.otherDamage++
+			}
+			i.note(l.describe())
+			return nil
+		},
 	})
 	i.Used = int64(p.used()) * p.page
 	return i, err

@@ -13,9 +13,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
-// checkBeforeOpen refuses a damaged file before bbolt sees it. bbolt reads all
+// checkBeforeOpen refuses a damaged file, and one of a newer format, before bbolt sees it. bbolt reads all
 // pages of a file that it opens, on a goroutine whose panic ends the process.
 func checkBeforeOpen(path string, o Options) error {
+	if err := checkFolderFormat(path); err != nil {
+		return err
+	}
 	file, flag := filepath.Join(path, dbFile), filepath.Join(path, flagFile)
 	f, err := regularfile.OpenFile(file, os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {

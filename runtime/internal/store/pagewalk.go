@@ -15,11 +15,18 @@ type Lost struct {
 	From, To []byte
 	Values   int    // number of pairs in it whose checksum does not match
 	Why      string // description with the page number, for people
+
+	onlySums bool // nothing but those checksums is wrong
 }
 
 // contains reports whether a key lies in the range.
 func (l *Lost) contains(key []byte) bool {
 	return bytes.Compare(key, l.From) >= 0 && (l.To == nil || bytes.Compare(key, l.To) < 0)
+}
+
+// covers reports whether the pair of a bucket with a key is in the part.
+func (l *Lost) covers(bucket string, key []byte) bool {
+	return l.Bucket == bucket && l.contains(key) || l.Bucket == "" && l.contains([]byte(bucket))
 }
 
 // A pageVisitor receives what a walk finds, in the order of buckets and keys.
@@ -72,11 +79,11 @@ func (w *pageWalk) reportWrong(format string, args ...any) error {
 }
 
 func (w *pageWalk) reportLost(from, to []byte, format string, args ...any) error {
-	return w.reportLostValues(0, from, to, format, args...)
+	return w.reportLostValues(0, false, from, to, format, args...)
 }
 
-func (w *pageWalk) reportLostValues(n int, from, to []byte, format string, args ...any) error {
-	return w.visit.lost(Lost{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Values: n, Why: fmt.Sprintf(format, args...)})
+func (w *pageWalk) reportLostValues(n int, onlySums bool, from, to []byte, format string, args ...any) error {
+	return w.visit.lost(Lost{Bucket: w.bucket, From: bytes.Clone(from), To: bytes.Clone(to), Values: n, Why: fmt.Sprintf(format, args...), onlySums: onlySums})
 }
 
 // page visits the tree below a page, whose keys lie between lo and hi.
@@ -195,9 +202,9 @@ func (w *pageWalk) reportLostElements(page uint64, list []element, first, next i
 		}
 	}
 	if next == first+1 && values == 1 {
-		return w.reportLostValues(1, from, to, "key %s: page %d: the checksum of the value does not match", keyText(w.bucket, list[first].key), page)
+		return w.reportLostValues(1, true, from, to, "key %s: page %d: the checksum of the value does not match", keyText(w.bucket, list[first].key), page)
 	}
-	return w.reportLostValues(values, from, to, "page %d: elements %d to %d of the leaf are damaged", page, first, next-1)
+	return w.reportLostValues(values, values == next-first, from, to, "page %d: elements %d to %d of the leaf are damaged", page, first, next-1)
 }
 
 // checkSums marks elements as unusable whose checksum does not match, and

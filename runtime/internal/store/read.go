@@ -21,7 +21,7 @@ const (
 
 // view runs fn in a read transaction.
 func (db *DB) view(fn func(tx *bolt.Tx) error) error {
-	if db.isClosed() {
+	if db.writer != nil && db.isClosed() { // without one, Open migrates
 		return ErrClosed
 	}
 	err := db.try(db.examine, func() error { return db.bolt.View(fn) })

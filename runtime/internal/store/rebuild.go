@@ -25,6 +25,9 @@ type RebuildOptions struct {
 	Base string
 	// Skip lists buckets to leave out, because the caller can rebuild them.
 	Skip []string
+	// Format is the format of Damaged, which is written if neither file has it any
+	// more. Base has the same.
+	Format int
 	// Choose returns which records of a run to keep. intact means that no
 	// damage affects the records from Damaged. Choose is called for every run
 	// in Damaged, and for the runs in Base that Damaged may have lost.
@@ -72,8 +75,7 @@ func (r *Rebuilt) Intact(bucket string) bool {
 // lost reports whether a bucket may have lost the pair with the given key.
 func (r *Rebuilt) lost(bucket string, key []byte) bool {
 	for i := range r.Lost {
-		l := &r.Lost[i]
-		if l.Bucket == bucket && l.contains(key) || l.Bucket == "" && l.contains([]byte(bucket)) {
+		if r.Lost[i].covers(bucket, key) {
 			return true
 		}
 	}

@@ -277,7 +277,11 @@ func (r *rebuilder) writeMetadata() error {
 	if _, err := r.tx.CreateBucketIfNotExists([]byte(journalBucket)); err != nil {
 		return err
 	}
-	for key, n := range map[string]uint64{string(idKey): newID(), string(createdKey): uint64(time.Now().Unix())} {
+	missing := map[string]uint64{string(idKey): newID(), string(createdKey): uint64(time.Now().Unix())}
+	if r.opt.Damaged != "" && r.opt.Format > 0 && r.done.lost(storeBucket, formatKey) {
+		missing[string(formatKey)] = uint64(r.opt.Format)
+	}
+	for key, n := range missing {
 		if r.has(storeBucket, []byte(key)) {
 			continue // copied from one of the files: the store keeps its identity
 		}

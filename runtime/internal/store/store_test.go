@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if childMain() || failWritesMain() {
+	if childMain() || failWritesMain() || migrateMain() {
 		return
 	}
 	goleak.VerifyTestMain(m)

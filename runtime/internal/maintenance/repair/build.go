@@ -17,6 +17,7 @@ import (
 type repair struct {
 	opt      Options
 	report   *maintenance.RepairReport
+	format   int // of the store before
 	journals map[sentinels.RunID]*keptJournal
 	offset   uint64 // the largest in the event log that a run knows
 	blobs    map[string]bool
@@ -37,7 +38,7 @@ func (r *repair) build(ctx context.Context, work, damaged, base string) error {
 		damaged = ""
 	}
 	done, err := store.Rebuild(ctx, filepath.Join(work, "store.db"), store.RebuildOptions{
-		Damaged: damaged, Base: base, Skip: []string{r.opt.Layout.RunIndex}, Choose: r.choose,
+		Damaged: damaged, Base: base, Format: r.format, Skip: []string{r.opt.Layout.RunIndex}, Choose: r.choose,
 	})
 	if err != nil {
 		return err

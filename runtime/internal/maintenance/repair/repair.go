@@ -68,12 +68,15 @@ func Run(ctx context.Context, opt Options) (report maintenance.RepairReport, err
 	if err != nil {
 		return report, statefolder.Error(opt.Dir, err)
 	}
+	if err := found.Err(report.Store); errors.Is(err, store.ErrFormat) {
+		return report, statefolder.Error(opt.Dir, err)
+	}
 	report.Damaged, report.Places = found.Damaged, found.Places
 	if found.Damaged == 0 && opt.From == "" && found.Bytes > 0 {
 		report.Sound = true
 		return report, nil
 	}
-	base, err := chooseSnapshot(opt, found.Store, &report)
+	base, err := chooseSnapshot(opt, found, &report)
 	if err != nil {
 		return report, err
 	}
@@ -101,6 +104,7 @@ func replace(ctx context.Context, opt Options, hold *store.Hold, found store.Ins
 		return err
 	}
 	r := newRepair(opt, report)
+	r.format = found.Format
 	if err := r.build(ctx, work, hold.File(), base); err != nil {
 		return fmt.Errorf("repair %q: %w", opt.Dir, err)
 	}
@@ -134,9 +138,9 @@ func checkSpace(dir string, used int64, base string) error {
 }
 
 // chooseSnapshot returns the file that replaces what is lost: the snapshot that
-// the options name, or the newest sound snapshot of the store id; of any store if
-// id is empty. It returns "" if there is none.
-func chooseSnapshot(opt Options, id string, report *maintenance.RepairReport) (string, error) {
+// the options name, or the newest sound snapshot of the same store and format; of any
+// store if that of lost is unknown. It returns "" if there is none.
+func chooseSnapshot(opt Options, lost store.Inspection, report *maintenance.RepairReport) (string, error) {
 	list, err := store.Snapshots(opt.Dir)
 	if err != nil {
 		return "", err
@@ -151,7 +155,7 @@ func chooseSnapshot(opt Options, id string, report *maintenance.RepairReport) (s
 	}
 	// Newest first: the older a snapshot is, the more of it is out of date.
 	for _, s := range list {
-		err := checkSnapshot(s.Path, id, opt.From != "")
+		err := checkSnapshot(s.Path, lost, opt.From != "")
 		switch {
 		case err == nil:
 			used := maintenance.Snapshot(withTime(s))
@@ -167,8 +171,8 @@ func chooseSnapshot(opt Options, id string, report *maintenance.RepairReport) (s
 	return "", nil
 }
 
-// checkSnapshot returns why a snapshot cannot be used for the store id.
-func checkSnapshot(path, id string, named bool) error {
+// checkSnapshot returns why a snapshot cannot be used for a store.
+func checkSnapshot(path string, lost store.Inspection, named bool) error {
 	found, err := store.InspectFile(path)
 	if err != nil {
 		return err
@@ -179,8 +183,12 @@ func checkSnapshot(path, id string, named bool) error {
 	if err := found.Err(path); err != nil {
 		return err
 	}
-	if id != "" && found.Store != id && !named {
+	switch {
+	case named: // it replaces the whole store
+	case lost.Store != "" && found.Store != lost.Store:
 		return errors.New("it is of another store that was here")
+	case lost.Bytes > 0 && found.Format != lost.Format:
+		return fmt.Errorf("it has format %d, the store has %d", found.Format, lost.Format)
 	}
 	return nil
 }

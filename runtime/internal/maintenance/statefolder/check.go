@@ -8,9 +8,9 @@ import (
 )
 
 // Open opens the store in the folder dir, or creates it. The error is in the form
-// of [Error].
-func Open(dir string, log *slog.Logger) (*store.DB, error) {
-	db, err := store.Open(dir, store.Options{Logger: log})
+// of [Error]. version names this program in the store.
+func Open(dir, version string, log *slog.Logger) (*store.DB, error) {
+	db, err := store.Open(dir, store.Options{Version: version, Logger: log})
 	if err != nil {
 		return nil, Error(dir, err)
 	}

@@ -15,6 +15,7 @@ var ErrHeld = errors.New("store is held by another process")
 // the engine know. It returns nil for nil.
 func Error(dir string, err error) error {
 	var held *store.HeldError
+	var migration *store.MigrationError
 	switch {
 	case err == nil:
 		return nil
@@ -22,6 +23,14 @@ func Error(dir string, err error) error {
 		return fmt.Errorf("open state %q: %w: process %d", dir, ErrHeld, held.PID)
 	case errors.Is(err, store.ErrHeld):
 		return fmt.Errorf("open state %q: %w", dir, ErrHeld)
+	case errors.Is(err, store.ErrFormat):
+		return err
+	case errors.As(err, &migration):
+		e := &abi.Error{Code: abi.Unavailable, Message: migration.Error(), Hint: "the version that wrote the store still reads it"}
+		if store.IsFull(err) {
+			e.Hint = "free space on the disk of the state folder, twice the size of the store, and start again; " + e.Hint
+		}
+		return e
 	case store.IsReadOnly(err):
 		return &abi.Error{
 			Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("open state %q: the folder cannot be written to: %v", dir, err),
