@@ -205,6 +205,7 @@ func (h *Host) open(ctx context.Context) error {
 	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
 		Dir:             h.state,
+		Version:         h.opt.Version,
 		CacheDir:        h.cacheDir(),
 		Plugins:         guests,
 		Grants:          h.grants,

@@ -20,6 +20,9 @@ type Options struct {
 	Dir string
 	// State overrides Dir/state.
 	State string
+	// Version is the version of the program, which a store that it creates or migrates
+	// has. Default "devel".
+	Version string
 	// Redactor gets the secrets of this host. Default: one of its own. A caller that publishes
 	// texts of the host gives one that it redacts them with.
 	Redactor *redact.Redactor

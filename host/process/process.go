@@ -82,7 +82,7 @@ func Open(ctx context.Context, opt Options) (*Process, error) {
 }
 
 func (p *Process) open(ctx context.Context, opt Options) (err error) {
-	opt.Host.Observer = p.feed.Observer()
+	opt.Host.Observer, opt.Host.Version = p.feed.Observer(), p.version
 	if p.host, err = host.Open(ctx, opt.Host); err != nil {
 		return err
 	}

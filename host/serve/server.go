@@ -103,7 +103,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		Retried:   func(c retry.Category, delay time.Duration) { s.metrics.TicketRetried(string(c), delay) },
 		Exhausted: func(retry.Category) { s.metrics.TicketExhausted() }, Recovered: s.metrics.TicketRecovered,
 	}
-	opt.Watched, opt.Regrant = true, s.regrant
+	opt.Version, opt.Watched, opt.Regrant = s.opt.Version, true, s.regrant
 	opt.Files = (*files)(s)
 	if !trust.Supported {
 		s.log.Warn("permissions of definitions, plugins and the state are not checked: this system has no Unix modes")

@@ -264,6 +264,9 @@ func (a *App) open(ctx context.Context, opt host.Options) (*Session, error) {
 		}
 		return nil, err
 	}
+	if m := p.Host().Runtime().Migration(); m != nil {
+		a.Info("the store was migrated from format %d to %d; before that it was copied to %s", m.From, m.To, a.Relative(m.Snapshot))
+	}
 	a.deadPlugins(p)
 	return &Session{Engine: p, Process: p}, nil
 }

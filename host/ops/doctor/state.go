@@ -104,7 +104,7 @@ func (x *examination) store(context.Context) Check {
 		return ok("sound: %s read in %s, every checksum matches", size(s.Bytes), time.Since(began).Round(time.Millisecond))
 	case errors.Is(err, runtime.ErrHeld):
 		return ok("not read, because a process has opened it this moment")
-	case errors.Is(err, runtime.ErrDamaged) && e != nil:
+	case errors.Is(err, runtime.ErrFormat) && e != nil, errors.Is(err, runtime.ErrDamaged) && e != nil:
 		return fail(e.Hint, "%v", err)
 	}
 	return fail("see that this user may read it", "%v", err)

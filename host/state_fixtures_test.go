@@ -1,0 +1,201 @@
+package host_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+const fixtures = "testdata/state"
+
+// unpackFixture unpacks the .sentinel folder of a fixture, with the modules that
+// fixtures share, and returns its path.
+func unpackFixture(t *testing.T, file string) (dir string) {
+	t.Helper()
+	project := t.TempDir()
+	src, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	z, err := gzip.NewReader(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(project, h.Name)
+		if h.Typeflag == tar.TypeDir {
+			err = os.MkdirAll(path, 0o700)
+		} else {
+			var text []byte
+			if text, err = io.ReadAll(r); err == nil {
+				err = os.WriteFile(path, text, 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir = filepath.Join(project, ".sentinel")
+	modules, err := filepath.Glob(filepath.Join(fixtures, "modules", "*.gz"))
+	if err != nil || len(modules) == 0 {
+		t.Fatalf("no modules: %v", err)
+	}
+	for _, m := range modules {
+		digest := strings.TrimSuffix(filepath.Base(m), ".gz")
+		text, err := os.ReadFile(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob := filepath.Join(dir, "state", "blobs", digest[:2], digest[2:])
+		if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(blob, code, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestStateFixtures opens the state folder of each earlier version and format: its
+// runs, waits, tickets, documents, large values and outputs are there, what waits
+// continues, and a store of an earlier format is copied before it is migrated.
+func TestStateFixtures(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(fixtures, "*.tar.gz"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("fixtures %v, %v", files, err)
+	}
+	current := 0
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
+			dir := unpackFixture(t, file)
+			state := filepath.Join(dir, "state")
+			if err := runtime.CheckStore(state); err != nil {
+				t.Fatalf("check: %v", err)
+			}
+			var log bytes.Buffer
+			h := open(t, host.Options{Dir: dir, Workspace: filepath.Dir(dir), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if m := h.Runtime().Migration(); m == nil {
+				current++
+			} else if _, err := os.Stat(m.Snapshot); err != nil || !strings.Contains(log.String(), m.Snapshot) {
+				t.Errorf("the snapshot before the migration: %v; log\n%s", err, &log)
+			}
+			if _, err := h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{By: "server"}); err != nil {
+				t.Fatal(err)
+			}
+			checkFixture(t, h)
+		})
+	}
+	if current == 0 {
+		t.Errorf("no fixture of the format %d of this program: make one with %s/make.sh", runtime.StoreFormat, fixtures)
+	}
+}
+
+// checkFixture checks what make.sh has put into a fixture.
+func checkFixture(t *testing.T, h *host.Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rt := h.Runtime()
+	list, err := rt.Runs(runtime.RunFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[sentinels.ID]runtime.RunInfo{}
+	for _, r := range list {
+		runs[r.Sentinel] = r
+	}
+	if len(list) != 6 || len(runs) != 6 {
+		t.Fatalf("%d runs of %d sentinels, want 6", len(list), len(runs))
+	}
+	if s := runs["done"].Status; s != sentinels.StatusCompleted {
+		t.Errorf("done is %s", s)
+	}
+	if s := runs["broken"].Status; s != sentinels.StatusFailed {
+		t.Errorf("broken is %s", s)
+	}
+	if s := runs["held"].Status; s != sentinels.StatusPaused {
+		t.Errorf("held is %s", s)
+	}
+	// Large values are blobs.
+	vars, err := rt.Variables(runs["done"].ID)
+	if err != nil || len(vars["big"]) < 100_000 {
+		t.Errorf("the large value has %d bytes, %v", len(vars["big"]), err)
+	}
+	// What waited continues.
+	if asked := decide(t, h, runs["ask"].ID, "approve"); len(asked) != 1 {
+		t.Errorf("asked %q", asked)
+	}
+	if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "fixture:go"}); err != nil {
+		t.Errorf("emit: %v", err)
+	}
+	for _, name := range []sentinels.ID{"ask", "event"} {
+		r, err := rt.Wait(ctx, runs[name].ID)
+		if err != nil || r.Status != sentinels.StatusCompleted || string(r.Variables["answer"]) == "" {
+			t.Errorf("%s ended %s with %s, %v", name, r.Status, r.Variables, err)
+		}
+	}
+	if r, err := rt.Wait(ctx, runs["cut"].ID); err != nil || r.Status != sentinels.StatusFailed {
+		t.Errorf("the interrupted step ended %s, %v", r.Status, err)
+	}
+	for _, id := range []sentinels.RunID{runs["done"].ID, runs["cut"].ID} {
+		if tr, err := rt.Trace(id); err != nil || len(tr.Iterations) == 0 {
+			t.Errorf("trace of %s: %v", id, err)
+		}
+	}
+	// Documents, tickets and events.
+	for _, c := range []struct {
+		command, params string
+		want            []string
+	}{
+		{"ticket/list", `{}`, []string{"First ticket", "Second ticket"}},
+		{"data/list", `{"collection": "notes"}`, []string{"a note"}},
+		{"sentinel/revisions", `{"sentinelId": "done"}`, []string{`"revision":1`}},
+	} {
+		out, err := h.Call(t.Context(), c.command, json.RawMessage(c.params))
+		for _, want := range c.want {
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(out), " ", ""), strings.ReplaceAll(want, " ", "")) {
+				t.Errorf("%s: %q is not in %s, %v", c.command, want, out, err)
+			}
+		}
+	}
+	events, err := rt.Events("fixture:*", 10)
+	if err != nil || !slices.ContainsFunc(events, func(e sentinels.Event) bool { return e.Name == "fixture:done" }) {
+		t.Errorf("events %v, %v", events, err)
+	}
+	outputs, err := filepath.Glob(filepath.Join(h.State(), "shell", "*.0.log"))
+	if err != nil || len(outputs) < 3 {
+		t.Errorf("outputs %v, %v", outputs, err)
+	}
+}
