@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,7 @@ func rootCommand(a *app.App) *cobra.Command {
 			if !slices.Contains([]string{output.FormatTable, output.FormatJSON, output.FormatJSONL}, a.Flags.Output) {
 				return app.NewUsageError(fmt.Sprintf("invalid --output %q: want table, json or jsonl", a.Flags.Output), "")
 			}
+			a.Looks = looks(cmd)
 			p, err := a.Principal()
 			if err != nil {
 				return err
@@ -107,4 +109,15 @@ func Run(ctx context.Context, env app.Env) int {
 	}
 	a.Report(err)
 	return app.ExitCode(err)
+}
+
+// looks reports whether a command executes and changes nothing.
+func looks(cmd *cobra.Command) bool {
+	names := strings.Fields(cmd.CommandPath())
+	top := cmd
+	for top.HasParent() && top.Parent().HasParent() {
+		top = top.Parent()
+	}
+	path := strings.Join(names[min(1, len(names)):], " ")
+	return top.GroupID == app.GroupLook || slices.Contains([]string{"config show", "doctor", "inbox", "plugin list", "ticket list", "ticket show", "validate"}, path)
 }

@@ -198,3 +198,34 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// TestFormat: a file of a newer format is refused with the version that wrote it, and
+// unknown settings only where they could matter.
+func TestFormat(t *testing.T) {
+	load := func(text string, ignore bool) (*config.Loaded, error) {
+		return config.Load(config.Options{File: file(t, text), Getenv: env(nil), IgnoreUnknown: ignore})
+	}
+	for _, text := range []string{`{"format": 1, "version": "0.1.0"}`, `{}`} {
+		if _, err := load(text, false); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"format": 2, "version": "9.8.7", "more": {"a": 1}}`: `:1:2: format 2, written by 9.8.7; this program reads formats up to 1`,
+		`{"more": 1, "format": 3}`:                            `:1:13: format 3, written by a newer version of sentinel; this program reads formats up to 1`,
+		`{"format": 0}`:                                       `:1:2: format: want a number from 1`,
+	} {
+		for _, ignore := range []bool{false, true} {
+			if _, err := load(text, ignore); err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", text, err, want)
+			}
+		}
+	}
+	l, err := load(`{"notices": {"webhook": "x"}, "logs": {"level": "debug"}}`, true)
+	if err != nil || l.Logs.Level != "debug" || len(l.Unknown) != 1 || !strings.Contains(l.Unknown[0], `:1:2: unknown setting "notices"`) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := load(`{"notices": {"webhook": "x"}, "logs": {"level": "loud"}}`, true); err == nil || strings.Contains(err.Error(), "notices") {
+		t.Errorf("a wrong value: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
+// Format is the format of the configuration files that this program reads. A file
+// without "format" has format 1. A change with which an earlier file would mean
+// something else needs the next number, and the translation of the earlier one in
+// reader.read.
+const Format = 1
+
 // maxFile is the largest configuration file, in bytes.
 const maxFile = 1 << 20
 
@@ -19,6 +26,9 @@ const maxFile = 1 << 20
 func (r *reader) read(src []byte) (problems []string) {
 	r.src, r.values = src, map[string]fileValue{}
 	r.object("", src, 0)
+	if r.newer != "" { // what else is wrong follows from it
+		return []string{r.newer}
+	}
 	return r.problems
 }
 
@@ -36,6 +46,8 @@ type reader struct {
 	origins  map[string]string
 	values   map[string]fileValue // by key
 	problems []string
+	unknown  []string // settings that this program does not know, with their places
+	newer    string   // the file has a newer format
 }
 
 // object reads one object whose members are settings below prefix. at is its
@@ -55,10 +67,25 @@ func (r *reader) object(prefix string, text []byte, at int) {
 		switch {
 		case r.section(key):
 			r.object(key+".", m.Value, at+m.ValueOffset)
-		case m.Key != "$schema" || prefix != "":
+		case m.Key == "format" && prefix == "":
+			r.format(m.Value, place)
+		case m.Key != "$schema" && m.Key != "version" || prefix != "":
 			r.values[key] = fileValue{m.Value, at + m.ValueOffset}
 			r.member(key, m.Value, place)
 		}
+	}
+}
+
+// format checks the format of the file.
+func (r *reader) format(raw json.RawMessage, place int) {
+	var n int
+	switch err := json.Unmarshal(raw, &n); {
+	case err != nil || n < 1:
+		r.problems = append(r.problems, r.at(place, "format: want a number from 1"))
+	case n > Format:
+		var by struct{ Version string }
+		_ = json.Unmarshal(r.src, &by) // without it the version is not known
+		r.newer = r.at(place, fmt.Sprintf("format %d, written by %s; this program reads formats up to %d", n, cmp.Or(by.Version, "a newer version of sentinel"), Format))
 	}
 }
 
@@ -70,7 +97,7 @@ func (r *reader) member(key string, raw json.RawMessage, place int) {
 		for n, f := range r.leaves {
 			known[n] = f.key
 		}
-		r.problems = append(r.problems, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
+		r.unknown = append(r.unknown, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
 	default:
 		r.origins[key] = fmt.Sprintf("%s:%d", r.path, 1+bytes.Count(r.src[:place], []byte("\n")))
 		if bad := r.leaves[i].mistakes(raw); len(bad) > 0 {

@@ -35,6 +35,9 @@ type Options struct {
 	Getenv func(string) string
 	// Flags are settings of the command line by key. Default none.
 	Flags map[string]string
+	// IgnoreUnknown ignores settings that this program does not know, see
+	// [Loaded.Unknown]. Default false: they are problems.
+	IgnoreUnknown bool
 	// FlagNames are the names of those flags by key, for origins and errors. Default: the
 	// keys.
 	FlagNames map[string]string
@@ -53,6 +56,7 @@ type Loaded struct {
 	Config
 	File     string // that was read or would be
 	Settings []Setting
+	Unknown  []string      // settings that were ignored, with their places
 	Policy   *trust.Policy // of the settings trust.paths and trust.groups
 }
 
@@ -118,6 +122,9 @@ func Load(opt Options) (*Loaded, error) {
 		}
 		if err == nil {
 			problems = r.read(src)
+			if l.Unknown = r.unknown; !opt.IgnoreUnknown && r.newer == "" {
+				problems = append(problems, r.unknown...)
+			}
 		}
 	}
 	for _, f := range leaves {

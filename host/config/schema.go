@@ -14,7 +14,13 @@ func Schema() json.RawMessage {
 	root := schemaOf(reflect.ValueOf(def), "")
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Configuration of sentinel"
-	root["properties"].(map[string]any)["$schema"] = map[string]any{"type": "string"}
+	for key, value := range map[string]map[string]any{
+		"$schema": {"type": "string"},
+		"format":  {"type": "integer", "minimum": 1, "maximum": Format, "default": 1, "description": "format of this file"},
+		"version": {"type": "string", "description": "version of the program that wrote this file"},
+	} {
+		root["properties"].(map[string]any)[key] = value
+	}
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic(err) // it is made of maps and strings alone

@@ -29,6 +29,8 @@ type App struct {
 	StdoutClosed bool          // standard output is closed by its reader
 	through      bool          // it was reported that another process answers
 
+	Looks          bool // the verb executes and changes nothing, so unknown settings do not stop it
+	ignored        bool // unknown settings were shown
 	ReportsPlugins bool // the verb itself reports plugins that are not live
 
 	mu          sync.Mutex

@@ -83,8 +83,12 @@ func (a *App) CloseSession(s *Session, err *error) {
 
 // HostOptions are what every way of opening a host shares.
 func (a *App) HostOptions() host.Options {
+	var settings *config.Loaded
+	if a.Looks {
+		settings, _ = a.Settings() // host.Open reports what is wrong
+	}
 	return host.Options{
-		Set: a.FlagSettings(nil),
+		Set: a.FlagSettings(nil), Settings: settings,
 		Dir: a.Dir(), State: a.State(), Workspace: a.Workspace(), Plugins: a.Path(a.Flags.Plugins), AskTrust: true,
 		Subreaper: stdruntime.GOOS == "linux", // this program is nothing but a host
 		Getenv:    a.Env.Getenv, Logger: a.Logger(),
@@ -114,7 +118,18 @@ func (a *App) ConfigOptions(own, names map[string]string) config.Options {
 }
 
 // Settings loads the configuration as every verb does.
-func (a *App) Settings() (*config.Loaded, error) { return config.Load(a.ConfigOptions(nil, nil)) }
+func (a *App) Settings() (*config.Loaded, error) {
+	opt := a.ConfigOptions(nil, nil)
+	opt.IgnoreUnknown = a.Looks
+	l, err := config.Load(opt)
+	if err == nil && !a.ignored {
+		a.ignored = true
+		for _, text := range l.Unknown {
+			a.Warn(text + "; this verb ignores it, verbs that execute something refuse it")
+		}
+	}
+	return l, err
+}
 
 // Policy returns which files may be obeyed, with their content.
 func (a *App) Policy() (*trust.Policy, error) {

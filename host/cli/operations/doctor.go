@@ -188,7 +188,7 @@ func (a verbs) probeNotifications(context.Context) (string, error) {
 // probeConfig reads the configuration as every verb does, so it finds what would
 // stop them.
 func (a verbs) probeConfig(context.Context) (string, error) {
-	l, err := a.Settings()
+	l, err := config.Load(a.ConfigOptions(nil, nil)) // with unknown settings
 	if err != nil {
 		return "", err
 	}
