@@ -167,6 +167,7 @@ var layers = []layer{
 	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},        // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
+	{"host/ops/backup", []string{"host/internal/atomicfile", "sdk/abi", "runtime"}, nil},                                                                                                                                              // it copies the state folder
 	{"host/ops/doctor", []string{"host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                      // and so is the state folder that it reports on
 	{"host/ops/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/foldersync", []string{"host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
@@ -107,6 +109,19 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 		return Snapshot{}, failure.New(abi.Unavailable, "take snapshot: the state is in memory only")
 	}
 	return rt.upkeep.snapshots.Take(ctx, why)
+}
+
+// Backup takes a store snapshot, calls fn with it, and removes it. Until fn has returned
+// no run and no blob is removed, so all values that the snapshot refers to exist. Runs
+// continue. Errors are those of [Runtime.Snapshot] and of fn.
+func (rt *Runtime) Backup(ctx context.Context, fn func(Snapshot) error) error {
+	release := rt.upkeep.pruner.Hold()
+	defer release()
+	s, err := rt.Snapshot(ctx, "backup")
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(s), os.Remove(s.Path))
 }
 
 // newPruner creates the pruner of finished runs.

@@ -87,6 +87,11 @@ func OwnerMount(h http.Handler) Mount {
 	return Mount{Method: http.MethodGet, Pattern: "/v1/owner", Name: "owner", Access: AccessToken, Summary: "The process that has the store, and its active runs.", Handler: h}
 }
 
+// BackupMount is the route by which a client receives a backup of the state.
+func BackupMount(h http.Handler) Mount {
+	return Mount{Method: http.MethodGet, Pattern: "/v1/backup", Name: "backup", Access: AccessToken, Summary: "A backup of the state, as tar and gzip; secrets=true adds the encrypted secrets. For people alone.", Handler: h}
+}
+
 // Body limits, in bytes.
 const (
 	maxBody        = 1 << 20

@@ -88,7 +88,9 @@ type hostileVerb struct {
 }
 
 var hostileVerbs = []hostileVerb{
+	{"backup", true, [][]string{{"copy" + evilFile + ".gz"}}},
 	{"bench", false, [][]string{{}}},
+	{"restore", true, [][]string{{evil}, {"conf" + evilFile, "other"}}},
 	{"compact", false, [][]string{{}}},
 	{"completion", false, [][]string{{"bash"}, {"zsh"}, {"fish"}, {"powershell"}}},
 	{"completion", true, [][]string{{evil}}},

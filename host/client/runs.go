@@ -285,3 +285,17 @@ func (c *Client) Output(ctx context.Context, opt OutputOptions) (io.ReadCloser, 
 	}
 	return res.Body, nil
 }
+
+// Backup returns a backup of the state of the server, which the caller closes. One that
+// ends early is not complete, which reading it shows; see package backup.
+func (c *Client) Backup(ctx context.Context, secrets bool) (io.ReadCloser, error) {
+	query := url.Values{}
+	if secrets {
+		query.Set("secrets", "true")
+	}
+	res, err := c.send(ctx, request{path: []string{"v1", "backup"}, query: query})
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}

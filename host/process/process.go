@@ -124,7 +124,7 @@ func (p *Process) openAPI() (http.Handler, error) {
 		Denied: func(d api.Denial) { p.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
 		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {
 			return control.Info{PID: os.Getpid(), Version: p.version, Started: p.opened, Runs: p.activeRuns(), AcceptsRuns: p.admission.isOpen()}
-		}))},
+		})), api.BackupMount(p.host.BackupHandler())},
 	})
 	if err != nil {
 		return nil, err

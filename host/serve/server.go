@@ -194,7 +194,7 @@ func (s *Server) openAPI() (*api.API, error) {
 		Denied:  func(d api.Denial) { s.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
 		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {
 			return control.Info{PID: os.Getpid(), Version: s.opt.Version, Started: s.opened, Runs: s.runs(), Serves: true}
-		}))},
+		})), api.BackupMount(s.host.BackupHandler())},
 	})
 }
 

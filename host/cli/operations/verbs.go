@@ -17,7 +17,7 @@ func Commands(a *app.App, root *cobra.Command) []*cobra.Command {
 	v := verbs{a}
 	return slices.Concat(
 		app.InGroup(app.GroupRun, v.serveCommand()),
-		app.InGroup(app.GroupMore, v.configCommand(), v.doctorCommand(), v.recoverCommand(), v.compactCommand(), v.tokenCommand(), v.secretCommand(), v.trustCommand(), v.unitCommand(),
+		app.InGroup(app.GroupMore, v.configCommand(), v.doctorCommand(), v.backupCommand(), v.restoreCommand(), v.recoverCommand(), v.compactCommand(), v.tokenCommand(), v.secretCommand(), v.trustCommand(), v.unitCommand(),
 			v.benchCommand(), v.versionCommand(), v.completionCommand(root)),
 	)
 }

@@ -103,6 +103,13 @@ func New(opt Options) *Pruner {
 	return &Pruner{opt: opt}
 }
 
+// Hold keeps runs and blobs from being removed until release is called. It waits for a
+// [Pruner.Prune] that is under way.
+func (p *Pruner) Hold() (release func()) {
+	p.mu.Lock()
+	return p.mu.Unlock
+}
+
 // Prune removes what is kept of runs that have ended, beyond the bounds of keep,
 // and the blobs that nothing names then. The result is exact even with an error.
 func (p *Pruner) Prune(ctx context.Context, keep maintenance.Retention) (maintenance.Pruned, error) {

@@ -1,0 +1,149 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/ops/backup"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+)
+
+// backupCommand writes a backup, also while a server executes runs.
+func (a verbs) backupCommand() *cobra.Command {
+	var secrets bool
+	c := &cobra.Command{
+		Use: "backup FILE", Short: "Write a consistent copy of the state to one file",
+		Long: "The copy has the store, large values, outputs, logs, definitions, plugins with what they\n" +
+			"may do, and the configuration. A server executes its runs meanwhile. FILE is replaced once\n" +
+			"the copy is complete and checked. host/BACKUP.md says what is not in it.",
+		Example: "  sentinel backup state.tar.gz\n  sentinel backup --secrets state.tar.gz   # with secrets, encrypted; their key is never in it",
+		Args:    app.ExactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			s, err := a.Connect(cmd.Context(), true)
+			if err != nil {
+				return err
+			}
+			defer a.CloseSession(s, &err)
+			_, missing := os.Stat(filepath.Join(a.State(), "store.db"))
+			if s.Process != nil && errors.Is(missing, os.ErrNotExist) {
+				return app.NotFound("", "there is no store in %s", a.State())
+			}
+			file := a.Path(args[0])
+			info, size, err := writeBackup(cmd.Context(), file, func(w io.Writer) error {
+				if s.Process != nil {
+					return s.Process.Host().Backup(cmd.Context(), w, secrets, func() {})
+				}
+				c, ok := s.Engine.(*client.Client)
+				if !ok {
+					return errors.New("this engine makes no backups")
+				}
+				from, err := c.Backup(cmd.Context(), secrets)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(w, from)
+				return errors.Join(err, from.Close())
+			})
+			if err != nil {
+				return err
+			}
+			if a.Flags.Output != output.FormatTable {
+				return a.WriteJSON(map[string]any{"file": file, "bytes": size, "info": info})
+			}
+			a.Info("%s  %s bytes, complete and checked", a.Relative(file), output.Grouped(size))
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&secrets, "secrets", false, "also copy the encrypted secrets of `sentinel secret`")
+	return c
+}
+
+// writeBackup writes a backup to a temporary file beside its name, checks it, and renames
+// it.
+func writeBackup(ctx context.Context, file string, write func(io.Writer) error) (info backup.Info, size int64, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // mode 0600
+	if err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err := write(f); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	if size, err = f.Seek(0, io.SeekCurrent); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	if info, err = backup.Verify(ctx, f); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return info, 0, fmt.Errorf("write backup: %w", err)
+	}
+	return info, size, atomicfile.SyncDir(filepath.Dir(file))
+}
+
+// restoreCommand restores a backup. It opens no store and reaches no server.
+func (a verbs) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore FILE [DIR]", Short: "Restore a backup into an empty folder",
+		Long: "DIR is the folder of a project (default: the current one) whose .sentinel folder does not\n" +
+			"exist or is empty. The backup is checked completely before anything appears there. Your\n" +
+			"configuration and secrets are restored only where there are none.",
+		Example: "  sentinel restore state.tar.gz\n  sentinel restore state.tar.gz ~/project && cd ~/project && sentinel trust",
+		Args:    app.RangeArgs(1, 2, "FILE", "DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to := backup.Target{Project: a.Workspace(), Config: config.Path(a.Env.Getenv)}
+			if len(args) > 1 {
+				to.Project = a.Path(args[1])
+			}
+			if to.Dir = to.Project; filepath.Base(to.Dir) == host.DirName {
+				to.Project = filepath.Dir(to.Dir)
+			} else {
+				to.Dir = filepath.Join(to.Dir, host.DirName)
+			}
+			f, _, err := regularfile.Open(a.Path(args[0]))
+			if err != nil {
+				if errors.Is(err, os.ErrNotExist) {
+					return app.NotFound("", "no file %q", args[0])
+				}
+				return err
+			}
+			defer f.Close()
+			done, err := backup.Restore(cmd.Context(), f, to)
+			if err != nil {
+				return err
+			}
+			if a.Flags.Output != output.FormatTable {
+				return a.WriteJSON(done)
+			}
+			a.Info("restored the backup of %s from %s into %s", done.Project, output.LocalTime(done.Taken), a.Relative(done.Dir))
+			for _, file := range done.Beside {
+				a.Info("%s exists with other content and stays; that of the backup is %s", filepath.Base(file), a.Relative(file))
+			}
+			a.Hint("sentinel trust shows what was restored and asks whether it counts; sentinel doctor checks it")
+			return nil
+		},
+	}
+}

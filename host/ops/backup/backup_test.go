@@ -1,0 +1,298 @@
+package backup_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/ops/backup"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv("BACKUP_TEST_RESTORE"); file != "" {
+		restoreUntilKilled(file)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// archive returns a backup of a small project.
+func archive(t *testing.T) []byte {
+	t.Helper()
+	project := t.TempDir()
+	dir := filepath.Join(project, ".sentinel")
+	for name, text := range map[string]string{
+		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
+		".sentinel/state/shell/1.json": `{"id":"1","state":"running","bootId":"this-boot","pid":7}`, ".sentinel/state/shell/1.0.log": "printed",
+		".sentinel/state/blobs/aa/bb": "large", ".sentinel/state/token": "hunter2", ".sentinel/state/cache/x": "compiled",
+		"config/config.json": `{"logs": {"level": "debug"}}`, "config/secrets.age": "encrypted", "config/secrets.key": "AGE-SECRET-KEY-1",
+	} {
+		write(t, filepath.Join(project, name), text)
+	}
+	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: filepath.Join(t.TempDir(), "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := rt.Snapshot(t.Context(), "backup")
+	if err := errors.Join(err, rt.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = backup.Write(t.Context(), &out, backup.Sources{
+		Info: backup.Info{Version: "1.2.3", StoreFormat: runtime.StoreFormat, Taken: time.Now(), Project: project}, Dir: dir, State: filepath.Join(dir, "state"), Store: s.Path,
+		Project: project, Config: filepath.Join(project, "config/config.json"), Secrets: filepath.Join(project, "config/secrets.age"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func target(project string) backup.Target {
+	return backup.Target{Dir: filepath.Join(project, ".sentinel"), Project: project, Config: filepath.Join(project, "cfg", "config.json")}
+}
+
+// files returns the files below a folder with their content.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		found[rel] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A backup has what a host needs elsewhere, and nothing that belongs to this machine.
+func TestRestore(t *testing.T) {
+	a := archive(t)
+	project := t.TempDir()
+	done, err := backup.Restore(t.Context(), bytes.NewReader(a), target(project))
+	if err != nil || done.Version != "1.2.3" || len(done.Beside) > 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	got := files(t, project)
+	for name, want := range map[string]string{
+		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
+		".sentinel/state/shell/1.0.log": "printed", ".sentinel/state/blobs/aa/bb": "large", "cfg/config.json": `{"logs": {"level": "debug"}}`, "cfg/secrets.age": "encrypted",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	if text := got[".sentinel/state/shell/1.json"]; strings.Contains(text, "this-boot") || !strings.Contains(text, `"pid":7`) {
+		t.Errorf("record of an execution: %s", text)
+	}
+	for name, text := range got {
+		if strings.Contains(text, "hunter2") || strings.Contains(text, "AGE-SECRET-KEY") || strings.Contains(name, "cache") {
+			t.Errorf("%s must not be in a backup", name)
+		}
+	}
+	// The folder is not empty any more.
+	if _, err := backup.Restore(t.Context(), bytes.NewReader(a), target(project)); abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("a second restore: %v", err)
+	}
+	// Files of the user are never replaced.
+	other := t.TempDir()
+	write(t, filepath.Join(other, "cfg/config.json"), `{}`)
+	if done, err = backup.Restore(t.Context(), bytes.NewReader(a), target(other)); err != nil || len(done.Beside) != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if got := files(t, other); got["cfg/config.json"] != `{}` || got[".sentinel/state/restored/config.json"] != `{"logs": {"level": "debug"}}` {
+		t.Errorf("configuration %q beside %q", got["cfg/config.json"], done.Beside)
+	}
+}
+
+// An archive that is cut or changed at any place restores nothing.
+func TestDamagedArchive(t *testing.T) {
+	a := archive(t)
+	for i := range 40 {
+		at := len(a) * i / 40
+		flipped := bytes.Clone(a)
+		flipped[at] ^= 0x10
+		for what, text := range map[string][]byte{"cut": a[:at], "flipped": flipped} {
+			project := t.TempDir()
+			_, err := backup.Restore(t.Context(), bytes.NewReader(text), target(project))
+			if err == nil && what == "flipped" && at < 10 {
+				continue // the time and the system in the header of gzip
+			}
+			if got := files(t, project); err == nil || len(got) > 0 {
+				t.Errorf("%s at byte %d of %d: %v, left %d files", what, at, len(a), err, len(got))
+			}
+		}
+	}
+}
+
+// rewrite returns an archive with other entries.
+func rewrite(t *testing.T, a []byte, change func(h *tar.Header, text []byte) []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	zw := gzip.NewWriter(&out)
+	tw := tar.NewWriter(zw)
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = change(h, text)
+		if h.Size = int64(len(text)); h.Typeflag != tar.TypeReg {
+			h.Size, text = 0, nil
+		}
+		if err := tw.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tw.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(tw.Close(), zw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Names that leave the folder, links, other content and newer formats are refused.
+func TestForeignArchive(t *testing.T) {
+	a := archive(t)
+	const blob = "sentinel/state/blobs/aa/bb"
+	for what, change := range map[string]func(h *tar.Header, text []byte) []byte{
+		"leaves the folder": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = "sentinel/../../outside"
+			}
+			return text
+		},
+		"absolute": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = "/tmp/outside"
+			}
+			return text
+		},
+		"link": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Typeflag, h.Linkname = tar.TypeSymlink, "/etc/passwd"
+			}
+			return text
+		},
+		"changed": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				return []byte("other")
+			}
+			return text
+		},
+		"newer": func(h *tar.Header, text []byte) []byte {
+			if h.Name == backup.InfoName {
+				return bytes.Replace(text, []byte(`"format": 1`), []byte(`"format": 9`), 1)
+			}
+			return text
+		},
+	} {
+		project := t.TempDir()
+		_, err := backup.Restore(t.Context(), bytes.NewReader(rewrite(t, a, change)), target(project))
+		if got := files(t, project); err == nil || len(got) > 0 {
+			t.Errorf("%s: %v, left %v", what, err, got)
+		}
+		if what == "newer" && (err == nil || !strings.Contains(err.Error(), "1.2.3")) {
+			t.Errorf("%s: %v does not name the version", what, err)
+		}
+	}
+	if _, err := backup.Restore(t.Context(), strings.NewReader("no archive"), target(t.TempDir())); abi.CodeOf(err) != abi.BadFields {
+		t.Errorf("a text: %v", err)
+	}
+}
+
+// restoreUntilKilled restores a file and kills this process after some bytes.
+func restoreUntilKilled(file string) {
+	text, err := os.ReadFile(file)
+	n, atErr := strconv.Atoi(os.Getenv("BACKUP_TEST_KILL"))
+	if err = errors.Join(err, atErr); err == nil {
+		_, err = backup.Restore(context.Background(), io.MultiReader(bytes.NewReader(text[:n]), killer{}, bytes.NewReader(text[n:])), target(os.Getenv("BACKUP_TEST_PROJECT")))
+	}
+	fmt.Println("not killed:", err)
+}
+
+type killer struct{}
+
+func (killer) Read([]byte) (int, error) {
+	p, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		return 0, err
+	}
+	select {} // the signal ends the process
+}
+
+// A restore that is killed leaves no folder that a host would open, and the next one says
+// what was left.
+func TestRestoreKilled(t *testing.T) {
+	a := archive(t)
+	file := filepath.Join(t.TempDir(), "a.tar.gz")
+	write(t, file, string(a))
+	for _, at := range []int{20, len(a) / 3, len(a) - 30, len(a)} {
+		project := t.TempDir()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "BACKUP_TEST_RESTORE="+file, "BACKUP_TEST_PROJECT="+project, "BACKUP_TEST_KILL="+strconv.Itoa(at))
+		out, err := cmd.CombinedOutput()
+		to := target(project)
+		if _, statErr := os.Stat(to.Dir); err == nil && !strings.Contains(string(out), "not killed: <nil>") || err != nil && !errors.Is(statErr, os.ErrNotExist) {
+			t.Fatalf("killed at %d: %v %s, folder %v", at, err, out, statErr)
+		}
+		if err == nil {
+			continue // everything was read before
+		}
+		_, err = backup.Restore(t.Context(), bytes.NewReader(a), to)
+		if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "interrupted") {
+			t.Fatalf("after a kill at %d: %v", at, err)
+		}
+		if err := os.RemoveAll(to.Dir + ".restoring"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := backup.Restore(t.Context(), bytes.NewReader(a), to); err != nil {
+			t.Errorf("again: %v", err)
+		}
+	}
+}

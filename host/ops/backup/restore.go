@@ -1,0 +1,312 @@
+package backup
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+)
+
+// Limits of the first and last entry, in bytes, and of the number of entries.
+const (
+	maxInfo    = 1 << 20
+	maxList    = 256 << 20
+	maxEntries = 2_000_000
+)
+
+// read reads a whole archive, checks it, and calls put for each file between the first
+// entry and the last.
+func read(ctx context.Context, from io.Reader, put func(name string, content io.Reader) error) (info Info, err error) {
+	z, err := gzip.NewReader(bufio.NewReaderSize(from, 1<<20))
+	if err != nil {
+		return info, bad("it is not a backup: %v", err)
+	}
+	t := tar.NewReader(z)
+	digests := map[string]string{}
+	for n := 0; ; n++ {
+		if ctx.Err() != nil {
+			return info, context.Cause(ctx)
+		}
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return info, bad("it is not complete: it ends after %d files", n)
+		}
+		if err != nil {
+			return info, bad("after %d files: %v", n, err)
+		}
+		sum := sha256.New()
+		content := io.TeeReader(t, sum)
+		switch {
+		case n > maxEntries:
+			return info, bad("it has more than %d files", maxEntries)
+		case n == 0:
+			if info, err = readInfo(h, content); err != nil {
+				return info, err
+			}
+		case h.Name == listName:
+			return info, checkList(io.LimitReader(t, maxList), digests)
+		default:
+			if err := checkEntry(h); err != nil {
+				return info, err
+			}
+			if digests[h.Name] != "" {
+				return info, bad("%q is in it twice", h.Name)
+			}
+			err := put(h.Name, content)
+			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) {
+				err = bad("it is not complete or damaged: it ends in %q", h.Name)
+			}
+			if err != nil {
+				return info, err
+			}
+		}
+		digests[h.Name] = hex.EncodeToString(sum.Sum(nil))
+	}
+}
+
+// readInfo reads the first entry.
+func readInfo(h *tar.Header, content io.Reader) (info Info, err error) {
+	if h.Name != InfoName {
+		return info, bad("it is not a backup: it begins with %q", h.Name)
+	}
+	text, err := io.ReadAll(io.LimitReader(content, maxInfo))
+	if err != nil || json.Unmarshal(text, &info) != nil || info.Format < 1 {
+		return info, bad("it is not a backup: %s cannot be read", InfoName)
+	}
+	if info.Format > Format || info.StoreFormat > runtime.StoreFormat {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true,
+			Message: fmt.Sprintf("the backup has format %d and a store of format %d, written by sentinel %s; this program reads backups up to %d and stores up to %d", info.Format, info.StoreFormat, info.Version, Format, runtime.StoreFormat),
+			Hint:    "restore it with that version or a newer one"}
+	}
+	return info, nil
+}
+
+// checkEntry refuses what this program does not write: links, devices, and names that
+// leave the folder.
+func checkEntry(h *tar.Header) error {
+	local := filepath.FromSlash(h.Name)
+	known := false
+	for _, root := range []string{rootSentinel, rootContinuum, rootConfig} {
+		known = known || strings.HasPrefix(h.Name, root)
+	}
+	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
+		return bad("it has an entry that no backup has: %q", h.Name)
+	}
+	return nil
+}
+
+// checkList compares what was read with the last entry.
+func checkList(from io.Reader, digests map[string]string) error {
+	text, err := io.ReadAll(from)
+	var want map[string]string
+	if err != nil || json.Unmarshal(text, &want) != nil {
+		return bad("it is not complete: its list of files cannot be read")
+	}
+	for name, digest := range want {
+		switch digests[name] {
+		case digest:
+		case "":
+			return bad("%q is missing in it", name)
+		default:
+			return bad("%q is damaged", name)
+		}
+	}
+	if !maps.EqualFunc(want, digests, func(string, string) bool { return true }) {
+		return bad("it has files that its list does not have")
+	}
+	return nil
+}
+
+// bad returns the error of an archive that cannot be restored.
+func bad(format string, args ...any) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "the backup cannot be used: " + fmt.Sprintf(format, args...), Hint: "nothing was restored; use another backup, or copy this one again"}
+}
+
+// Verify reads a whole archive and checks it.
+func Verify(ctx context.Context, from io.Reader) (Info, error) {
+	return read(ctx, from, func(_ string, content io.Reader) error {
+		_, err := io.Copy(io.Discard, content)
+		return err
+	})
+}
+
+// Target says where an archive is restored.
+type Target struct {
+	Dir     string // the .sentinel folder, which does not exist or is empty
+	Project string // the folder that gets .continuum/sentinels
+	Config  string // the configuration file of the user, "" for none
+}
+
+// Restored is the result of [Restore].
+type Restored struct {
+	Info
+	Dir string `json:"dir"`
+	// Beside are files of the archive that exist with another content, by the path of
+	// their copies in the state folder.
+	Beside []string `json:"beside,omitempty"`
+}
+
+// tempSuffix is that of the folder in which an archive is unpacked.
+const tempSuffix = ".restoring"
+
+// Restore restores an archive. The folder appears in its place complete and checked, or
+// not at all.
+func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err error) {
+	done.Dir = to.Dir
+	if err := checkEmpty(to.Dir); err != nil {
+		return done, err
+	}
+	temp := to.Dir + tempSuffix
+	if err := os.MkdirAll(filepath.Dir(temp), 0o755); err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	if err := os.Mkdir(temp, 0o700); errors.Is(err, fs.ErrExist) {
+		return done, &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("%s exists: another restore is under way, or one was interrupted and has put nothing in place", temp), Hint: "if no other restore is under way, delete that folder and restore again"}
+	} else if err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(temp))
+		}
+	}()
+	done.Info, err = read(ctx, from, func(name string, content io.Reader) error {
+		return unpack(filepath.Join(temp, filepath.FromSlash(name)), content)
+	})
+	if err != nil {
+		return done, err
+	}
+	tree := filepath.Join(temp, rootSentinel)
+	if err := runtime.CheckStore(filepath.Join(tree, "state")); err != nil {
+		return done, fmt.Errorf("restore: the store in the backup: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(tree, "state", "store.db")); err != nil {
+		return done, bad("it has no store")
+	}
+	if err := placeRest(temp, to, &done); err != nil {
+		return done, err
+	}
+	if err := syncTree(tree); err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	if err := os.Remove(to.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	if err := os.Rename(tree, to.Dir); err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	if err := atomicfile.SyncDir(filepath.Dir(to.Dir)); err != nil {
+		return done, fmt.Errorf("restore: %w", err)
+	}
+	return done, os.RemoveAll(temp)
+}
+
+// checkEmpty refuses a folder that has something in it.
+func checkEmpty(dir string) error {
+	list, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(list) == 0:
+		return nil
+	case err != nil:
+		return fmt.Errorf("restore: %w", err)
+	}
+	return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("%s is not empty: it has %s", dir, list[0].Name()), Hint: "restore into another folder, or move this one away"}
+}
+
+// unpack writes a private file and its folders.
+func unpack(path string, content io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// placeRest puts the files outside of the .sentinel folder in place. One that exists is
+// never replaced: if it is another, that of the archive is kept in the state folder.
+func placeRest(temp string, to Target, done *Restored) error {
+	type file struct{ from, to string }
+	var list []file
+	continuum := filepath.Join(temp, strings.TrimSuffix(rootContinuum, "/"))
+	err := filepath.WalkDir(continuum, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(continuum, path)
+		list = append(list, file{path, filepath.Join(to.Project, ".continuum", "sentinels", rel)})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if to.Config != "" {
+		for _, name := range []string{"config.json", "secrets.age"} {
+			list = append(list, file{filepath.Join(temp, rootConfig, name), filepath.Join(filepath.Dir(to.Config), name)})
+		}
+	}
+	for _, f := range list {
+		text, err := regularfile.Read(f.from, maxSmall)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		have, err := regularfile.Read(f.to, maxSmall)
+		switch {
+		case err == nil && bytes.Equal(have, text):
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			if err := os.MkdirAll(filepath.Dir(f.to), 0o700); err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			if err := atomicfile.Replace(f.to, text, 0o600); err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+		default:
+			name := filepath.Join("state", "restored", filepath.Base(f.to))
+			if err := unpack(filepath.Join(temp, rootSentinel, name), bytes.NewReader(text)); err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+			done.Beside = append(done.Beside, filepath.Join(to.Dir, name))
+		}
+	}
+	return nil
+}
+
+// syncTree fsyncs all folders of a tree.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return atomicfile.SyncDir(path)
+	})
+}
