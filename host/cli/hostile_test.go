@@ -90,7 +90,8 @@ type hostileVerb struct {
 var hostileVerbs = []hostileVerb{
 	{"backup", true, [][]string{{"copy" + evilFile + ".gz"}}},
 	{"bench", false, [][]string{{}}},
-	{"restore", true, [][]string{{evil}, {"conf" + evilFile, "other"}}},
+	{"restore", true, [][]string{{evil}}},
+	{"restore", false, [][]string{{"conf" + evilFile, "other"}}},
 	{"compact", false, [][]string{{}}},
 	{"completion", false, [][]string{{"bash"}, {"zsh"}, {"fish"}, {"powershell"}}},
 	{"completion", true, [][]string{{evil}}},
