@@ -57,6 +57,10 @@ func parse(file string, text []byte) (*source, Problems) {
 // root is the definition, so that paths begin there; positions are those in the text.
 func parseDefinition(file string, text []byte) (*source, Problems) {
 	src, problems := parse(file, text)
+	if what, hint := foreign(src.Root, text); what != "" {
+		src.Root = nil
+		return src, Problems{{File: file, Line: 1, Column: 1, Kind: KindSyntax, Message: "this is " + what + ", not a definition", Hint: hint}}
+	}
 	if src.Root != nil {
 		if inner := shown(src.Root); inner != nil {
 			src.Root = inner.Detach()

@@ -41,6 +41,7 @@ type Syncer struct {
 	started bool
 	roots   []*root
 	files   map[string]*file  // by origin
+	unread  map[string]bool   // paths of files that were reported, see reportUnread
 	others  map[string]string // by name, what is called like a plugin's file and is none, with the reason
 	marks   *marks
 	again   time.Time // when what failed is tried again, zero for never
@@ -244,6 +245,7 @@ func (r *Syncer) first(ctx context.Context) error {
 	r.loadPlugins(ctx, plugins)
 	r.compileAll(ctx, plugins)
 	r.listNonPlugins(ctx)
+	r.reportUnread()
 	types := r.typesKey()
 	var dirty []*file
 	for _, f := range found {
@@ -462,6 +464,7 @@ func (r *Syncer) tick(ctx context.Context) {
 	}
 	if !now.Before(r.compare) {
 		r.listNonPlugins(ctx)
+		r.reportUnread()
 		more, plugins, grants := r.differing()
 		for _, f := range more {
 			if !slices.Contains(dirty, f) && !slices.Contains(gone, f) {

@@ -12,12 +12,13 @@ import (
 
 // lines renders progress as lines for people; most progress has none.
 type lines struct {
-	app   verbs
-	paint output.Palette
-	root  sentinels.RunID
-	head  bool   // the run's own line has been shown
-	task  bool   // the run is a task: see taskLines
-	said  string // of a task: what the model has said in its present reply
+	app    verbs
+	paint  output.Palette
+	root   sentinels.RunID
+	head   bool   // the run's own line has been shown
+	task   bool   // the run is a task: see taskLines
+	prints bool   // what commands print is shown: no live line does that
+	said   string // of a task: what the model has said in its present reply
 
 	checked int // of a task: results of checks that were shown
 }
@@ -72,7 +73,7 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 		}
 		return indented(termtext.Sprintf("%s%s  %s: ", who, l.stepName(p), p.Level), p.Message)
 	case runtime.OnOutput:
-		if l.app.Flags.Verbose {
+		if l.app.Flags.Verbose || l.prints && !l.task {
 			return l.printed(who, p)
 		}
 	case runtime.OnCallEnd:

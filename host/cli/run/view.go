@@ -19,6 +19,7 @@ func (a verbs) newView(id sentinels.RunID, task bool) view {
 	case a.Env.StderrTerminal && a.Env.Getenv("TERM") != "dumb":
 		return &liveView{lines: shown, began: a.Env.Now()}
 	}
+	shown.prints = true
 	return &plainView{shown}
 }
 
