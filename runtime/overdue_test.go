@@ -65,6 +65,19 @@ func TestOverdueEvent(t *testing.T) {
 		if err := json.Unmarshal(e.Data, &data); err != nil {
 			t.Fatal(err)
 		}
+		var schema struct{ Properties map[string]any }
+		if err := json.Unmarshal(sentinels.OverdueEventSchema(), &schema); err != nil {
+			t.Fatal(err)
+		}
+		var members map[string]any
+		if err := json.Unmarshal(e.Data, &members); err != nil {
+			t.Fatal(err)
+		}
+		for name := range members {
+			if schema.Properties[name] == nil {
+				t.Errorf("the schema has no %s", name)
+			}
+		}
 		if data.Sentinel != "nightly" || data.Status != "overdue" || data.Planned.Hour() != 2 || data.Expect != "completed" || data.Reason != "the triggers are paused" {
 			t.Errorf("%s %s", e.Name, e.Data)
 		}

@@ -60,21 +60,36 @@ func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
 const runEventSchema = `{
   "type": "object",
   "properties": {
-    "run": {"type": "string", "description": "Id of the run; of overdue: of one that began and did not complete, absent without one."},
+    "run": {"type": "string", "description": "Id of the run."},
     "sentinel": {"type": "string", "description": "Id of its sentinel; parent@address for an inline definition."},
     "parent": {"type": "string", "description": "Id of the run that started it by a step; absent without one."},
-    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out", "overdue"], "description": "Status of the run: running after started and resumed. Overdue if a schedule expected a run (expectWithinMs) and none came: then the event has no more than run, sentinel, reason and the members from trigger on."},
-    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one. Of overdue: why no run came."},
+    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed."},
+    "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one."},
     "error": {"type": "object", "description": "Why it failed, was stopped or timed out: {code, message, hint?, ...}; absent without one."},
     "iterations": {"type": "integer", "description": "Iterations that it has begun."},
     "durationMs": {"type": "integer", "description": "Time in which it was executed."},
-    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."},
-    "trigger": {"type": "string", "description": "Of overdue: name of the trigger."},
-    "planned": {"type": "string", "description": "Of overdue: the planned time, RFC 3339."},
-    "withinMs": {"type": "integer", "description": "Of overdue: the time in which a run was expected."},
-    "expect": {"type": "string", "enum": ["started", "completed"], "description": "Of overdue: what the run should have done by then."}
+    "usage": {"type": "object", "description": "What models have used, with its children: {inputTokens, outputTokens, costUsd, calls}."}
   },
-  "required": ["sentinel", "status"],
+  "required": ["run", "sentinel", "status", "iterations", "durationMs", "usage"],
+  "additionalProperties": false
+}`
+
+// OverdueEventSchema returns the JSON Schema of the data of events of [SentinelOverdue].
+func OverdueEventSchema() json.RawMessage { return json.RawMessage(overdueEventSchema) }
+
+const overdueEventSchema = `{
+  "type": "object",
+  "properties": {
+    "sentinel": {"type": "string", "description": "Id of the sentinel."},
+    "trigger": {"type": "string", "description": "Name of the trigger that expected a run."},
+    "status": {"type": "string", "enum": ["overdue"], "description": "In place of the status of a run."},
+    "planned": {"type": "string", "description": "The planned time, RFC 3339."},
+    "withinMs": {"type": "integer", "description": "The time after it in which a run was expected."},
+    "expect": {"type": "string", "enum": ["started", "completed"], "description": "What the run should have done by then."},
+    "reason": {"type": "string", "description": "Why no run came, as far as it is known."},
+    "run": {"type": "string", "description": "Id of a run that began and did not complete in time; absent without one."}
+  },
+  "required": ["sentinel", "trigger", "status", "planned", "withinMs", "expect", "reason"],
   "additionalProperties": false
 }`
 

@@ -191,13 +191,17 @@ func (a verbs) runEventSchema(name string) error {
 	if problem, hint := sentinels.CheckRunPattern(name); problem != "" {
 		return app.NotFound(hint, "unknown event %q: %s", name, problem)
 	}
+	schema := sentinels.RunEventSchema()
+	if strings.HasSuffix(name, ":"+sentinels.SentinelOverdue) {
+		schema = sentinels.OverdueEventSchema()
+	}
 	if a.Flags.Output != output.FormatTable {
-		return a.WriteJSON(sentinels.RunEventSchema())
+		return a.WriteJSON(schema)
 	}
 	var page output.Page
 	page.Printf("event of a run; the last part of its name is one of %s\n", strings.Join(sentinels.RunEventWords(), " "))
 	page.Printf("$event: name %s, id, source sentinel/ID, time, data.\n%s\n\ndata:\n", name, dataOnTop)
-	return a.explain(&page, sentinels.RunEventSchema(), "")
+	return a.explain(&page, schema, "")
 }
 
 // commandSchema explains a command of this process.
