@@ -49,7 +49,7 @@ func Add(file, key string, item any) error {
 func check(file string, src []byte) (Config, error) {
 	c := Default()
 	r := &reader{path: file, leaves: leavesOf(&c), origins: map[string]string{}}
-	if problems := append(r.read(src), r.unknown...); len(problems) > 0 {
+	if problems := r.read(src); len(problems) > 0 {
 		return c, fmt.Errorf("read configuration: %s", strings.Join(problems, "\n"))
 	}
 	return c, nil

@@ -46,7 +46,8 @@ type reader struct {
 	origins  map[string]string
 	values   map[string]fileValue // by key
 	problems []string
-	unknown  []string // settings that this program does not know, with their places
+	lenient  bool     // settings that this program does not know are no problems
+	unknown  []string // of a lenient reader, these settings with their places
 	newer    string   // the file has a newer format
 }
 
@@ -97,7 +98,11 @@ func (r *reader) member(key string, raw json.RawMessage, place int) {
 		for n, f := range r.leaves {
 			known[n] = f.key
 		}
-		r.unknown = append(r.unknown, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
+		list := &r.problems
+		if r.lenient {
+			list = &r.unknown
+		}
+		*list = append(*list, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
 	default:
 		r.origins[key] = fmt.Sprintf("%s:%d", r.path, 1+bytes.Count(r.src[:place], []byte("\n")))
 		if bad := r.leaves[i].mistakes(raw); len(bad) > 0 {

@@ -121,9 +121,11 @@ func Load(opt Options) (*Loaded, error) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 		if err == nil {
-			problems = r.read(src)
-			if l.Unknown = r.unknown; !opt.IgnoreUnknown && r.newer == "" {
-				problems = append(problems, r.unknown...)
+			r.lenient = opt.IgnoreUnknown
+			problems, l.Unknown = r.read(src), r.unknown
+			if r.lenient = false; len(problems) > 0 { // name all that has to be mended
+				r.problems = nil
+				problems = r.read(src)
 			}
 		}
 	}

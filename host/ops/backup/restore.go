@@ -61,7 +61,13 @@ func read(ctx context.Context, from io.Reader, put func(name string, content io.
 				return info, err
 			}
 		case h.Name == listName:
-			return info, checkList(io.LimitReader(t, maxList), digests)
+			if err := checkList(io.LimitReader(t, maxList), digests); err != nil {
+				return info, err
+			}
+			if _, err := io.Copy(io.Discard, z); err != nil { // compares the checksum of the whole, also of names and modes
+				return info, bad("it is damaged: %v", err)
+			}
+			return info, nil
 		default:
 			if err := checkEntry(h); err != nil {
 				return info, err

@@ -187,7 +187,7 @@ func checkSnapshot(path string, lost store.Inspection, named bool) error {
 	case named: // it replaces the whole store
 	case lost.Store != "" && found.Store != lost.Store:
 		return errors.New("it is of another store that was here")
-	case lost.Bytes > 0 && found.Format != lost.Format:
+	case lost.Store != "" && found.Format != lost.Format: // what has lost its id has lost its format
 		return fmt.Errorf("it has format %d, the store has %d", found.Format, lost.Format)
 	}
 	return nil
