@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,6 +30,10 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 		env = env.Plain()
 	}
 	variables := map[string]string{}
+	if len(env.Files) > 0 && call.ForAgent() && filepath.Clean(call.Workspace) != filepath.Clean(h.opt.Workspace) {
+		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the definition has envFiles, and %s started it in the workspace %s, which may have others", call.Who(), call.Workspace),
+			Hint: "start it without a workspace, or have a person start it"}
+	}
 	for _, path := range env.Files {
 		file, err := envfile.Read(call.Workspace, path)
 		if err != nil {

@@ -86,7 +86,7 @@ func (a *API) mount(m Mount) error {
 		return fmt.Errorf("mount %q: no handler", m.Pattern)
 	}
 	a.routes = append(a.routes, Route{
-		Method: m.Method, Pattern: m.Pattern, Name: m.Name, Access: m.Access, Summary: m.Summary, raw: true, maxBody: maxMountBody,
+		Method: m.Method, Pattern: m.Pattern, Name: m.Name, Access: m.Access, Summary: m.Summary, Query: m.Query, raw: true, maxBody: maxMountBody,
 		serve: func(_ *API, w http.ResponseWriter, r *http.Request) error {
 			m.Handler.ServeHTTP(w, r)
 			return nil

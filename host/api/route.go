@@ -78,6 +78,7 @@ type Mount struct {
 	Name            string // unique; the operationId
 	Access          Access
 	Summary         string
+	Query           []Param
 	Handler         http.Handler
 }
 
@@ -89,7 +90,7 @@ func OwnerMount(h http.Handler) Mount {
 
 // BackupMount is the route by which a client receives a backup of the state.
 func BackupMount(h http.Handler) Mount {
-	return Mount{Method: http.MethodGet, Pattern: "/v1/backup", Name: "backup", Access: AccessToken, Summary: "A backup of the state, as tar and gzip; secrets=true adds the encrypted secrets. For people alone.", Handler: h}
+	return Mount{Method: http.MethodGet, Pattern: "/v1/backup", Name: "backup", Access: AccessToken, Query: []Param{{Name: "secrets", Type: "boolean", Summary: "add the encrypted secrets"}}, Summary: "A backup of the state, as tar and gzip. For people alone.", Handler: h}
 }
 
 // Body limits, in bytes.

@@ -38,4 +38,6 @@ type ForkOptions struct {
 	Within []string
 	// By is the user who forks the run.
 	By string
+	// As is as in [StartOptions], of an agent that forks the run. Default: that of the other run.
+	As string
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
-	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/ops/backup"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
@@ -109,12 +108,12 @@ func (a verbs) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "restore FILE [DIR]", Short: "Restore a backup into an empty folder",
 		Long: "DIR is the folder of a project (default: the current one) whose .sentinel folder does not\n" +
-			"exist or is empty. The backup is checked completely before anything appears there. Your\n" +
-			"configuration and secrets are restored only where there are none.",
+			"exist or is empty. The backup is checked completely before anything appears there. The\n" +
+			"configuration and secrets in it are kept beside the state: copy them where they count.",
 		Example: "  sentinel restore state.tar.gz\n  sentinel restore state.tar.gz ~/project && cd ~/project && sentinel trust",
 		Args:    app.RangeArgs(1, 2, "FILE", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to := backup.Target{Project: a.Workspace(), Config: config.Path(a.Env.Getenv)}
+			to := backup.Target{Project: a.Workspace()}
 			if len(args) > 1 {
 				to.Project = a.Path(args[1])
 			}
@@ -140,7 +139,7 @@ func (a verbs) restoreCommand() *cobra.Command {
 			}
 			a.Info("restored the backup of %s from %s into %s", done.Project, output.LocalTime(done.Taken), a.Relative(done.Dir))
 			for _, file := range done.Beside {
-				a.Info("%s exists with other content and stays; that of the backup is %s", filepath.Base(file), a.Relative(file))
+				a.Info("%s was not put in place: it is %s", filepath.Base(file), a.Relative(file))
 			}
 			a.Hint("sentinel trust shows what was restored and asks whether it counts; sentinel doctor checks it")
 			return nil

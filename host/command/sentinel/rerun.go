@@ -154,6 +154,9 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	}
 	opt.By, opt.AskAgain = string(call.By), call.By != command.ByUser
 	opt.Key = call.Key
+	if call.ForAgent() {
+		opt.As = call.Who() // else the steps of the fork would be those of the starter of the other run
+	}
 	id, err := f.rt.Fork(ctx, old.ID, opt)
 	if err != nil {
 		return rerunOut{}, err

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"sort"
 	"strings"
 
 	"github.com/joho/godotenv"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -22,6 +24,10 @@ const (
 	maxFile  = 1 << 20
 	maxLines = 1000
 )
+
+// steering are variables by which a program executes other code than its own. A file may be
+// written by those who do not write the definition, as a .env file of a project is.
+var steering = lazyregexp.New(`^(LD_|DYLD_|GIT_|PYTHON|PERL5|RUBY|NODE_OPTIONS$|NODE_PATH$|PATH$|BASH_ENV$|ENV$|SHELLOPTS$|BASHOPTS$|PS4$|PROMPT_COMMAND$|JAVA_TOOL_OPTIONS$|GCONV_PATH$|SSH_ASKPASS$)`)
 
 // Read returns the variables of a file, which is relative to dir. Its errors name the file, and
 // nothing that it contains: values are often secrets.
@@ -46,6 +52,11 @@ func Read(dir, path string) (map[string]string, error) {
 		return nil, bad(abi.Limit, fmt.Sprintf("has more than %d MiB", maxFile>>20), "")
 	}
 	variables, err := parse(string(text))
+	for name := range variables {
+		if steering.MatchString(name) {
+			return nil, bad(abi.Denied, "it sets "+name+", which decides what programs execute", "write "+name+` in "env" of the definition or of a step`)
+		}
+	}
 	if err != nil {
 		return nil, bad(abi.BadFields, "it is not in dotenv form"+from(string(text)), "write NAME=value lines, and put values with spaces or line ends in double quotes")
 	}
@@ -75,12 +86,11 @@ func from(text string) string {
 	if len(lines) > maxLines {
 		return ""
 	}
-	for n := len(lines) - 1; n >= 0; n-- {
-		if _, err := parse(strings.Join(lines[:n], "")); err == nil {
-			return fmt.Sprintf(", from line %d on", n+1)
-		}
-	}
-	return ""
+	first := sort.Search(len(lines), func(n int) bool {
+		_, err := parse(strings.Join(lines[:n+1], ""))
+		return err != nil
+	})
+	return fmt.Sprintf(", from line %d on", first+1)
 }
 
 // cause returns the innermost cause of an error of the file system.

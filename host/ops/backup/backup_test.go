@@ -72,7 +72,7 @@ func write(t *testing.T, path, text string) {
 }
 
 func target(project string) backup.Target {
-	return backup.Target{Dir: filepath.Join(project, ".sentinel"), Project: project, Config: filepath.Join(project, "cfg", "config.json")}
+	return backup.Target{Dir: filepath.Join(project, ".sentinel"), Project: project}
 }
 
 // files returns the files below a folder with their content.
@@ -99,13 +99,13 @@ func TestRestore(t *testing.T) {
 	a := archive(t)
 	project := t.TempDir()
 	done, err := backup.Restore(t.Context(), bytes.NewReader(a), target(project))
-	if err != nil || done.Version != "1.2.3" || len(done.Beside) > 0 {
+	if err != nil || done.Version != "1.2.3" || len(done.Beside) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	got := files(t, project)
 	for name, want := range map[string]string{
 		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
-		".sentinel/state/shell/1.0.log": "printed", ".sentinel/state/blobs/aa/bb": "large", "cfg/config.json": `{"logs": {"level": "debug"}}`, "cfg/secrets.age": "encrypted",
+		".sentinel/state/shell/1.0.log": "printed", ".sentinel/state/blobs/aa/bb": "large", ".sentinel/state/restored/config.json": `{"logs": {"level": "debug"}}`, ".sentinel/state/restored/secrets.age": "encrypted",
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
@@ -123,14 +123,22 @@ func TestRestore(t *testing.T) {
 	if _, err := backup.Restore(t.Context(), bytes.NewReader(a), target(project)); abi.CodeOf(err) != abi.Conflict {
 		t.Errorf("a second restore: %v", err)
 	}
-	// Files of the user are never replaced.
+	// Definitions of the project are never replaced.
 	other := t.TempDir()
-	write(t, filepath.Join(other, "cfg/config.json"), `{}`)
-	if done, err = backup.Restore(t.Context(), bytes.NewReader(a), target(other)); err != nil || len(done.Beside) != 1 {
+	write(t, filepath.Join(other, ".continuum/sentinels/b.json"), `{}`)
+	if done, err = backup.Restore(t.Context(), bytes.NewReader(a), target(other)); err != nil || len(done.Beside) != 3 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if got := files(t, other); got["cfg/config.json"] != `{}` || got[".sentinel/state/restored/config.json"] != `{"logs": {"level": "debug"}}` {
-		t.Errorf("configuration %q beside %q", got["cfg/config.json"], done.Beside)
+	if got := files(t, other); got[".continuum/sentinels/b.json"] != `{}` || got[".sentinel/state/restored/b.json"] != `{"id": "b"}` {
+		t.Errorf("definition %q beside %q", got[".continuum/sentinels/b.json"], done.Beside)
+	}
+	// A link could lead anywhere.
+	linked, outside := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(linked, ".continuum"), 0o700), os.Symlink(outside, filepath.Join(linked, ".continuum", "sentinels"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = backup.Restore(t.Context(), bytes.NewReader(a), target(linked)); abi.CodeOf(err) != abi.Conflict || len(files(t, outside)) > 0 {
+		t.Errorf("through a link: %v, %v", err, files(t, outside))
 	}
 }
 
@@ -207,6 +215,18 @@ func TestForeignArchive(t *testing.T) {
 		"absolute": func(h *tar.Header, text []byte) []byte {
 			if h.Name == blob {
 				h.Name = "/tmp/outside"
+			}
+			return text
+		},
+		"a token": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = "sentinel/state/token"
+			}
+			return text
+		},
+		"a file of the project that is no definition": func(h *tar.Header, text []byte) []byte {
+			if h.Name == "continuum/b.json" {
+				h.Name = "continuum/authorized_keys"
 			}
 			return text
 		},

@@ -109,13 +109,28 @@ func readInfo(h *tar.Header, content io.Reader) (info Info, err error) {
 func checkEntry(h *tar.Header) error {
 	local := filepath.FromSlash(h.Name)
 	known := false
-	for _, root := range []string{rootSentinel, rootContinuum, rootConfig} {
-		known = known || strings.HasPrefix(h.Name, root)
+	for _, one := range written() {
+		known = known || h.Name == one || strings.HasSuffix(one, "/") && strings.HasPrefix(h.Name, one)
+	}
+	if rest, below := strings.CutPrefix(h.Name, rootContinuum); below { // a folder of the project
+		known = isDefinition(rest)
 	}
 	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
 		return bad("it has an entry that no backup has: %q", h.Name)
 	}
 	return nil
+}
+
+// written returns the names of files, and of folders with a final slash, that are in archives.
+func written() []string {
+	list := []string{rootContinuum, rootConfig + configName, rootConfig + secretsName, rootSentinel + "state/store.db", rootSentinel + ".gitignore"}
+	for _, part := range parts {
+		list = append(list, rootSentinel+"state/"+part, rootSentinel+"state/"+part+"/")
+	}
+	for _, part := range folders {
+		list = append(list, rootSentinel+part+"/")
+	}
+	return list
 }
 
 // checkList compares what was read with the last entry.
@@ -157,15 +172,14 @@ func Verify(ctx context.Context, from io.Reader) (Info, error) {
 type Target struct {
 	Dir     string // the .sentinel folder, which does not exist or is empty
 	Project string // the folder that gets .continuum/sentinels
-	Config  string // the configuration file of the user, "" for none
 }
 
 // Restored is the result of [Restore].
 type Restored struct {
 	Info
 	Dir string `json:"dir"`
-	// Beside are files of the archive that exist with another content, by the path of
-	// their copies in the state folder.
+	// Beside are the paths of files that were not put in place: the configuration and secrets of
+	// the user, and definitions of .continuum that exist with another content.
 	Beside []string `json:"beside,omitempty"`
 }
 
@@ -194,6 +208,13 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 		}
 	}()
 	done.Info, err = read(ctx, from, func(name string, content io.Reader) error {
+		if isExecution(name) { // a foreign archive may name a process of this machine
+			text, err := io.ReadAll(io.LimitReader(content, maxSmall))
+			if err != nil {
+				return err
+			}
+			content = bytes.NewReader(withoutBoot(text))
+		}
 		return unpack(filepath.Join(temp, filepath.FromSlash(name)), content)
 	})
 	if err != nil {
@@ -252,8 +273,8 @@ func unpack(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// placeRest puts the files outside of the .sentinel folder in place. One that exists is
-// never replaced: if it is another, that of the archive is kept in the state folder.
+// placeRest puts the definitions of .continuum in place. One that exists is never replaced: if
+// it is another, that of the archive is kept in the state folder, as the configuration is.
 func placeRest(temp string, to Target, done *Restored) error {
 	type file struct{ from, to string }
 	var list []file
@@ -272,9 +293,23 @@ func placeRest(temp string, to Target, done *Restored) error {
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if to.Config != "" {
-		for _, name := range []string{"config.json", "secrets.age"} {
-			list = append(list, file{filepath.Join(temp, rootConfig, name), filepath.Join(filepath.Dir(to.Config), name)})
+	for _, dir := range []string{filepath.Join(to.Project, ".continuum"), filepath.Join(to.Project, ".continuum", "sentinels")} {
+		if info, err := os.Lstat(dir); len(list) > 0 && err == nil && !info.IsDir() {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("restore: %s is no folder, or a link", dir), Hint: "move it away"}
+		}
+	}
+	// The configuration decides what is trusted, so that of an archive counts only if a person copies it.
+	for _, name := range []string{configName, secretsName} {
+		kept := filepath.Join("state", "restored", name)
+		err := os.MkdirAll(filepath.Join(temp, rootSentinel, "state", "restored"), 0o700)
+		if err == nil {
+			err = os.Rename(filepath.Join(temp, rootConfig, name), filepath.Join(temp, rootSentinel, kept))
+		}
+		switch {
+		case err == nil:
+			done.Beside = append(done.Beside, filepath.Join(to.Dir, kept))
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("restore: %w", err)
 		}
 	}
 	for _, f := range list {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,6 +67,25 @@ const maxSmall = 64 << 20
 // (caches, indexes, tokens, the socket), or bound to this machine (checkpoints, snapshots).
 var parts = []string{"blobs", "shell", "logs", "audit", "files.json", "format.json"}
 
+// folders are those of a .sentinel folder that are in an archive.
+var folders = []string{"sentinels", "recipes", "plugins"}
+
+// Names of the user's files in an archive.
+const (
+	configName  = "config.json"
+	secretsName = "secrets.age"
+)
+
+// isDefinition reports whether a path in a folder of definitions is that of one.
+func isDefinition(rest string) bool {
+	return path.Base(rest) == rest && slices.Contains([]string{".json", ".jsonc"}, path.Ext(rest))
+}
+
+// isExecution reports whether an entry is the record of an execution.
+func isExecution(name string) bool {
+	return strings.HasPrefix(name, rootSentinel+"state/shell/") && strings.HasSuffix(name, ".json")
+}
+
 // Write writes an archive. The caller keeps blobs from being removed meanwhile.
 func Write(ctx context.Context, to io.Writer, s Sources) error {
 	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
@@ -102,7 +122,7 @@ func (w *writer) all(s Sources) error {
 			return err
 		}
 	}
-	for _, part := range []string{"sentinels", "recipes", "plugins", ".gitignore"} {
+	for _, part := range append([]string{".gitignore"}, folders...) {
 		if err := w.tree(rootSentinel+part, filepath.Join(s.Dir, part), false); err != nil {
 			return err
 		}
@@ -110,7 +130,7 @@ func (w *writer) all(s Sources) error {
 	if err := w.tree(strings.TrimSuffix(rootContinuum, "/"), filepath.Join(s.Project, ".continuum", "sentinels"), false); err != nil {
 		return err
 	}
-	for name, file := range map[string]string{"config.json": s.Config, "secrets.age": s.Secrets} {
+	for name, file := range map[string]string{configName: s.Config, secretsName: s.Secrets} {
 		if file == "" {
 			continue
 		}
@@ -136,6 +156,9 @@ func (w *writer) tree(name, root string, fixed bool) error {
 			return err
 		}
 		entry := path.Join(name, filepath.ToSlash(rel))
+		if rest, below := strings.CutPrefix(entry, rootContinuum); below && !isDefinition(rest) {
+			return nil // a folder of the project has other files too
+		}
 		if fixed {
 			if strings.Contains(entry, "/blobs/tmp/") {
 				return nil // a blob that is being written
@@ -152,7 +175,7 @@ func (w *writer) tree(name, root string, fixed bool) error {
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(entry, rootSentinel+"state/shell/") && strings.HasSuffix(entry, ".json") {
+		if isExecution(entry) {
 			text = withoutBoot(text)
 		}
 		return w.bytes(entry, text)

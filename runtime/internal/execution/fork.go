@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -44,7 +45,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start := startOptions{StartOptions: run.StartOptions{
-		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: p.begin.As,
+		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: cmp.Or(opt.As, p.begin.As),
 	}, lenient: true, fork: &journal.Fork{Run: id, By: opt.By}}
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
