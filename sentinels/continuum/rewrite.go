@@ -8,11 +8,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -145,7 +145,7 @@ func (r *rewriter) problem(n *strictjson.Node, message, hint string) {
 }
 
 // braces matches one reference, and in an expression the quotes around it.
-var braces = regexp.MustCompile(`(['"]?)\{\{\s*([^{}]*?)\s*\}\}(['"]?)`)
+var braces = lazyregexp.New(`(['"]?)\{\{\s*([^{}]*?)\s*\}\}(['"]?)`)
 
 // text rewrites the references of one text.
 func (r *rewriter) text(n *strictjson.Node, expression, shell bool) {
@@ -301,7 +301,7 @@ func (r *rewriter) apply(text []byte) []byte {
 	return append(out, text[at:]...)
 }
 
-var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var name = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func validName(text string) bool { return name.MatchString(text) }
 
