@@ -45,7 +45,7 @@ func (h *Host) stored(id sentinels.ID) (near []string, ok bool) {
 	if _, err := h.rt.Definition(id); err == nil {
 		return nil, true
 	}
-	for _, ext := range []string{".json", ".jsonc"} {
+	for _, ext := range sentinels.FileExtensions() {
 		if !id.Valid() {
 			break // its file would be elsewhere
 		}

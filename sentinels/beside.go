@@ -13,6 +13,9 @@ type Neighbour struct {
 	Text []byte
 }
 
+// FileExtensions returns the extensions of files of definitions.
+func FileExtensions() []string { return []string{".json", ".jsonc"} }
+
 // refText finds what may be {"$ref": id} in the text of a definition.
 var refText = lazyregexp.New(`"\$ref"\s*:\s*"([a-z0-9][a-z0-9_-]{0,63})"`)
 
@@ -30,7 +33,7 @@ func beside(text []byte, read func(string) ([]byte, error), found map[ID]Neighbo
 		if _, ok := found[id]; ok {
 			continue
 		}
-		for _, ext := range []string{".json", ".jsonc"} {
+		for _, ext := range FileExtensions() {
 			inner, err := read(string(id) + ext)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue

@@ -18,7 +18,7 @@ var assignment = lazyregexp.New(`^[A-Za-z_]\w*\s*=`)
 
 const writeHint = "definitions are JSON: `sentinel init` writes one, `sentinel help format` explains them"
 
-// foreign returns what a text is that is no definition, for files of other programs that
+// foreign returns what a text is that is not a definition, for files of other programs that
 // people have beside it, and what to do; "" if it is none of them.
 func foreign(root *node, text []byte) (what, hint string) {
 	if root != nil && root.Kind == '{' {

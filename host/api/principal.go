@@ -121,7 +121,7 @@ const revokeCheck = 2 * time.Second
 func (a *API) whileValid(parent context.Context, token string) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	var timer *time.Timer
-	timer = time.AfterFunc(time.Hour, func() {
+	timer = time.AfterFunc(time.Hour, func() { // Reset follows, for it must not run before timer is set
 		if _, ok := a.opt.Tokens.Who(token); !ok {
 			cancel(principal.ErrRevoked)
 		} else if parent.Err() == nil {

@@ -113,11 +113,10 @@ func Run(ctx context.Context, env app.Env) int {
 
 // looks reports whether a command executes and changes nothing.
 func looks(cmd *cobra.Command) bool {
-	names := strings.Fields(cmd.CommandPath())
 	top := cmd
 	for top.HasParent() && top.Parent().HasParent() {
 		top = top.Parent()
 	}
-	path := strings.Join(names[min(1, len(names)):], " ")
+	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 	return top.GroupID == app.GroupLook || slices.Contains([]string{"config show", "doctor", "inbox", "plugin list", "ticket list", "ticket show", "validate"}, path)
 }

@@ -27,6 +27,7 @@ func (r *reader) read(src []byte) (problems []string) {
 	r.src, r.values = src, map[string]fileValue{}
 	r.object("", src, 0)
 	if r.newer != "" { // what else is wrong follows from it
+		r.unknown = nil
 		return []string{r.newer}
 	}
 	return r.problems
@@ -46,8 +47,7 @@ type reader struct {
 	origins  map[string]string
 	values   map[string]fileValue // by key
 	problems []string
-	lenient  bool     // settings that this program does not know are no problems
-	unknown  []string // of a lenient reader, these settings with their places
+	unknown  []string // those of problems about settings that this program does not know
 	newer    string   // the file has a newer format
 }
 
@@ -98,11 +98,8 @@ func (r *reader) member(key string, raw json.RawMessage, place int) {
 		for n, f := range r.leaves {
 			known[n] = f.key
 		}
-		list := &r.problems
-		if r.lenient {
-			list = &r.unknown
-		}
-		*list = append(*list, r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known))))
+		text := r.at(place, fmt.Sprintf("unknown setting %q%s", key, suggestion(key, known)))
+		r.problems, r.unknown = append(r.problems, text), append(r.unknown, text)
 	default:
 		r.origins[key] = fmt.Sprintf("%s:%d", r.path, 1+bytes.Count(r.src[:place], []byte("\n")))
 		if bad := r.leaves[i].mistakes(raw); len(bad) > 0 {

@@ -121,11 +121,9 @@ func Load(opt Options) (*Loaded, error) {
 			return nil, fmt.Errorf("read configuration: %w", err)
 		}
 		if err == nil {
-			r.lenient = opt.IgnoreUnknown
-			problems, l.Unknown = r.read(src), r.unknown
-			if r.lenient = false; len(problems) > 0 { // name all that has to be mended
-				r.problems = nil
-				problems = r.read(src)
+			problems = r.read(src)
+			if opt.IgnoreUnknown && len(problems) == len(r.unknown) { // else all that has to be mended is named
+				l.Unknown, problems = r.unknown, nil
 			}
 		}
 	}

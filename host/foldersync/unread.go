@@ -5,16 +5,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// reportUnread logs once each file in the folders of definitions and recipes that is none of
-// them by its extension: its author may wait for it to be loaded.
+// reportUnread logs once each file in the folders of definitions and recipes that is not
+// one of them by its extension: its author may wait for it to be loaded.
 func (r *Syncer) reportUnread() {
 	folders := map[string][]string{
-		filepath.Join(r.opt.Dir, sentinelsDir): {".json", ".jsonc"}, filepath.Join(r.opt.Dir, recipesDir): {".json"},
+		filepath.Join(r.opt.Dir, sentinelsDir): sentinels.FileExtensions(), filepath.Join(r.opt.Dir, recipesDir): {".json"},
 	}
 	if r.opt.Workspace != "" {
-		folders[filepath.Join(r.opt.Workspace, continuumDir)] = []string{".json", ".jsonc"}
+		folders[filepath.Join(r.opt.Workspace, continuumDir)] = sentinels.FileExtensions()
 	}
 	now := map[string]bool{}
 	for dir, extensions := range folders {

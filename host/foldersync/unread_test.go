@@ -9,7 +9,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/foldersync"
 )
 
-// A file that is no definition by its extension is reported, and only once.
+// A file that is not a definition by its extension is reported, and only once.
 func TestUnreadFilesAreReported(t *testing.T) {
 	s := newScene(t)
 	s.write("sentinels/nightly.yaml", "name: x\n")

@@ -39,7 +39,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 
 // DefinitionFiles lists the files in a folder of definitions. Hidden files are none.
 func (a *App) DefinitionFiles(dir string) []string {
-	files, err := regularfile.List(dir, ".json", ".jsonc")
+	files, err := regularfile.List(dir, sentinels.FileExtensions()...)
 	if err != nil {
 		a.ErrorMessage(fmt.Sprintf("list %q: %v", dir, err), "")
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -130,7 +131,7 @@ func (a *App) ReadSource(target string) (*Source, error) {
 // inFolders reads the definition with a name in the project's folders, nil if there is none.
 func (a *App) inFolders(name string) (*Source, error) {
 	for _, dir := range a.Folders() {
-		for _, ext := range []string{".json", ".jsonc"} {
+		for _, ext := range sentinels.FileExtensions() {
 			path := filepath.Join(dir, name+ext)
 			if info, err := os.Stat(path); err == nil && !info.IsDir() {
 				return withBeside(ReadDefinition(a.Relative(path), path))
@@ -160,7 +161,7 @@ func ReadDefinition(name, path string) (*Source, error) {
 // project, and what is named by its path needs no trust.
 func isName(target string) bool {
 	return !strings.ContainsRune(target, filepath.Separator) && !strings.ContainsRune(target, '/') &&
-		!strings.HasSuffix(target, ".json") && !strings.HasSuffix(target, ".jsonc")
+		!slices.Contains(sentinels.FileExtensions(), filepath.Ext(target))
 }
 
 // looksLikeFile reports whether target means a file if no sentinel has that name. No id has a dot.

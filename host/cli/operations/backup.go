@@ -69,38 +69,25 @@ func (a verbs) backupCommand() *cobra.Command {
 	return c
 }
 
-// writeBackup writes a backup to a temporary file beside its name, checks it, and renames
-// it.
+// writeBackup replaces a file with a backup, which is checked before.
 func writeBackup(ctx context.Context, file string, write func(io.Writer) error) (info backup.Info, size int64, err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*") // mode 0600
+	err = atomicfile.Write(file, 0o600, func(f *os.File) (err error) {
+		if err := write(f); err != nil {
+			return err
+		}
+		if size, err = f.Seek(0, io.SeekCurrent); err != nil {
+			return err
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		info, err = backup.Verify(ctx, f)
+		return err
+	})
 	if err != nil {
 		return info, 0, fmt.Errorf("write backup: %w", err)
 	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := write(f); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	if size, err = f.Seek(0, io.SeekCurrent); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	if info, err = backup.Verify(ctx, f); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return info, 0, fmt.Errorf("write backup: %w", err)
-	}
-	return info, size, atomicfile.SyncDir(filepath.Dir(file))
+	return info, size, nil
 }
 
 // restoreCommand restores a backup. It opens no store and reaches no server.

@@ -137,8 +137,8 @@ func (l *logFollower) follow(ctx context.Context, cursor string) error {
 	return err
 }
 
-// hostEnded reports whether an error means that the process which executed the run, and is no server, has
-// ended, and says so.
+// hostEnded reports whether an error means that the process which executed the run, and is not a server,
+// has ended, and says so.
 func (a verbs) hostEnded(s *app.Session, err error) bool {
 	ended := abi.CodeOf(err) == abi.Unavailable && !s.Serves()
 	if ended {

@@ -22,7 +22,13 @@ const (
 // Replace atomically writes content to path, durably when it returns. A symbolic
 // link at path is replaced, not followed.
 func Replace(path string, content []byte, mode fs.FileMode) error {
-	temp, err := Temp(path, content, mode)
+	return Write(path, mode, whole(content))
+}
+
+// Write is [Replace] with the content that write gives a new file. After an error of it the
+// old content stays.
+func Write(path string, mode fs.FileMode, write func(*os.File) error) error {
+	temp, err := tempWith(path, mode, write)
 	if err != nil {
 		return err
 	}
@@ -35,15 +41,26 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 // Temp writes content to a temporary file in the folder of path, fsyncs it and
 // returns its name, for callers that rename or link it themselves.
 func Temp(path string, content []byte, mode fs.FileMode) (temp string, err error) {
+	return tempWith(path, mode, whole(content))
+}
+
+// whole writes content.
+func whole(content []byte) func(*os.File) error {
+	return func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	}
+}
+
+func tempWith(path string, mode fs.FileMode, write func(*os.File) error) (temp string, err error) {
 	// In the same folder, because a rename is atomic only within one file system, and
 	// under a random name, so that no other process can put a link there first.
 	temp = filepath.Join(filepath.Dir(path), TempPrefix+rand.Text()+TempSuffix)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write(content)
-	if err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

@@ -215,6 +215,9 @@ func (g *Runner) Service(kind string, settings ...string) string {
 func (g *Runner) ReceivePack(ctx context.Context, paths []string, settings ...string) (string, error) {
 	for _, path := range paths {
 		for _, suffix := range []string{"/.git", "", ".git/.git", ".git"} { // where receive-pack looks
+			if _, err := os.Lstat(path + suffix); errors.Is(err, os.ErrNotExist) {
+				continue
+			}
 			hooks, err := g.hooks(ctx, path+suffix)
 			if err != nil {
 				return "", err

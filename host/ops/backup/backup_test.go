@@ -224,7 +224,7 @@ func TestForeignArchive(t *testing.T) {
 			}
 			return text
 		},
-		"a file of the project that is no definition": func(h *tar.Header, text []byte) []byte {
+		"a file of the project that is not a definition": func(h *tar.Header, text []byte) []byte {
 			if h.Name == "continuum/b.json" {
 				h.Name = "continuum/authorized_keys"
 			}

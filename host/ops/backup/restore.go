@@ -276,70 +276,73 @@ func unpack(path string, content io.Reader) error {
 // placeRest puts the definitions of .continuum in place. One that exists is never replaced: if
 // it is another, that of the archive is kept in the state folder, as the configuration is.
 func placeRest(temp string, to Target, done *Restored) error {
-	type file struct{ from, to string }
-	var list []file
-	continuum := filepath.Join(temp, strings.TrimSuffix(rootContinuum, "/"))
-	err := filepath.WalkDir(continuum, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(continuum, path)
-		list = append(list, file{path, filepath.Join(to.Project, ".continuum", "sentinels", rel)})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	for _, dir := range []string{filepath.Join(to.Project, ".continuum"), filepath.Join(to.Project, ".continuum", "sentinels")} {
-		if info, err := os.Lstat(dir); len(list) > 0 && err == nil && !info.IsDir() {
-			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("restore: %s is no folder, or a link", dir), Hint: "move it away"}
-		}
-	}
-	// The configuration decides what is trusted, so that of an archive counts only if a person copies it.
-	for _, name := range []string{configName, secretsName} {
-		kept := filepath.Join("state", "restored", name)
-		err := os.MkdirAll(filepath.Join(temp, rootSentinel, "state", "restored"), 0o700)
-		if err == nil {
-			err = os.Rename(filepath.Join(temp, rootConfig, name), filepath.Join(temp, rootSentinel, kept))
-		}
-		switch {
-		case err == nil:
-			done.Beside = append(done.Beside, filepath.Join(to.Dir, kept))
-		case !errors.Is(err, fs.ErrNotExist):
+	keep := func(from string) error {
+		name := filepath.Join("state", "restored", filepath.Base(from))
+		kept := filepath.Join(temp, rootSentinel, name)
+		if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
-	}
-	for _, f := range list {
-		text, err := regularfile.Read(f.from, maxSmall)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err := os.Rename(from, kept); err != nil {
+			return fmt.Errorf("restore: %w", err)
 		}
+		done.Beside = append(done.Beside, filepath.Join(to.Dir, name))
+		return nil
+	}
+	// The configuration decides what is trusted, so that of an archive counts only if a person copies it.
+	configs, err := filesIn(filepath.Join(temp, rootConfig))
+	if err != nil {
+		return err
+	}
+	for _, from := range configs {
+		if err := keep(from); err != nil {
+			return err
+		}
+	}
+	definitions, err := filesIn(filepath.Join(temp, rootContinuum))
+	if err != nil || len(definitions) == 0 {
+		return err
+	}
+	dir := filepath.Join(to.Project, ".continuum", "sentinels")
+	for _, part := range []string{filepath.Dir(dir), dir} {
+		if info, err := os.Lstat(part); err == nil && !info.IsDir() {
+			return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("restore: %s is a link, or not a folder", part), Hint: "move it away"}
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	for _, from := range definitions {
+		text, err := regularfile.Read(from, maxSmall)
 		if err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
-		have, err := regularfile.Read(f.to, maxSmall)
+		path := filepath.Join(dir, filepath.Base(from))
+		have, err := regularfile.Read(path, maxSmall)
 		switch {
 		case err == nil && bytes.Equal(have, text):
-			continue
 		case errors.Is(err, fs.ErrNotExist):
-			if err := os.MkdirAll(filepath.Dir(f.to), 0o700); err != nil {
-				return fmt.Errorf("restore: %w", err)
-			}
-			if err := atomicfile.Replace(f.to, text, 0o600); err != nil {
+			if err := atomicfile.Replace(path, text, 0o600); err != nil {
 				return fmt.Errorf("restore: %w", err)
 			}
 		default:
-			name := filepath.Join("state", "restored", filepath.Base(f.to))
-			if err := unpack(filepath.Join(temp, rootSentinel, name), bytes.NewReader(text)); err != nil {
-				return fmt.Errorf("restore: %w", err)
+			if err := keep(from); err != nil {
+				return err
 			}
-			done.Beside = append(done.Beside, filepath.Join(to.Dir, name))
 		}
 	}
 	return nil
+}
+
+// filesIn returns the paths of the files in a folder of the unpacked archive, which need not be there.
+func filesIn(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	return paths, nil
 }
 
 // syncTree fsyncs all folders of a tree.

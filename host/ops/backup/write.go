@@ -41,7 +41,7 @@ type Info struct {
 	Secrets     bool      `json:"secrets"` // the encrypted secrets are in it
 }
 
-// The folders of an archive.
+// The trees of an archive.
 const (
 	rootSentinel  = "sentinel/"  // the .sentinel folder
 	rootContinuum = "continuum/" // the folder .continuum/sentinels of the project

@@ -95,14 +95,15 @@ func (d *Dispatcher) drain(id sentinels.ID) {
 }
 
 // undecided returns those of the active runs that are undecided.
-func (d *Dispatcher) undecided(active []sentinels.RunID) []sentinels.RunID {
+func (d *Dispatcher) undecided(active []sentinels.RunID) (list []sentinels.RunID) {
 	d.mu.Lock()
-	asking := slices.DeleteFunc(slices.Clone(active), func(run sentinels.RunID) bool {
-		_, asks := d.asking[run]
-		return !asks
-	})
+	for _, run := range active {
+		if _, asks := d.asking[run]; asks {
+			list = append(list, run)
+		}
+	}
 	d.mu.Unlock()
-	return slices.DeleteFunc(asking, func(run sentinels.RunID) bool { return d.opt.Runs.Undecided(run) == "" })
+	return slices.DeleteFunc(list, func(run sentinels.RunID) bool { return d.opt.Runs.Undecided(run) == "" })
 }
 
 // activeRuns returns the active runs of a sentinel, the oldest first.

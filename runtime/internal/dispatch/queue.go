@@ -138,13 +138,13 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 // run at a time: each decision is made under the lock.
 func (s *armedSentinel) drain(ctx context.Context) {
 	for {
-		stop, restart, wait, again, err := s.startNext()
-		if wait != nil {
-			err = wait.Wait(ctx)
+		now, err := s.startNext()
+		if now.durable != nil {
+			err = now.durable.Wait(ctx)
 		}
-		for _, run := range stop {
+		for _, run := range now.end {
 			if err == nil {
-				err = s.stopFor(ctx, run, restart)
+				err = s.stopFor(ctx, run, now.restart)
 			}
 		}
 		switch {
@@ -155,20 +155,26 @@ func (s *armedSentinel) drain(ctx context.Context) {
 			if !sleep(ctx, minBackoff) {
 				return
 			}
-		case !again:
+		case !now.again:
 			return
 		}
 	}
 }
 
-// startNext starts the first firing of the queue, or returns which runs must end for it, with
-// restart all and otherwise those that are undecided, or what must be durable before. again
-// reports whether there may be more to do.
-func (s *armedSentinel) startNext() (stop []sentinels.RunID, restart bool, wait *store.Ticket, again bool, err error) {
+// A turn is what has to happen before the first firing of a queue starts.
+type turn struct {
+	end     []sentinels.RunID // runs that must end
+	restart bool              // all of end; otherwise those of them that are undecided still
+	durable *store.Ticket     // a commit
+	again   bool              // there may be more to start then
+}
+
+// startNext starts the first firing of the queue, or returns what has to happen before.
+func (s *armedSentinel) startNext() (turn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.retired || s.paused || len(s.queue) == 0 {
-		return nil, false, nil, false, nil
+		return turn{}, nil
 	}
 	head := s.queue[0]
 	t := s.trigger(head.Trigger)
@@ -181,22 +187,22 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, restart bool, wait 
 	case len(active) == 0:
 	case s.policy(t) == sentinels.OverlapParallel && len(active) < maxParallel:
 	case head.Restart:
-		return active, true, nil, true, nil
+		return turn{end: active, restart: true, again: true}, nil
 	default: // the end of a run drains the queue again, and so does one that becomes undecided
 		undecided := s.d.undecided(active)
-		return undecided, false, nil, len(undecided) > 0, nil
+		return turn{end: undecided, again: len(undecided) > 0}, nil
 	}
 	key := queueKey(s.id, head.Number)
 	raw, found, err := s.d.opt.Store.Get(bucketQueue, key)
 	if err != nil {
-		return nil, false, nil, false, err
+		return turn{}, err
 	}
 	if !found { // its commit is under way, and the newest is not before it
-		return nil, false, s.newest, true, nil
+		return turn{durable: s.newest, again: true}, nil
 	}
 	var q queuedFiring
 	if err := json.Unmarshal(raw, &q); err != nil {
-		return nil, false, nil, false, fmt.Errorf("read queue of %q: %w", s.id, err)
+		return turn{}, fmt.Errorf("read queue of %q: %w", s.id, err)
 	}
 	// The removal and the run are one commit: after a crash the store has the
 	// queued firing or the run.
@@ -205,7 +211,7 @@ func (s *armedSentinel) startNext() (stop []sentinels.RunID, restart bool, wait 
 	dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: key, Delete: true})
 	dec.done = append(dec.done, func() { s.remove(0) })
 	_, _, err = dec.start(q.Firing.firing())
-	return nil, false, nil, err == nil, err
+	return turn{again: err == nil}, err
 }
 
 // stopFor ends a run that is undecided, or else stops it, since the firing at the head of the

@@ -256,9 +256,14 @@ func (r *liveRun) doubts() []run.Doubt {
 
 // stepInterrupt returns the onInterrupt setting that applies to the step at address.
 func (r *liveRun) stepInterrupt(address string) sentinels.Interrupt {
-	var own sentinels.Interrupt
-	if s, err := r.Definition().StepAt(address); err == nil {
-		own = s.OnInterrupt
+	return r.OnInterrupt(ownInterrupt(r.Definition(), address))
+}
+
+// ownInterrupt returns what the step at address says itself, "" for nothing.
+func ownInterrupt(def *sentinels.Definition, address string) sentinels.Interrupt {
+	s, err := def.StepAt(address)
+	if err != nil {
+		return ""
 	}
-	return r.OnInterrupt(own)
+	return s.OnInterrupt
 }

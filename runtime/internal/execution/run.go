@@ -140,6 +140,7 @@ func (r *liveRun) finish(err error) {
 	}
 	end := &journal.RunEndBody{Status: sentinels.StatusCompleted}
 	var limit *step.LimitError
+	var undecided *step.UndecidedError
 	switch {
 	case err == nil:
 		r.mu.Lock()
@@ -158,20 +159,21 @@ func (r *liveRun) finish(err error) {
 		if limit.Limit == run.ReasonTimeout {
 			end.Error.Code = abi.Timeout
 		}
+	case errors.As(err, &undecided):
+		end.Status, end.Error = sentinels.StatusFailed, undecided.Err
 	default:
 		end.Status = sentinels.StatusFailed
 		end.Error = failure.From(err, abi.Internal)
 	}
-	if end.Status != sentinels.StatusCompleted {
+	switch {
+	case undecided != nil:
+		end.Step = undecided.Step
+	case end.Status != sentinels.StatusCompleted:
 		r.mu.Lock()
 		end.Step = r.folded.FailedStep
 		r.mu.Unlock()
 	}
-	undecided := new(step.UndecidedError)
-	if errors.As(err, &undecided) {
-		end.Step = undecided.Step
-	}
-	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut || undecided.Err != nil {
+	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut || undecided != nil {
 		r.stopDescendants()
 	}
 	r.cancel(step.ErrStopped) // ends the work of host calls that is still under way

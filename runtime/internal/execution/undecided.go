@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -75,11 +76,7 @@ func (r *liveRun) defaultDoubt(take bool) *pendingDecision {
 		if q.Kind != run.DecisionDoubt || !q.asked || q.made || status == sentinels.StatusPaused {
 			continue
 		}
-		written := def.Safety.OnInterrupt
-		if s, err := def.StepAt(stepOf(q.Call)); err == nil && s.OnInterrupt != "" {
-			written = s.OnInterrupt
-		}
-		if written != sentinels.InterruptAsk {
+		if cmp.Or(ownInterrupt(def, stepOf(q.Call)), def.Safety.OnInterrupt) != sentinels.InterruptAsk {
 			q.made = take
 			return q
 		}
