@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,5 +68,45 @@ func TestEnvironmentFilesOfOtherWorkspaces(t *testing.T) {
 		if res.Status != want || want == sentinels.StatusFailed && !strings.Contains(res.Error.Message, "envFiles") {
 			t.Errorf("in %s: %s, %v; want %s", dir, res.Status, res.Error, want)
 		}
+	}
+}
+
+// TestEditsOfAgentsAreTheirs: an iteration of a person's run that uses a definition of an agent
+// executes for the agent, also after a restart: an edit of the run or a newer revision.
+func TestEditsOfAgentsAreTheirs(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
+			opt := host.Options{Dir: t.TempDir(), Workspace: t.TempDir()}
+			h := open(t, opt)
+			must(t, h, "sentinel/create", `{"definition":{"id":"loop","name":"loop","steps":[{"type":"wait","event":"go"},{"id":"say","type":"set","values":{"as":"$PERSONA_ID", "n": 1}}],"loop":{"type":"count","max":3}}}`, nil)
+			var run struct{ Run sentinels.RunID }
+			must(t, h, "sentinel/start", `{"sentinelId":"loop"}`, &run)
+			awaitWait(t, h, run.Run, 1)
+			target := string(run.Run)
+			if stored {
+				target = "loop"
+			}
+			params := json.RawMessage(`{"sentinelId":"` + target + `","address":"say","params":{"values":{"as":"$PERSONA_ID","n":2}}}`)
+			if _, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/step/update", Params: params, By: command.ByAgent, As: "ci"}); err != nil {
+				t.Fatal(err)
+			}
+			expect := func(n, as string, iteration int) {
+				t.Helper()
+				must(t, h, "events/emit", `{"event":"go"}`, nil)
+				awaitWait(t, h, run.Run, iteration)
+				v, err := h.Runtime().Variables(run.Run)
+				if err != nil || string(v["n"]) != n || string(v["as"]) != `"`+as+`"` {
+					t.Errorf("after iteration %d: %s, %v; want n %s, as %s", iteration-1, v, err, n, as)
+				}
+			}
+			expect("1", "", 2)
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+			h = open(t, opt)
+			must(t, h, "sentinel/resume", map[string]any{"run": run.Run}, nil)
+			awaitWait(t, h, run.Run, 2)
+			expect("2", "agent:ci", 3)
+		})
 	}
 }

@@ -189,6 +189,29 @@ func TestRevisionCommands(t *testing.T) {
 	}
 }
 
+// awaitWait returns once a run waits in its step 0, in the given iteration.
+func awaitWait(t *testing.T, h *host.Host, run sentinels.RunID, iteration int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var list struct {
+			Runs  int
+			Steps []struct {
+				InFlight []struct {
+					Iteration int
+					WaitsFor  string
+				}
+			}
+		}
+		must(t, h, "sentinel/step/list", map[string]any{"sentinelId": run}, &list)
+		if f := list.Steps[0].InFlight; len(f) == 1 && f[0].Iteration == iteration && strings.HasPrefix(f[0].WaitsFor, "sentinel_wait") && list.Runs == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("step list %+v", list)
+		}
+	}
+}
+
 // A run that is named is edited alone; the pass it is in goes on unchanged.
 func TestEditOneRun(t *testing.T) {
 	h := open(t, host.Options{})
@@ -196,28 +219,7 @@ func TestEditOneRun(t *testing.T) {
 		"loop":{"type":"count","max":2}}}`, nil)
 	var run struct{ Run sentinels.RunID }
 	must(t, h, "sentinel/start", `{"sentinelId":"loop"}`, &run)
-	waits := func(iteration int) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			var list struct {
-				Runs  int
-				Steps []struct {
-					InFlight []struct {
-						Iteration int
-						WaitsFor  string
-					}
-				}
-			}
-			must(t, h, "sentinel/step/list", map[string]any{"sentinelId": run.Run}, &list)
-			if f := list.Steps[0].InFlight; len(f) == 1 && f[0].Iteration == iteration && strings.HasPrefix(f[0].WaitsFor, "sentinel_wait") && list.Runs == 1 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("step list %+v", list)
-			}
-		}
-	}
-	waits(1)
+	awaitWait(t, h, run.Run, 1)
 	var out editOut
 	must(t, h, "sentinel/step/update", map[string]any{"sentinelId": run.Run, "address": "say", "params": map[string]any{"command": "echo new"}}, &out)
 	if out.Run != string(run.Run) || out.Edit != 1 || out.Revision != 1 || !strings.Contains(out.Note, "only this run") {
@@ -240,7 +242,7 @@ func TestEditOneRun(t *testing.T) {
 		t.Errorf("the run's definition is %+v", shown)
 	}
 	must(t, h, "events/emit", `{"event":"go"}`, nil)
-	waits(2)
+	awaitWait(t, h, run.Run, 2)
 	must(t, h, "events/emit", `{"event":"go"}`, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

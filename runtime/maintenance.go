@@ -117,6 +117,10 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 func (rt *Runtime) Backup(ctx context.Context, fn func(Snapshot) error) error {
 	release := rt.upkeep.pruner.Hold()
 	defer release()
+	// Records that no caller waits for are written some milliseconds later, such as the start of a run.
+	if err := rt.await(ctx, rt.db.Enqueue(store.Batch{})); err != nil {
+		return err
+	}
 	s, err := rt.Snapshot(ctx, "backup")
 	if err != nil {
 		return err
@@ -180,6 +184,10 @@ func CheckChild(ctx context.Context, child Child) error {
 // It takes one to two seconds a GB from the page cache, else the time to read the
 // disk.
 func CheckStore(dir string) error { return statefolder.Check(dir) }
+
+// CheckSpace returns an error if the disk of a folder has so little free space that a runtime with
+// [Options.MinFree] would be read-only. It returns nil where the free space is unknown.
+func CheckSpace(dir string, minFree int64) error { return statefolder.CheckSpace(dir, minFree) }
 
 // CompactStore copies the store of a state folder that no process has open to a
 // file without free pages, which replaces it. Open does so by itself for a file

@@ -131,3 +131,77 @@ func TestReplayOfRedactedAnswers(t *testing.T) {
 		t.Errorf("the recorded call was made again: %v", l.given)
 	}
 }
+
+// echoes calls a command with its field "text", so that the command notes it.
+func echoes(g *runtime.GoGuest) (any, error) {
+	if answer := g.Call(abi.FuncCommand, map[string]any{"command": "leak/act", "params": map[string]any{"text": g.Input.Step.Fields["text"]}}); answer.Error != nil {
+		return nil, answer.Error
+	}
+	return nil, nil
+}
+
+// TestSecretsInDefinitions recovers runs before the first step. Their records have the definition
+// without a word that is a secret by now: a run of a stored sentinel executes what is stored, any
+// other one ends with an error.
+func TestSecretsInDefinitions(t *testing.T) {
+	const text = `{"id":"e","name":"e","steps":[{"type":"echo","text":"say ` + tokenValue + `"}],"loop":{"type":"once"}}`
+	const child = `{"id":"p","name":"p","steps":[{"type":"child","definition":{"$ref":"e"}}],"loop":{"type":"once"}}`
+	open := func(t *testing.T, f *recordingStore) (*runtime.Runtime, *leakyCommands) {
+		rt, l := openLeaky(t, f, runtime.Options{})
+		if err := runtime.AddModule(rt, &runtime.GoModule{Name: "echo", Step: echoes, Types: []wasm.StepType{{Type: "echo", Fields: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := runtime.AddModule(rt, steps()); err != nil {
+			t.Fatal(err)
+		}
+		return rt, l
+	}
+	refused := func(t *testing.T, e *abi.Error) {
+		t.Helper()
+		if e == nil || e.Code != abi.Conflict || !strings.Contains(e.Message, "secret") || strings.Contains(e.Error(), tokenValue) {
+			t.Errorf("%v", e)
+		}
+	}
+	started := func(r *journal.Record) bool { return r.RunStart != nil }
+	for _, stored := range []bool{true, false} {
+		t.Run(fmt.Sprint("stored ", stored), func(t *testing.T) {
+			f := newRecordingStore()
+			rt, l := open(t, f)
+			var id sentinels.RunID
+			if stored {
+				s, err := rt.Save(within(t), decode(t, rt, text), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id = startStored(t, rt, s, runtime.StartOptions{})
+			} else {
+				id = start(t, rt, text, runtime.StartOptions{})
+			}
+			if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted || len(l.given) != 1 || !strings.Contains(l.given[0], tokenValue) {
+				t.Fatalf("%s: %v, %q", res.Status, res.Error, l.given)
+			}
+			rt.Close()
+			again, l := open(t, f.prefix(t, f.after(t, 1, started)))
+			err := again.Resume(within(t), id, runtime.ResumeOptions{})
+			if !stored {
+				if err == nil {
+					err = wait(t, again, id).Error
+				}
+				refused(t, abi.As(err))
+				if _, err := again.Fork(within(t), id, runtime.ForkOptions{}); err == nil {
+					t.Error("a fork executes the definition without its secret")
+				}
+			} else if res := wait(t, again, id); err != nil || res.Status != sentinels.StatusCompleted || len(l.given) != 1 || !strings.Contains(l.given[0], tokenValue) {
+				t.Errorf("%v; %s: %v, %q", err, res.Status, res.Error, l.given)
+			}
+		})
+	}
+	t.Run("named", func(t *testing.T) {
+		rt, l := open(t, newRecordingStore())
+		res := runToEnd(t, rt, child, runtime.StartOptions{Named: map[sentinels.ID]*sentinels.Definition{"e": decode(t, rt, text)}})
+		refused(t, res.Error)
+		if len(l.given) > 0 {
+			t.Errorf("%q", l.given)
+		}
+	})
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
@@ -22,6 +24,15 @@ type definitionVersion struct {
 	// within bounds the commands of its runs, nil if it does not. That of the definition that
 	// a run starts with is part of RunStartBody.Within.
 	within []string
+	maker  string // agent that made it, if it has a bound: its runs execute for this agent
+}
+
+// makerOf returns the agent that made a stored revision with a bound, empty for any other one.
+func makerOf(s revision.Stored) string {
+	if s.Within != nil && strings.HasPrefix(s.By, agentPrefix) {
+		return s.By
+	}
+	return ""
 }
 
 // same reports whether both are the same version. The definitions are not compared:
@@ -42,7 +53,7 @@ func (r *liveRun) current() definitionVersion {
 	if r.ownEdit != nil {
 		return *r.ownEdit
 	}
-	return definitionVersion{r.def, r.hash, r.revision, r.edit, r.within}
+	return definitionVersion{r.def, r.hash, r.revision, r.edit, r.within, r.maker}
 }
 
 // newest returns the definition for the next iteration of the run.
@@ -68,7 +79,7 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within}
+	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: makerOf(stored)}
 }
 
 // cancelOnEdit returns a context for a wait between iterations. It is cancelled with
@@ -136,7 +147,7 @@ func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 	if err != nil {
 		return journal.Value{}, err
 	}
-	value, err := r.ex.svc.Values.Redacted(canonical)
+	value, err := r.ex.svc.Values.Definition(canonical)
 	if err != nil {
 		return journal.Value{}, err
 	}
@@ -157,14 +168,29 @@ func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.Typ
 	return used, &c, err
 }
 
-// readDefinition decodes a recorded definition with the given step types.
+// readDefinition decodes a recorded definition with the given step types. If a secret was removed
+// from the record, it is the stored revision.
 func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (definitionVersion, error) {
 	raw, err := ex.svc.Values.Load(d.Value)
+	if err == nil && d.Value.IsRedacted() {
+		raw, err = ex.unredacted(d, id)
+	}
 	if err != nil {
 		return definitionVersion{}, err
 	}
 	opt := ex.opt.Definitions.DecodeOptions(string(id))
 	opt.Types = types
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
-	return definitionVersion{def, hash, d.Revision, d.Edit, d.Within}, err
+	return definitionVersion{def, hash, d.Revision, d.Edit, d.Within, d.Maker}, err
+}
+
+// unredacted returns the definition of a record from which a secret was removed, as it was stored
+// by its author.
+func (ex *Executor) unredacted(d history.Definition, id sentinels.ID) (json.RawMessage, error) {
+	if d.Revision > 0 && d.Edit == 0 {
+		if stored, err := ex.opt.Definitions.Revision(id, d.Revision); err == nil && !stored.Deleted {
+			return stored.Definition, nil
+		}
+	}
+	return nil, step.RedactedError(id)
 }

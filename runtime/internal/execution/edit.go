@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
@@ -66,10 +67,13 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 	if len(canonical) > sentinels.MaxBytes {
 		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
-	next := definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within)}
-	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Hash: next.hash}
+	next := definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
+	if opt.Within != nil && strings.HasPrefix(opt.By, agentPrefix) {
+		next.maker = opt.By
+	}
+	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Maker: next.maker, Hash: next.hash}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}
-	edit.Definition, err = ex.svc.Values.Redacted(canonical)
+	edit.Definition, err = ex.svc.Values.Definition(canonical)
 	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 

@@ -10,16 +10,20 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// agentPrefix is what the names of agents begin with, in [run.StartOptions] and the authors of
+// revisions and edits.
+const agentPrefix = "agent:"
+
 // chain is the runs that an event has passed through.
 type chain = eventlog.Chain
 
 // EmitsFor implements [step.State].
-func (r *liveRun) EmitsFor() string { return emitsFor(r.begin.As, r.Within()) }
+func (r *liveRun) EmitsFor() string { return emitsFor(r.As(), r.Within()) }
 
 // emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
 func emitsFor(as string, within []string) string {
 	switch {
-	case strings.HasPrefix(as, "agent:"):
+	case strings.HasPrefix(as, agentPrefix):
 		return as
 	case within != nil:
 		return "model"
@@ -30,7 +34,7 @@ func emitsFor(as string, within []string) string {
 // originOf says what led to a run and its iteration, see [run.PendingDecision].
 func originOf(begin *journal.RunStartBody, event *sentinels.Event) string {
 	var parts []string
-	if strings.HasPrefix(begin.As, "agent:") {
+	if strings.HasPrefix(begin.As, agentPrefix) {
 		parts = append(parts, "started for "+begin.As)
 	}
 	if event != nil && (event.By != "" || event.Source != "") {

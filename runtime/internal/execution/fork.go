@@ -45,7 +45,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start := startOptions{StartOptions: run.StartOptions{
-		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: cmp.Or(opt.As, p.begin.As),
+		Workspace: p.begin.Workspace, Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: cmp.Or(opt.As, next.maker, p.begin.As),
 	}, lenient: true, fork: &journal.Fork{Run: id, By: opt.By}}
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
@@ -99,14 +99,14 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (definition
 		if err != nil {
 			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
 		}
-		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision, within: stored.Within}
+		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision, within: stored.Within, maker: makerOf(stored)}
 	}
 	if opt.Edit != nil {
 		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)
 		if err != nil {
 			return next, false, err
 		}
-		next = definitionVersion{def: def, hash: def.Hash(), within: next.within}
+		next = definitionVersion{def: def, hash: def.Hash(), within: next.within, maker: next.maker}
 	}
 	return next, pinned, nil
 }

@@ -306,7 +306,7 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 		return false, err
 	}
 	done := r.forkedSteps(fork)
-	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Within: next.within, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads, Queued: r.queuedFor.Microseconds()}
+	body := &journal.IterationStartBody{Revision: next.revision, Edit: next.edit, Within: next.within, Maker: next.maker, Hash: next.hash, Event: answers.event, EventSeq: answers.seq, Check: answers.check, Reads: answers.reads, Queued: r.queuedFor.Microseconds()}
 	r.queuedFor = 0
 	// Recorded in every iteration that does not use the first revision, because
 	// recovery needs the definition and the records of older iterations are removed.
@@ -318,7 +318,7 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 	}
 	r.mu.Lock()
 	edited := r.hash != next.hash
-	r.def, r.hash, r.revision, r.edit, r.within = def, next.hash, next.revision, next.edit, next.within
+	r.def, r.hash, r.revision, r.edit, r.within, r.maker = def, next.hash, next.revision, next.edit, next.within, next.maker
 	r.steps, r.emitting = 0, 0
 	if answers.seq != 0 {
 		body.Pattern = def.Loop.Event
@@ -395,7 +395,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	// The definition that recovery starts from. Newer revisions of a stored sentinel
 	// are in the store; an edit of the run is only in the journal.
 	now := r.current()
-	body.Revision, body.Edit, body.Within, body.Hash = now.revision, now.edit, now.within, now.hash
+	body.Revision, body.Edit, body.Within, body.Maker, body.Hash = now.revision, now.edit, now.within, now.maker, now.hash
 	if body.Definition, err = r.recordDefinition(now); err != nil {
 		return false, err
 	}

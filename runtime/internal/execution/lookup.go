@@ -77,7 +77,7 @@ func (r *liveRun) builtIn(name string) json.RawMessage {
 	case "ELAPSED_MS":
 		value = r.clock.Elapsed().Milliseconds()
 	case "PERSONA_ID":
-		value = cmp.Or(r.begin.As, r.Definition().CreatedBy)
+		value = cmp.Or(r.As(), r.Definition().CreatedBy)
 	}
 	b, _ := json.Marshal(value)
 	return b

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -79,6 +80,13 @@ func (r *liveRun) Within() []string {
 	own := r.within
 	r.mu.Unlock()
 	return r.ex.both(r.begin.Within, own)
+}
+
+// As implements [step.State].
+func (r *liveRun) As() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cmp.Or(r.maker, r.begin.As)
 }
 
 // both returns the commands that two bounds allow.

@@ -276,7 +276,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if begin.Hops >= ex.svc.Limits.Hops {
 		return nil, chain{Hops: begin.Hops, Path: begin.Path}.Through(begin.Sentinel).RefuseStart(begin.Sentinel, ex.svc.Limits.Hops)
 	}
-	if begin.Definition, err = ex.svc.Values.Redacted(canonical); err != nil {
+	if begin.Definition, err = ex.svc.Values.Definition(canonical); err != nil {
 		return nil, err
 	}
 	if begin.Workspace = opt.Workspace; opt.fork == nil {
@@ -300,7 +300,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if begin.Within, maker, err = ex.bound(begin.Sentinel, opt); err != nil {
 		return nil, err
 	}
-	if begin.As == "" && opt.parent == nil && strings.HasPrefix(maker, "agent:") {
+	if begin.As == "" && opt.parent == nil {
 		begin.As = maker // also of a run that a trigger starts
 	}
 	if begin.Named, err = ex.named(opt); err != nil {
@@ -340,13 +340,13 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		if begin.Interrupt == "" {
 			begin.Interrupt = p.begin.Interrupt
 		}
-		begin.As = p.begin.As
+		begin.As = p.As()
 	}
 	return begin, nil
 }
 
 // bound returns the commands that a new run may call, nil for all: what bounds its
-// starter, the run above it and its revision. maker is who has stored a revision with a bound.
+// starter, the run above it and its revision. maker is the agent that has stored a revision with a bound.
 func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, maker string, err error) {
 	within = opt.Within
 	if opt.parent != nil && (!opt.called || within == nil) {
@@ -357,10 +357,7 @@ func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, m
 	}
 	// Read here, so that no way to start a stored definition can forget it.
 	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
-	if stored.Within != nil {
-		maker = stored.By
-	}
-	return ex.both(within, stored.Within), maker, err
+	return ex.both(within, stored.Within), makerOf(stored), err
 }
 
 // named returns the definitions that {"$ref": id} means in a new run.
@@ -377,7 +374,7 @@ func (ex *Executor) named(opt startOptions) (map[sentinels.ID]journal.Value, err
 		if err != nil {
 			return nil, err
 		}
-		if kept[id], err = ex.svc.Values.Redacted(raw); err != nil {
+		if kept[id], err = ex.svc.Values.Definition(raw); err != nil {
 			return nil, err
 		}
 	}

@@ -29,6 +29,7 @@ type state struct {
 	revision           int                   // stored revision of def; 0 if it is not stored
 	edit               int                   // number of the run's own edit that def is; 0 if it is not one
 	within             []string              // bound of def; nil for none
+	maker              string                // agent that made def, if it has a bound
 	ownEdit            *definitionVersion    // newest edit of this run; nil while it follows the stored sentinel
 	recordedDefinition encodedDefinition     // last definition that was written to a record
 	view               *pluginset.View       // plugins of the current iteration; nil between iterations

@@ -232,7 +232,7 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 	def := used.def
 	r = ex.newRun(info.ID, st.Start, def, used.hash, parent, time.Duration(st.Elapsed)*time.Microsecond)
 	r.info, r.onInterrupt = info, opt.OnInterrupt
-	r.revision, r.edit, r.within, r.ownEdit, r.view = used.revision, used.edit, used.within, own, view
+	r.revision, r.edit, r.within, r.maker, r.ownEdit, r.view = used.revision, used.edit, used.within, used.maker, own, view
 	if err = ex.svc.Values.LoadState(st); err != nil {
 		return r, err
 	}

@@ -10,6 +10,7 @@ type Definition struct {
 	Revision int           // of the stored sentinel, 0 if it is not stored
 	Edit     int           // number of the run's edit, 0 if it is not an edit
 	Within   []string      // commands that bound it, nil for no bound
+	Maker    string        // agent that made it, if it has a bound
 }
 
 // Definitions are the definitions of a run. They are known also where the rest
@@ -32,7 +33,7 @@ func (d *Definitions) Edits() int {
 func (d *Definitions) Unload() {
 	d.Used.Value = journal.Value{}
 	if d.Own != nil && !d.Own.Value.Empty() {
-		d.Own = &Definition{Revision: d.Own.Revision, Edit: d.Own.Edit, Within: d.Own.Within}
+		d.Own = &Definition{Revision: d.Own.Revision, Edit: d.Own.Edit, Within: d.Own.Within, Maker: d.Own.Maker}
 	}
 }
 
@@ -44,35 +45,34 @@ func (d *Definitions) add(rec *journal.Record) {
 	switch {
 	case rec.IterationStart != nil:
 		b := rec.IterationStart
-		d.use(b.Definition, b.Revision, b.Edit, b.Within)
+		d.use(d.DefinitionOf(b))
 	case rec.IterationEnd != nil:
 		b := rec.IterationEnd
-		d.use(b.Definition, b.Revision, b.Edit, b.Within)
+		d.use(d.orFirst(Definition{b.Definition, b.Revision, b.Edit, b.Within, b.Maker}))
 	case rec.Signal != nil && rec.Signal.Edit != nil:
 		b := rec.Signal.Edit
-		d.Own = &Definition{b.Definition, b.Revision, b.Number, b.Within}
+		d.Own = &Definition{b.Definition, b.Revision, b.Number, b.Within, b.Maker}
 	}
 }
 
 // DefinitionOf returns the definition that an iteration uses.
 func (d *Definitions) DefinitionOf(b *journal.IterationStartBody) Definition {
-	return d.of(b.Definition, b.Revision, b.Edit, b.Within)
+	return d.orFirst(Definition{b.Definition, b.Revision, b.Edit, b.Within, b.Maker})
 }
 
-func (d *Definitions) of(v journal.Value, revision, edit int, within []string) Definition {
-	if v.Empty() {
-		v = d.Start.Definition
+// orFirst returns a definition. Without a value it is the one that the run started with.
+func (d *Definitions) orFirst(used Definition) Definition {
+	if used.Value.Empty() {
+		used.Value = d.Start.Definition
 	}
-	return Definition{v, revision, edit, within}
+	return used
 }
 
-// use notes the definition of an iteration. Without a value it is the one that
-// the run started with.
-func (d *Definitions) use(v journal.Value, revision, edit int, within []string) {
-	d.Used = d.of(v, revision, edit, within)
+// use notes the definition of an iteration.
+func (d *Definitions) use(used Definition) {
+	d.Used = used
 	// Retention may have removed the signal of the edit.
-	if edit >= d.Edits() && edit != 0 {
-		own := d.Used
-		d.Own = &own
+	if used.Edit >= d.Edits() && used.Edit != 0 {
+		d.Own = &used
 	}
 }

@@ -77,6 +77,9 @@ type Value struct {
 type Blob struct {
 	Digest string `json:"b"`
 	Size   int64  `json:"n,omitempty"` // in bytes
+	// Redacted reports that it is a definition of which a secret was removed: it is for people,
+	// and is not executed.
+	Redacted bool `json:"r,omitempty"`
 
 	// Loaded is the content if it is in memory; else nil. It is not part of the
 	// record.
@@ -101,7 +104,9 @@ func (v Value) Len() int64 {
 
 // Load returns the value with the content of its blob.
 func (v Value) Load(content json.RawMessage) Value {
-	return Value{Blob: &Blob{v.Digest, v.Size, content}}
+	blob := *v.Blob
+	blob.Loaded = content
+	return Value{Blob: &blob}
 }
 
 // Unload returns the value as its record has it.
@@ -111,6 +116,9 @@ func (v Value) Unload() Value {
 	}
 	return v.Load(nil)
 }
+
+// IsRedacted reports whether the value is a definition of which a secret was removed.
+func (v Value) IsRedacted() bool { return v.Blob != nil && v.Redacted }
 
 // Empty reports whether there is no value. The JSON value null is not empty.
 func (v Value) Empty() bool { return v.JSON == nil && v.Blob == nil }
@@ -182,6 +190,7 @@ type IterationStartBody struct {
 	Pattern    string            `json:"ep,omitempty"`    // of the loop, if EventSeq is set
 	Edit       int               `json:"ed,omitempty"`    // number of the run's edit; 0 means that the definition is not an edited one
 	Within     []string          `json:"wi,omitzero"`     // bound of the definition, nil for none; it adds to that of the start
+	Maker      string            `json:"mk,omitempty"`    // agent that made the definition, if it has a bound
 	Reads      map[string]string `json:"rd,omitempty"`    // for people: what that condition read, values shortened
 	Check      string            `json:"check,omitempty"` // for people: value of a while loop's condition, as JSON, shortened
 	Queued     int64             `json:"qd,omitempty"`    // for people: how long a child run waited for its place before it, in microseconds
@@ -314,7 +323,8 @@ type Edit struct {
 	Revision   int      `json:"rev,omitempty"` // revision of the stored sentinel that was edited
 	Definition Value    `json:"def"`
 	Hash       string   `json:"hash"`
-	Within     []string `json:"wi,omitzero"` // as in IterationStartBody
+	Within     []string `json:"wi,omitzero"`  // as in IterationStartBody
+	Maker      string   `json:"mk,omitempty"` // as in IterationStartBody
 }
 
 // StatusBody is a change of a run's status other than its end.
@@ -346,6 +356,7 @@ type IterationEndBody struct {
 	Revision   int      `json:"rev,omitempty"`
 	Edit       int      `json:"ed,omitempty"` // as in IterationStartBody
 	Within     []string `json:"wi,omitzero"`  // as in IterationStartBody
+	Maker      string   `json:"mk,omitempty"` // as in IterationStartBody
 	Hash       string   `json:"hash,omitempty"`
 	Definition Value    `json:"def,omitzero"` // unset: the definition of run.start
 }

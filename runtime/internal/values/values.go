@@ -3,6 +3,7 @@
 package values
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -35,6 +36,20 @@ type Store struct {
 
 // Redacted redacts v and returns it for a record.
 func (s *Store) Redacted(v json.RawMessage) (journal.Value, error) { return s.Keep(s.Redact.JSON(v)) }
+
+// Definition is Redacted for the canonical JSON of a definition. If a secret was removed, the value
+// is a blob that is marked: what a run executes must not depend on words that are secrets.
+func (s *Store) Definition(canonical json.RawMessage) (journal.Value, error) {
+	clean := s.Redact.JSON(canonical)
+	if bytes.Equal(clean, canonical) {
+		return s.Keep(clean)
+	}
+	v, err := s.keepBlob(clean)
+	if err == nil {
+		v.Redacted = true
+	}
+	return v, err
+}
 
 // Keep returns v, which is already redacted, for a record. A large value is stored as a
 // durable blob first.

@@ -107,6 +107,9 @@ func (a *attempt) childDefinition(field, id string) (def *sentinels.Definition, 
 		}
 	}
 	if kept, ok := a.run.Start().Named[sentinels.ID(id)]; ok {
+		if kept.IsRedacted() {
+			return nil, 0, false, RedactedError(sentinels.ID(id))
+		}
 		raw, err := a.svc.Values.Load(kept)
 		if err != nil {
 			return nil, 0, false, failure.From(err, abi.Internal)
@@ -154,5 +157,13 @@ func forParent(res run.Result) childResult {
 	return childResult{
 		Success: res.Status == sentinels.StatusCompleted && !reportsFailure, Status: res.Status, Run: res.Run,
 		Iterations: res.Iterations, Output: res.Output, Variables: res.Variables, Error: res.Error,
+	}
+}
+
+// RedactedError is the error for a definition that is recorded without a secret only.
+func RedactedError(id sentinels.ID) *abi.Error {
+	return &abi.Error{
+		Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("the definition of %q contains the value of a secret, which the record of the run does not have: it cannot be executed from there", id),
+		Hint: `start a new run; write {"secret": "NAME"} in "env" in place of the value`,
 	}
 }

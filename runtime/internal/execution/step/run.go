@@ -64,6 +64,9 @@ type State interface {
 	// Within returns the commands that the run may call in the current iteration, nil for
 	// all: the bound of the run and that of the definition.
 	Within() []string
+	// As returns for whom the run executes: the agent that made the definition of the current
+	// iteration, else that of the start. Empty for none.
+	As() string
 	// NamedCommands returns the commands that the definition of the current iteration names, and
 	// entries for the types of its steps.
 	NamedCommands() []string

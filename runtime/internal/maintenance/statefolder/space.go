@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // HintSpace is what an operator can do about a full disk.
@@ -21,6 +22,16 @@ func LowWater(disk store.Disk, minFree int64) int64 {
 		return 0
 	}
 	return min(64<<20, disk.Total/100)
+}
+
+// CheckSpace returns an error if fewer bytes are free on the disk of a folder than LowWater. It
+// returns nil where the free space is unknown.
+func CheckSpace(dir string, minFree int64) error {
+	d, err := store.DiskOf(dir)
+	if err != nil || d.Free >= LowWater(d, minFree) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%s are free on the disk of %s, and %s must stay free", FormatBytes(d.Free), dir, FormatBytes(LowWater(d, minFree))), Hint: "free space on that disk"}
 }
 
 // FormatBytes formats a number of bytes for people. A negative number is unknown.
