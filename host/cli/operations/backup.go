@@ -117,6 +117,16 @@ func (a verbs) restoreCommand() *cobra.Command {
 				return err
 			}
 			defer f.Close()
+			settings, err := a.Settings()
+			if err != nil {
+				return err
+			}
+			to.MinFree = int64(settings.Limits.FreeSpace)
+			// What was trusted in a folder of this name says nothing about what comes from a file.
+			to.Placing = func() error {
+				_, err := host.Content(to.Dir, to.Project, settings, a.Env.Getenv).Revoke()
+				return err
+			}
 			done, err := backup.Restore(cmd.Context(), f, to)
 			if err != nil {
 				return err

@@ -172,6 +172,10 @@ func Verify(ctx context.Context, from io.Reader) (Info, error) {
 type Target struct {
 	Dir     string // the .sentinel folder, which does not exist or is empty
 	Project string // the folder that gets .continuum/sentinels
+	MinFree int64  // bytes that stay free on the disk, as in [runtime.Options]
+	// Placing is called once the archive is unpacked and checked, before the folder appears.
+	// Default nil.
+	Placing func() error
 }
 
 // Restored is the result of [Restore].
@@ -207,6 +211,7 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 			err = errors.Join(err, os.RemoveAll(temp))
 		}
 	}()
+	space := &spaceLimit{dir: temp, minFree: to.MinFree}
 	done.Info, err = read(ctx, from, func(name string, content io.Reader) error {
 		if isExecution(name) { // a foreign archive may name a process of this machine
 			text, err := io.ReadAll(io.LimitReader(content, maxSmall))
@@ -215,7 +220,7 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 			}
 			content = bytes.NewReader(withoutBoot(text))
 		}
-		return unpack(filepath.Join(temp, filepath.FromSlash(name)), content)
+		return unpack(filepath.Join(temp, filepath.FromSlash(name)), &spaceReader{content, space})
 	})
 	if err != nil {
 		return done, err
@@ -226,6 +231,11 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 	}
 	if _, err := os.Stat(filepath.Join(tree, "state", "store.db")); err != nil {
 		return done, bad("it has no store")
+	}
+	if to.Placing != nil {
+		if err := to.Placing(); err != nil {
+			return done, fmt.Errorf("restore: %w", err)
+		}
 	}
 	if err := placeRest(temp, to, &done); err != nil {
 		return done, err
@@ -255,6 +265,33 @@ func checkEmpty(dir string) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return &abi.Error{Code: abi.Conflict, Permanent: true, Message: fmt.Sprintf("%s is not empty: it has %s", dir, list[0].Name()), Hint: "restore into another folder, or move this one away"}
+}
+
+// A spaceLimit ends the unpacking of an archive before it fills the disk: a small archive can have
+// any size unpacked.
+type spaceLimit struct {
+	dir     string
+	minFree int64
+	unseen  int64 // bytes since the last look at the disk
+}
+
+// spaceStep is the number of bytes after which the free space is looked at again.
+const spaceStep = 16 << 20
+
+type spaceReader struct {
+	from  io.Reader
+	limit *spaceLimit
+}
+
+func (r *spaceReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if r.limit.unseen += int64(n); r.limit.unseen >= spaceStep {
+		r.limit.unseen = 0
+		if err := runtime.CheckSpace(r.limit.dir, r.limit.minFree); err != nil {
+			return n, fmt.Errorf("restore: %w", err)
+		}
+	}
+	return n, err
 }
 
 // unpack writes a private file and its folders.
