@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/internal/envfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/host/validation"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -116,9 +117,14 @@ func (h *Host) secretProblem(id sentinels.ID, name string) *sentinels.Problem {
 // and that its steps do not get.
 func (h *Host) withheld(d *sentinels.Definition, names []string) []validation.Withheld {
 	for _, path := range d.EnvFiles {
+		// A definition that is validated may be an agent's, which learns nothing of other folders.
+		at := filepath.Join(h.opt.Workspace, path)
+		if !filepath.IsLocal(path) || !isWithin(rootfs.EvalLinks(at), rootfs.EvalLinks(h.opt.Workspace)) {
+			return nil // what it has is not known
+		}
 		file, err := envfile.Read(h.opt.Workspace, path)
 		if err != nil {
-			return nil // what it has is not known
+			return nil
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { _, given := file[name]; return given })
 	}

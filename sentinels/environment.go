@@ -128,16 +128,16 @@ func (d *Definition) EachSecret(types *TypeSet, f func(path, name string)) {
 
 // AddedSecrets returns the uses of secrets that next has and before, which may be nil, has
 // not, as "NAME at PATH" and sorted. A use is a secret under the name of a variable: where
-// the step is does not count.
+// the step is does not count, and how many steps have it does.
 func AddedSecrets(before, next *Definition, types *TypeSet) (added []string) {
 	type use struct{ variable, secret string }
-	had := map[use]bool{}
+	had := map[use]int{}
 	of := func(path, name string) use { return use{path[strings.LastIndexByte(path, '.')+1:], name} }
 	if before != nil {
-		before.EachSecret(types, func(path, name string) { had[of(path, name)] = true })
+		before.EachSecret(types, func(path, name string) { had[of(path, name)]++ })
 	}
 	next.EachSecret(types, func(path, name string) {
-		if !had[of(path, name)] {
+		if had[of(path, name)]--; had[of(path, name)] < 0 {
 			added = append(added, name+" at "+path)
 		}
 	})

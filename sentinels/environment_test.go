@@ -72,7 +72,8 @@ func TestAddedSecrets(t *testing.T) {
 	step := func(env string) string { return `{"type": "shell", "command": "x", "env": {` + env + `}}` }
 	before := decode(`{"name": "a", "steps": [` + step(`"A": {"secret": "S"}`) + `]}`)
 	for next, want := range map[string]string{
-		`{"name": "a", "steps": [{"type": "wait"}, ` + step(`"A": {"secret": "S"}, "B": 1`) + `]}`: "[]",
+		`{"name": "a", "steps": [{"type": "wait"}, ` + step(`"A": {"secret": "S"}, "B": 1`) + `]}`:             "[]",
+		`{"name": "a", "steps": [` + step(`"A": {"secret": "S"}`) + `, ` + step(`"A": {"secret": "S"}`) + `]}`: "[S at steps[1].env.A]",
 		`{"name": "a", "steps": []}`:                                                                    "[]",
 		`{"name": "a", "steps": [` + step(`"B": {"secret": "S"}`) + `]}`:                                "[S at steps[0].env.B]",
 		`{"name": "a", "env": {"A": {"secret": "T"}}, "steps": [` + step(`"A": {"secret": "S"}`) + `]}`: "[T at env.A]",
