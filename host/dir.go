@@ -84,3 +84,14 @@ func ignoreState(dir, state string) error {
 	}
 	return nil
 }
+
+// project returns the folder that is moved together with the state folder, see
+// [runtime.Options.Project]: the one that has the served folder, if the state is in that.
+func (h *Host) project() string {
+	dir, err := filepath.Abs(h.dir)
+	state, stateErr := filepath.Abs(h.state)
+	if err != nil || stateErr != nil || !isWithin(state, dir) {
+		return ""
+	}
+	return filepath.Dir(dir)
+}

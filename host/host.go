@@ -221,6 +221,8 @@ func (h *Host) open(ctx context.Context) error {
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,
+		Project:         h.project(),
+		WorkspaceExists: func(dir string) bool { _, err := os.Stat(dir); return !errors.Is(err, fs.ErrNotExist) },
 		OnInterrupt:     h.opt.OnInterrupt,
 		Limits:          h.limits(),
 		MinFree:         int64(h.settings.Limits.FreeSpace),

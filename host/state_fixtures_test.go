@@ -114,11 +114,33 @@ func TestStateFixtures(t *testing.T) {
 			if _, err := h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{By: "server"}); err != nil {
 				t.Fatal(err)
 			}
+			moveFixture(t, h, filepath.Dir(dir))
 			checkFixture(t, h)
 		})
 	}
 	if current == 0 {
 		t.Errorf("no fixture of the format %d of this program: make one with %s/make.sh", runtime.StoreFormat, fixtures)
+	}
+}
+
+// moveFixture moves the runs of a fixture into a project. Before format 2 all workspaces are absolute,
+// and that of the fixture does not exist here. One that is paused is not moved: that resumes it.
+func moveFixture(t *testing.T, h *host.Host, project string) {
+	t.Helper()
+	list, err := h.Runtime().Runs(runtime.RunFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list {
+		if r.Status.Final() || r.Live || r.Status == sentinels.StatusPaused {
+			continue
+		}
+		if err := h.Runtime().Resume(t.Context(), r.ID, runtime.ResumeOptions{By: "server"}); err == nil || !strings.Contains(err.Error(), "is gone") {
+			t.Errorf("resume in %s: %v", r.Workspace, err)
+		}
+		if err := h.Runtime().Resume(t.Context(), r.ID, runtime.ResumeOptions{By: "server", Workspace: project}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

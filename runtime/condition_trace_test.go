@@ -15,7 +15,7 @@ import (
 // The trace shows the value of a step's condition, also for a step that was executed
 // and in a run that was resumed meanwhile.
 func TestTraceShowsConditions(t *testing.T) {
-	const src = `{"name":"conditions","steps":[
+	const src = `{"id":"conditions","name":"conditions","steps":[
 		{"type":"call","command":"world/look","value":%q,"outputTo":"x"},
 		{"type":"call","command":"world/look","value":1,"condition":"$x.value"},
 		{"type":"call","command":"world/look","value":1,"condition":"!$x.value"},
@@ -35,7 +35,11 @@ func TestTraceShowsConditions(t *testing.T) {
 			db := store.NewMemory()
 			opt := runtime.Options{Redact: func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("hunter2"), []byte("***")) }}
 			rt := open(t, newFakeHost(), db, opt)
-			id := start(t, rt, fmt.Sprintf(src, tt.value), runtime.StartOptions{})
+			stored, err := rt.Save(within(t), decode(t, rt, fmt.Sprintf(src, tt.value)), 0) // what is recorded of it has no secret
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := startStored(t, rt, stored, runtime.StartOptions{})
 			until(t, "the run to wait for the event", func() bool { return runtime.Subscribers(rt) == 1 })
 			commit(t, rt)
 			snap := db.Snapshot()

@@ -101,7 +101,7 @@ func (rt *Runtime) openFolder() error {
 // openRunIndex makes the index of the runs in the store.
 func (rt *Runtime) openRunIndex() error {
 	rt.index = runindex.New(runindex.Options{
-		Store: rt.db, Summaries: execution.BucketRuns,
+		Store: rt.db, Summaries: execution.BucketRuns, Project: runindex.Project(rt.opt.Project),
 		Active:   func(id sentinels.RunID) (RunInfo, bool) { return rt.exec.Summary(id) },
 		Starting: func() []RunInfo { return rt.exec.Starting() },
 	})
@@ -123,6 +123,6 @@ func (rt *Runtime) openExecutor(calendar *clock.Calendar) {
 			Residents: capacity.NewResidents(opt.Limits.Resident, opt.Limits.ResidentBytes),
 		},
 		Store: rt.db, Plugins: rt.plugins, Definitions: rt.definitions, Index: rt.index, Health: rt.upkeep.health, Triggers: rt.dispatch,
-		Contexts: opt.Contexts, OnInterrupt: opt.OnInterrupt, Unclean: rt.Unclean(), Progress: opt.Observer.Progress, Applied: opt.applied,
+		Contexts: opt.Contexts, WorkspaceExists: opt.WorkspaceExists, OnInterrupt: opt.OnInterrupt, Unclean: rt.Unclean(), Progress: opt.Observer.Progress, Applied: opt.applied,
 	})
 }

@@ -75,6 +75,13 @@ type Options struct {
 	// Workspace is the folder that triggered runs work in; a relative folder of
 	// the definition is below it. Default: the current folder.
 	Workspace string
+	// Project is the absolute path of the folder that is moved and copied together with the state
+	// folder: workspaces of runs in it are stored relative to it. Default empty: all are stored as
+	// absolute paths.
+	Project string
+	// WorkspaceExists reports whether there is a folder at the path of a workspace. A run whose
+	// workspace is gone is not resumed, unless into another one. Default nil: it is not looked.
+	WorkspaceExists func(workspace string) bool
 	// MinFree is how many bytes of the state folder's disk stay free: with less
 	// the runtime is read-only, see [Runtime.Health]. Default 64 MiB or 1 % of
 	// the disk, whichever is less; negative does not look.

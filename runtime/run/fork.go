@@ -29,6 +29,9 @@ type ForkOptions struct {
 	Edit func(*sentinels.Definition) (*sentinels.Definition, error)
 	// Inputs replace inputs of the other run, one by one. Default: none.
 	Inputs map[string]json.RawMessage
+	// Workspace is the absolute path of the folder that the new run works in. Default: that of
+	// the other run.
+	Workspace string
 	// Key is as in [StartOptions].
 	Key string
 	// AskAgain says that approvals of the other run do not count: the fork does not begin behind

@@ -21,6 +21,10 @@ type ResumeOptions struct {
 	// Comment is the reason. With a comment, quarantined steps execute again. Default
 	// empty: they stay quarantined.
 	Comment string
+	// Workspace is the absolute path of the folder that the run works in from now on, with those of
+	// its descendants below the one before. Only a run that no process executes is moved.
+	// Default: the one that it has.
+	Workspace string
 	// Tree also resumes descendants that were paused with their tree. One that was
 	// paused by itself stays paused. Default: the run alone.
 	Tree bool

@@ -47,6 +47,19 @@ func (a *App) Dir() string {
 	return host.FindDir(a.Workspace())
 }
 
+// MovesTo returns the folder that --workspace names for a verb that moves a run there, empty for
+// none. The run is in the project of the current folder, unless that folder is a project itself.
+func (a *App) MovesTo() string {
+	if a.Flags.Workspace == "" {
+		return ""
+	}
+	here := host.FindDir(a.Env.Dir)
+	if a.ServedDir == "" && IsDir(here) && !IsDir(filepath.Join(a.Workspace(), host.DirName)) {
+		a.ServedDir = here
+	}
+	return a.Workspace()
+}
+
 // State returns the folder of the store.
 func (a *App) State() string {
 	if a.Flags.State != "" {

@@ -204,6 +204,7 @@ func (a verbs) start(ctx context.Context, s *app.Session, src *app.Source, f *ru
 // resumeRun resumes a run and follows it. One that has ended is shown: it may have
 // ended just before its process did.
 func (a verbs) resumeRun(ctx context.Context, f *runFlags) error {
+	f.movesTo = a.MovesTo()
 	return a.inRunProcess(ctx, f, func(s *app.Session) error {
 		info, err := a.FindRun(ctx, s, f.resume, true)
 		if err != nil {

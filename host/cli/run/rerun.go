@@ -68,7 +68,7 @@ func (a verbs) forkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "fork RUN|NAME --iteration N", Short: "Repeat an iteration of a run in a new run, optionally with a step changed",
 		Long: "The new run has the state that the other one had at that iteration. Neither the sentinel nor\n" +
-			"the other run changes.",
+			"the other run changes. With --workspace DIR the new run works in that folder.",
 		Example: `  sentinel fork 3f9a01bc --iteration 4 --address fix --params '{"command":"go vet ./..."}'`,
 		Args:    app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,6 +105,9 @@ func (a verbs) rerun(ctx context.Context, word, command string, params map[strin
 	}
 	if err := replacedInputs(params, f.inputs); err != nil {
 		return err
+	}
+	if dir := a.MovesTo(); dir != "" {
+		params["workspace"] = dir
 	}
 	return a.execute(ctx, f, func(s *app.Session) (sentinels.RunID, error) {
 		old, err := a.FindRun(ctx, s, word, true)

@@ -25,6 +25,7 @@ type runFlags struct {
 	dryRun       bool
 	pinned       bool
 	comment      string
+	movesTo      string // folder that a resumed run works in from now on
 	limits       extensionFlags
 }
 

@@ -73,7 +73,7 @@ func (a verbs) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume RUN|NAME", Short: "Resume a paused run, paused triggers, or a run whose process ended",
 		Long: "A run that another process executes continues there. Any other is continued here,\n" +
-			"as `sentinel run --resume` does.",
+			"as `sentinel run --resume` does, with --workspace DIR in that folder from now on.",
 		Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.resume = args[0]
@@ -90,6 +90,7 @@ func (a verbs) resumeCommand() *cobra.Command {
 // resume resumes a run in the process that executes runs, or here, or the triggers of a
 // sentinel that has no run.
 func (a verbs) resume(ctx context.Context, word string, f *runFlags) error {
+	f.movesTo = a.MovesTo()
 	return a.inRunProcess(ctx, f, func(s *app.Session) error {
 		info, err := a.FindRun(ctx, s, word, false)
 		if abi.CodeOf(err) == abi.NotFound && a.Stored(ctx, s, word) {
@@ -133,7 +134,7 @@ func (f *runFlags) resumption(id sentinels.RunID, user string) (params map[strin
 	params = map[string]any{"run": id, "by": user}
 	for name, v := range map[string]any{
 		"maxIterations": more.Iterations, "timeoutMs": more.TimeoutMs, "budgetUsd": more.CostUSD,
-		"budgetTokens": more.Tokens, "budgetCalls": more.Calls, "onInterrupt": f.onInterrupt, "comment": f.comment,
+		"budgetTokens": more.Tokens, "budgetCalls": more.Calls, "onInterrupt": f.onInterrupt, "comment": f.comment, "workspace": f.movesTo,
 	} {
 		if fmt.Sprint(v) != "0" && v != "" {
 			params[name], changes = v, true

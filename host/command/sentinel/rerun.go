@@ -19,6 +19,7 @@ type retryIn struct {
 	Iteration    int                        `json:"iteration,omitempty" jsonschema:"iteration to begin with; with from the one where the run ended, else the first" minimum:"1"`
 	WithRevision any                        `json:"withRevision,omitempty" jsonschema:"latest, or the number of a revision; the run's own definition if not given"`
 	Inputs       map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
+	Workspace    string                     `json:"workspace,omitempty" jsonschema:"folder that the new run works in, for persons; that of the run if not given"`
 	Key          string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 }
 
@@ -36,7 +37,7 @@ type rerunOut struct {
 
 // retry begins a run's work again, or goes on with it at a step.
 func (f family) retry(ctx context.Context, call *command.Call, in retryIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -93,13 +94,14 @@ type forkIn struct {
 	Step       json.RawMessage            `json:"step,omitempty" jsonschema:"takes the step's place as a whole"`
 	Params     json.RawMessage            `json:"params,omitempty" jsonschema:"merged into the params of a command step, into the fields of any other; null takes a field away"`
 	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
+	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder that the new run works in, for persons; that of the run if not given"`
 	Key        string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 }
 
 // fork begins an iteration of a run again in a new one, with a step changed if
 // that is wanted. The sentinel and the other run stay as they are.
 func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -150,6 +152,9 @@ func (f family) changed(d *sentinels.Definition, in stepIn, whole, params json.R
 func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt runtime.ForkOptions) (rerunOut, error) {
 	old, err := f.target(in, true)
 	if err != nil {
+		return rerunOut{}, err
+	}
+	if opt.Workspace, err = f.movedTo(call, old, opt.Workspace); err != nil {
 		return rerunOut{}, err
 	}
 	opt.By, opt.AskAgain = string(call.By), call.By != command.ByUser

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -94,6 +96,7 @@ type resumeIn struct {
 	BudgetCalls   int64   `json:"budgetCalls,omitempty" jsonschema:"this many more model calls" minimum:"0"`
 	OnInterrupt   string  `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt" enum:"retry,fail,ask"`
 	Tree          *bool   `json:"tree,omitempty" jsonschema:"also the runs below it that were paused with it; true if not given"`
+	Workspace     string  `json:"workspace,omitempty" jsonschema:"folder that a run which no process executes works in from now on, for persons"`
 	By            string  `json:"by,omitempty" jsonschema:"who resumes it; the user if not given"`
 	Comment       string  `json:"comment,omitempty" jsonschema:"why; a quarantined run needs it, and goes on"`
 }
@@ -116,14 +119,39 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if more != (runtime.LimitExtension{}) && call.By != command.ByUser {
 		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: "sentinel inbox lists what waits for a person"}
 	}
+	workspace, err := f.movedTo(call, info, in.Workspace)
+	if err != nil {
+		return info, err
+	}
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
-		Extension:   more,
+		Extension: more, Workspace: workspace,
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
 	})
 	if err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// movedTo returns the folder that a run is moved to, as an absolute path; empty for none. A run that
+// works below the folder stays: the CLI names the folder of a project in the same way.
+func (f family) movedTo(call *command.Call, run runtime.RunInfo, dir string) (string, error) {
+	switch {
+	case dir == "":
+		return "", nil
+	case call.By != command.ByUser:
+		return "", &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: "only a person moves a run to another workspace", Hint: "leave workspace out"}
+	}
+	dir = inWorkspace(call, dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", &abi.Error{Code: abi.NotFound, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %q: no such folder", dir)}
+	}
+	if _, err := os.Stat(run.Workspace); err == nil {
+		if rel, err := filepath.Rel(dir, run.Workspace); err == nil && filepath.IsLocal(rel) {
+			return "", nil
+		}
+	}
+	return dir, nil
 }
 
 // liftsQuarantine returns the error of a call that would let a quarantined step execute again. What a

@@ -46,6 +46,8 @@ type Options struct {
 	// Absent returns an error if something that a definition needs is known, but not here.
 	// It may refer to the sentinels that named reports.
 	Absent func(d *sentinels.Definition, owner sentinels.ID, named func(sentinels.ID) bool) error
+	// WorkspaceExists is [runtime.Options.WorkspaceExists].
+	WorkspaceExists func(string) bool
 	// OnInterrupt decides about calls in doubt where nothing else does.
 	OnInterrupt sentinels.Interrupt
 	// Unclean reports that the last process ended without closing the store.

@@ -36,6 +36,7 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	if err != nil {
 		return nil, err
 	}
+	st.Start.Workspace = info.Workspace
 	o := &origin{PastIteration: f.Found, info: info, begin: st.Start, fromStart: fromStart}
 	used := f.Found.Used
 	switch {

@@ -17,6 +17,10 @@ import (
 // Resume is Runtime.Resume of package runtime.
 func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
 	if r := ex.live(id); r != nil {
+		if opt.Workspace != "" && opt.Workspace != r.begin.Workspace {
+			return &abi.Error{Code: abi.Conflict, Field: "workspace", Message: fmt.Sprintf("run %s is active in %s and cannot be moved", id, r.begin.Workspace),
+				Hint: "sentinel fork --workspace DIR or retry --workspace DIR makes a run in another folder"}
+		}
 		if held := quarantines(r.decisions()); len(held) > 0 && r.status() != sentinels.StatusPaused {
 			if strings.TrimSpace(opt.Comment) == "" {
 				return needsComment(id)

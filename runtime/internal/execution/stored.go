@@ -2,7 +2,6 @@ package execution
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -57,7 +56,7 @@ func (ex *Executor) appendAfter(ctx context.Context, seq uint64, info *run.Info,
 	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(info)
+	value, err := ex.opt.Index.Project().Encode(*info)
 	if err != nil {
 		return err
 	}

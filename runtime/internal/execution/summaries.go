@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +24,7 @@ func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
 		return run.Info{}, failure.New(abi.NotFound, "no run has the id %q", id)
 	}
 	var info run.Info
-	if err := json.Unmarshal(raw, &info); err != nil {
+	if err := ex.opt.Index.Project().Decode(raw, &info); err != nil {
 		return info, fmt.Errorf("read run %s: %w", id, err)
 	}
 	return info, nil

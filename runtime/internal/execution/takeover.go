@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,6 +21,9 @@ import (
 // resumeOptions are the options of a takeover.
 type resumeOptions struct {
 	run.ResumeOptions
+	// from is the workspace of the run that moves to ResumeOptions.Workspace. A descendant in it
+	// moves as well.
+	from        string
 	all         bool                                                // all runs are taken over: paused runs stay paused
 	interrupted map[sentinels.RunID][]external.InterruptedExecution // interrupted processes by run; nil if each run is to be asked for its own
 }
@@ -62,6 +66,14 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	if err != nil {
 		return fmt.Errorf("resume run %s: %w", info.ID, err)
 	}
+	if opt.Workspace != "" {
+		if opt.from == "" {
+			opt.from = info.Workspace
+		}
+		if rel, err := filepath.Rel(opt.from, info.Workspace); err == nil && filepath.IsLocal(rel) {
+			info.Workspace = filepath.Join(opt.Workspace, rel)
+		}
+	}
 	r, err := ex.restoreAndAdopt(ctx, info, parent, opt)
 	if err != nil {
 		return err
@@ -78,7 +90,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
 	t.mu.Unlock()
 	for _, c := range unfinished {
-		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree}, all: opt.all, interrupted: opt.interrupted}
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, Workspace: opt.Workspace}, from: opt.from, all: opt.all, interrupted: opt.interrupted}
 		if err := t.restore(ctx, c, r, below); err != nil {
 			t.log.addFailed(ex, c, err)
 			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
@@ -222,6 +234,12 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 	}
 	if !st.Complete() { // its finished steps are unknown and would be executed again
 		return nil, failure.New(abi.Internal, "journal of run %s: records are missing after the first one, and there is no iteration snapshot", info.ID)
+	}
+	// The summary has the newest one: a resume may have moved the run.
+	st.Start.Workspace = info.Workspace
+	if exists := ex.opt.WorkspaceExists; exists != nil && !exists(info.Workspace) {
+		return nil, &abi.Error{Code: abi.Conflict, Field: "workspace", Message: fmt.Sprintf("the workspace %s of run %s is gone", info.Workspace, info.ID),
+			Hint: fmt.Sprintf("sentinel resume %s --workspace DIR continues it in another folder", info.ID)}
 	}
 	view := ex.opt.Plugins.PastView(ctx, begun(st.Executions))
 	used, own, err := ex.readDefinitions(&st.Definitions, view.Types())

@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -37,7 +36,7 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 			rec.Time = now
 		}
 		rec.Elapsed = elapsed
-		b, err := journal.Encode(rec)
+		b, err := journal.Encode(r.ex.relative(rec))
 		if err != nil {
 			panic(err)
 		}
@@ -66,6 +65,18 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 		r.mu.Unlock()
 	}
 	return ticket
+}
+
+// relative returns a record with the workspace as it is stored, see [runindex.Project]. In memory
+// it is absolute.
+func (ex *Executor) relative(rec *journal.Record) *journal.Record {
+	if rec.RunStart == nil {
+		return rec
+	}
+	stored, begin := *rec, *rec.RunStart
+	begin.Workspace = ex.opt.Index.Project().Relative(begin.Workspace)
+	stored.RunStart = &begin
+	return &stored
 }
 
 // apply applies records to the run's state and returns the number of the first one. The
@@ -108,7 +119,7 @@ func (r *liveRun) summaryPut(change func(*run.Info)) (put store.Put, after run.I
 	if change != nil {
 		change(&info)
 	}
-	value, err := json.Marshal(info)
+	value, err := r.ex.opt.Index.Project().Encode(info)
 	r.mu.Unlock()
 	if err != nil {
 		panic(fmt.Errorf("encode run summary: %w", err))

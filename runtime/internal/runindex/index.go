@@ -31,6 +31,7 @@ const (
 type Options struct {
 	Store     Store
 	Summaries string // bucket of the summaries: run id -> [run.Info]
+	Project   Project
 	// Active returns the present summary of a run that this process executes.
 	Active func(sentinels.RunID) (info run.Info, active bool)
 	// Starting returns the summaries of the runs whose start is on its way to the
@@ -155,7 +156,7 @@ func (x *Index) Stored(id sentinels.RunID) (info run.Info, found bool, err error
 	if err != nil || !found {
 		return info, false, err
 	}
-	if err := json.Unmarshal(raw, &info); err != nil {
+	if err := x.opt.Project.Decode(raw, &info); err != nil {
 		return run.Info{ID: id}, true, fmt.Errorf("read run %s: %w", id, err)
 	}
 	return info, true, nil

@@ -1,7 +1,6 @@
 package runindex
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,7 +78,7 @@ func (l *list) stored(id sentinels.RunID, raw []byte) bool {
 		return l.add(info)
 	}
 	var info run.Info
-	if err := json.Unmarshal(raw, &info); err != nil {
+	if err := l.x.opt.Project.Decode(raw, &info); err != nil {
 		l.bad = errors.Join(l.bad, fmt.Errorf("read run %s: %w", id, err))
 		return true
 	}

@@ -25,7 +25,7 @@ import (
 // formatKey, written in the transaction of the migration. The file [FormatFile] in
 // the state folder has it for programs that cannot read the store at all. The form
 // of both never changes.
-const Format = 1
+const Format = 2
 
 // FormatFile is the name of the file in the state folder with its format.
 const FormatFile = "format.json"
@@ -40,6 +40,7 @@ var (
 // formats. Checksums are those of appendWithChecksum.
 var migrations = [Format]func(tx *bolt.Tx) error{
 	0: func(*bolt.Tx) error { return nil }, // format 1 adds the number
+	1: func(*bolt.Tx) error { return nil }, // format 2 has workspaces relative to the project; absolute ones stay
 }
 
 // onMigration is called with the name of each step of a migration. Tests end the
