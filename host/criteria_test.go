@@ -117,7 +117,7 @@ func TestSpecRejectionIsAnnounced(t *testing.T) {
 		return writes(func(int, string) []answer { return []answer{fileOf("a.txt", "green\n")} })(r)
 	})
 	log := &hostLog{}
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"tickets.reviewDelay": "0s"}, Logger: log.logger()})
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"tickets.reviewDelay": "0s", "tickets.review": "on"}, Logger: log.logger()})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	for range 3 {
 		forge(t, h, ws)

@@ -68,7 +68,7 @@ func (p brokenProject) open(t *testing.T) (ws string, git func(...string) string
 
 // settings are those with which the check of the project is executed.
 func (p brokenProject) settings() map[string]string {
-	return map[string]string{"verify.env": "WARM_CACHE", "verify.read": os.Getenv("WARM_CACHE"), "tickets.approval": "on", "tickets.reviewDelay": "0s"}
+	return map[string]string{"verify.env": "WARM_CACHE", "verify.read": os.Getenv("WARM_CACHE"), "tickets.approval": "on", "tickets.reviewDelay": "0s", "tickets.review": "on"}
 }
 
 // fileTicket files the ticket T-1 for the repair.
@@ -210,7 +210,7 @@ func TestSpecReviewerRejectsThreeTimes(t *testing.T) {
 		}
 		return writes(func(int, string) []answer { return []answer{fileOf("a.txt", fmt.Sprintf("green %d\n", n))} })(r)
 	})
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"tickets.reviewDelay": "0s"}})
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"tickets.reviewDelay": "0s", "tickets.review": "on"}})
 	must(t, h, "ticket/create", wantsGreen, nil)
 	get := func() reviewedTicket {
 		t.Helper()

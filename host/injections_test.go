@@ -238,7 +238,7 @@ func newScene(t *testing.T) *scene {
 	getenv := func(name string) string {
 		return cmp.Or(map[string]string{"SENTINEL_SECRET_FORGE_TOKEN": canaries[4]}[name], os.Getenv(name))
 	}
-	s.h = open(t, host.Options{Workspace: s.ws, Getenv: getenv, Set: map[string]string{"forge.url": s.forge.api.URL, "worktrees.most": "50", "tickets.reviewDelay": "0s"}})
+	s.h = open(t, host.Options{Workspace: s.ws, Getenv: getenv, Set: map[string]string{"forge.url": s.forge.api.URL, "worktrees.most": "50", "tickets.reviewDelay": "0s", "tickets.review": "on"}})
 	s.waiting()
 	s.before = s.tree()
 	return s

@@ -58,9 +58,6 @@ func (h *Host) openModels() (*models, error) {
 	return &models{source: rec, live: live, recorder: rec}, nil
 }
 
-// configured reports whether a turn that names no model has one.
-func (m *models) configured() bool { return m.player != nil || m.live.Configured() }
-
 func (m *models) close() error {
 	if m.recorder != nil {
 		return m.recorder.Close()

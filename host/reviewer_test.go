@@ -76,7 +76,7 @@ func newReviewDesk(t *testing.T, reply func(r chatRequest) answer, set map[strin
 	if set == nil {
 		set = map[string]string{}
 	}
-	set["tickets.reviewDelay"] = "0s"
+	set["tickets.reviewDelay"], set["tickets.review"] = "0s", "on"
 	d.h = open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: set, Getenv: getenv})
 	return d
 }
@@ -522,5 +522,36 @@ func TestSpecFailureAfterApprovalIsCancelled(t *testing.T) {
 				t.Errorf("it is claimed again: %v", err)
 			}
 		})
+	}
+}
+
+// TestReviewsWhileAReviewerIsArmed: by default, finished work waits for a review only while a sentinel
+// is armed that claims it.
+func TestReviewsWhileAReviewerIsArmed(t *testing.T) {
+	ws, _ := project(t)
+	h := open(t, host.Options{Workspace: ws, Set: map[string]string{"tickets.unverified": "true", "models.default": "ollama/m"}})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	state := func(id string) string {
+		t.Helper()
+		must(t, h, "ticket/create", map[string]any{"title": "a", "description": "b"}, nil)
+		var claim struct{ Token uint64 }
+		must(t, h, "ticket/claim", map[string]any{"id": id}, &claim)
+		var done struct{ Ticket struct{ State string } }
+		must(t, h, "ticket/complete", map[string]any{"id": id, "token": claim.Token}, &done)
+		return done.Ticket.State
+	}
+	if got := state("T-1"); got != "done" {
+		t.Errorf("without a reviewer: %s", got)
+	}
+	must(t, h, "sentinel/create", `{"definition": {"id": "r", "name": "r", "trigger": {"type": "event", "event": "never"}, "steps": [
+		{"type": "command", "command": "ticket/claim", "params": {"role": "reviewer"}}]}}`, nil)
+	if got := state("T-2"); got != "in_review" {
+		t.Errorf("with a reviewer: %s", got)
+	}
+	must(t, h, "sentinel/pause", `{"sentinelId": "r"}`, nil)
+	if got := state("T-3"); got != "done" {
+		t.Errorf("with a reviewer that is paused: %s", got)
 	}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os/exec"
 	"sync"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // openTickets makes the service of tickets as it is configured.
@@ -29,12 +32,43 @@ func (h *Host) openTickets() *ticket.Service {
 	})
 }
 
-// reviews reports whether finished work is reviewed: a reviewer needs a model.
+// reviews reports whether finished work is reviewed. Work that waited for a reviewer that never comes
+// would wait for ever, so by default an armed sentinel has to claim it.
 func (h *Host) reviews() bool {
 	if when := h.settings.Tickets.Review; when != config.Auto {
 		return when == config.On
 	}
-	return h.models.configured()
+	list, err := h.rt.Triggers("")
+	if err != nil {
+		h.opt.Logger.Warn("it is not known whether a reviewer is armed, so finished work waits for one", "reason", err)
+		return true
+	}
+	known := map[sentinels.ID]bool{}
+	for _, t := range list {
+		if !t.Armed || known[t.Sentinel] {
+			continue
+		}
+		known[t.Sentinel] = true
+		stored, err := h.rt.Definition(t.Sentinel)
+		if err != nil {
+			continue // it was deleted
+		}
+		if def, err := h.rt.Decoded(stored); err == nil && claimsReviews(def) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimsReviews reports whether a step of a definition claims tickets as a reviewer.
+func claimsReviews(def *sentinels.Definition) (claims bool) {
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		var params struct{ Role string }
+		if reference.Text(s.Fields["command"]) == "ticket/claim" && json.Unmarshal(s.Fields["params"], &params) == nil {
+			claims = claims || params.Role == string(ticket.Reviewer)
+		}
+	})
+	return claims
 }
 
 // RunTickets ends claims of tickets that expire, and delays of their retries, until ctx

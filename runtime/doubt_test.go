@@ -310,3 +310,36 @@ func TestNoQuarantine(t *testing.T) {
 		}
 	})
 }
+
+// TestDoubtOfInlineChild: an inline definition has what the definition around it says about calls in
+// doubt, at any depth, unless it says so itself.
+func TestDoubtOfInlineChild(t *testing.T) {
+	child := func(safety, step string) string {
+		return `{"type":"child","definition":{"name":"kid",` + safety + `"steps":[` + step + `],"loop":{"type":"once"}}}`
+	}
+	const act = `{"type":"call","command":"world/act","value":7,"outputTo":"a"}`
+	parent := func(step string) string {
+		return `{"name":"p","safety":{"onInterrupt":"retry"},"steps":[` + step + `],"loop":{"type":"once"}}`
+	}
+	for name, tt := range map[string]struct {
+		src     string
+		effects int // the fake step is completed whatever its child is
+	}{
+		"child":      {parent(child("", act)), 1},
+		"grandchild": {parent(child("", child("", act))), 1},
+		"its own":    {parent(child(`"safety":{"onInterrupt":"fail"},`, act)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newRecordingStore()
+			rt := open(t, newFakeHost(), f, runtime.Options{})
+			id := start(t, rt, tt.src, runtime.StartOptions{})
+			wait(t, rt, id)
+			rt.Close()
+			w := newFakeHost()
+			rt = reopen(t, w, f.prefix(t, f.after(t, 1, hasCall("world/act"))), id, runtime.Options{}, runtime.ResumeOptions{})
+			if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted || len(w.made) != tt.effects {
+				t.Errorf("%s with %d effects, %v; want %d", res.Status, len(w.made), res.Error, tt.effects)
+			}
+		})
+	}
+}

@@ -152,7 +152,7 @@ type Tickets struct {
 	ReviewDelay Duration `json:"reviewDelay" doc:"delay after a rejection, times the number of rejections"`
 	Lease       Duration `json:"lease" doc:"how long a claim holds without a heartbeat"`
 	Unverified  bool     `json:"unverified" doc:"work on tickets without acceptance criteria may be done; else it is blocked"`
-	Review      string   `json:"review" doc:"whether finished work waits for a reviewer: on, off, or auto, which is on when a model is configured"`
+	Review      string   `json:"review" doc:"whether finished work waits for a reviewer: on, off, or auto, which is on while a sentinel is armed that claims tickets as reviewer"`
 	Approval    string   `json:"approval" doc:"whether a person approves work, after its review: on or off"`
 	Deploy      string   `json:"deploy" doc:"whether deployers claim work before it is done, after its approval: on or off"`
 	Trials      bool     `json:"trials" doc:"proposed rules are in half of the prompts that they fit, to measure whether they help"`

@@ -179,21 +179,6 @@ func (m *Models) candidates() []string {
 	return refs
 }
 
-// Configured reports whether a turn that names no model has one to go to. No server is asked.
-func (m *Models) Configured() bool {
-	refs := m.candidates()
-	if ref := m.config.Default; !isAuto(ref) {
-		var ok bool
-		if refs, ok = m.config.Capacity.of(ref); !ok {
-			refs = []string{ref}
-		}
-	}
-	return slices.ContainsFunc(refs, func(ref string) bool {
-		_, err := m.named(ref)
-		return err == nil
-	})
-}
-
 // about says in a few words why a provider stands where it does.
 func (p *provider) about() string {
 	if p.server {

@@ -12,6 +12,8 @@
 //     the model can reply. If it calls tools again, the step ends with "limit".
 //   - The same call twice in a row gets its result and a warning. The third time
 //     ends the step with stopReason "repeated".
+//   - A reply with neither text nor a tool call is asked for once more; a second one ends the
+//     step with stopReason "empty" and success false, unless the step has checks or a schema.
 //   - A call that confirm covers is executed after a person has approved its kind (kind.go,
 //     confirm.go). A call that is not approved is an error for the model.
 //   - A reply without tool calls is judged by the steps in checks; if they fail, the

@@ -8,6 +8,7 @@ const (
 	stopLimit    = "limit"    // maxTurns or maxToolCalls reached
 	stopRepeated = "repeated" // the same calls three times in a row
 	stopChecks   = "checks"   // the checks failed maxChecks times
+	stopEmpty    = "empty"    // neither text nor a tool call, twice
 )
 
 // conversation is the state of one conversation with a model.
@@ -21,7 +22,7 @@ type conversation struct {
 	executed  int64       // number of the tool calls that were executed
 	repeats   repeats
 	reply     sdk.Reply // the last one
-	corrected bool      // the model was asked to correct its reply
+	corrected bool      // the model was asked to correct its reply, or to give one
 	approved  approvals
 	denied    int64     // calls that were refused because no person is asked
 	check     sdk.Value // result of the checks when they were executed last
@@ -50,6 +51,9 @@ func run(c *sdk.Context) (sdk.Value, error) {
 			var end string
 			if next, end, err = t.judge(); err != nil {
 				return sdk.Value{}, err
+			}
+			if end == stopEmpty {
+				return t.output(end, "The model replied with neither text nor a tool call."), nil
 			}
 			if end != "" {
 				return t.output(end, ""), nil
@@ -90,6 +94,14 @@ func (t *conversation) judge() (next []sdk.Message, end string, err error) {
 		}
 		t.corrected = true
 		return []sdk.Message{{Role: "user", Content: correction(problems)}}, "", nil
+	}
+	// Without checks nothing else says whether the work is done.
+	if t.r.checks == 0 && t.reply.Finish == "stop" && trim(t.reply.Text) == "" && !t.reply.JSON.Exists() {
+		if t.corrected || t.turns >= t.r.maxTurns {
+			return nil, stopEmpty, nil
+		}
+		t.corrected = true
+		return []sdk.Message{{Role: "user", Content: "Your reply is empty. Reply with text, or call a tool."}}, "", nil
 	}
 	if t.r.checks == 0 || t.reply.Finish == "length" {
 		return nil, t.reply.Finish, nil

@@ -39,7 +39,7 @@ const output = `{
     "text": {"type": "string", "description": "Text of the last reply."},
     "json": {"description": "The reply as JSON, if it is JSON."},
     "success": {"type": "boolean", "description": "False if the reply was cut, or has success false."},
-    "stopReason": {"type": "string", "enum": ["stop", "length", "tools", "limit", "repeated", "checks"], "description": "Why the conversation ended. length: the reply was cut at maxTokens. tools: the calls are listed, not executed. limit: maxTurns or maxToolCalls. repeated: the same calls three times in a row. checks: they failed maxChecks times."},
+    "stopReason": {"type": "string", "enum": ["stop", "length", "tools", "limit", "repeated", "checks", "empty"], "description": "Why the conversation ended. length: the reply was cut at maxTokens. tools: the calls are listed, not executed. limit: maxTurns or maxToolCalls. repeated: the same calls three times in a row. checks: they failed maxChecks times. empty: neither text nor a tool call, twice."},
     "note": {"type": "string", "description": "What limited the reply, if something did."},
     "model": {"type": "string", "description": "Model that answered."},
     "provider": {"type": "string", "description": "Its provider."},

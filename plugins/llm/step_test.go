@@ -232,6 +232,32 @@ func TestSpecMaxToolCalls(t *testing.T) {
 	}
 }
 
+// An empty reply is asked for once more, and is no success.
+func TestEmptyReply(t *testing.T) {
+	for _, tt := range []struct {
+		name, fields string
+		replies      []string
+		want         string
+	}{
+		{"then text", `{"prompt":"x"}`, []string{reply(" \n", ""), reply("here", "")}, `["here",true,"stop",2]`},
+		{"twice", `{"prompt":"x"}`, []string{reply("", ""), reply("", "")}, `["",false,"empty",2]`},
+		{"no turn left", `{"prompt":"x","tools":["a"],"maxTurns":1}`, []string{reply("", "")}, `["",false,"empty",1]`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := sdktest.New(t).OK("sentinel_llm", tt.replies...)
+			out, fault := run(t, tt.fields, h)
+			if fault != nil || get(out, "text", "success", "stopReason", "turns") != tt.want {
+				t.Fatalf("%s %v, want %s", out, fault, tt.want)
+			}
+			if calls := h.Calls(); len(calls) == 2 {
+				if got := calls[1].Value().Get("append").String(); got != `[{"role":"user","content":"Your reply is empty. Reply with text, or call a tool."}]` {
+					t.Errorf("asked again with %s", got)
+				}
+			}
+		})
+	}
+}
+
 func TestCallsNotExecuted(t *testing.T) {
 	for _, fields := range []string{`{"prompt":"x"}`, `{"prompt":"x","tools":["a"],"parseToolCalls":false}`} {
 		h := sdktest.New(t).OK("sentinel_llm", toolCalls(`a {"n":1}`))

@@ -168,6 +168,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 		}
 	}
 	if child.Inherit != nil {
+		opt.OnInterrupt = r.Definition().Safety.OnInterrupt
 		outer := r.Definition().Environment()
 		if child.Drafted || r.Within() != nil {
 			outer = outer.Plain()

@@ -76,7 +76,7 @@ func (r *liveRun) defaultDoubt(take bool) *pendingDecision {
 		if q.Kind != run.DecisionDoubt || !q.asked || q.made || status == sentinels.StatusPaused {
 			continue
 		}
-		if cmp.Or(ownInterrupt(def, stepOf(q.Call)), def.Safety.OnInterrupt) != sentinels.InterruptAsk {
+		if cmp.Or(ownInterrupt(def, stepOf(q.Call)), def.Safety.OnInterrupt, r.begin.Interrupt) != sentinels.InterruptAsk {
 			q.made = take
 			return q
 		}
