@@ -10,7 +10,11 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -108,5 +112,154 @@ func TestEditsOfAgentsAreTheirs(t *testing.T) {
 			awaitWait(t, h, run.Run, 2)
 			expect("2", "agent:ci", 3)
 		})
+	}
+}
+
+// TestRunsOfDefinitionsOfAgents: what an agent wrote executes for the agent, whoever starts it: as a
+// child, behind edits of a person that do not accept it, after a rollback, and under another author
+// of a bundle.
+func TestRunsOfDefinitionsOfAgents(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	agent := func(name, params string) {
+		t.Helper()
+		if _, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: command.ByAgent, As: "ci"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends := func(id, child, want string) {
+		t.Helper()
+		must(t, h, "sentinel/run", `{"sentinelId": "`+id+`"}`, nil)
+		list, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: sentinels.ID(child), Limit: 1})
+		if err != nil || len(list) != 1 || list[0].As != want {
+			t.Errorf("%s: the run of %s executes for %+v, want %q; %v", id, child, list, want, err)
+		}
+	}
+	const step = `"steps": [{"id": "a", "type": "set", "values": {"x": 1}}, {"id": "b", "type": "set", "values": {"y": 1}}]`
+	must(t, h, "sentinel/create", `{"definition": {"id": "kid", "name": "kid", `+step+`}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "par", "name": "par", "steps": [{"type": "sentinel", "definition": {"$ref": "kid"}}]}}`, nil)
+	ends("par", "kid", "")
+	agent("sentinel/step/update", `{"sentinelId": "kid", "address": "a", "params": {"values": {"x": 2}}}`)
+	ends("par", "kid", "agent:ci")
+	must(t, h, "sentinel/step/update", `{"sentinelId": "kid", "address": "b", "params": {"values": {"y": 2}}}`, nil)
+	ends("kid", "kid", "agent:ci")
+	must(t, h, "sentinel/rollback", `{"sentinelId": "kid", "to": 2}`, nil)
+	ends("kid", "kid", "agent:ci")
+	must(t, h, "sentinel/rollback", `{"sentinelId": "kid", "to": 1}`, nil)
+	ends("kid", "kid", "")
+
+	must(t, h, "sentinel/create", `{"definition": {"id": "own", "name": "own", `+step+`}}`, nil)
+	var bundle struct{ Bundle json.RawMessage }
+	must(t, h, "sentinel/export", `{"sentinelId": "own", "history": true}`, &bundle)
+	agent("sentinel/import", `{"bundle": `+string(bundle.Bundle)+`, "rename": "theirs"}`)
+	ends("theirs", "theirs", "agent:ci")
+}
+
+// TestVariablesOfAgents: an agent sets the inputs that a person's definition declares, and nothing
+// else that its shell lines may use.
+func TestVariablesOfAgents(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	const line = `"steps": [{"type": "shell", "command": "echo $HOME $tool"}]`
+	must(t, h, "sentinel/create", `{"definition": {"id": "open", "name": "open", "variables": {"tool": "x"}, `+line+`}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "declares", "name": "d", "inputs": {"tool": {"type": "string"}}, `+line+`}}`, nil)
+	var first struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/run", `{"sentinelId": "open"}`, &first)
+	by := func(by command.By, name, params string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: by, As: map[command.By]string{command.ByAgent: "ci"}[by]})
+		return err
+	}
+	for name, params := range map[string]string{
+		"sentinel/run":   `{"sentinelId": "open", "variables": {"HOME": "/elsewhere"}}`,
+		"sentinel/start": `{"sentinelId": "open", "inputs": {"tool": "/bin/false"}}`,
+		"sentinel/retry": `{"run": "` + string(first.Run) + `", "inputs": {"HOME": "/elsewhere"}}`,
+	} {
+		if err := by(command.ByAgent, name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "no input of open") {
+			t.Errorf("%s of an agent: %v", name, err)
+		}
+		if err := by(command.ByUser, name, params); err != nil {
+			t.Errorf("%s of a person: %v", name, err)
+		}
+	}
+	if err := by(command.ByAgent, "sentinel/run", `{"sentinelId": "declares", "inputs": {"tool": "y"}}`); err != nil {
+		t.Errorf("an input that is declared: %v", err)
+	}
+	if err := by(command.ByAgent, "sentinel/run", `{"definition": {"name": "own", `+line+`}, "variables": {"tool": "y"}}`); err != nil {
+		t.Errorf("a definition of its own: %v", err)
+	}
+}
+
+// TestConfinedRunsOfAgents: with shell.confine, a run that an agent starts of a person's definition is
+// confined like the agent and gets no secrets, and no run reads envFiles that a confined command
+// could have written.
+func TestConfinedRunsOfAgents(t *testing.T) {
+	for _, g := range confine.Gaps() {
+		if g.Wall == confine.WallNamespaces {
+			t.Skip(g)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "secret")
+	ws := t.TempDir()
+	for path, text := range map[string]string{outside: "of the user", filepath.Join(ws, ".env"): "GREETING=hello\n", filepath.Join(ws, ".sentinel", "step.env"): "GREETING=good morning\n"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(ws, "link.env")); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	env := map[string]string{"SENTINEL_SECRET_KEY": "hunter2-hunter2", "HOME": home, "XDG_CONFIG_HOME": home}
+	getenv := func(name string) string { return env[name] }
+	if err := secret.NewAllowed(config.Path(getenv), filepath.Join(ws, ".sentinel"), nil).Set(t.Context(), "KEY", []string{"secret"}, true); err != nil {
+		t.Fatal(err)
+	}
+	opt := host.Options{Workspace: ws, Set: map[string]string{"shell.confine": "agents"}, Getenv: getenv}
+	h := open(t, opt)
+	create := func(id, more, line string) {
+		t.Helper()
+		must(t, h, "sentinel/create", `{"definition": {"id": "`+id+`", "name": "`+id+`"`+more+`, "steps": [{"type": "shell", "command": "`+line+`", "outputTo": "out"}]}}`, nil)
+	}
+	create("reads", "", "cat "+outside+" || true")
+	create("file", `, "envFiles": [".env"]`, "echo $GREETING")
+	create("linked", `, "envFiles": ["link.env"]`, "true")
+	create("secret", `, "env": {"K": {"secret": "KEY"}}`, "true")
+	create("kept", `, "envFiles": [".sentinel/step.env"]`, "echo $GREETING")
+	for _, c := range []struct {
+		id   string
+		by   command.By
+		want string // output, or the error behind "!"
+	}{
+		{"reads", command.ByUser, "of the user"},
+		{"reads", command.ByAgent, ""},
+		{"file", command.ByUser, "!shell.confine"},
+		{"linked", command.ByUser, "!in the workspace"},
+		{"kept", command.ByUser, "good morning"},
+		{"kept", command.ByAgent, "!agent:ci started it"},
+		{"secret", command.ByUser, ""},
+		{"secret", command.ByAgent, "!agent:ci started it"},
+	} {
+		call := &command.Call{Command: "sentinel/run", Params: json.RawMessage(`{"sentinelId": "` + c.id + `"}`), By: c.by}
+		if c.by == command.ByAgent {
+			call.As = "ci"
+		}
+		raw, err := h.CallAs(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var res runtime.Result
+		if err := json.Unmarshal(raw, &res); err != nil {
+			t.Fatal(err)
+		}
+		var out struct{ Text string }
+		_ = json.Unmarshal(res.Variables["out"], &out)
+		if fault, refused := strings.CutPrefix(c.want, "!"); refused {
+			if res.Error == nil || !strings.Contains(res.Error.Message+res.Error.Hint, fault) {
+				t.Errorf("%s by %s: %s, %v; want %q", c.id, c.by, res.Status, res.Error, fault)
+			}
+		} else if res.Status != sentinels.StatusCompleted || out.Text != c.want {
+			t.Errorf("%s by %s: %s %q, %v; want %q", c.id, c.by, res.Status, out.Text, res.Error, c.want)
+		}
 	}
 }

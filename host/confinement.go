@@ -20,13 +20,19 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
+// confines reports whether commands of agents and models are confined: what they can write is not
+// taken for a person's then.
+func (h *Host) confines() bool {
+	return h.settings.Shell.Confine == config.Agents || h.settings.Shell.Confine == config.All
+}
+
 // confineShell returns the program that executes a command confined, if the commands of its
 // caller are. It writes to the workspace, and to a home that is removed afterwards.
 func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func() error, error) {
 	switch h.settings.Shell.Confine {
 	case config.All:
 	case config.Agents:
-		if call.By != command.ByAgent && call.By != command.ByModel {
+		if call.By != command.ByModel && !call.ForAgent() {
 			return nil, nil, nil
 		}
 	default:

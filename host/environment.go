@@ -31,11 +31,16 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 		env = env.Plain()
 	}
 	variables := map[string]string{}
-	if len(env.Files) > 0 && call.ForAgent() && filepath.Clean(call.Workspace) != filepath.Clean(h.opt.Workspace) {
-		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the definition has envFiles, and %s started it in the workspace %s, which may have others", call.Who(), call.Workspace),
-			Hint: "start it without a workspace, or have a person start it"}
+	if len(env.Files) > 0 {
+		if err := h.entrusted(call, "envFiles"); err != nil {
+			return nil, err
+		}
 	}
 	for _, path := range env.Files {
+		if h.confines() && h.writtenConfined(call.Workspace, path) {
+			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q is in the workspace, where commands that shell.confine confines can write it", path),
+				Hint: fmt.Sprintf("keep it in %s, which they cannot write, or outside of the workspace", DirName)}
+		}
 		file, err := envfile.Read(call.Workspace, path)
 		if err != nil {
 			return nil, err
@@ -53,12 +58,44 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 			variables[name] = reference.Text(value)
 			continue
 		}
-		var err error
-		if variables[name], err = h.secretOf(call.Sentinel, named); err != nil {
+		err := h.entrusted(call, fmt.Sprintf("the secret %q", named))
+		if err == nil {
+			variables[name], err = h.secretOf(call.Sentinel, named)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return variables, nil
+}
+
+// entrusted returns an error if an agent started the run of a person's definition so that its programs
+// read what the agent may have written: in a workspace that it chose, or where agents are confined.
+func (h *Host) entrusted(call *command.Call, what string) error {
+	why := "which may have other files than those that its author knows"
+	switch {
+	case !call.ForAgent():
+		return nil
+	case h.confines():
+		why = "whose files confined commands of agents can write"
+	case filepath.Clean(call.Workspace) == filepath.Clean(h.opt.Workspace):
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "env", Message: fmt.Sprintf("the definition has %s, and %s started it in the workspace %s, %s", what, call.Who(), call.Workspace, why),
+		Hint: "have a person or a trigger start it, in the workspace that is served"}
+}
+
+// writtenConfined reports whether a command that is confined to a workspace can write a file or
+// replace it by a link: one in the workspace, but for the folder that the host serves.
+func (h *Host) writtenConfined(workspace, path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(workspace, path)
+	}
+	in := func(path string, real func(string) string) bool {
+		path = real(path)
+		return !isWithin(path, real(h.dir)) && (isWithin(path, real(workspace)) || isWithin(path, real(h.opt.Workspace)))
+	}
+	return in(path, filepath.Clean) || in(path, rootfs.EvalLinks)
 }
 
 // stepSecret returns the value of a secret for the program that a step starts. The step has to
@@ -75,6 +112,9 @@ func (h *Host) stepSecret(call *command.Call, name string) (string, error) {
 		return "", deny("secret %q: only steps of definitions use secrets, and the call is by a %s", name, call.By)
 	case !slices.Contains(call.Environment.Secrets, name):
 		return "", deny("secret %q: the step does not name it itself", name)
+	}
+	if err := h.entrusted(call, fmt.Sprintf("the secret %q", name)); err != nil {
+		return "", err
 	}
 	return h.secretOf(call.Sentinel, name)
 }

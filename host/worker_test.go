@@ -334,7 +334,7 @@ func TestSpecWorkerRemoteIsDown(t *testing.T) {
 	for f.Worked = nil; len(f.Worked) == 0; time.Sleep(100 * time.Millisecond) { // until the delay is over
 		f = forge(t, h, ws)
 	}
-	if len(f.Worked) != 1 || f.Worked[0].State != "in_review" || s.turns() != turns || git("--git-dir", remote, "show", "sentinel/T-1:a.txt") != "green" {
+	if len(f.Worked) != 1 || f.Worked[0].State != "done" || s.turns() != turns || git("--git-dir", remote, "show", "sentinel/T-1:a.txt") != "green" {
 		t.Errorf("with the remote: %+v, %d turns behind %d", f.Worked, s.turns(), turns)
 	}
 }

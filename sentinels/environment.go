@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -32,6 +33,18 @@ func (e Environment) Plain() Environment {
 	variables := maps.Clone(e.Variables)
 	maps.DeleteFunc(variables, func(_ string, value json.RawMessage) bool { _, secret := SecretIn(value); return secret })
 	return Environment{Variables: variables}
+}
+
+// In returns the environment with files that are relative to a folder as absolute paths.
+func (e Environment) In(dir string) Environment {
+	files := slices.Clone(e.Files)
+	for i, path := range files {
+		if !filepath.IsAbs(path) {
+			files[i] = filepath.Join(dir, path)
+		}
+	}
+	e.Files = files
+	return e
 }
 
 // Inside returns the definition as it is executed within another one, whose environment outer

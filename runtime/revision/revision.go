@@ -2,6 +2,7 @@ package revision
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -20,9 +21,29 @@ type Stored struct {
 	Note       string          `json:"note,omitempty"`    // why, in the words of the author
 	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
 	Within     []string        `json:"within,omitzero"`   // commands that its runs may call, see [SaveOptions]; nil is no bound
+	Maker      string          `json:"maker,omitempty"`   // agent whose bound Within is, also where others have edited its definition
 	Hops       int             `json:"hops,omitempty"`    // length of the chain of the run that made the revision; 0 is none
 	Path       []string        `json:"path,omitempty"`    // the sentinels of that chain
 	Definition json.RawMessage `json:"definition,omitempty"`
+}
+
+// Agent returns the agent that made the definition, or part of it: its runs execute for this agent.
+// It is empty if nothing bounds them.
+func (s *Stored) Agent() string {
+	if s.Within == nil || s.Maker != "" {
+		return s.Maker
+	}
+	return AgentOf(s.By)
+}
+
+// AgentOf returns the agent in the name of an author, empty for another author. What an agent has
+// named itself stands behind a slash.
+func AgentOf(by string) string {
+	agent, _, _ := strings.Cut(by, "/")
+	if !strings.HasPrefix(agent, "agent:") {
+		return ""
+	}
+	return agent
 }
 
 // Any as an expected revision means any revision or none.
@@ -42,6 +63,8 @@ type SaveOptions struct {
 	Run sentinels.RunID
 	// By says who makes the revision. Default empty: not known.
 	By string
+	// Maker is the agent whose bound Within is, if By is not that agent. Default empty.
+	Maker string
 	// Note is the reason. Default empty.
 	Note string
 	// Within are the commands that the author may call, by name and pattern: no run of the

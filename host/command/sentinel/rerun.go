@@ -157,6 +157,15 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	if opt.Workspace, err = f.movedTo(call, old, opt.Workspace); err != nil {
 		return rerunOut{}, err
 	}
+	if len(opt.Inputs) > 0 {
+		used, err := f.rt.RunDefinition(old.ID)
+		if err != nil {
+			return rerunOut{}, err
+		}
+		if err := mayName(call, used.Definition, used.Within, "inputs", opt.Inputs); err != nil {
+			return rerunOut{}, err
+		}
+	}
 	opt.By, opt.AskAgain = string(call.By), call.By != command.ByUser
 	opt.Key = call.Key
 	if call.ForAgent() {

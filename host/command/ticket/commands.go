@@ -234,7 +234,7 @@ func (f family) claim(ctx context.Context, call *command.Call, in claimIn) (out 
 	} else {
 		in.AgentID = call.Named(in.AgentID)
 	}
-	if call.Within != nil && call.Root == call.Run && !call.ForAgent() && role != tickets.Worker {
+	if call.Within != nil && !call.ForAgent() && role != tickets.Worker {
 		return out, &abi.Error{Code: abi.Denied, Permanent: true, Field: "role", Message: fmt.Sprintf("ticket/claim: the definition of this run comes from a model, and nothing shows that its work is not what it would claim as a %s", role),
 			Hint: "a person accepts the definition with `sentinel accept`"}
 	}

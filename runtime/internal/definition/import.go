@@ -114,7 +114,7 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 	// that a revision never means two things.
 	history := []revision.Stored{{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
-		Origin: head.Origin, By: opt.By, Note: opt.Note, Within: s.both(opt.Within, in.Within), Definition: canonical,
+		Origin: head.Origin, By: opt.By, Note: opt.Note, Within: s.both(opt.Within, in.Within), Maker: makerOf(opt), Definition: canonical,
 	}}
 	if len(in.History) > 0 {
 		// Also where it is not taken: what is wrong with it should not depend on
@@ -127,7 +127,7 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 			// Older ones would be the first to go with the next save.
 			history = checked[max(0, len(checked)-s.opt.Keep):]
 			for i := range history {
-				history[i].Within = s.both(opt.Within, history[i].Within)
+				history[i].Within, history[i].Maker = s.both(opt.Within, history[i].Within), makerOf(opt)
 			}
 		}
 	}

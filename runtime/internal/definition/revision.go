@@ -115,6 +115,6 @@ func (s *Store) Rollback(ctx context.Context, id sentinels.ID, n int, opt revisi
 	if opt.Note == "" {
 		opt.Note = fmt.Sprintf("rollback to revision %d", n)
 	}
-	opt.Within, opt.Whole = s.both(opt.Within, old.Within), true
+	opt.Within, opt.Maker, opt.Whole = s.both(opt.Within, old.Within), old.Agent(), true
 	return s.Save(ctx, def, opt)
 }

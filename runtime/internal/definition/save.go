@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,13 +67,16 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 	}
 	next := revision.Stored{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
-		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Definition: canonical,
+		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Maker: makerOf(opt), Definition: canonical,
 	}
 	if err := s.checkSecrets(head, def, opt.Within); err != nil {
 		return revision.Stored{}, err
 	}
 	next.Hops, next.Path = s.opt.Chain(opt.Run)
 	if head.Revision > 0 && !head.Deleted {
+		if !opt.Whole && next.Maker == "" {
+			next.Maker = head.Agent()
+		}
 		lifted := opt.Whole && opt.Within == nil && head.Within != nil
 		if !opt.Whole {
 			next.Within = s.both(opt.Within, head.Within)
@@ -90,6 +94,14 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 		}
 	}
 	return next, s.put(ctx, "save", next, head.Revision)
+}
+
+// makerOf returns the agent that makes a revision, empty for any other author.
+func makerOf(opt revision.SaveOptions) string {
+	if opt.Within == nil {
+		return ""
+	}
+	return cmp.Or(revision.AgentOf(opt.By), opt.Maker)
 }
 
 // checkSecrets returns the error of a definition of an author with a bound, a model or an agent,

@@ -169,7 +169,7 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 	}
 	if child.Inherit != nil {
 		opt.OnInterrupt = r.Definition().Safety.OnInterrupt
-		outer := r.Definition().Environment()
+		outer := r.Definition().Environment().In(r.begin.Workspace) // the child may have another workspace
 		if child.Drafted || r.Within() != nil {
 			outer = outer.Plain()
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
@@ -25,14 +24,6 @@ type definitionVersion struct {
 	// a run starts with is part of RunStartBody.Within.
 	within []string
 	maker  string // agent that made it, if it has a bound: its runs execute for this agent
-}
-
-// makerOf returns the agent that made a stored revision with a bound, empty for any other one.
-func makerOf(s revision.Stored) string {
-	if s.Within != nil && strings.HasPrefix(s.By, agentPrefix) {
-		return s.By
-	}
-	return ""
 }
 
 // same reports whether both are the same version. The definitions are not compared:
@@ -79,7 +70,7 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: makerOf(stored)}
+	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}
 }
 
 // cancelOnEdit returns a context for a wait between iterations. It is cancelled with

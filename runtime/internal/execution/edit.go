@@ -1,11 +1,11 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -68,8 +69,8 @@ func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int,
 		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
 	next := definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
-	if opt.Within != nil && strings.HasPrefix(opt.By, agentPrefix) {
-		next.maker = opt.By
+	if opt.Within != nil {
+		next.maker = cmp.Or(revision.AgentOf(opt.By), next.maker)
 	}
 	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Maker: next.maker, Hash: next.hash}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}

@@ -99,7 +99,7 @@ func (ex *Executor) forkedDefinition(p *origin, opt run.ForkOptions) (definition
 		if err != nil {
 			return next, false, fmt.Errorf("fork run %s: %w", p.info.ID, err)
 		}
-		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision, within: stored.Within, maker: makerOf(stored)}
+		next = definitionVersion{def: def, hash: stored.Hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}
 	}
 	if opt.Edit != nil {
 		def, err := ex.opt.Definitions.Apply(next.def, opt.Edit)

@@ -300,9 +300,6 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	if begin.Within, maker, err = ex.bound(begin.Sentinel, opt); err != nil {
 		return nil, err
 	}
-	if begin.As == "" && opt.parent == nil {
-		begin.As = maker // also of a run that a trigger starts
-	}
 	if begin.Named, err = ex.named(opt); err != nil {
 		return nil, err
 	}
@@ -342,6 +339,9 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		}
 		begin.As = p.As()
 	}
+	// The author of the steps counts first: a run of a trigger, a child and a run that another agent
+	// starts execute for the agent that made their definition.
+	begin.As = cmp.Or(maker, begin.As)
 	return begin, nil
 }
 
@@ -357,7 +357,7 @@ func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, m
 	}
 	// Read here, so that no way to start a stored definition can forget it.
 	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
-	return ex.both(within, stored.Within), makerOf(stored), err
+	return ex.both(within, stored.Within), stored.Agent(), err
 }
 
 // named returns the definitions that {"$ref": id} means in a new run.
