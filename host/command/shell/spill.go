@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -172,19 +173,15 @@ var errNoOutput = errors.New("not a file of output of this format")
 // the machine left unfinished keeps the bytes that it has. What stands behind a damaged header is cut
 // off. message says how many bytes are missing.
 func (s *spill) load(seq int) (message string, err error) {
-	f, err := regularfile.OpenFile(s.path(seq), os.O_RDWR, 0)
+	f, info, err := regularfile.Open(s.path(seq))
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
+	defer f.Close()
 	p := &part{seq: seq}
 	if info.Size() < fileHeader { // the process was killed between making the file and writing to it
 		s.parts = append(s.parts, p)
-		return "", f.Truncate(0)
+		return "", os.Truncate(s.path(seq), 0)
 	}
 	var head [fileHeader]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil {
@@ -217,26 +214,28 @@ func (s *spill) load(seq int) (message string, err error) {
 	if missing > chunkHeader { // more than an unfinished header
 		message = fmt.Sprintf("[%d bytes of stored output are damaged and were left out]\n", missing)
 	}
-	return message, f.Truncate(p.size)
+	return message, os.Truncate(s.path(seq), p.size)
 }
 
 // finish keeps the beginning of a chunk that has fewer bytes than its header says.
-func (s *spill) finish(f *os.File, p *part, c chunk, has int64) (message string, err error) {
+func (s *spill) finish(from io.ReaderAt, p *part, c chunk, has int64) (message string, err error) {
 	message = fmt.Sprintf("[%d bytes of output are missing here: the host was stopped while it stored them]\n", c.size-has)
 	if has == 0 {
-		return message, f.Truncate(p.size)
+		return message, os.Truncate(s.path(p.seq), p.size)
 	}
 	text := make([]byte, has)
-	if _, err := f.ReadAt(text, p.size+chunkHeader); err != nil {
+	if _, err := from.ReadAt(text, p.size+chunkHeader); err != nil {
 		return "", err
 	}
 	c.open = text[has-1] != '\n'
 	c.lines, c.size = linesOf(text, c.open), has
-	if _, err := f.WriteAt(appendChunkHeader(nil, &c), p.size); err != nil {
+	f, err := regularfile.OpenFile(s.path(p.seq), os.O_WRONLY, 0)
+	if err != nil {
 		return "", err
 	}
+	_, err = f.WriteAt(appendChunkHeader(nil, &c), p.size)
 	s.count(p, &c)
-	return message, nil
+	return message, errors.Join(err, f.Close())
 }
 
 // count adds a chunk that is at the end of a part.
