@@ -45,7 +45,7 @@ func TestPipesInTheState(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	logs, err := filepath.Glob(filepath.Join(state, "shell", "*.log"))
+	logs, err := filepath.Glob(filepath.Join(state, "shell", "*.out"))
 	if err != nil || len(logs) == 0 {
 		t.Fatal("no output of the execution", err)
 	}

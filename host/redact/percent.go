@@ -58,7 +58,7 @@ func eachDecoded(data []byte, visit func(text []byte, at []int)) {
 // is nil if there is none. An escape that a cut left incomplete at the end is
 // left out.
 func percentDecoded(data []byte) (text []byte, at []int) {
-	if bytes.IndexByte(data, '%') < 0 {
+	if !mayBeEscaped(data) {
 		return nil, nil
 	}
 	changed := false
@@ -80,6 +80,20 @@ func percentDecoded(data []byte) (text []byte, at []int) {
 		return nil, nil
 	}
 	return text, append(at, len(data))
+}
+
+// mayBeEscaped reports whether data has a percent escape, or may have been cut in one.
+func mayBeEscaped(data []byte) bool {
+	for {
+		i := bytes.IndexByte(data, '%')
+		if i < 0 {
+			return false
+		}
+		data = data[i+1:]
+		if allHex(data[:min(2, len(data))]) {
+			return true
+		}
+	}
 }
 
 func allHex(data []byte) bool {

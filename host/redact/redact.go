@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,8 @@ type Redactor struct {
 // table finds forms by their first bytes, longest first.
 type table struct {
 	first   [256]bool
-	pairs   [1 << 16 / 64]uint64 // a bit for each first two bytes; nearly all text stops here
+	pairs   [1 << 16 / 64]uint64 // a bit for each two neighbors in the first bytes; nearly all text stops here
+	keys    [1 << 16 / 64]uint64 // a bit for the hash of the first bytes
 	longest int                  // length of the longest form
 	forms   map[[indexLength]byte][]string
 }
@@ -110,6 +112,10 @@ func without(data []byte, spans []span, mark string) []byte {
 	return out.Bytes()
 }
 
+// Has reports whether [Redactor.Redact] would take something out of data. What it takes out of a line
+// of data, it finds in data too.
+func (r *Redactor) Has(data []byte) bool { return r.Active() && len(r.table.Load().find(data)) > 0 }
+
 // String is [Redactor.Redact] for text.
 func (r *Redactor) String(text string) string { return r.text(text, Mark) }
 
@@ -128,8 +134,10 @@ func newTable(set map[string]struct{}) *table {
 	t := &table{forms: map[[indexLength]byte][]string{}}
 	for form := range set {
 		t.first[form[0]], t.longest = true, max(t.longest, len(form))
-		pair := uint16(form[0])<<8 | uint16(form[1])
-		t.pairs[pair/64] |= 1 << (pair % 64)
+		for i := range indexLength - 1 {
+			set64(&t.pairs, uint16(form[i])<<8|uint16(form[i+1]))
+		}
+		set64(&t.keys, hashOf([]byte(form)))
 		key := [indexLength]byte([]byte(form[:indexLength]))
 		t.forms[key] = append(t.forms[key], form)
 	}
@@ -141,32 +149,44 @@ func newTable(set map[string]struct{}) *table {
 
 type span struct{ from, to int }
 
-// exact returns where forms occur as they are, merged.
+func set64(bits *[1 << 16 / 64]uint64, i uint16) { bits[i/64] |= 1 << (i % 64) }
+
+func has64(bits *[1 << 16 / 64]uint64, i uint16) bool { return bits[i/64]&(1<<(i%64)) != 0 }
+
+// hashOf returns a hash of the first bytes of data.
+func hashOf(data []byte) uint16 { return uint16(binary.LittleEndian.Uint32(data) * 0x9e3779b1 >> 16) }
+
+// exact returns where forms occur as they are, merged. It looks at two of three bytes: of the first
+// bytes of a form, one of the pairs of neighbors is among them.
 func (t *table) exact(data []byte) []span {
 	var spans []span
-	if len(data) < indexLength {
-		return nil
-	}
-	pair := uint16(data[0])
-	for i := 0; i+indexLength <= len(data); i++ {
-		pair = pair<<8 | uint16(data[i+1])
-		if t.pairs[pair/64]&(1<<(pair%64)) == 0 {
+	for at := 0; at+1 < len(data); at += indexLength - 1 {
+		if !has64(&t.pairs, uint16(data[at])<<8|uint16(data[at+1])) {
 			continue
 		}
-		for _, form := range t.forms[[indexLength]byte(data[i:i+indexLength])] {
-			size := occurring(data[i:], form)
-			if size == 0 {
+		for i := max(at-(indexLength-2), 0); i <= at && i+indexLength <= len(data); i++ {
+			if !has64(&t.keys, hashOf(data[i:])) {
 				continue
 			}
-			if n := len(spans); n > 0 && i < spans[n-1].to {
+			size := t.longestAt(data[i:])
+			if n := len(spans); size > 0 && n > 0 && i < spans[n-1].to {
 				spans[n-1].to = max(spans[n-1].to, i+size)
-			} else {
+			} else if size > 0 {
 				spans = append(spans, span{i, i + size})
 			}
-			break // the longest at this place
 		}
 	}
 	return spans
+}
+
+// longestAt returns how many bytes of the longest form data begins with, 0 if it begins with none.
+func (t *table) longestAt(data []byte) int {
+	for _, form := range t.forms[[indexLength]byte(data)] {
+		if size := occurring(data, form); size > 0 {
+			return size
+		}
+	}
+	return 0
 }
 
 // cutMarks stand where this program has cut a text, also one that it did not write.

@@ -171,3 +171,32 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestFindsAtEachOffset has secrets at each place of a text, also directly behind others, and between
+// characters that begin forms. Has finds in many lines what is found in one of them.
+func TestFindsAtEachOffset(t *testing.T) {
+	secrets := []string{"abcabcabd", "S3cret/of+it", "bcabcabdxyz"}
+	r := register(t, secrets...)
+	for n := range 12 {
+		for _, around := range []string{"-", "a", "ab", "S3c", "61"} {
+			before := strings.Repeat(around, n)
+			for _, secret := range secrets {
+				for _, text := range []string{before + secret, before + secret + "-" + secret + around, before + url.QueryEscape(secret) + around} {
+					got := r.String(text)
+					if strings.Contains(got, secret) || !strings.Contains(got, redact.Mark) {
+						t.Errorf("%q became %q", text, got)
+					}
+					if lines := "first % line\n" + text + "\nlast 50%"; !r.Has([]byte(text)) || !r.Has([]byte(lines)) {
+						t.Errorf("nothing is found in %q", lines)
+					}
+				}
+			}
+			if r.Has([]byte(before + "\n 100% " + before)) {
+				t.Errorf("a secret is found in %q", before)
+			}
+		}
+	}
+	if new(redact.Redactor).Has([]byte("abcabcabd")) {
+		t.Error("a redactor without secrets finds one")
+	}
+}

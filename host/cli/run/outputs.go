@@ -311,7 +311,7 @@ func (v *outputView) copy(ctx context.Context, e printed) error {
 	if v.app.Env.StdoutTerminal {
 		err = v.toTerminal(from)
 	} else {
-		_, err = io.Copy(ends, from)
+		_, err = io.CopyBuffer(ends, from, make([]byte, copyBuffer))
 	}
 	if err != nil || v.want.bare() {
 		return err
@@ -368,6 +368,10 @@ func (v *outputView) toTerminal(from io.Reader) error {
 		}
 	}
 }
+
+// copyBuffer is how many bytes of an output are copied at a time: few calls of the system for much
+// output.
+const copyBuffer = 512 << 10
 
 // endings passes text on and remembers whether it ended within a line.
 type endings struct {

@@ -78,19 +78,17 @@ func (c *child) begin(timeout time.Duration) {
 // drain reads one stream to its end, even if its lines cannot be kept.
 func (c *child) drain(f *os.File, stream byte) {
 	s := splitter{redact: c.e.m.opt.Redact}
-	var lines []stored
-	emit := func(raw string, open bool) { lines = append(lines, stored{stream: stream, raw: raw, open: open}) }
-	keep := func() {
-		c.e.write(lines, s.zeros)
-		lines, s.zeros = lines[:0], 0
+	keep := func(text []byte, lines int, open bool) {
+		c.e.write(chunk{stream: stream, lines: lines, open: open}, text)
 	}
 	_ = pipes.Copy(f, func(p []byte) error { // a stream that cannot be read has ended
-		s.push(p, emit)
-		keep()
+		s.push(p, keep)
 		return nil
 	})
-	s.flush(emit)
-	keep()
+	s.flush(keep)
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.e.rec.ZeroBytes += s.zeros
 }
 
 // follow waits for the end of the program, or brings it about, and ends what is left

@@ -110,7 +110,7 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 	if len(in.Rules) > 0 {
 		size = 2
 	}
-	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize, data: true}, excerpt{size: stderrSize, data: true}
+	output, stdout, stderr := excerpt{size: outputSize / size}, excerpt{size: stdoutSize, short: cutSize, data: true}, excerpt{size: stderrSize, data: true}
 	if err := e.excerpts(r.First, &output, &stdout, &stderr); err != nil {
 		return executeOut{}, err
 	}
@@ -149,11 +149,13 @@ func (in executeIn) argv() ([]string, error) {
 
 // Bounds of the parts of one answer, as JSON, in bytes. output is for people and models; with
 // lines it is halved. Steps read the streams, which are whole up to their bounds: stdout
-// counts twice, as text too, and together they are below the 17 MiB of sdk/ABI.md A8.
+// counts twice, as text too, and together they are below the 17 MiB of sdk/ABI.md A8. A stdout
+// that is not whole is no value to compute with, so only its beginning and end go on to the step.
 const (
 	outputSize = 72 << 10
 	stdoutSize = 8 << 20
 	stderrSize = 256 << 10
+	cutSize    = 256 << 10 // of stdout that exceeds stdoutSize
 	linesSize  = 96 << 10
 	jsonSource = 2 << 20 // of stdout that is a value, too
 )

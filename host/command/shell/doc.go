@@ -2,7 +2,7 @@
 // the rules for them, stores their output and ends their process trees.
 //
 // A [Manager] starts each program in a session of its own, drains its output
-// into a capped spill file with line numbers, and ends the whole process tree
+// into capped files (see chunk.go for their format), and ends the whole process tree
 // when the execution, its call or its run ends. A record per execution survives
 // a crash of the host, so that [Manager.Recover] finds what was interrupted.
 //

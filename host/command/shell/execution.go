@@ -32,6 +32,7 @@ type execution struct {
 	rec     Record
 	rules   ruleset
 	out     *spill
+	refused bool          // the disk did not take some lines, which was reported
 	cursor  int           // next line for a watch that names no cursor
 	changed chan struct{} // closed and replaced when there is something new
 	child   *child        // nil unless it lives
@@ -140,29 +141,19 @@ func (e *execution) announce() {
 
 // note adds a message of the host.
 func (e *execution) note(text string) {
-	var lines []stored
-	for line := range strings.SplitSeq(text, "\n") {
-		lines = append(lines, stored{stream: 'h', raw: line})
-	}
-	e.write(lines, 0)
+	e.write(chunk{stream: 'h', lines: strings.Count(text, "\n") + 1}, []byte(text+"\n"))
 }
 
-// write adds lines, and how many zero bytes were taken out of their stream. A disk that
-// refuses lines is reported once.
-func (e *execution) write(lines []stored, zeros int64) {
-	if len(lines) == 0 && zeros == 0 {
-		return
-	}
-	now := time.Now().UnixMilli()
-	for i := range lines {
-		lines[i].ms = now
-	}
+// write adds lines. A disk that refuses some is reported once.
+func (e *execution) write(c chunk, text []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rec.ZeroBytes += zeros
-	e.telling.add(lines)
-	if err := e.out.append(lines); err != nil {
-		e.m.log.Warn("keep output", "execution", e.id, "error", err)
+	c.ms = time.Now().UnixMilli()
+	e.telling.add(text)
+	err := e.out.append(c, text)
+	if err != nil && !e.refused {
+		e.refused = true
+		e.m.log.Warn("output cannot be kept: the program continues, and what it prints until the disk takes it again is counted", "execution", e.id, "error", err)
 	}
 	e.announce()
 }

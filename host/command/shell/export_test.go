@@ -1,7 +1,11 @@
 package shell
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
@@ -13,14 +17,13 @@ func (m *Manager) Dir() string { return m.opt.Dir }
 // Doors for tests of the parts.
 type (
 	Splitter = splitter
-	Stored   = stored
+	Spill    = spill
 )
 
 var (
-	Clean      = clean
-	OpenSpill  = openSpill
-	ParseLine  = parseLine
-	AppendLine = appendLine
+	Clean     = clean
+	Plain     = plain
+	OpenSpill = openSpill
 )
 
 // NewSplitter is a splitter that removes secrets.
@@ -29,18 +32,27 @@ func NewSplitter(r *redact.Redactor) *splitter { return &splitter{redact: r} }
 // CompileRules is compileRules with rules that no host has to know.
 func CompileRules(rules []Rule) (ruleset, []Rule, error) { return compileRules(rules, nil) }
 
-// Push is splitter.push.
-func (s *splitter) Push(data []byte, emit func(string)) {
-	s.push(data, func(text string, _ bool) { emit(text) })
-}
+// Push is splitter.push, with a call of emit for each line.
+func (s *splitter) Push(data []byte, emit func(string)) { s.push(data, eachOf(emit)) }
 
 // Flush is splitter.flush.
-func (s *splitter) Flush(emit func(string)) {
-	s.flush(func(text string, _ bool) { emit(text) })
+func (s *splitter) Flush(emit func(string)) { s.flush(eachOf(emit)) }
+
+func eachOf(emit func(string)) emitLines {
+	return func(text []byte, lines int, open bool) {
+		if lines != linesOf(text, open) || open == bytes.HasSuffix(text, []byte("\n")) {
+			panic(fmt.Sprintf("%d lines, open %v: %q", lines, open, text))
+		}
+		for line := range bytes.Lines(text) {
+			emit(strings.TrimSuffix(string(line), "\n"))
+		}
+	}
 }
 
-// Append is spill.append.
-func (s *spill) Append(lines []stored) error { return s.append(lines) }
+// Append appends a chunk of whole lines to a spill.
+func (s *spill) Append(stream byte, text string) error {
+	return s.append(chunk{stream: stream, ms: 1, lines: strings.Count(text, "\n")}, []byte(text))
+}
 
 // Read is spill.read.
 func (s *spill) Read(from, most int) ([]stored, error) { return s.read(from, most) }
@@ -51,11 +63,26 @@ func (s *spill) Dropped() (lines int, bytes int64) { return s.dropped(), s.bytes
 // NewestFile is the file that is written to.
 func (s *spill) NewestFile() string { return s.path(s.parts[len(s.parts)-1].seq) }
 
-// NewStored makes a line.
-func NewStored(stream byte, text string) stored { return stored{stream: stream, raw: text} }
+// String returns number, stream and text of a line, and a + if it is open.
+func (l stored) String() string {
+	text := fmt.Sprintf("%d %c %s", l.number, l.stream, l.text)
+	if l.open {
+		text += "+"
+	}
+	return text
+}
 
-// Text is the text of a line.
-func (l stored) Text() string { return l.text }
+// ExcerptOf returns the excerpt of lines that are given in blocks of so many.
+func ExcerptOf(size, short int, data bool, perBlock int, text string) (excerptText string, dropped int, complete bool) {
+	x := excerpt{size: size, short: short, data: data}
+	list := slices.Collect(bytes.Lines([]byte(text)))
+	for part := range slices.Chunk(list, perBlock) {
+		b := block{text: bytes.Join(part, nil)}
+		b.stream, b.lines, b.open = 'o', len(part), !bytes.HasSuffix(b.text, []byte("\n"))
+		x.add(&b, 0)
+	}
+	return x.text(), x.dropped, x.complete()
+}
 
 // Classify judges one line.
 func Classify(s ruleset, text string) (class string, matched, emit bool) {

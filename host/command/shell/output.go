@@ -2,6 +2,8 @@ package shell
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,21 +52,21 @@ type Output struct {
 
 	at   int // section that is read
 	in   *bufio.Reader
-	rest []byte // of a line
+	left int64  // bytes of the chunk that is read
+	rest []byte // that were read and not returned
 	fill bool   // a line is under way, so that what follows needs no time
-
-	scratch []byte
 }
 
 // A section is a part of an output.
 type section struct {
 	text   string // if it is no file
 	file   *os.File
-	offset int64 // in the file
+	offset int64 // of a chunk in the file
 	end    int64
+	skip   int   // lines to leave out, of the first chunk that is wanted
 	size   int64 // of what is read of it
 	index  []mark
-	before sizes // of its first line
+	before extent // of its first chunk
 }
 
 // OpenOutput opens the output of an execution that the caller may read.
@@ -116,7 +118,7 @@ func (o *Output) more(from int) (over bool, changed <-chan struct{}, err error) 
 	over, changed = e.child == nil && e.rec.State != Running, e.changed
 	o.next = from
 	for _, p := range e.out.parts {
-		if p.lines == 0 || p.last < o.next {
+		if len(p.index) == 0 || p.next <= o.next {
 			continue
 		}
 		first := p.index[0].number
@@ -125,8 +127,8 @@ func (o *Output) more(from int) (over bool, changed <-chan struct{}, err error) 
 		}
 		f, _, err := regularfile.Open(e.out.path(p.seq))
 		if errors.Is(err, fs.ErrNotExist) { // removed by another program: as if it was dropped
-			o.gap(p.lines)
-			o.next = p.last + 1
+			o.gap(p.next - max(first, o.next))
+			o.next = p.next
 			continue
 		}
 		if err != nil {
@@ -134,14 +136,15 @@ func (o *Output) more(from int) (over bool, changed <-chan struct{}, err error) 
 		}
 		o.files = append(o.files, f)
 		s := section{file: f, offset: p.index[0].offset, end: p.size, index: slices.Clone(p.index)}
-		s.size = o.sum(p.sizes)
 		if o.next > first { // a part of it was read
-			if s, err = o.from(s, p.sizes, o.next); err != nil {
-				return false, nil, err
+			if err := s.from(o.next); err != nil {
+				return false, nil, fmt.Errorf("read output %q: %w", e.id, err)
 			}
 		}
+		left := p.has.minus(s.before)
+		s.size, _ = left.of(o.want)
 		o.sections = append(o.sections, s)
-		o.next = p.last + 1
+		o.next = p.next
 	}
 	if over && o.next < e.out.next { // when the disk refused it
 		o.gap(e.out.next - o.next)
@@ -156,91 +159,46 @@ func (o *Output) gap(lines int) {
 	o.sections = append(o.sections, section{text: text, size: int64(len(text))})
 }
 
-func (o *Output) sum(n sizes) (sum int64) {
-	for i, wanted := range o.want {
-		if wanted {
-			sum += n[i]
-		}
-	}
-	return sum
-}
-
-// from returns a section without the lines before a number.
-func (o *Output) from(s section, all sizes, number int) (section, error) {
+// from leaves out the chunks before the line with a number. Each read ends behind a chunk, so the line
+// is the first of one.
+func (s *section) from(number int) error {
 	k, found := slices.BinarySearchFunc(s.index, number, func(m mark, number int) int { return m.number - number })
 	if !found {
 		k = max(k-1, 0)
 	}
 	s.offset, s.before = s.index[k].offset, s.index[k].before
-	in := bufio.NewReaderSize(io.NewSectionReader(s.file, s.offset, s.end-s.offset), 64<<10)
-	for s.offset < s.end {
-		line, err := readLine(in, &o.scratch)
-		if err != nil {
-			return s, fmt.Errorf("read output %q: %w", o.e.id, err)
+	in := scan{from: s.file, at: s.offset, end: s.end}
+	for {
+		c, _, ok, err := in.next()
+		if err != nil || !ok || c.number >= number {
+			return err
 		}
-		if l, raw, ok := cutLine(line); ok {
-			if l.number >= number {
-				break
-			}
-			s.before[kindOf(l.stream)] += l.size(len(raw))
-		}
-		s.offset += int64(len(line)) + 1
+		s.offset = in.at
+		s.before = s.before.plus(c.extent())
 	}
-	left := all
-	for i := range left {
-		left[i] -= s.before[i]
-	}
-	s.size = o.sum(left)
-	return s, nil
-}
-
-// readLine reads a line without its end. It is valid until the next call.
-func readLine(in *bufio.Reader, scratch *[]byte) ([]byte, error) {
-	line, err := in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		*scratch = append((*scratch)[:0], line...)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			line, err = in.ReadSlice('\n')
-			*scratch = append(*scratch, line...)
-		}
-		line = *scratch
-	}
-	if err != nil {
-		return nil, err
-	}
-	return line[:len(line)-1], nil
 }
 
 // Read implements [io.Reader]. The error at the end is io.EOF, also while the execution goes on.
 func (o *Output) Read(p []byte) (n int, err error) {
 	for n < len(p) {
-		if len(o.rest) > 0 {
+		switch {
+		case len(o.rest) > 0:
 			k := copy(p[n:], o.rest)
 			o.rest, n = o.rest[k:], n+k
 			continue
+		case o.left > 0:
+			k, err := o.in.Read(p[n:min(len(p), n+int(min(o.left, 1<<30)))])
+			o.left, n = o.left-int64(k), n+k
+			if err != nil {
+				return n, o.failed(err)
+			}
+			continue
 		}
-		if o.at == len(o.sections) {
+		if more, err := o.nextChunk(); err != nil {
+			return n, o.failed(err)
+		} else if !more {
 			break
 		}
-		s := &o.sections[o.at]
-		if s.file == nil {
-			o.rest, s.text = []byte(s.text), ""
-			o.at++
-			continue
-		}
-		if o.in == nil {
-			o.in = bufio.NewReaderSize(io.NewSectionReader(s.file, s.offset, s.end-s.offset), 64<<10)
-		}
-		line, err := readLine(o.in, &o.scratch)
-		if errors.Is(err, io.EOF) {
-			o.in = nil
-			o.at++
-			continue
-		}
-		if err != nil {
-			return n, fmt.Errorf("read output %q: %w", o.e.id, err)
-		}
-		n += o.put(p[n:], line)
 	}
 	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
@@ -248,55 +206,105 @@ func (o *Output) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// put writes what is wanted of a line, and keeps in rest what has no room.
-func (o *Output) put(p []byte, line []byte) (n int) {
-	l, raw, ok := cutLine(line)
-	if !ok || !o.want[kindOf(l.stream)] {
-		return 0
+func (o *Output) failed(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the file was made shorter by another program
 	}
-	add := func(data []byte) {
-		k := 0
-		if len(o.rest) == 0 {
-			k = copy(p[n:], data)
-			n += k
+	return fmt.Errorf("read output %q: %w", o.e.id, err)
+}
+
+// stamped returns lines with their time before each.
+func (o *Output) stamped(c *chunk, text []byte) []byte {
+	stamp := time.UnixMilli(c.ms).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z ")
+	out := make([]byte, 0, len(text)+c.lines*len(stamp))
+	for line := range bytes.Lines(text) {
+		if !o.fill {
+			out = append(out, stamp...)
 		}
-		o.rest = append(o.rest, data[k:]...)
+		out = append(out, line...)
+		o.fill = line[len(line)-1] != '\n'
 	}
-	o.rest = o.rest[:0:0]
-	if o.opt.Times && !o.fill {
-		add(time.UnixMilli(l.ms).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z "))
+	return out
+}
+
+// nextChunk goes to the next wanted chunk, or to the text of a section. more is false at the end.
+func (o *Output) nextChunk() (more bool, err error) {
+	for o.at < len(o.sections) {
+		s := &o.sections[o.at]
+		if s.file == nil {
+			o.rest, s.text = []byte(s.text), ""
+			o.at++
+			return true, nil
+		}
+		if s.offset >= s.end {
+			o.in = nil
+			o.at++
+			continue
+		}
+		if o.in == nil {
+			o.in = bufio.NewReaderSize(io.NewSectionReader(s.file, s.offset, s.end-s.offset), 64<<10)
+		}
+		head, err := o.in.Peek(chunkHeader)
+		if err != nil {
+			return false, err
+		}
+		c, ok := cutChunkHeader(head)
+		if !ok {
+			return false, errNoOutput
+		}
+		if _, err := o.in.Discard(chunkHeader); err != nil {
+			return false, err
+		}
+		s.offset += chunkHeader + c.size
+		switch {
+		case !o.want[kindOf(c.stream)]:
+			if _, err := o.in.Discard(int(c.size)); err != nil {
+				return false, err
+			}
+			continue
+		case !o.opt.Times && s.skip == 0:
+			o.left = c.size
+			return true, nil
+		}
+		text := make([]byte, c.size)
+		if _, err := io.ReadFull(o.in, text); err != nil {
+			return false, err
+		}
+		o.rest, s.skip = afterLines(text, s.skip), 0
+		if o.opt.Times {
+			o.rest = o.stamped(&c, o.rest)
+		}
+		return true, nil
 	}
-	add(raw)
-	if !l.open {
-		add([]byte{'\n'})
-	}
-	o.fill = l.open
-	return n
+	return false, nil
 }
 
 // Skip leaves out bytes of what would be read next. It is for outputs without times.
-func (o *Output) Skip(bytes int64) error {
-	for bytes > 0 && o.at < len(o.sections) {
+func (o *Output) Skip(count int64) error {
+	for count > 0 && o.at < len(o.sections) {
 		s := &o.sections[o.at]
-		if o.in == nil && len(o.rest) == 0 && bytes >= s.size {
-			bytes -= s.size
+		if o.in == nil && len(o.rest) == 0 && count >= s.size {
+			count -= s.size
 			o.at++
 			continue
 		}
 		if o.in == nil && s.file != nil { // begin at the last mark before
-			k, found := slices.BinarySearchFunc(s.index, bytes, func(m mark, bytes int64) int {
-				return int(max(min(o.sum(m.before)-o.sum(s.before)-bytes, 1), -1))
-			})
+			behind := func(m mark) int64 {
+				x := m.before.minus(s.before)
+				n, _ := x.of(o.want)
+				return n
+			}
+			k, found := slices.BinarySearchFunc(s.index, count, func(m mark, count int64) int { return cmp.Compare(behind(m), count) })
 			if !found {
 				k--
 			}
 			if k >= 0 && s.index[k].offset > s.offset {
-				bytes -= o.sum(s.index[k].before) - o.sum(s.before)
-				s.size -= o.sum(s.index[k].before) - o.sum(s.before)
+				n := behind(s.index[k])
+				count, s.size = count-n, s.size-n
 				s.offset, s.before = s.index[k].offset, s.index[k].before
 			}
 		}
-		if _, err := io.CopyN(io.Discard, o, bytes); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(io.Discard, o, count); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		return nil
@@ -317,35 +325,41 @@ func (o *Output) tail() error {
 			if k+1 < len(s.index) {
 				end = s.index[k+1].offset
 			}
-			begins, err := o.begins(s, s.index[k].offset, end)
+			chunks, err := o.wanted(s, s.index[k].offset, end)
 			if err != nil {
-				return err
+				return fmt.Errorf("read output %q: %w", o.e.id, err)
 			}
-			if len(begins) >= left {
-				s.offset = begins[len(begins)-left]
-				o.sections = o.sections[i:]
-				return nil
+			for _, c := range slices.Backward(chunks) {
+				if c.lines >= left {
+					s.offset, s.skip = c.offset, c.lines-left
+					o.sections = o.sections[i:]
+					return nil
+				}
+				left -= c.lines
 			}
-			left -= len(begins)
 		}
 	}
 	return nil
 }
 
-// begins returns where wanted lines begin in a part of a section.
-func (o *Output) begins(s *section, from, to int64) (list []int64, err error) {
-	in := bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), 64<<10)
-	for from < to {
-		line, err := readLine(in, &o.scratch)
-		if err != nil {
-			return nil, fmt.Errorf("read output %q: %w", o.e.id, err)
+// A wantedChunk is where a chunk begins, and how many lines it has.
+type wantedChunk struct {
+	offset int64
+	lines  int
+}
+
+// wanted returns the wanted chunks in a part of a section.
+func (o *Output) wanted(s *section, from, to int64) (list []wantedChunk, err error) {
+	in := scan{from: s.file, at: from, end: to}
+	for {
+		c, offset, ok, err := in.next()
+		if err != nil || !ok {
+			return list, err
 		}
-		if l, _, ok := cutLine(line); ok && o.want[kindOf(l.stream)] {
-			list = append(list, from)
+		if o.want[kindOf(c.stream)] {
+			list = append(list, wantedChunk{offset - chunkHeader, c.lines})
 		}
-		from += int64(len(line)) + 1
 	}
-	return list, nil
 }
 
 // Follow waits until there is more to read, and reports false when the execution is over and
@@ -355,7 +369,7 @@ func (o *Output) Follow(ctx context.Context) (bool, error) {
 		if err := o.Close(); err != nil {
 			return false, err
 		}
-		o.at, o.in = 0, nil
+		o.at, o.in, o.left = 0, nil, 0
 		over, changed, err := o.more(o.next)
 		if err != nil || len(o.sections) > 0 {
 			return err == nil, err
@@ -374,7 +388,8 @@ func (o *Output) Follow(ctx context.Context) (bool, error) {
 // bytesKept returns how many bytes of output are on disk.
 func (s *spill) bytesKept() (n int64) {
 	for _, p := range s.parts {
-		n += p.sizes.sum()
+		bytes, _ := p.has.of(allKinds)
+		n += bytes
 	}
 	return n
 }

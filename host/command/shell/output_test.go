@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
@@ -174,31 +176,76 @@ func TestAttemptsHaveTheirOwnOutput(t *testing.T) {
 	}
 }
 
-// BenchmarkOutput executes a command that prints 60 MB in short lines, beside the same into a file by
-// the shell.
+// BenchmarkOutput executes commands that print much and little, with secrets to remove. Each is beside
+// the same command that prints into a file, whose processor time is one in the ratio: user and system
+// time of this process, of the command and of what supervises it.
 func BenchmarkOutput(b *testing.B) {
-	m, err := shell.New(shell.Options{Dir: b.TempDir()})
+	for _, bm := range []struct {
+		name, line string
+		calls      int // of the line in one operation
+	}{
+		{"60MB", "seq 1 7700000", 1},
+		{"60MB-of-both", "seq 1 3850000 & seq 1 3850000 >&2; wait", 1},
+		{"60MB-in-color", "seq -f '\x1b[32m%.0f\x1b[0m' 1 3000000", 1},
+		{"1MB", "seq 1 150000", 10},
+		{"line", "echo hello", 100},
+		{"lines-one-by-one", "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; done", 100},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			r := new(redact.Redactor)
+			if err := r.Register("S3cr3tValue0123456789", "another-secret/of+the=environment"); err != nil {
+				b.Fatal(err)
+			}
+			var kept, file time.Duration
+			dir := b.TempDir()
+			for b.Loop() {
+				kept += processorTime(b, r, dir, bm.line, bm.calls)
+				file += processorTime(b, r, dir, "{ "+bm.line+"; } > out 2>&1", bm.calls)
+			}
+			n := float64(b.N * bm.calls)
+			b.ReportMetric(kept.Seconds()*1000/n, "cpu-ms/call")
+			b.ReportMetric(file.Seconds()*1000/n, "file-cpu-ms/call")
+			b.ReportMetric(kept.Seconds()/file.Seconds(), "ratio")
+		})
+	}
+}
+
+// processorTime executes a line so many times, and returns the processor time of it.
+func processorTime(b *testing.B, r *redact.Redactor, dir, line string, calls int) time.Duration {
+	b.Helper()
+	before := usage(b)
+	m, err := shell.New(shell.Options{Dir: b.TempDir(), Redact: r})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer m.Close()
 	reg, err := command.NewRegistry(shell.Commands(m)...)
 	if err != nil {
 		b.Fatal(err)
 	}
-	dir := b.TempDir()
-	for name, line := range map[string]string{"kept": "seq 1 7700000", "file": "seq 1 7700000 > out"} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				params, err := json.Marshal(params{"command": line})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := reg.Call(b.Context(), &command.Call{Command: "code/shell/execute", Params: params, By: command.ByUser, Workspace: dir}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.SetBytes(60488896)
-		})
+	params, err := json.Marshal(params{"command": line})
+	if err != nil {
+		b.Fatal(err)
 	}
+	for range calls {
+		if _, err := reg.Call(b.Context(), &command.Call{Command: "code/shell/execute", Params: params, By: command.ByUser, Workspace: dir}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := m.Close(); err != nil { // ends the supervisor, so that its time and that of the command count
+		b.Fatal(err)
+	}
+	return usage(b) - before
+}
+
+// usage returns the processor time of this process and of its children that have ended.
+func usage(b *testing.B) (sum time.Duration) {
+	b.Helper()
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(who, &u); err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return sum
 }

@@ -437,7 +437,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d lines in pages and %d dropped, want %d", got, dropped, lines)
 	}
 	var size int64
-	files, err := filepath.Glob(filepath.Join(b.m.Dir(), "*.log"))
+	files, err := filepath.Glob(filepath.Join(b.m.Dir(), "*.out"))
 	if err != nil {
 		t.Fatal(err)
 	}

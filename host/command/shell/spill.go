@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -13,18 +12,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
-// stored is one line of output as the spill file has it.
+// stored is one line of output as it is read.
 type stored struct {
 	number int    // from 0, over all streams
-	stream byte   // 'o' stdout, 'e' stderr, 'h' a message of the host
+	stream byte   // as that of a chunk
 	ms     int64  // Unix time
-	raw    string // as it was written, without secrets
-	text   string // raw as it is shown and read; see clean
-	open   bool   // the stream has no line end behind it; see emitLine
+	text   string // as it is shown and read; see clean
+	open   bool   // the stream has no line end behind it
 }
 
 // spill keeps the beginning and the end of an output on disk: the first half
@@ -40,37 +39,69 @@ type spill struct {
 	buffer  []byte // of append
 }
 
-// part is one file: lines with rising numbers.
+// part is one file: chunks with rising line numbers.
 type part struct {
-	seq   int
-	size  int64
-	last  int // number of its last line
-	lines int
-	sizes sizes
-	index []mark // each 128th line
+	seq  int
+	size int64
+	next int // number of the first line behind it
+	has  extent
+	// index has the first chunk, and each that begins indexEvery bytes or more behind the one
+	// before it.
+	index []mark
 }
 
-// mark is the position of a line.
+// mark is the position of a chunk.
 type mark struct {
-	number int
-	offset int64 // in the file
-	before sizes // of the lines before it in its part
+	number int    // of its first line
+	offset int64  // in the file
+	before extent // of the chunks before it in its part
 }
 
-// sizes are bytes of output: of stdout, of stderr, and of the messages of the host.
-type sizes [3]int64
+// extent counts output: of stdout, of stderr, and of the messages of the host.
+type extent struct {
+	bytes, lines [3]int64
+}
 
-func (n sizes) sum() int64 { return n[0] + n[1] + n[2] }
+// extent returns what a chunk has.
+func (c *chunk) extent() (x extent) {
+	k := kindOf(c.stream)
+	x.bytes[k], x.lines[k] = c.size, int64(c.lines)
+	return x
+}
 
-// size returns how many bytes of output a line of so many bytes is.
-func (l *stored) size(bytes int) int64 {
-	if l.open {
-		return int64(bytes)
+// minus returns what x has more than y.
+func (x extent) minus(y extent) extent {
+	for i := range x.bytes {
+		x.bytes[i] -= y.bytes[i]
+		x.lines[i] -= y.lines[i]
 	}
-	return int64(bytes) + 1 // its line end
+	return x
 }
 
-// kindOf returns the place of a stream in [sizes].
+// plus returns both together.
+func (x extent) plus(y extent) extent {
+	for i := range x.bytes {
+		x.bytes[i] += y.bytes[i]
+		x.lines[i] += y.lines[i]
+	}
+	return x
+}
+
+// of returns the bytes and lines of the kinds that are wanted.
+func (x *extent) of(want [3]bool) (bytes, lines int64) {
+	for i, wanted := range want {
+		if wanted {
+			bytes += x.bytes[i]
+			lines += x.lines[i]
+		}
+	}
+	return bytes, lines
+}
+
+// allKinds wants each stream and the messages of the host.
+var allKinds = [3]bool{true, true, true}
+
+// kindOf returns the place of a stream in an [extent].
 func kindOf(stream byte) int {
 	switch stream {
 	case 'o':
@@ -82,83 +113,146 @@ func kindOf(stream byte) int {
 }
 
 const (
-	tailParts  = 4
-	indexEvery = 128
+	tailParts    = 4
+	indexEvery   = 16 << 10
+	outputSuffix = ".out" // of the names of files
 )
 
 // openSpill opens what is on disk, nothing if there is nothing.
 func openSpill(dir, id string, max int64) (*spill, error) {
 	s := &spill{dir: dir, id: id, max: max}
-	// Not filepath.Glob: the folder's path may have characters of a pattern.
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.convert(); err != nil {
+		return nil, fmt.Errorf("open output %q: convert the format of an earlier version: %w", id, err)
+	}
+	seqs, err := s.sequence(outputSuffix)
+	if err != nil {
 		return nil, fmt.Errorf("open output %q: %w", id, err)
 	}
-	var seqs []int
-	for _, e := range entries {
-		rest, ours := strings.CutPrefix(e.Name(), id+".")
-		middle, isLog := strings.CutSuffix(rest, ".log")
-		if n, err := strconv.Atoi(middle); ours && isLog && err == nil {
-			seqs = append(seqs, n)
-		}
-	}
-	slices.Sort(seqs)
+	var messages []string
 	for _, seq := range seqs {
-		err := s.load(seq)
-		if errors.Is(err, regularfile.ErrKind) { // a pipe or a folder: this part of the output is lost
+		message, err := s.load(seq)
+		if errors.Is(err, regularfile.ErrKind) || errors.Is(err, errNoOutput) { // this part of the output is lost
 			err = os.Rename(s.path(seq), s.path(seq)+setAside)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open output %q: %w", id, err)
 		}
+		if message != "" {
+			messages = append(messages, message)
+		}
+	}
+	for _, text := range messages {
+		// On a full disk the message counts as dropped; the output is read all the same.
+		_ = s.append(chunk{stream: 'h', ms: time.Now().UnixMilli(), lines: 1}, []byte(text))
 	}
 	return s, nil
 }
 
-// load reads one file to rebuild its index. A torn last line, left by a crash
-// of the machine, is cut off.
-func (s *spill) load(seq int) error {
-	data, err := regularfile.Read(s.path(seq), regularfile.Unlimited)
-	if err != nil {
-		return err
+// sequence returns the numbers of the files whose names end so.
+func (s *spill) sequence(suffix string) (seqs []int, err error) {
+	// Not filepath.Glob: the folder's path may have characters of a pattern.
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	p := &part{seq: seq}
-	for {
-		line, _, ok := bytes.Cut(data[p.size:], []byte("\n"))
-		if !ok {
-			break
-		}
-		if n, header := bytes.CutPrefix(line, []byte("#")); header {
-			s.bytes, _ = strconv.ParseInt(string(n), 10, 64)
-		} else if l, raw, ok := cutLine(line); ok {
-			p.add(&l, len(raw), p.size)
-			s.next = l.number + 1
-			s.kept++
-		}
-		p.size += int64(len(line)) + 1
-	}
-	if p.size < int64(len(data)) {
-		if err := os.Truncate(s.path(seq), p.size); err != nil {
-			return err
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), s.id+".")
+		middle, isOutput := strings.CutSuffix(rest, suffix)
+		if n, err := strconv.Atoi(middle); ours && isOutput && err == nil {
+			seqs = append(seqs, n)
 		}
 	}
-	s.parts = append(s.parts, p)
-	return nil
+	slices.Sort(seqs)
+	return seqs, nil
 }
 
-// add counts a line of so many bytes that begins at offset.
-func (p *part) add(l *stored, bytes int, offset int64) {
-	if p.lines%indexEvery == 0 {
-		p.index = append(p.index, mark{l.number, offset, p.sizes})
+// errNoOutput is the cause of an error about a file that no version of this format has written.
+var errNoOutput = errors.New("not a file of output of this format")
+
+// load reads the headers of a file to build its index. A chunk that a killed process or a crash of
+// the machine left unfinished keeps the bytes that it has. What stands behind a damaged header is cut
+// off. message says how many bytes are missing.
+func (s *spill) load(seq int) (message string, err error) {
+	f, info, err := regularfile.Open(s.path(seq))
+	if err != nil {
+		return "", err
 	}
-	p.last = l.number
-	p.lines++
-	p.sizes[kindOf(l.stream)] += l.size(bytes)
+	defer f.Close()
+	p := &part{seq: seq}
+	if info.Size() < fileHeader { // the process was killed between making the file and writing to it
+		s.parts = append(s.parts, p)
+		return "", os.Truncate(s.path(seq), 0)
+	}
+	var head [fileHeader]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return "", err
+	}
+	dropped, ok := cutFileHeader(head[:])
+	if !ok {
+		return "", errNoOutput
+	}
+	s.parts = append(s.parts, p)
+	s.bytes, p.size = dropped, fileHeader
+	in := scan{from: f, at: fileHeader, end: info.Size()}
+	for {
+		c, offset, ok, err := in.next()
+		if err != nil {
+			return "", err
+		}
+		if !ok || c.number < s.next {
+			break
+		}
+		if in.at > in.end {
+			return s.finish(f, p, c, in.end-offset)
+		}
+		s.count(p, &c)
+	}
+	missing := info.Size() - p.size
+	if missing == 0 {
+		return "", nil
+	}
+	if missing > chunkHeader { // more than an unfinished header
+		message = fmt.Sprintf("[%d bytes of stored output are damaged and were left out]\n", missing)
+	}
+	return message, os.Truncate(s.path(seq), p.size)
+}
+
+// finish keeps the beginning of a chunk that has fewer bytes than its header says.
+func (s *spill) finish(from io.ReaderAt, p *part, c chunk, has int64) (message string, err error) {
+	message = fmt.Sprintf("[%d bytes of output are missing here: the host was stopped while it stored them]\n", c.size-has)
+	if has == 0 {
+		return message, os.Truncate(s.path(p.seq), p.size)
+	}
+	text := make([]byte, has)
+	if _, err := from.ReadAt(text, p.size+chunkHeader); err != nil {
+		return "", err
+	}
+	c.open = text[has-1] != '\n'
+	c.lines, c.size = linesOf(text, c.open), has
+	f, err := regularfile.OpenFile(s.path(p.seq), os.O_WRONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteAt(appendChunkHeader(nil, &c), p.size)
+	s.count(p, &c)
+	return message, errors.Join(err, f.Close())
+}
+
+// count adds a chunk that is at the end of a part.
+func (s *spill) count(p *part, c *chunk) {
+	if n := len(p.index); n == 0 || p.size-p.index[n-1].offset >= indexEvery {
+		p.index = append(p.index, mark{c.number, p.size, p.has})
+	}
+	p.has = p.has.plus(c.extent())
+	p.size += chunkHeader + c.size
+	p.next = c.next()
+	s.next = p.next
+	s.kept += c.lines
 }
 
 // path names the file of a part.
 func (s *spill) path(seq int) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s.%d.log", s.id, seq))
+	return filepath.Join(s.dir, fmt.Sprintf("%s.%d%s", s.id, seq, outputSuffix))
 }
 
 // size returns the bytes on disk.
@@ -173,39 +267,48 @@ func (s *spill) size() int64 {
 // dropped returns how many lines are not on disk any more.
 func (s *spill) dropped() int { return s.next - s.kept }
 
-// append numbers lines and writes them. If the disk refuses, they count as
-// dropped: a full disk must not stop the program that writes.
-func (s *spill) append(lines []stored) error {
+// append numbers the lines of a text and writes them, with the stream, the time and the rest of c. If
+// the disk refuses, they count as dropped: a full disk must not stop the program that writes.
+func (s *spill) append(c chunk, text []byte) error {
 	var problem error
-	for len(lines) > 0 {
+	for len(text) > 0 {
 		p, room, err := s.current()
 		if err != nil {
 			problem = err
 		}
-		text := s.buffer[:0]
-		n := 0
-		before := *p
-		for n < len(lines) && (int64(len(text)) < room || n == 0) {
-			lines[n].number = s.next
-			p.add(&lines[n], len(lines[n].raw), p.size+int64(len(text)))
-			text = appendLine(text, lines[n])
-			s.next++
-			n++
+		one, piece := c, text[:beginning(text, min(room-chunkHeader, maxChunk))]
+		if len(piece) < len(text) {
+			one.lines, one.open = linesOf(piece, false), false
 		}
+		one.number, one.size = s.next, int64(len(piece))
 		if err == nil {
-			err = s.write(p, text)
+			err = s.write(p, &one, piece)
 		}
 		if err != nil {
 			problem = err
-			s.bytes += p.sizes.sum() - before.sizes.sum()
-			*p = before
+			s.bytes += one.size
+			s.next = one.next()
 		} else {
-			p.size += int64(len(text))
-			s.kept += n
+			s.count(p, &one)
 		}
-		lines, s.buffer = lines[n:], text
+		text, c.lines = text[len(piece):], c.lines-one.lines
 	}
 	return problem
+}
+
+// beginning returns how many bytes at the beginning of text are whole lines of at most so many bytes
+// together: one line at least, and all of text if it has but one.
+func beginning(text []byte, most int64) int {
+	if int64(len(text)) <= most {
+		return len(text)
+	}
+	if i := bytes.LastIndexByte(text[:max(most, 0)], '\n'); i >= 0 {
+		return i + 1
+	}
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(text)
 }
 
 // current returns the part to write to and its room in bytes, rotating if the
@@ -228,79 +331,152 @@ func (s *spill) current() (*part, int64, error) {
 			return last, 1 << 20, err
 		}
 		s.parts = slices.Delete(s.parts, 1, 2)
-		s.kept -= old.lines
-		s.bytes += old.sizes.sum()
+		bytes, lines := old.has.of(allKinds)
+		s.kept -= int(lines)
+		s.bytes += bytes
 	}
 	p := &part{seq: last.seq + 1}
 	s.parts = append(s.parts, p)
-	header := fmt.Appendf(nil, "#%d\n", s.bytes)
-	if err := s.write(p, header); err != nil {
-		return p, limit, err
-	}
-	p.size = int64(len(header))
 	return p, s.max / 2 / tailParts, nil
 }
 
-// write appends text to a part's file at its known size, so that the remains
-// of a failed write are overwritten.
-func (s *spill) write(p *part, text []byte) error {
+// write appends a chunk to a part's file at its known size, so that the remains
+// of a failed write are overwritten. It begins the file with its header.
+func (s *spill) write(p *part, c *chunk, text []byte) error {
 	f, err := regularfile.OpenFile(s.path(p.seq), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(text, p.size)
+	s.buffer = s.buffer[:0]
+	if p.size == 0 {
+		s.buffer = appendFileHeader(s.buffer, s.bytes)
+	}
+	begin := int64(len(s.buffer))
+	s.buffer = append(appendChunkHeader(s.buffer, c), text...)
+	_, err = f.WriteAt(s.buffer, p.size)
 	if err != nil {
 		err = errors.Join(err, f.Truncate(p.size))
+	} else {
+		p.size += begin
 	}
 	return errors.Join(err, f.Close())
 }
 
-// read returns at most that many lines with numbers from from on. Numbers that
-// are left out were dropped.
-func (s *spill) read(from, most int) (lines []stored, err error) {
-	for _, p := range s.parts {
-		if p.lines == 0 || p.last < from {
+// block is lines of a chunk, with their bytes.
+type block struct {
+	chunk
+	text []byte
+}
+
+// How much is read from disk at a time, in bytes: for a page of lines, which most often begins in a
+// chunk with a mark, and for all of an output.
+const (
+	readPage = maxChunk + chunkHeader
+	readAll  = 8 * maxChunk
+)
+
+// blocks returns the chunks with lines from a number on, as far as about size bytes have them; none
+// at the end. Numbers that are left out were dropped. follow is what is on disk behind them.
+func (s *spill) blocks(from int, size int64) (list []block, follow extent, err error) {
+	for i, p := range s.parts {
+		if p.next <= from || len(p.index) == 0 {
 			continue
 		}
-		got, err := s.readPart(p, from, most-len(lines))
-		if err != nil {
-			return lines, fmt.Errorf("read output %q: %w", s.id, err)
+		if list, follow, err = s.blocksOf(p, from, size); err != nil {
+			return nil, follow, fmt.Errorf("read output %q: %w", s.id, err)
 		}
-		if lines = append(lines, got...); len(lines) == most {
-			break
+		for _, later := range s.parts[i+1:] {
+			follow = follow.plus(later.has)
+		}
+		break
+	}
+	return list, follow, nil
+}
+
+// blocksOf starts at the last indexed chunk before from, so a page deep in a long output costs no
+// more than one at its beginning.
+func (s *spill) blocksOf(p *part, from int, size int64) (list []block, follow extent, err error) {
+	f, _, err := regularfile.Open(s.path(p.seq))
+	if err != nil {
+		return nil, follow, err
+	}
+	defer f.Close()
+	first := p.index[p.markBefore(from)]
+	at := first.offset
+	size = min(p.size-at, size)
+	data := make([]byte, size)
+	for {
+		if _, err := f.ReadAt(data, at); err != nil {
+			return nil, follow, err
+		}
+		follow = p.has.minus(first.before)
+		in := scan{from: bytes.NewReader(data), end: size, window: data}
+		for {
+			c, offset, ok, err := in.next()
+			if err != nil || !ok || in.at > size {
+				break
+			}
+			follow = follow.minus(c.extent())
+			if c.next() <= from {
+				continue
+			}
+			b := block{c, data[offset:in.at]}
+			if skip := from - c.number; skip > 0 {
+				b.text = afterLines(b.text, skip)
+				b.number, b.lines, b.size = from, c.lines-skip, int64(len(b.text))
+			}
+			list = append(list, b)
+		}
+		switch {
+		case len(list) > 0:
+			return list, follow, nil
+		case at+size == p.size:
+			return nil, follow, fmt.Errorf("%s: line %d: %w", s.path(p.seq), from, errNoOutput) // changed by another program
+		}
+		// The chunk is larger, or the part before it is.
+		size = min(p.size-at, 2*size)
+		data = make([]byte, size)
+	}
+}
+
+// markBefore returns the last mark at or before a line.
+func (p *part) markBefore(number int) int {
+	k, found := slices.BinarySearchFunc(p.index, number, func(m mark, number int) int { return cmp.Compare(m.number, number) })
+	if !found {
+		k = max(k-1, 0)
+	}
+	return k
+}
+
+// read returns at most that many lines with numbers from from on.
+func (s *spill) read(from, most int) (lines []stored, err error) {
+	for len(lines) < most {
+		list, _, err := s.blocks(from, readPage)
+		if err != nil || len(list) == 0 {
+			return lines, err
+		}
+		for i := range list {
+			lines = list[i].appendLines(lines, most)
+			from = list[i].next()
 		}
 	}
 	return lines, nil
 }
 
-// readPart starts at the last indexed line before from, so a page deep in a long
-// output costs no more than one at its beginning.
-func (s *spill) readPart(p *part, from, most int) ([]stored, error) {
-	f, _, err := regularfile.Open(s.path(p.seq))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	k, found := slices.BinarySearchFunc(p.index, from, func(m mark, number int) int { return cmp.Compare(m.number, number) })
-	if !found {
-		k = max(k-1, 0)
-	}
-	offset := p.index[k].offset
-	r := bufio.NewReaderSize(io.NewSectionReader(f, offset, p.size-offset), 64<<10)
-	var lines []stored
-	for len(lines) < most {
-		line, err := r.ReadBytes('\n')
-		if err == io.EOF {
-			break
+// appendLines appends the lines of a block, until the list has so many.
+func (b *block) appendLines(list []stored, most int) []stored {
+	rest := b.text
+	list = slices.Grow(list, min(b.lines, most-len(list)))
+	for i := 0; i < b.lines && len(list) < most; i++ {
+		l := stored{number: b.number + i, stream: b.stream, ms: b.ms}
+		line, after, closed := bytes.Cut(rest, []byte{'\n'})
+		if l.open = !closed; closed {
+			line = bytes.TrimRight(line, "\r") // a line of Windows ends with \r\n
 		}
-		if err != nil {
-			return lines, err
-		}
-		if l, ok := parseLine(line[:len(line)-1]); ok && l.number >= from {
-			lines = append(lines, l)
-		}
+		l.text, rest = clean(line), after
+		list = append(list, l)
 	}
-	return lines, nil
+	return list
 }
 
 // remove deletes every file.
@@ -312,64 +488,4 @@ func (s *spill) remove() error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// appendLine writes a line as number, stream, time and bytes between tabs. The letter
-// of the stream is a capital if the line is open.
-func appendLine(b []byte, l stored) []byte {
-	b = strconv.AppendInt(b, int64(l.number), 10)
-	stream := l.stream
-	if l.open {
-		stream -= 'a' - 'A'
-	}
-	b = append(b, '\t', stream, '\t')
-	b = strconv.AppendInt(b, l.ms, 10)
-	b = append(b, '\t')
-	b = append(b, l.raw...)
-	return append(b, '\n')
-}
-
-// parseLine reverses [appendLine] without the line end.
-func parseLine(line []byte) (stored, bool) {
-	l, raw, ok := cutLine(line)
-	if !ok {
-		return stored{}, false
-	}
-	l.raw = string(raw)
-	if !l.open {
-		raw = bytes.TrimRight(raw, "\r") // a line of Windows ends with \r\n
-	}
-	l.text = clean(raw)
-	return l, true
-}
-
-// cutLine is parseLine without the text.
-func cutLine(line []byte) (l stored, raw []byte, ok bool) {
-	number, rest, _ := bytes.Cut(line, []byte("\t"))
-	stream, rest, _ := bytes.Cut(rest, []byte("\t"))
-	ms, raw, ok := bytes.Cut(rest, []byte("\t"))
-	if !ok || len(stream) != 1 {
-		return stored{}, nil, false
-	}
-	n, valid := parseInt(number)
-	t, valid2 := parseInt(ms)
-	if !valid || !valid2 {
-		return stored{}, nil, false
-	}
-	l = stored{number: int(n), stream: stream[0], ms: t}
-	if l.stream >= 'A' && l.stream <= 'Z' {
-		l.stream, l.open = l.stream+'a'-'A', true
-	}
-	return l, raw, true
-}
-
-// parseInt reads the digits of a number of at most 18 digits.
-func parseInt(digits []byte) (n int64, ok bool) {
-	for _, d := range digits {
-		if d < '0' || d > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(d-'0')
-	}
-	return n, len(digits) > 0 && len(digits) <= 18
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -19,11 +20,10 @@ const (
 type telling struct {
 	e       *execution
 	of      Printed
-	printed int64    // bytes so far
-	told    int64    // of printed
-	lines   []stored // to report next, the last ones
-	size    int64    // of lines
-	waiting bool     // for the timer
+	printed int64  // bytes so far
+	told    int64  // of printed
+	text    []byte // to report next: the last lines
+	waiting bool   // for the timer
 }
 
 // tell begins to report the output of a start for a call of a run.
@@ -40,29 +40,16 @@ func (e *execution) tell(call *command.Call) {
 }
 
 // add takes lines that were written.
-func (t *telling) add(lines []stored) {
+func (t *telling) add(text []byte) {
 	if t == nil {
 		return
 	}
-	for i := range lines {
-		t.printed += lines[i].size(len(lines[i].raw))
+	t.printed += int64(len(text))
+	if len(text) >= maxTold {
+		t.text = t.text[:0]
 	}
-	size := 0
-	first := len(lines) // of the lines that fit
-	for ; first > 0 && (size == 0 || size+len(lines[first-1].raw) < maxTold); first-- {
-		size += len(lines[first-1].raw) + 1
-	}
-	if first > 0 {
-		t.lines, t.size = nil, 0
-	}
-	for i := range lines[first:] {
-		l := lines[first+i]
-		t.lines, t.size = append(t.lines, l), t.size+l.size(len(l.raw))
-	}
-	for t.size > maxTold && len(t.lines) > 1 {
-		t.size -= t.lines[0].size(len(t.lines[0].raw))
-		t.lines = t.lines[1:]
-	}
+	t.text = append(t.text, lastOf(text)...)
+	t.text = append(t.text[:0], lastOf(t.text)...)
 	if !t.waiting {
 		t.waiting = true
 		time.AfterFunc(tellEvery, func() {
@@ -74,25 +61,38 @@ func (t *telling) add(lines []stored) {
 	}
 }
 
+// lastOf returns the last lines of a text that are reported: the last one at least.
+func lastOf(text []byte) []byte {
+	if len(text) <= maxTold {
+		return text
+	}
+	from := len(text) - maxTold
+	if i := bytes.IndexByte(text[from-1:len(text)-1], '\n'); i >= 0 {
+		return text[from+i:]
+	}
+	return text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:]
+}
+
 // flush reports what was gathered.
 func (t *telling) flush() {
-	if t == nil || len(t.lines) == 0 {
+	if t == nil || len(t.text) == 0 {
 		return
 	}
 	p := t.of
-	p.Offset = t.printed - t.size
+	p.Offset = t.printed - int64(len(t.text))
 	var text strings.Builder
 	if p.Offset > t.told {
 		fmt.Fprintf(&text, "[%d bytes are left out here]\n", p.Offset-t.told)
 	}
 	t.told = t.printed
-	for _, line := range t.lines {
-		text.WriteString(clean([]byte(line.raw)))
-		if !line.open {
+	for line := range bytes.Lines(t.text) {
+		line, closed := bytes.CutSuffix(line, []byte{'\n'})
+		text.WriteString(clean(line))
+		if closed {
 			text.WriteByte('\n')
 		}
 	}
 	p.Text = text.String()
-	t.lines, t.size = nil, 0
+	t.text = t.text[:0]
 	t.e.m.opt.Printed(p)
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 
@@ -16,56 +17,125 @@ const maxLine = 32 << 10
 // bytes, and more.
 const maxEscape = 64
 
-// splitter cuts the bytes of one stream into lines.
+// splitter cuts the bytes of one stream into whole lines, and removes secrets from them.
 type splitter struct {
 	redact *redact.Redactor
-	rest   []byte
-	zeros  int64 // zero bytes that came
+	rest   []byte // of a line that has not ended
+	zeros  int64  // zero bytes that came
+	out    []byte // lines that were looked at one by one
+	lines  int    // of out
+	shown  []byte // what mayHaveSecrets looks at
 }
 
-// emitLine takes a line; open says that no line end follows it in the stream: it is
-// the beginning of a longer line, or the end of the stream.
-type emitLine func(text string, open bool)
+// emitLines takes lines, which are valid until it returns. The last one has a line end too, unless
+// it is open: then it is the beginning of a longer line, or the end of the stream.
+type emitLines func(text []byte, lines int, open bool)
 
-// push takes what was read and calls emit for every line that is complete.
-func (s *splitter) push(data []byte, emit emitLine) {
+// push takes what was read and calls emit with the lines that are complete.
+func (s *splitter) push(data []byte, emit emitLines) {
 	s.zeros += int64(bytes.Count(data, []byte{0}))
-	for len(data) > 0 {
-		i := bytes.IndexByte(data, '\n')
-		if i < 0 {
-			s.rest = append(s.rest, data...)
-			break
+	end := bytes.LastIndexByte(data, '\n') + 1
+	if end > 0 {
+		text := data[:end]
+		if len(s.rest) > 0 {
+			s.rest = append(s.rest, text...)
+			text = s.rest
 		}
-		s.rest = append(s.rest, data[:i]...)
-		s.long(emit)
-		emit(s.kept(s.rest), false)
+		if !hasLonger(text, maxLine) && !s.mayHaveSecrets(text) {
+			emit(text, linesOf(text, false), false)
+		} else {
+			s.each(text, emit)
+		}
 		s.rest = s.rest[:0]
-		data = data[i+1:]
 	}
-	s.long(emit)
+	s.rest = append(s.rest, data[end:]...)
+	s.rest = append(s.rest[:0], s.long(s.rest, emit)...)
 }
 
-// long gives out what exceeds the length of a line.
-func (s *splitter) long(emit emitLine) {
-	for len(s.rest) > maxLine {
+// hasLonger reports whether a line of text has more bytes than most. It looks at few bytes of a text
+// with short lines.
+func hasLonger(text []byte, most int) bool {
+	for len(text) > most {
+		i := bytes.LastIndexByte(text[:most+1], '\n')
+		if i < 0 {
+			return true
+		}
+		text = text[i+1:]
+	}
+	return false
+}
+
+// mayHaveSecrets reports whether [splitter.kept] changes a line of a text. Most text has no secrets, and
+// a look at many lines at once costs less than one at each.
+func (s *splitter) mayHaveSecrets(text []byte) bool {
+	if !s.redact.Active() {
+		return false
+	}
+	if s.redact.Has(text) {
+		return true
+	}
+	if plain(text) {
+		return false
+	}
+	s.shown = s.shown[:0]
+	for line := range bytes.Lines(text) {
+		s.shown = append(append(s.shown, clean(bytes.TrimSuffix(line, []byte{'\n'}))...), '\n')
+	}
+	return s.redact.Has(s.shown)
+}
+
+// each gives out lines that have to be looked at one by one.
+func (s *splitter) each(text []byte, emit emitLines) {
+	for line := range bytes.Lines(text) {
+		line = s.long(line[:len(line)-1], emit)
+		s.add(s.kept(line))
+		s.out = append(s.out, '\n')
+	}
+	s.emit(false, emit)
+}
+
+// add appends a line to what is given out.
+func (s *splitter) add(line string) {
+	s.out = append(s.out, line...)
+	s.lines++
+}
+
+// emit gives out the lines that were added.
+func (s *splitter) emit(open bool, emit emitLines) {
+	if s.lines > 0 {
+		emit(s.out, s.lines, open)
+	}
+	s.out, s.lines = s.out[:0], 0
+}
+
+// long gives out what exceeds the length of a line, and returns the rest.
+func (s *splitter) long(line []byte, emit emitLines) []byte {
+	for len(line) > maxLine {
 		end := maxLine
-		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(s.rest[end]) {
+		for end > maxLine-utf8.UTFMax && !utf8.RuneStart(line[end]) {
 			end--
 		}
 		// The two parts of an escape sequence would become text.
-		if i := bytes.LastIndexByte(s.rest[end-maxEscape:end], 0x1b); i >= 0 {
+		if i := bytes.LastIndexByte(line[end-maxEscape:end], 0x1b); i >= 0 {
 			end -= maxEscape - i
 		}
-		text, begun := s.begin(s.rest[:end])
-		emit(text, true)
-		s.rest = append([]byte(begun), s.rest[end:]...)
+		text, begun := s.begin(line[:end])
+		if text != "" {
+			s.add(text)
+			s.emit(true, emit)
+		}
+		line = append([]byte(begun), line[end:]...)
 	}
+	return line
 }
 
 // flush gives out a last line that has no line feed.
-func (s *splitter) flush(emit emitLine) {
+func (s *splitter) flush(emit emitLines) {
 	if len(s.rest) > 0 {
-		emit(s.kept(s.rest), true)
+		if text := s.kept(s.rest); text != "" {
+			s.add(text)
+		}
+		s.emit(true, emit)
 		s.rest = nil
 	}
 }
@@ -107,6 +177,9 @@ func (s *splitter) begin(line []byte) (kept, rest string) {
 // control characters, and valid UTF-8. Carriage returns stay: in the data of a program they
 // are data. [termtext.Overwrite] leaves out what they overwrite on a terminal.
 func clean(line []byte) string {
+	if plain(line) && bytes.IndexByte(line, '\n') < 0 {
+		return string(line)
+	}
 	if bytes.IndexByte(line, 0x1b) >= 0 {
 		line = termtext.Strip(line, false)
 	}
@@ -121,6 +194,70 @@ func clean(line []byte) string {
 		return r
 	}, text)
 }
+
+// plain reports whether [clean] leaves all lines of a text as they are.
+func plain(text []byte) bool {
+	const low, high = 0x7f7f7f7f7f7f7f7f, 0x8080808080808080
+	var seen byte
+	rest := text
+	for ; len(rest) >= 8; rest = rest[8:] {
+		// Of eight bytes at a time: the high bit of each that is a letter, a digit, a sign or a line feed.
+		x := binary.LittleEndian.Uint64(rest)
+		feed := x ^ 0x0a0a0a0a0a0a0a0a
+		other := (feed&low + low) | feed          // not a line feed
+		text := (x&low + 0x6060606060606060) &^ x // 0x20 to 0x7f
+		del := x&low + 0x0101010101010101         // 0x7f, and 0xff
+		if (text&^del|^other)&high == high {
+			continue
+		}
+		for _, c := range rest[:8] {
+			seen |= steering[c]
+		}
+	}
+	for _, c := range rest {
+		seen |= steering[c]
+	}
+	switch {
+	case seen&isControl != 0:
+		return false
+	case seen&isWide == 0:
+		return true
+	}
+	return utf8.Valid(text) && !bytes.Contains(text, []byte("\u2028")) && !bytes.Contains(text, []byte("\u2029")) && !hasC1(text)
+}
+
+// hasC1 reports whether valid UTF-8 has a control character of two bytes.
+func hasC1(text []byte) bool {
+	for {
+		i := bytes.IndexByte(text, 0xc2)
+		if i < 0 {
+			return false
+		}
+		if text[i+1] <= 0x9f {
+			return true
+		}
+		text = text[i+2:]
+	}
+}
+
+// steering says of each byte whether it is a control character, or a part of a character that has
+// several bytes, which may be one.
+var steering = func() (t [256]byte) {
+	for c := range t {
+		switch {
+		case c >= 0x80:
+			t[c] = isWide
+		case c != '\n' && control(rune(c)):
+			t[c] = isControl
+		}
+	}
+	return t
+}()
+
+const (
+	isControl = 1 << iota
+	isWide
+)
 
 // cleanShown is clean for lines that nothing reads as data: those of files, and those that
 // rules classify.

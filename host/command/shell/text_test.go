@@ -1,9 +1,7 @@
 package shell_test
 
 import (
-	"fmt"
-	"os"
-	"slices"
+	"bytes"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -82,6 +80,81 @@ func TestSplitterWithoutSecrets(t *testing.T) {
 	}
 }
 
+// FuzzSplitter gives bytes with a secret in two parts, and at once. The lines are the same, have no
+// secret, and all else: as each line has it that is looked at alone.
+func FuzzSplitter(f *testing.F) {
+	const secret = "S3cr3t/Value+0123456789abcd"
+	f.Add([]byte("a\nb $\n\x1b[1mc$d\x1b[0m\n$"), uint(7), false)
+	f.Add([]byte("S3cr3t/\x1b[1mValue+0123456789abcd\n%20%53\n S3cr3t%2FValue%2B0123456789abcd\n\xff$\r\n"), uint(20), true)
+	f.Add([]byte("UzNjcjN0L1ZhbHVlKzAxMjM0NTY3ODlhYmNk and 50%\n$ S3cr3t...\n"), uint(12), true)
+	r := new(redact.Redactor)
+	if err := r.Register(secret); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, cut uint, long bool) {
+		data = bytes.ReplaceAll(data, []byte("$"), []byte(secret))
+		if long {
+			data = append(bytes.Repeat([]byte("-"), 32<<10-len(data)%64), data...)
+		}
+		at := int(cut % uint(len(data)+1))
+		split := func(pieces ...[]byte) (list []string) {
+			s := shell.NewSplitter(r)
+			emit := func(line string) { list = append(list, line) }
+			for _, piece := range pieces {
+				s.Push(bytes.Clone(piece), emit)
+			}
+			s.Flush(emit)
+			return list
+		}
+		whole := split(data)
+		if diff := cmp.Diff(whole, split(data[:at], data[at:])); diff != "" {
+			t.Fatalf("cut at %d (-whole +parts):\n%s", at, diff)
+		}
+		var each []string
+		for line := range bytes.Lines(data) {
+			each = append(each, split(line)...)
+		}
+		if diff := cmp.Diff(each, whole); diff != "" {
+			t.Fatalf("(-each +whole):\n%s", diff)
+		}
+		for _, line := range whole {
+			if shown := shell.Clean([]byte(line)); strings.Contains(line, secret) || strings.Contains(shown, secret) || r.String(shown) != shown {
+				t.Fatalf("%q has a secret", line)
+			}
+		}
+	})
+}
+
+// TestExcerptOfBlocks: an excerpt of lines that come together is that of lines that come one by one.
+func TestExcerptOfBlocks(t *testing.T) {
+	texts := map[string]string{
+		"short":  "one\ntwo\nthree",
+		"lines":  manyLines(0, 500),
+		"signs":  strings.Repeat("<&>\t\"\\\n", 300),
+		"empty":  strings.Repeat("\n", 3000),
+		"long":   "begin\n" + strings.Repeat("x", 5000) + "\n" + strings.Repeat("end\n", 400) + strings.Repeat("y", 3000),
+		"colors": strings.Repeat("\x1b[1mbold\x1b[0m\n10%\r20%\r\n", 300),
+	}
+	for name, text := range texts {
+		for _, size := range []int{100, 1 << 10, 5000, 100_000} {
+			for _, data := range []bool{false, true} {
+				for _, short := range []int{0, size / 2} {
+					want, dropped, complete := shell.ExcerptOf(size, short, data, 1, text)
+					if size == 100_000 && !complete || dropped > 0 == complete && !strings.Contains(want, "[line cut]") {
+						t.Errorf("%s in %d: %d dropped, complete %v", name, size, dropped, complete)
+					}
+					for _, n := range []int{2, 7, 100, 10_000} {
+						got, d, c := shell.ExcerptOf(size, short, data, n, text)
+						if got != want || d != dropped || c != complete {
+							t.Errorf("%s in %d, by %d lines: %d dropped, complete %v, want %d, %v\n%.300q\nwant\n%.300q", name, size, n, d, c, dropped, complete, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	tests := []struct {
 		rule  shell.Rule
@@ -113,78 +186,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestSpillSurvivesReopening(t *testing.T) {
-	dir := t.TempDir()
-	s, err := shell.OpenSpill(dir, "id", 64<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	add := func(from, to int) {
-		t.Helper()
-		var lines []shell.Stored
-		for i := from; i < to; i++ {
-			lines = append(lines, shell.NewStored('o', fmt.Sprintf("line %d of many", i)))
-		}
-		if err := s.Append(lines); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(0, 5000)
-	before, err := s.Read(0, 1<<20)
-	droppedLines, droppedBytes := s.Dropped()
-	if err != nil || droppedLines == 0 || len(before)+droppedLines != 5000 {
-		t.Fatalf("%d lines and %d dropped, %v", len(before), droppedLines, err)
-	}
-	f, err := os.OpenFile(s.NewestFile(), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString("5000\to\t1\ttorn"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = shell.OpenSpill(dir, "id", 64<<10); err != nil {
-		t.Fatal(err)
-	}
-	after, err := s.Read(0, 1<<20)
-	if err != nil || !slices.Equal(before, after) {
-		t.Errorf("after reopening %d lines, want %d, %v", len(after), len(before), err)
-	}
-	if l, b := s.Dropped(); l != droppedLines || b != droppedBytes {
-		t.Errorf("after reopening %d lines, %d bytes dropped, want %d, %d", l, b, droppedLines, droppedBytes)
-	}
-	add(5000, 5001)
-	if got, err := s.Read(5000, 10); err != nil || len(got) != 1 || got[0].Text() != "line 5000 of many" {
-		t.Errorf("the next line: %v, %v", got, err)
-	}
-}
-
 func FuzzClean(f *testing.F) {
-	for _, seed := range []string{"a\x1b[31mb", "\x1b]", "\x1bP\x1b\\", "\r\r", "\xff", "\x1b[", "\x1b(", "\u009b"} {
+	for _, seed := range []string{"a\x1b[31mb", "\x1b]", "\x1bP\x1b\\", "\r\r", "\xff", "\x1b[", "\x1b(", "\u009b", "plain and more than 8\nbytes\n", "tabs\tare\ttext\n", "del\x7f12345678", "long and wide \u2028", "é and \u0085"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		got := shell.Clean(line)
+		isPlain := true
+		for l := range bytes.Lines(line) {
+			l = bytes.TrimSuffix(l, []byte("\n"))
+			isPlain = isPlain && shell.Clean(l) == string(l)
+		}
+		if shell.Plain(line) != isPlain {
+			t.Fatalf("%q: plain is %v", line, !isPlain)
+		}
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\n\x1b\x00") || shell.Clean([]byte(got)) != got {
 			t.Fatalf("%q became %q", line, got)
-		}
-	})
-}
-
-func FuzzParseLine(f *testing.F) {
-	f.Add([]byte("0\to\t1\ttext"))
-	f.Add([]byte("#12"))
-	f.Add([]byte("9999999999999999999\to\t1\t"))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		l, ok := shell.ParseLine(line)
-		if !ok {
-			return
-		}
-		again, ok := shell.ParseLine([]byte(strings.TrimSuffix(string(shell.AppendLine(nil, l)), "\n")))
-		if !ok || again != l {
-			t.Fatalf("%q: %v became %v", line, l, again)
 		}
 	})
 }

@@ -291,15 +291,13 @@ func streamName(b byte) string {
 }
 
 // jsonSize returns how many bytes s takes in JSON, without quotes.
-func jsonSize(s string) int {
+func jsonSize[T string | []byte](s T) int {
 	n := len(s)
 	for i := range len(s) {
-		switch s[i] {
-		case '"', '\\', '\t', '\n':
-			n++
-		case '<', '>', '&':
-			n += 5
-		}
+		n += int(jsonMore[s[i]])
 	}
 	return n
 }
+
+// jsonMore is how many bytes more than one a byte takes in JSON.
+var jsonMore = [256]uint8{'"': 1, '\\': 1, '\t': 1, '\n': 1, '<': 5, '>': 5, '&': 5}
