@@ -1,7 +1,11 @@
 // Package set implements the step type that computes values and stores them in variables.
 package set
 
-import "github.com/sentinel-runtime/sentinel/sdk"
+import (
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sdk"
+)
 
 const fields = `{
   "type": "object",
@@ -35,10 +39,19 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if source, ok := entry.Get("expr").AsString(); ok {
 			var err error
 			if value, err = c.EvalValue(source); err != nil {
-				return sdk.Value{}, sdk.Wrap("values."+name, err)
+				return sdk.Value{}, failed(name, err)
 			}
 		}
 		values = values.With(name, value)
 	}
 	return values, c.SetVars(values)
+}
+
+// failed returns the error of an expression with the name of its variable. An Error that the
+// author throws, to fail the step, has the author's text alone.
+func failed(name string, err error) error {
+	if e := sdk.AsError(err); e.Code == sdk.CodePlugin && !strings.HasPrefix(e.Message, "condition") {
+		return err
+	}
+	return sdk.Wrap("values."+name, err)
 }
