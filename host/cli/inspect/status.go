@@ -114,7 +114,10 @@ func (a verbs) showState(r state) error {
 	add("run", string(r.ID))
 	add("sentinel", string(r.Sentinel))
 	row("status", output.Status(p, r.Status))
-	add("why", reason(r.RunInfo))
+	add("why", output.OneLine(withoutLine(reason(r.RunInfo))))
+	if r.Error != nil && r.Status != sentinels.StatusStopped {
+		add("hint", output.OneLine(r.Error.Hint))
+	}
 	add("reason", r.Limit)
 	if r.CurrentStep != nil && r.Step == "" {
 		add("step", strings.Join(strings.Fields(r.CurrentStep.Address+" "+string(r.CurrentStep.Type)+" "+r.CurrentStep.ID), " "))

@@ -100,14 +100,17 @@ func (a verbs) resultTable(r runtime.Result) error {
 func gist(value json.RawMessage) (field string, shown termtext.Text) {
 	var text string
 	var fields struct {
-		Text, Output string
-		JSON         json.RawMessage
+		Text, Output, ExecutionID string
+		Running                   bool
+		JSON                      json.RawMessage
 	}
 	isText := json.Unmarshal(value, &text) == nil
 	switch {
 	case isText:
 	case json.Unmarshal(value, &fields) != nil:
 		return "", output.JSONText(value)
+	case fields.Running && fields.ExecutionID != "":
+		return "", termtext.Sprintf("a command that continued in the background, execution %s", fields.ExecutionID)
 	case len(fields.JSON) > 0 && fields.Text != "":
 		return ".json", output.JSONText(fields.JSON)
 	case fields.Text != "":

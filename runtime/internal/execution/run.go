@@ -168,7 +168,7 @@ func (r *liveRun) finish(err error) {
 	default:
 		end.Status = sentinels.StatusFailed
 		end.Error = failure.From(err, abi.Internal)
-		if slices.Contains(run.Failed(), end.Error.Field) && end.Error.Code == abi.Limit {
+		if slices.Contains(run.Failed(), end.Error.Field) && (end.Error.Code == abi.Limit || end.Error.Code == abi.Memory) {
 			end.Limit = end.Error.Field
 		}
 	}

@@ -559,7 +559,9 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	}
 	if e := abi.As(err); e != nil && e.Code == abi.Memory && e.Hint == "" {
 		hinted := *e
-		hinted.Hint = a.memoryHint()
+		if hinted.Hint = a.memoryHint(); a.memory() == a.run.MemoryLimit() {
+			hinted.Field, hinted.Message = run.ReasonMemory, run.ReasonMemory+" reached: "+e.Message
+		}
 		return nil, &hinted
 	}
 	if err != nil {
