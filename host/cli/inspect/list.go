@@ -68,7 +68,7 @@ func (a verbs) listCommand() *cobra.Command {
 	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
 	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
 	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
-	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration, a day or a time")
+	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration such as 2h, yesterday, monday, a day or a time")
 	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
 	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: the cursor that the last page ended with")
 	return c
@@ -95,15 +95,7 @@ func (a verbs) sinceFlag(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return a.Env.Now().Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, app.NewUsageError(fmt.Sprintf("invalid --since %q: want a duration, a day or a time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z")
+	return a.Past("--since", text)
 }
 
 // runsOfThese drops the runs of sentinels that are not on the list: the engine
@@ -264,7 +256,7 @@ func (a verbs) showRuns(runs []runtime.RunInfo) error {
 	for _, r := range runs {
 		rows = append(rows, output.Row{
 			output.ShortID(r.ID), output.Escape(r.Sentinel), output.Status(p, r.Status), output.Number(r.Iteration),
-			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(withoutLine(reason(r)), 90)),
+			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(output.OneLine(withoutLine(reason(r))), 90)),
 		})
 	}
 	return a.Table(rows)

@@ -194,6 +194,8 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 func (a verbs) armed(t runtime.TriggerInfo) termtext.Text {
 	p := a.PaintOut
 	switch {
+	case t.Paused && !t.PausedUntil.IsZero():
+		return p.Warn("paused until " + output.Soon(a.Env.Now(), t.PausedUntil.Local()))
 	case t.Paused:
 		return p.Warn("paused")
 	case t.Armed:

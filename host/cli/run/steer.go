@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,12 +60,58 @@ func (a verbs) stopCommand() *cobra.Command {
 
 // pauseCommand returns when the pause is durable; the active step continues.
 func (a verbs) pauseCommand() *cobra.Command {
-	return &cobra.Command{
+	var length, until string
+	c := &cobra.Command{
 		Use: "pause RUN|NAME", Short: "Pause a run at its next step; of a sentinel without one, its triggers", Args: app.ExactArgs("RUN or NAME"),
+		Long: "Pauses a run at its next step, until `sentinel resume`. Of a sentinel without an active run it pauses the\n" +
+			"triggers. With --for or --until it pauses the triggers of the sentinel NAME, also beside an active run; the\n" +
+			"pause ends by itself at that time, or at the next start of the server if that is later.",
+		Example: "  sentinel pause 3f9a01bc\n  sentinel pause nightly --for 7d\n  sentinel pause nightly --until monday",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
+			end, err := a.pauseEnd(length, until)
+			if err != nil {
+				return err
+			}
+			if end.IsZero() {
+				return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
+			}
+			return a.pauseUntil(cmd.Context(), args[0], end)
 		},
 	}
+	c.Flags().StringVar(&length, "for", "", "pause the triggers of the sentinel for this long, such as 2h or 7d")
+	c.Flags().StringVar(&until, "until", "", "pause the triggers of the sentinel until a day or time, such as tomorrow, monday or 2026-01-31T09:30")
+	return c
+}
+
+// pauseEnd reads --for and --until. The zero time is neither.
+func (a verbs) pauseEnd(length, until string) (time.Time, error) {
+	switch {
+	case length != "" && until != "":
+		return time.Time{}, app.NewUsageError("--for and --until exclude each other", "")
+	case length != "":
+		d, err := app.Length("--for", length)
+		return a.Env.Now().Add(d), err
+	case until != "":
+		return a.Future("--until", until)
+	}
+	return time.Time{}, nil
+}
+
+// pauseUntil pauses the triggers of a sentinel until a time.
+func (a verbs) pauseUntil(ctx context.Context, name string, until time.Time) (err error) {
+	s, err := a.Connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	if !a.Stored(ctx, s, name) {
+		return app.NotFound("--for and --until pause the triggers of a stored sentinel; `sentinel list` shows them", "no stored sentinel %q", name)
+	}
+	var info runtime.RunInfo
+	if err := s.Call(ctx, "sentinel/pause", map[string]any{"sentinelId": name, "until": until.UTC().Format(time.RFC3339Nano)}, &info); err != nil {
+		return err
+	}
+	return a.ShowChanged(info)
 }
 
 // resumeCommand has the flags of run, because it may execute the run here.
