@@ -1,11 +1,7 @@
 // Package set implements the step type that computes values and stores them in variables.
 package set
 
-import (
-	"strings"
-
-	"github.com/sentinel-runtime/sentinel/sdk"
-)
+import "github.com/sentinel-runtime/sentinel/sdk"
 
 const fields = `{
   "type": "object",
@@ -48,9 +44,11 @@ func run(c *sdk.Context) (sdk.Value, error) {
 }
 
 // failed returns the error of an expression with the name of its variable. An Error that the
-// author throws, to fail the step, has the author's text alone.
+// author throws, to fail the step, has the author's text alone: only that of the expression itself
+// begins as such errors do.
 func failed(name string, err error) error {
-	if e := sdk.AsError(err); e.Code == sdk.CodePlugin && !strings.HasPrefix(e.Message, "condition") {
+	const own = "condition"
+	if e := sdk.AsError(err); e.Code == sdk.CodePlugin && (len(e.Message) < len(own) || e.Message[:len(own)] != own) {
 		return err
 	}
 	return sdk.Wrap("values."+name, err)
