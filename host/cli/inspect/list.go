@@ -27,7 +27,9 @@ func (a verbs) listCommand() *cobra.Command {
 	var params listFilter
 	var since string
 	c := &cobra.Command{
-		Use: "list", Short: "List sentinels and runs", Args: app.ExactArgs(),
+		Use: "list", Short: "List sentinels and runs",
+		Example: "  sentinel list\n  sentinel list --status failed --since yesterday\n  sentinel list --tag nightly -o json",
+		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if params.Limit < 1 || params.Limit > 1000 {
 				return app.NewUsageError(fmt.Sprintf("--limit %d is not between 1 and 1000", params.Limit), "")
@@ -65,6 +67,12 @@ func (a verbs) listCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status, or one of these, separated by commas")
+	_ = c.RegisterFlagCompletionFunc("status", func(*cobra.Command, []string, string) (words []string, _ cobra.ShellCompDirective) { // the flag exists
+		for _, s := range sentinels.Statuses() {
+			words = append(words, string(s))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
 	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
 	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
 	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
@@ -223,18 +231,21 @@ func (a verbs) showList(all app.Listed, filtered bool) error {
 func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 	p := a.PaintOut
 	fired := slices.ContainsFunc(list, func(s app.ListedSentinel) bool { return len(s.Triggers) > 0 })
-	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
+	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "FILE", "NAME", ""}
 	if !fired {
 		titles = slices.Delete(titles, 2, 4)
 	}
 	rows := []output.Row{output.Head(p, titles...)}
 	for _, s := range list {
-		where, name, last := output.Number(s.Revision), output.Clip(s.Name, 50), termtext.Text("")
-		if s.File != "" {
-			where = output.Escape(s.File)
+		var revision, name, last, problem termtext.Text
+		if s.Revision > 0 {
+			revision = output.Number(s.Revision)
+		}
+		if s.Name != string(s.SentinelID) {
+			name = output.Clip(s.Name, 50)
 		}
 		if text := a.problemOf(s); text != "" {
-			name = p.Bad(output.Clip("problem: "+text, 90))
+			problem = p.Bad(output.Clip("problem: "+text, 90))
 		}
 		if s.LastRunAt != nil {
 			last = output.Ago(a.Env.Now(), *s.LastRunAt)
@@ -244,7 +255,7 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 			trigger, next := a.waitsFor(s)
 			r = append(r, trigger, next)
 		}
-		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, where, name))
+		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, revision, output.Escape(s.File), name, problem))
 	}
 	return rows
 }

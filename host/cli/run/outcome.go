@@ -91,7 +91,7 @@ func (a verbs) resultTable(r runtime.Result) error {
 	for _, v := range list {
 		rows = append(rows, output.Row{"  " + p.Dim(v.reference), output.Cut(v.value, limit)})
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }
 
 // gist is what a person wants to know of a value, and the field that has it, as a
