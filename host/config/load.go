@@ -357,6 +357,14 @@ type leaf struct {
 	value    reflect.Value // settable
 }
 
+// Keys returns the keys of all settings.
+func Keys() (keys []string) {
+	for _, f := range leavesOf(&Config{}) {
+		keys = append(keys, f.key)
+	}
+	return keys
+}
+
 func leavesOf(c *Config) []leaf {
 	var out []leaf
 	var walk func(prefix string, v reflect.Value)

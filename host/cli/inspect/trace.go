@@ -23,6 +23,8 @@ func (a verbs) traceCommand() *cobra.Command {
 	var iteration int
 	c := &cobra.Command{
 		Use: "trace RUN|NAME", Short: "Show what a run did: iterations, steps, attempts and host calls",
+		Example: "  sentinel trace nightly\n  sentinel trace 3f9a01bc --iteration 2 -v",
+
 		Long: "With -v also fields, requests and results, and longer outputs.",
 		Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

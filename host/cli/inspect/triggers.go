@@ -25,6 +25,8 @@ func (a verbs) triggersCommand() *cobra.Command {
 	var next int
 	c := &cobra.Command{
 		Use: "triggers [FILE|NAME]", Short: "Show what triggers wait for, and the outcomes of their firings",
+		Example: "  sentinel triggers\n  sentinel triggers nightly --next 5",
+
 		Long: "Without a server the triggers of files that are not stored yet are shown too.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

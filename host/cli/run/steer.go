@@ -51,7 +51,9 @@ var pausesTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": 
 // stopCommand returns when the run and everything that it started have ended.
 func (a verbs) stopCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop RUN|NAME", Short: "Stop a run and everything it started", Args: app.ExactArgs("RUN or NAME"),
+		Use: "stop RUN|NAME", Short: "Stop a run and everything it started",
+		Example: "  sentinel stop nightly\n  sentinel stop 3f9a01bc",
+		Args:    app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], "sentinel/stop", nil)
 		},
@@ -119,6 +121,8 @@ func (a verbs) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "resume RUN|NAME", Short: "Resume a paused run, paused triggers, or a run whose process ended",
+		Example: "  sentinel resume 3f9a01bc\n  sentinel resume nightly",
+
 		Long: "A run that another process executes continues there. Any other is continued here,\n" +
 			"as `sentinel run --resume` does.",
 		Args: app.ExactArgs("RUN or NAME"),
@@ -197,6 +201,8 @@ func (a verbs) decideCommand() *cobra.Command {
 	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
 		Use: "decide RUN|TICKET [QUESTION] DECISION", Short: "Decide what a run or ticket waits for",
+		Example: "  sentinel decide nightly approve\n  sentinel decide 3f9a01bc '1!1' retry --comment 'the upload is idempotent'\n  sentinel decide T-12 accept",
+
 		Long: "QUESTION is what is answered, as `sentinel status RUN` and `sentinel inbox` show it: if the run asks\n" +
 			"something else by now, the decision is refused. It may be left out when only one decision is pending;\n" +
 			"then what the run asks now is answered, and printed. The name of the call is taken too: 0!1 is the\n" +
