@@ -133,19 +133,21 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 	return out
 }
 
-// failure adds the error of p, if it has one, and its hint. One that was just shown is not repeated:
-// a step fails with the error of the step in it, and of its last attempt.
+// failure adds the error of p, if it has one, and its hint. That of a step is not repeated if it was
+// just shown: a step fails with the error of the step in it, and of its last attempt.
 func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text {
 	out := []termtext.Text{line}
 	switch {
 	case p.Error == nil && p.Event == runtime.OnStepEnd:
 		l.failed = ""
-	case p.Error != nil && l.failed != p.Error.Message:
+	case p.Error != nil && (l.failed != p.Error.Message || p.Event == runtime.OnCallEnd):
 		out = append(out, indented("    ", p.Error.Message)...)
 		if p.Error.Hint != "" {
 			out = append(out, indented("    "+l.paint.Dim("hint:")+" ", p.Error.Hint)...)
 		}
-		l.failed = p.Error.Message
+		if p.Event != runtime.OnCallEnd {
+			l.failed = p.Error.Message
+		}
 	}
 	return out
 }
