@@ -8,5 +8,6 @@ func machineMemory() int64 {
 	if syscall.Sysinfo(&info) != nil {
 		return 0
 	}
-	return int64(info.Totalram) * int64(info.Unit) //nolint:unconvert // Totalram has 32 bits on some architectures
+	// Totalram has 32 bits on some architectures.
+	return int64(info.Totalram) * int64(info.Unit)
 }
