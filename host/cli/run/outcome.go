@@ -121,6 +121,9 @@ func gist(value json.RawMessage) (field string, shown termtext.Text) {
 		return "", output.JSONText(value)
 	}
 	first, rest, more := strings.Cut(strings.TrimSpace(termtext.Overwrite(text)), "\n")
+	if result := output.ReadStepResult(value); !isText && result.ExitCode != nil {
+		first = result.Line() // of what a command printed
+	}
 	first = strings.Join(strings.Fields(first), " ")
 	if more {
 		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
