@@ -87,11 +87,10 @@ func TestProcessesCountAsMemory(t *testing.T) {
 	}
 	ws := t.TempDir()
 	h := open(t, host.Options{Workspace: ws})
-	begin := time.Now()
 	res := run(t, h, `{"name":"hog","safety":{"maxMemoryMb":40},"steps":[
 		{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}]}`, ws)
-	if res.Status != sentinels.StatusTimedOut || res.Reason != "maxMemoryMb" {
-		t.Errorf("status %s, limit %q, error %v after %s; want timed_out at maxMemoryMb", res.Status, res.Reason, res.Error, time.Since(begin))
+	if res.Status != sentinels.StatusFailed || res.Reason != "maxMemoryMb" || res.Error == nil || res.Error.Hint != `raise safety.maxMemoryMb of "hog"` {
+		t.Errorf("status %s, reason %q, error %+v; want failed at maxMemoryMb, with a hint", res.Status, res.Reason, res.Error)
 	}
 }
 

@@ -256,9 +256,9 @@ func TestSpecLowerLimitOfAReply(t *testing.T) {
 }
 
 // Specification: "Status at a limit stays `timed_out` with a `reason` from a closed list
-// (`maxIterations timeoutMs budget.tokens budget.costUsd budget.calls maxMemoryMb`) in
-// result, event, list and exit message."
-func TestSpecReasonsOfTimedOut(t *testing.T) {
+// (`maxIterations timeoutMs budget.tokens budget.costUsd budget.calls`) in
+// result, event, list and exit message; a run that reaches `maxMemoryMb` is `failed` with that reason."
+func TestSpecReasonsOfLimits(t *testing.T) {
 	newModelServer(t, func(chatRequest) answer { return answer{text: "hello"} })
 	var mu sync.Mutex
 	ended := map[sentinels.RunID]string{}
@@ -278,19 +278,23 @@ func TestSpecReasonsOfTimedOut(t *testing.T) {
 		"budget.calls":   turn + `,"loop":{"type":"count","max":9},"budget":{"calls":1}`,
 		"maxMemoryMb":    `"steps":[{"type":"shell","command":"x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 50; echo ${#x}"}],"safety":{"maxMemoryMb":40}`,
 	}
-	if diff := cmp.Diff(runs.Reasons(), []string{"maxIterations", "timeoutMs", "budget.tokens", "budget.costUsd", "budget.calls", "maxMemoryMb"}); diff != "" {
+	if diff := cmp.Diff(slices.Concat(runs.TimedOut(), runs.Failed()), []string{"maxIterations", "timeoutMs", "budget.tokens", "budget.costUsd", "budget.calls", "maxMemoryMb"}); diff != "" {
 		t.Errorf("the closed list (-want +got):\n%s", diff)
 	}
-	for _, reason := range runs.Reasons() {
-		if _, err := os.Stat("/proc/self/statm"); err != nil && reason == "maxMemoryMb" {
+	for _, reason := range slices.Concat(runs.TimedOut(), runs.Failed()) {
+		status := sentinels.StatusTimedOut
+		if slices.Contains(runs.Failed(), reason) {
+			status = sentinels.StatusFailed
+		}
+		if _, err := os.Stat("/proc/self/statm"); err != nil && reason == runs.ReasonMemory {
 			continue // the memory of processes is read from /proc
 		}
 		res := run(t, h, `{"name":"m",`+definitions[reason]+`}`, t.TempDir())
-		if res.Status != sentinels.StatusTimedOut || res.Reason != reason || res.Error == nil || !strings.HasPrefix(res.Error.Message, reason+" reached: ") {
+		if res.Status != status || res.Reason != reason || res.Error == nil || !strings.HasPrefix(res.Error.Message, reason+" reached: ") {
 			t.Errorf("%s: the result is %s %q, error %v", reason, res.Status, res.Reason, res.Error)
 		}
 		mu.Lock()
-		if got := ended[res.Run]; got != "timed_out "+reason {
+		if got := ended[res.Run]; got != string(status)+" "+reason {
 			t.Errorf("%s: the event says %q", reason, got)
 		}
 		mu.Unlock()
@@ -302,7 +306,7 @@ func TestSpecReasonsOfTimedOut(t *testing.T) {
 			t.Fatal(err, string(raw))
 		}
 		at := slices.IndexFunc(page.Runs, func(r runtime.RunInfo) bool { return r.ID == res.Run })
-		if at < 0 || page.Runs[at].Status != sentinels.StatusTimedOut || page.Runs[at].Reason != reason {
+		if at < 0 || page.Runs[at].Status != status || page.Runs[at].Reason != reason {
 			t.Errorf("%s: the list is %s", reason, raw)
 		}
 	}

@@ -91,13 +91,23 @@ func (rt *Runtime) UpcomingTriggers(id sentinels.ID, n int) ([]TriggerInfo, erro
 // they are paused nothing fires and nothing that waits starts. Kinds that can do so
 // report afterwards what happened meanwhile, schedules as their catch-up says.
 func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
+	return rt.pauseTriggers(ctx, id, paused, time.Time{})
+}
+
+// PauseTriggersUntil pauses the triggers of a sentinel until a time, durably; a pause that they
+// have is replaced. The pause ends by itself at that time, or later when triggers are armed.
+func (rt *Runtime) PauseTriggersUntil(ctx context.Context, id sentinels.ID, until time.Time) error {
+	return rt.pauseTriggers(ctx, id, true, until.UTC())
+}
+
+func (rt *Runtime) pauseTriggers(ctx context.Context, id sentinels.ID, paused bool, until time.Time) error {
 	if err := rt.writable(); err != nil {
 		return err
 	}
 	if _, err := rt.Definition(id); err != nil {
 		return err
 	}
-	return rt.dispatch.Pause(ctx, id, paused)
+	return rt.dispatch.Pause(ctx, id, paused, until)
 }
 
 // Receive passes a request from outside to a trigger of a sentinel and returns the

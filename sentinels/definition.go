@@ -100,7 +100,7 @@ type Safety struct {
 	MaxIterations    int       // of the run; 0: no limit, which until, while, continuous and event loops accept only with TimeoutMs
 	TimeoutMs        int64     // active time of the run; 0: no limit
 	MaxStepTimeoutMs int64     // of a step that has none, without waits and inner steps; 0: the host's default (30 minutes)
-	MaxMemoryMB      int64     // variables, guests and processes of the run; 0: the host's default (1 GiB)
+	MaxMemoryMB      int64     // variables, guests and processes of the run; 0: the host's default
 	MaxSteps         int       // step executions an iteration; 0: the host's default (10,000)
 	OnTimeout        OnTimeout // what happens at a limit; "": stop
 	OnInterrupt      Interrupt // for steps that name none; "": what the resume, the start or the host say, else retry if the call may be repeated, else ask

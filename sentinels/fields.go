@@ -124,7 +124,7 @@ func init() {
 		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
 		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
 		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own, without waits and inner steps. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, 1 GiB.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, half of the machine's memory, of it 1 GiB for variables; 1 GiB for all of it in a definition of a model.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 100,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
 		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps without onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),

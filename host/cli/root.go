@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -84,7 +86,38 @@ func rootCommand(a *app.App) *cobra.Command {
 	root.AddCommand(operations.Commands(a, root)...)
 	root.AddCommand(help.Commands(a, root)...)
 	root.SetHelpCommandGroupID(app.GroupMore)
+	setHelp(a, root)
+	complete(a, root)
 	return root
+}
+
+// helpTemplate is cobra's, but each help begins with what the command does, also that of a command
+// with a longer text, and the first page has the topics.
+var helpTemplate = `{{.Short}}.{{with .Long}}
+
+{{. | trimTrailingWhitespaces}}{{end}}
+
+{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{if not .HasParent}}
+Topics of "sentinel help TOPIC":
+  ` + strings.Join(help.Topics, ", ") + `
+{{end}}`
+
+// setHelp sets how help is shown: on a terminal within its width.
+func setHelp(a *app.App, root *cobra.Command) {
+	root.SetHelpTemplate(helpTemplate)
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if !a.Env.StdoutTerminal {
+			show(c, args)
+			return
+		}
+		to := c.OutOrStdout()
+		var page bytes.Buffer
+		c.SetOut(&page)
+		show(c, args)
+		c.SetOut(to)
+		_, _ = io.WriteString(to, output.Wrap(page.String(), a.Env.Width())) // there is no other stream to report it on
+	})
 }
 
 // Run executes one invocation and returns its exit code.

@@ -57,8 +57,8 @@ type Serve struct {
 	Rescan       Duration `json:"rescan" doc:"how often the watched folder is read in case a change was not told"`
 }
 
-// Limits are those of the engine, by the names of [runtime.Limits]; 0 is its own
-// default.
+// Limits are those of the engine, by the names of [run.Limits], where 0 is the default, and those of
+// the host.
 type Limits struct {
 	Runs           int      `json:"runs" doc:"runs that execute at once; waiting ones do not count"`
 	Children       int      `json:"children" doc:"child runs of a run that execute at once; further ones wait"`
@@ -72,7 +72,9 @@ type Limits struct {
 	LogBytes       Size     `json:"logBytes" doc:"log lines of an attempt; the others are dropped"`
 	StoredBytes    Size     `json:"storedBytes" doc:"variables and checkpoints that an attempt sets"`
 	StepTimeout    Duration `json:"stepTimeout" doc:"of a step that names none"`
-	Memory         Size     `json:"memory" doc:"variables, guests and processes of a run without maxMemoryMb"`
+	Memory         Size     `json:"memory" doc:"variables, guests and processes of a run without maxMemoryMb; by default half of the machine's memory, or of the container's"`
+	AgentMemory    Size     `json:"agentMemory" doc:"the same of a run whose definition a model or an agent wrote, within limits.memory"`
+	VariableMemory Size     `json:"variableMemory" doc:"variables of a run without maxMemoryMb, within limits.memory"`
 	GuestMemory    Size     `json:"guestMemory" doc:"linear memory of a guest whose plugin was granted no other bound; 1 GB at most"`
 	Resident       int      `json:"resident" doc:"waiting guests that stay in memory; negative keeps none"`
 	ResidentBytes  Size     `json:"residentBytes" doc:"memory of those guests in all"`
@@ -225,7 +227,7 @@ type Tracing struct {
 // Default returns the default settings.
 func Default() Config {
 	day := 24 * time.Hour
-	return Config{
+	c := Config{
 		Models:      Models{Default: "auto"},
 		Serve:       Serve{Listen: "127.0.0.1:8080", Drain: Duration(20 * time.Second), Rescan: Duration(30 * time.Second)},
 		Retention:   Retention{Age: Duration(30 * day), Runs: 1000, Size: 2 << 30, KeepFailed: 3, Every: Duration(time.Hour)},
@@ -239,4 +241,6 @@ func Default() Config {
 		Forge:       Forge{Token: "FORGE_TOKEN"},
 		Limits:      Limits{FreeSpace: 64 << 20, AgentBytes: 64 << 20},
 	}
+	c.Limits.fill()
+	return c
 }

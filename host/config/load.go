@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -153,6 +154,7 @@ func Load(opt Options) (*Loaded, error) {
 		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: strings.Join(problems, "\n"),
 			Hint: "`sentinel config schema` shows what there is to set"}
 	}
+	l.Limits.fill()
 	for _, f := range leaves {
 		origin := origins[f.key]
 		if origin == "" {
@@ -161,6 +163,16 @@ func Load(opt Options) (*Loaded, error) {
 		l.Settings = append(l.Settings, Setting{f.key, f.value.Interface(), origin, f.doc})
 	}
 	return l, nil
+}
+
+// fill replaces zeros by the defaults of the engine, so that the settings show the limits that hold.
+func (c *Limits) fill() {
+	engine, own := reflect.ValueOf(run.Limits{}.WithDefaults()), reflect.ValueOf(c).Elem()
+	for i := range engine.NumField() {
+		if f := own.FieldByName(engine.Type().Field(i).Name); f.IsZero() {
+			f.SetInt(engine.Field(i).Int())
+		}
+	}
 }
 
 // flag is the flag of a setting as a user types it.
@@ -343,6 +355,14 @@ func (l *Loaded) checkModels(getenv func(string) string, r *reader, origins map[
 type leaf struct {
 	key, doc string
 	value    reflect.Value // settable
+}
+
+// Keys returns the keys of all settings.
+func Keys() (keys []string) {
+	for _, f := range leavesOf(&Config{}) {
+		keys = append(keys, f.key)
+	}
+	return keys
 }
 
 func leavesOf(c *Config) []leaf {

@@ -114,7 +114,7 @@ func failure(run, name string, result sdk.Value) error {
 	case "stopped":
 		code, message = sdk.CodeCancelled, "was stopped"
 	case "timed_out":
-		code, message = sdk.CodeTimeout, "reached its time limit"
+		code, message = sdk.CodeTimeout, "reached its limit "+result.Get("reason").StringOr("timeoutMs")
 	case "quarantined":
 		code, message = sdk.CodeInterrupted, "is quarantined: it crashed the process three times"
 	case "failed":

@@ -48,7 +48,8 @@ func TestNotCompleted(t *testing.T) {
 		{`{"status":"failed","error":{"code":"unavailable","message":"503","hint":"later"}}`, sdk.Error{Code: sdk.CodeUnavailable, Message: op + "503", Hint: "later"}},
 		{`{"status":"failed"}`, sdk.Error{Code: sdk.CodePlugin, Message: op + "failed"}},
 		{`{"status":"stopped"}`, sdk.Error{Code: sdk.CodeCancelled, Message: op + "was stopped"}},
-		{`{"status":"timed_out"}`, sdk.Error{Code: sdk.CodeTimeout, Message: op + "reached its time limit"}},
+		{`{"status":"timed_out"}`, sdk.Error{Code: sdk.CodeTimeout, Message: op + "reached its limit timeoutMs"}},
+		{`{"status":"timed_out","reason":"maxIterations"}`, sdk.Error{Code: sdk.CodeTimeout, Message: op + "reached its limit maxIterations"}},
 		{`{"status":"quarantined"}`, sdk.Error{Code: sdk.CodeInterrupted, Message: op + "is quarantined: it crashed the process three times"}},
 		{`{"status":"odd"}`, sdk.Error{Code: sdk.CodePlugin, Message: op + `ended as "odd"`}},
 	} {

@@ -35,10 +35,21 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if source, ok := entry.Get("expr").AsString(); ok {
 			var err error
 			if value, err = c.EvalValue(source); err != nil {
-				return sdk.Value{}, sdk.Wrap("values."+name, err)
+				return sdk.Value{}, failed(name, err)
 			}
 		}
 		values = values.With(name, value)
 	}
 	return values, c.SetVars(values)
+}
+
+// failed returns the error of an expression with the name of its variable. An Error that the
+// author throws, to fail the step, has the author's text alone: only that of the expression itself
+// begins as such errors do.
+func failed(name string, err error) error {
+	const own = "condition"
+	if e := sdk.AsError(err); e.Code == sdk.CodePlugin && (len(e.Message) < len(own) || e.Message[:len(own)] != own) {
+		return err
+	}
+	return sdk.Wrap("values."+name, err)
 }

@@ -33,3 +33,17 @@ func TestNothingIsSetAfterAnError(t *testing.T) {
 		t.Errorf("%v %q", fault, h.Requests("sentinel_var"))
 	}
 }
+
+// TestAThrownErrorIsTheAuthors: an Error that an expression throws fails the step with its own
+// text; an error of the expression is one of the variable.
+func TestAThrownErrorIsTheAuthors(t *testing.T) {
+	for message, want := range map[string]string{
+		"no model answered":               "no model answered",
+		"condition at 1:3: TypeError: no": "values.n: condition at 1:3: TypeError: no",
+	} {
+		h := sdktest.New(t).Fail("sentinel_eval", &sdk.Error{Code: sdk.CodePlugin, Message: message})
+		if _, fault := sdktest.Run(t, sdktest.Only(set.Step()), "set", `{"values":{"n":{"expr":"f()"}}}`, h); fault == nil || fault.Message != want {
+			t.Errorf("%q: %v", message, fault)
+		}
+	}
+}

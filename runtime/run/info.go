@@ -30,7 +30,7 @@ type Info struct {
 	Sentinel   sentinels.ID     `json:"sentinel"`
 	Name       string           `json:"name"`
 	Status     sentinels.Status `json:"status"`
-	Reason     string           `json:"reason,omitempty"`     // why it is paused; of a run that ended at a limit, see [Reasons]
+	Reason     string           `json:"reason,omitempty"`     // why it is paused; of a run that ended at a limit, see [TimedOut] and [Failed]
 	Limit      string           `json:"limit,omitempty"`      // the limit that it paused or ended at
 	PausedWith sentinels.RunID  `json:"pausedWith,omitempty"` // the run whose whole tree was paused
 	Step       string           `json:"step,omitempty"`       // address of the step that failed

@@ -18,7 +18,9 @@ type Limits struct {
 	LogBytes       int64         // bytes of log lines of an attempt; further ones are dropped. Default 256 KiB
 	StoredBytes    int64         // bytes that an attempt may set in variables and checkpoints. Default 256 MiB
 	StepTimeout    time.Duration // time limit of a step that has none, without waits. Default 30 minutes
-	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default 1 GiB
+	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
+	AgentMemory    int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
+	VariableMemory int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB
 	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 256 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
 	ResidentBytes  int64         // bytes of waiting guests kept in memory. Default 256 MiB
@@ -59,7 +61,11 @@ func (l Limits) WithDefaults() Limits {
 	if l.StepTimeout == 0 {
 		l.StepTimeout = 30 * time.Minute
 	}
-	def64(&l.Memory, 1<<30)
+	if l.Memory == 0 {
+		l.Memory = halfOfMachine()
+	}
+	def64(&l.AgentMemory, 1<<30)
+	def64(&l.VariableMemory, 1<<30)
 	def64(&l.GuestMemory, 256<<20)
 	def(&l.Resident, 64)
 	def64(&l.ResidentBytes, 256<<20)

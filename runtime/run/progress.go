@@ -64,7 +64,7 @@ type Progress struct {
 	RetryAt   time.Time          `json:"retryAt,omitzero"`
 	Category  string             `json:"category,omitempty"`
 	Status    sentinels.Status   `json:"status,omitempty"`
-	Reason    string             `json:"reason,omitempty"`   // the limit that a run ended or paused at, see [Reasons]
+	Reason    string             `json:"reason,omitempty"`   // the limit that a run ended or paused at
 	Decision  *PendingDecision   `json:"decision,omitempty"` // with status waiting: the pending decision
 	Usage     *sentinels.Usage   `json:"usage,omitempty"`
 	Level     string             `json:"level,omitempty"`

@@ -1,7 +1,6 @@
 package run
 
-// Reasons of runs that ended as timed_out, or paused at a limit: the name of the limit
-// as a definition has it.
+// Reasons of runs that reached a limit: the name of the limit as a definition has it.
 const (
 	ReasonMaxIterations = "maxIterations"
 	ReasonTimeout       = "timeoutMs"
@@ -11,7 +10,12 @@ const (
 	ReasonMemory        = "maxMemoryMb"
 )
 
-// Reasons returns every reason of a run that ended as timed_out. There are no others.
-func Reasons() []string {
-	return []string{ReasonMaxIterations, ReasonTimeout, ReasonTokens, ReasonCost, ReasonCalls, ReasonMemory}
+// TimedOut returns every reason of a run that ended as timed_out, or paused at a limit. There
+// are no others.
+func TimedOut() []string {
+	return []string{ReasonMaxIterations, ReasonTimeout, ReasonTokens, ReasonCost, ReasonCalls}
 }
+
+// Failed returns every reason of a run that ended as failed; a run that failed for another
+// cause has none.
+func Failed() []string { return []string{ReasonMemory} }

@@ -22,7 +22,7 @@ type Result struct {
 	Usage      sentinels.Usage            `json:"usage"`
 	Output     json.RawMessage            `json:"output,omitempty"` // of the last top-level step
 	Variables  map[string]json.RawMessage `json:"variables"`
-	Reason     string                     `json:"reason,omitempty"` // the limit that ended the run, see [Reasons]
+	Reason     string                     `json:"reason,omitempty"` // the limit that ended the run, see [TimedOut] and [Failed]
 	Step       string                     `json:"step,omitempty"`   // address of the step that failed
 	Error      *abi.Error                 `json:"error,omitempty"`
 }

@@ -19,6 +19,8 @@ type Info struct {
 	Detail string `json:"detail,omitempty"` // text for people: the schedule, the pattern, the paths
 	Armed  bool   `json:"armed"`            // it can fire
 	Paused bool   `json:"paused,omitempty"`
+	// PausedUntil is when the pause ends by itself, zero for never.
+	PausedUntil time.Time `json:"pausedUntil,omitzero"`
 	// Problem is the reason why it is not armed, or why its newest firing could not be used.
 	Problem string `json:"problem,omitempty"`
 

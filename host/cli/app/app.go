@@ -110,7 +110,7 @@ func (a *App) ErrorMessage(text, hint string) {
 // people.
 func (a *App) Hint(hint string) {
 	if hint != "" {
-		a.PrintErr("%s %s\n", a.Paint.Dim("hint:"), hint)
+		a.PrintErr("%s %s\n", a.Paint.Dim("hint:"), Block(hint))
 	}
 }
 

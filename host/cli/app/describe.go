@@ -27,7 +27,7 @@ func (a *App) DescribeCommand(c client.Command) error {
 	if len(params) == 0 {
 		params = []output.Row{{"  no parameters"}}
 	}
-	if err := a.Table(params); err != nil {
+	if err := a.Pairs(params); err != nil {
 		return err
 	}
 	if len(c.Output) == 0 { // a command of an MCP server may declare none
@@ -43,7 +43,7 @@ func (a *App) DescribeCommand(c client.Command) error {
 	if len(rows) == 0 {
 		rows = []output.Row{{"  any JSON value"}}
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }
 
 // MemberRows lists the members of a schema. Those at the top have the prefix; with one,

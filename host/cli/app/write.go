@@ -31,5 +31,20 @@ func WriteItems[T any](a *App, whole any, items []T) (done bool, err error) {
 // does not end by itself.
 func (a *App) WriteLine(v any) error { return a.Out.Value(v, "") }
 
-// Table writes rows in columns; the first row is the header.
-func (a *App) Table(rows []output.Row) error { return output.Table(a.Out, rows) }
+// Table writes rows in columns; the first row is the header. On a terminal it has no column without
+// cells, and long cells are cut so that each row fits on a line.
+func (a *App) Table(rows []output.Row) error {
+	if a.Env.StdoutTerminal {
+		rows = output.Fit(output.Filled(rows), a.Env.Width())
+	}
+	return output.Table(a.Out, rows)
+}
+
+// Pairs writes rows without a header, such as names with values. On a terminal the last column is
+// wrapped at words.
+func (a *App) Pairs(rows []output.Row) error {
+	if a.Env.StdoutTerminal {
+		rows = output.WrapLast(rows, a.Env.Width())
+	}
+	return output.Table(a.Out, rows)
+}

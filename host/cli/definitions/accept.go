@@ -12,6 +12,8 @@ func (a verbs) acceptCommand() *cobra.Command {
 	var note string
 	c := &cobra.Command{
 		Use: "accept NAME REVISION", Short: "Let a sentinel that a model or an agent made call all that it names",
+		Example: "  sentinel accept nightly 3",
+
 		Long: "Runs of a definition that a model or an agent made, or edited, call no command that its author may not call.\n" +
 			"`sentinel inbox` lists those that name more, with what was changed. To accept one makes a revision of yours of it.",
 		Args: app.ExactArgs("NAME", "REVISION"),

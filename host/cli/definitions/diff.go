@@ -29,6 +29,8 @@ type diffed struct {
 func (a verbs) diffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff NAME|RUN [FROM] [TO]", Short: "Show what two revisions of a sentinel do not have in common",
+		Example: "  sentinel diff nightly\n  sentinel diff nightly 2 5",
+
 		Long: "Without numbers: the newest revision and the one before. With one: that one and the newest.\n" +
 			"Of a RUN: its own edits and the revision that they were made on.",
 		Args: app.RangeArgs(1, 3, "NAME or RUN"),

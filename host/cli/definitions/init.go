@@ -59,6 +59,7 @@ func (a verbs) initCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&template, "template", templates[0].name, "what to write: "+strings.Join(templateNames(), ", "))
+	_ = c.RegisterFlagCompletionFunc("template", cobra.FixedCompletions(templateNames(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	c.Flags().StringVar(&name, "name", "", "name of the sentinel (default: that of the template)")
 	return c
 }

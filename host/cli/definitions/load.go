@@ -17,6 +17,8 @@ import (
 func (a verbs) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|FOLDER]", Short: "Store the sentinels of a file or folder",
+		Example: "  sentinel load\n  sentinel load nightly.json",
+
 		Long: "Without an argument: those of the project, .sentinel/sentinels and .continuum/sentinels.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

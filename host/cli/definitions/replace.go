@@ -79,7 +79,9 @@ func (a verbs) deleteCommand() *cobra.Command {
 	var note string
 	var revision int
 	c := &cobra.Command{
-		Use: "delete NAME", Short: "Delete a stored sentinel; its runs go on, its revisions stay", Args: app.ExactArgs("NAME"),
+		Use: "delete NAME", Short: "Delete a stored sentinel; its runs go on, its revisions stay",
+		Example: "  sentinel delete nightly",
+		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"sentinelId": args[0]}
 			if note != "" {
@@ -138,6 +140,8 @@ func (a verbs) rollbackCommand() *cobra.Command {
 	var note string
 	c := &cobra.Command{
 		Use: "rollback NAME REVISION", Short: "Restore the content of an earlier revision, as a new one",
+		Example: "  sentinel rollback nightly 2",
+
 		Args: app.ExactArgs("NAME", "REVISION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := revisionNumber(args[1])

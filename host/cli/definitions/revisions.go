@@ -32,7 +32,9 @@ type revised struct {
 func (a verbs) revisionsCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "revisions NAME", Short: "List the revisions of a sentinel: when, by whom, why", Args: app.ExactArgs("NAME"),
+		Use: "revisions NAME", Short: "List the revisions of a sentinel: when, by whom, why",
+		Example: "  sentinel revisions nightly",
+		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if limit < 0 {
 				return app.NewUsageError(fmt.Sprintf("--limit %d is below 0", limit), "")
@@ -84,6 +86,8 @@ func (a verbs) revisions(ctx context.Context, s *app.Session, params map[string]
 func (a verbs) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME [REVISION]", Short: "Write the definition of a sentinel, the newest or an earlier one",
+		Example: "  sentinel show nightly\n  sentinel show nightly 2 > nightly.json",
+
 		Args: app.RangeArgs(1, 2, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			command, params := "sentinel/export", map[string]any{"sentinelId": args[0]}

@@ -20,6 +20,8 @@ import (
 // stepCommand is the place of the verbs on single steps.
 func (a verbs) stepCommand() *cobra.Command {
 	c := &cobra.Command{Use: "step", Short: "Look at and edit the steps of a stored sentinel or of one run",
+		Example: "  sentinel step list nightly\n  sentinel step update nightly 0 --params '{\"command\":\"make test\"}'",
+
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return app.NewUsageError(fmt.Sprintf("step: unknown command %q", args[0]), "the commands are sentinel step list, add, update, remove")
@@ -31,6 +33,8 @@ func (a verbs) stepCommand() *cobra.Command {
 	var id string
 	list := &cobra.Command{
 		Use: "list NAME|RUN", Short: "List the steps with their addresses, last results and active executions",
+		Example: "  sentinel step list nightly",
+
 		Args: func(cmd *cobra.Command, args []string) error {
 			if id != "" {
 				return app.ExactArgs()(cmd, args)

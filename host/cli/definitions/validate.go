@@ -16,6 +16,8 @@ func (a verbs) validateCommand() *cobra.Command {
 	var strict bool
 	c := &cobra.Command{
 		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
+		Example: "  sentinel validate nightly.json\n  sentinel validate .sentinel/sentinels/*.json",
+
 		Args: app.RangeArgs(1, -1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args, strict) },
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
@@ -59,6 +60,9 @@ func (a verbs) helpCommand(root *cobra.Command) *cobra.Command {
 				if other, _, err := root.Find(args); err == nil && other != root {
 					text += fmt.Sprintf("\n`%s --help` shows the command.\n", other.CommandPath())
 				}
+			}
+			if a.Env.StdoutTerminal {
+				text = output.Wrap(text, a.Env.Width())
 			}
 			return a.Out.Printf("%s\n", termtext.Block(text, ""))
 		},

@@ -128,7 +128,7 @@ func (a verbs) explain(page *output.Page, schema json.RawMessage, prefix string)
 	if err := a.Out.Write(page.Text()); err != nil {
 		return err
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }
 
 // stepOutput returns the schema of a step's output, or what to say in its place.

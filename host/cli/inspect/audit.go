@@ -78,7 +78,7 @@ func (a verbs) auditCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&before, "cursor", "", "only older entries: the cursor that the last page ended with")
-	f.StringVar(&since, "since", "", "only entries from then on: a duration such as 2h, a day or a time")
+	f.StringVar(&since, "since", "", "only entries from then on: a duration such as 2h, yesterday, monday, a day or a time")
 	f.StringVar(&actor, "actor", "", "only entries of this actor, such as user, ann or agent:ci")
 	f.StringVar(&event, "event", "", "only this event; * matches a part, as in 'ticket/*'")
 	f.IntVar(&limit, "limit", 100, "entries, at most 1000")

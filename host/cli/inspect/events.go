@@ -61,7 +61,9 @@ type tailed struct {
 func (a verbs) eventsCommand() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "events [PATTERN]", Short: "Show the newest events, the newest last", Args: app.RangeArgs(0, 1),
+		Use: "events [PATTERN]", Short: "Show the newest events, the newest last",
+		Example: "  sentinel events 'sentinel:*:failed'\n  sentinel events tail -f",
+		Args:    app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			s, err := a.Connect(cmd.Context(), true)
 			if err != nil {

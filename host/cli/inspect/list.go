@@ -27,7 +27,9 @@ func (a verbs) listCommand() *cobra.Command {
 	var params listFilter
 	var since string
 	c := &cobra.Command{
-		Use: "list", Short: "List sentinels and runs", Args: app.ExactArgs(),
+		Use: "list", Short: "List sentinels and runs",
+		Example: "  sentinel list\n  sentinel list --status failed --since yesterday\n  sentinel list --tag nightly -o json",
+		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if params.Limit < 1 || params.Limit > 1000 {
 				return app.NewUsageError(fmt.Sprintf("--limit %d is not between 1 and 1000", params.Limit), "")
@@ -65,10 +67,16 @@ func (a verbs) listCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status, or one of these, separated by commas")
+	_ = c.RegisterFlagCompletionFunc("status", func(*cobra.Command, []string, string) (words []string, _ cobra.ShellCompDirective) { // the flag exists
+		for _, s := range sentinels.Statuses() {
+			words = append(words, string(s))
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	})
 	c.Flags().StringVar(&params.Tag, "tag", "", "only sentinels with this tag")
 	c.Flags().StringVar(&params.PersonaID, "by", "", "only sentinels that this one created")
 	c.Flags().StringVar(&params.PersonaID, "persona", "", "the same as --by")
-	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration, a day or a time")
+	c.Flags().StringVar(&since, "since", "", "only runs that started then or later: a duration such as 2h, yesterday, monday, a day or a time")
 	c.Flags().IntVar(&params.Limit, "limit", 20, "the newest so many runs")
 	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: the cursor that the last page ended with")
 	return c
@@ -95,15 +103,7 @@ func (a verbs) sinceFlag(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return a.Env.Now().Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, app.NewUsageError(fmt.Sprintf("invalid --since %q: want a duration, a day or a time", text), "such as 2h, 2026-01-31 or 2026-01-31T09:30:00Z")
+	return a.Past("--since", text)
 }
 
 // runsOfThese drops the runs of sentinels that are not on the list: the engine
@@ -231,18 +231,21 @@ func (a verbs) showList(all app.Listed, filtered bool) error {
 func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 	p := a.PaintOut
 	fired := slices.ContainsFunc(list, func(s app.ListedSentinel) bool { return len(s.Triggers) > 0 })
-	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "NAME"}
+	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "FILE", "NAME", ""}
 	if !fired {
 		titles = slices.Delete(titles, 2, 4)
 	}
 	rows := []output.Row{output.Head(p, titles...)}
 	for _, s := range list {
-		where, name, last := output.Number(s.Revision), output.Clip(s.Name, 50), termtext.Text("")
-		if s.File != "" {
-			where = output.Escape(s.File)
+		var revision, name, last, problem termtext.Text
+		if s.Revision > 0 {
+			revision = output.Number(s.Revision)
+		}
+		if s.Name != string(s.SentinelID) {
+			name = output.Clip(s.Name, 50)
 		}
 		if text := a.problemOf(s); text != "" {
-			name = p.Bad(output.Clip("problem: "+text, 90))
+			problem = p.Bad(output.Clip("problem: "+text, 90))
 		}
 		if s.LastRunAt != nil {
 			last = output.Ago(a.Env.Now(), *s.LastRunAt)
@@ -252,7 +255,7 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 			trigger, next := a.waitsFor(s)
 			r = append(r, trigger, next)
 		}
-		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, where, name))
+		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, revision, output.Escape(s.File), name, problem))
 	}
 	return rows
 }
@@ -264,7 +267,7 @@ func (a verbs) showRuns(runs []runtime.RunInfo) error {
 	for _, r := range runs {
 		rows = append(rows, output.Row{
 			output.ShortID(r.ID), output.Escape(r.Sentinel), output.Status(p, r.Status), output.Number(r.Iteration),
-			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(withoutLine(reason(r)), 90)),
+			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(output.OneLine(withoutLine(reason(r))), 90)),
 		})
 	}
 	return a.Table(rows)

@@ -21,6 +21,8 @@ import (
 func (a verbs) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status [RUN|NAME]", Short: "Show the state of a run, or of the newest run of a sentinel",
+		Example: "  sentinel status\n  sentinel status nightly",
+
 		Long: "Without an argument: every run that is not over.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -114,7 +116,10 @@ func (a verbs) showState(r state) error {
 	add("run", string(r.ID))
 	add("sentinel", string(r.Sentinel))
 	row("status", output.Status(p, r.Status))
-	add("why", reason(r.RunInfo))
+	add("why", output.OneLine(withoutLine(reason(r.RunInfo))))
+	if r.Error != nil && r.Status != sentinels.StatusStopped {
+		add("hint", output.OneLine(r.Error.Hint))
+	}
 	add("reason", r.Limit)
 	if r.CurrentStep != nil && r.Step == "" {
 		add("step", strings.Join(strings.Fields(r.CurrentStep.Address+" "+string(r.CurrentStep.Type)+" "+r.CurrentStep.ID), " "))
@@ -161,7 +166,7 @@ func (a verbs) showState(r state) error {
 	for _, name := range output.SortedKeys(r.Variables) {
 		row(output.Escape("$"+name), output.ClipJSON(r.Variables[name], 100))
 	}
-	if err := a.Table(rows); err != nil {
+	if err := a.Pairs(rows); err != nil {
 		return err
 	}
 	if r.ID == "" {

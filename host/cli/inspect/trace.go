@@ -23,6 +23,8 @@ func (a verbs) traceCommand() *cobra.Command {
 	var iteration int
 	c := &cobra.Command{
 		Use: "trace RUN|NAME", Short: "Show what a run did: iterations, steps, attempts and host calls",
+		Example: "  sentinel trace nightly\n  sentinel trace 3f9a01bc --iteration 2 -v",
+
 		Long: "With -v also fields, requests and results, and longer outputs.",
 		Args: app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -57,7 +59,17 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 	}
 	var b output.Page
 	p := a.PaintOut
-	b.Printf("%s  run %s  %s\n", p.Strong(output.Escape(tr.Run.Sentinel)), tr.Run.ID, output.Status(p, tr.Run.Status))
+	b.Printf("%s  run %s  %s", p.Strong(output.Escape(tr.Run.Sentinel)), tr.Run.ID, output.Status(p, tr.Run.Status))
+	if tr.Run.Reason != "" {
+		b.Printf("  reason %s", tr.Run.Reason)
+		if tr.Run.Error != nil {
+			b.Printf("\n  %s", p.Bad(output.Clip(tr.Run.Error.Message, 700)))
+			if tr.Run.Error.Hint != "" {
+				b.Printf("\n  %s %s", p.Dim("hint:"), output.Clip(tr.Run.Error.Hint, 700))
+			}
+		}
+	}
+	b.Add("\n")
 	for _, it := range tr.Iterations {
 		b.Printf("%s  %s", p.Strong(termtext.Sprintf("iteration %d", it.Number)), p.Dim(output.LocalClock(it.Start)))
 		if it.Revision > 0 {
@@ -85,22 +97,25 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 		}
 		b.Add("\n")
 		for _, s := range it.Steps {
-			a.traceStep(&b, s, "  ")
+			a.traceStep(&b, s, "  ", tr.Run.Status.Final())
 		}
 	}
 	return a.Out.Write(b.Text())
 }
 
 // traceStep draws a step under its execution path, which distinguishes the iterations of a loop
-// apart. Attempts get a line when there was more than one.
-func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
+// apart. Attempts get a line when there was more than one. over is whether the run has ended.
+func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, over bool) {
 	p := a.PaintOut
 	state := output.Escape(s.State())
-	switch state {
-	case "ok":
-		state = p.Good(state)
-	case "failed":
+	switch {
+	case state == "ok":
+		result := output.ReadStepResult(s.Output)
+		state = result.Mark(p, s.Type)
+	case state == "failed":
 		state = p.Bad(state)
+	case state == "running" && over:
+		state = p.Warn("interrupted")
 	default:
 		state = p.Warn(state)
 	}
@@ -140,10 +155,10 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string) {
 			b.Printf("%s%s %s\n", inner, p.Dim("fields"), output.ClipJSON(t.Fields, 1000))
 		}
 		for _, c := range t.Calls {
-			a.traceCall(b, c, inner)
+			a.traceCall(b, c, inner, over)
 		}
 		for _, nested := range t.Steps {
-			a.traceStep(b, nested, inner)
+			a.traceStep(b, nested, inner, over)
 		}
 	}
 	if len(s.Output) > 0 && string(s.Output) != "null" {
@@ -193,7 +208,7 @@ func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessag
 
 // traceCall draws a host call. Its request and result may be long and private, so it
 // takes -v.
-func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
+func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string, over bool) {
 	p := a.PaintOut
 	name := strings.TrimPrefix(c.Function, "sentinel_")
 	b.Printf("%s%s", indent, p.Dim(termtext.Sprintf("!%d %s", c.Number, name)))
@@ -201,6 +216,8 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string) {
 		b.Printf(" %s", c.Label)
 	}
 	switch {
+	case !c.Ended && over:
+		b.Printf("  %s", p.Warn("interrupted"))
 	case !c.Ended:
 		b.Printf("  %s", p.Warn("open"))
 	case c.Millis > 0:

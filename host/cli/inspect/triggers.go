@@ -25,6 +25,8 @@ func (a verbs) triggersCommand() *cobra.Command {
 	var next int
 	c := &cobra.Command{
 		Use: "triggers [FILE|NAME]", Short: "Show what triggers wait for, and the outcomes of their firings",
+		Example: "  sentinel triggers\n  sentinel triggers nightly --next 5",
+
 		Long: "Without a server the triggers of files that are not stored yet are shown too.",
 		Args: app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -194,6 +196,8 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 func (a verbs) armed(t runtime.TriggerInfo) termtext.Text {
 	p := a.PaintOut
 	switch {
+	case t.Paused && !t.PausedUntil.IsZero():
+		return p.Warn("paused until " + output.Soon(a.Env.Now(), t.PausedUntil.Local()))
 	case t.Paused:
 		return p.Warn("paused")
 	case t.Armed:

@@ -14,12 +14,16 @@ import (
 // configCommand shows the settings of the process. It needs no store.
 func (a verbs) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Look at the configuration", Args: app.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use: "config", Short: "Look at the configuration",
+		Example: "  sentinel config show\n  sentinel config check",
+		Args:    app.ExactArgs(),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var origin bool
 	show := &cobra.Command{
-		Use: "show [KEY]", Short: "Show every setting, and with --origin where it comes from", Args: app.RangeArgs(0, 1),
+		Use: "show [KEY]", Short: "Show every setting, and with --origin where it comes from",
+		Example: "  sentinel config show limits.memory\n  sentinel config show --origin",
+		Args:    app.RangeArgs(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := a.Settings()
 			if err != nil {
@@ -31,19 +35,25 @@ func (a verbs) configCommand() *cobra.Command {
 	show.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
 	c.AddCommand(show,
 		&cobra.Command{
-			Use: "schema", Short: "Write the JSON Schema of the configuration file", Args: app.ExactArgs(),
+			Use: "schema", Short: "Write the JSON Schema of the configuration file",
+			Example: "  sentinel config schema > config.schema.json",
+			Args:    app.ExactArgs(),
 			RunE: func(*cobra.Command, []string) error {
 				return a.Out.JSON(config.Schema())
 			},
 		},
 		&cobra.Command{
-			Use: "path", Short: "Print the path of the file that is read", Args: app.ExactArgs(),
+			Use: "path", Short: "Print the path of the file that is read",
+			Example: "  sentinel config path",
+			Args:    app.ExactArgs(),
 			RunE: func(*cobra.Command, []string) error {
 				return a.Out.Printf("%s\n", config.Path(a.Env.Getenv))
 			},
 		},
 		&cobra.Command{
-			Use: "check [FILE]", Short: "Report what is wrong with a configuration file", Args: app.RangeArgs(0, 1),
+			Use: "check [FILE]", Short: "Report what is wrong with a configuration file",
+			Example: "  sentinel config check\n  sentinel config check ./config.json",
+			Args:    app.RangeArgs(0, 1),
 			RunE: func(_ *cobra.Command, args []string) error {
 				opt := a.ConfigOptions(nil, nil)
 				if len(args) > 0 {
@@ -93,5 +103,5 @@ func (a verbs) showSettings(l *config.Loaded, only []string, origin bool) error 
 		}
 		rows = append(rows, append(r, a.PaintOut.Dim(output.Escape(s.Doc))))
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }

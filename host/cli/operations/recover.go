@@ -41,8 +41,10 @@ func (a verbs) recoverCommand() *cobra.Command {
 	c.Flags().StringVar(&from, "from", "", "snapshot to go back to: a file, or its name in the state folder's snapshots")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would come of it and replace nothing")
 	c.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the snapshots there are", Args: app.ExactArgs(),
-		RunE: func(*cobra.Command, []string) error { return a.listSnapshots() },
+		Use: "list", Short: "List the snapshots there are",
+		Example: "  sentinel recover list",
+		Args:    app.ExactArgs(),
+		RunE:    func(*cobra.Command, []string) error { return a.listSnapshots() },
 	})
 	return c
 }
@@ -80,7 +82,7 @@ func (a verbs) listSnapshots() error {
 // itself when it starts and more than half of the file is free.
 func (a verbs) compactCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "compact", Short: "Make the store as small as its content",
+		Use: "compact", Short: "Make the store as small as its content", Example: "  sentinel compact",
 		Long: "Copies what the store holds to a new file that takes its place. No process may have the\n" +
 			"store open meanwhile, and the disk needs space for both.",
 		Args: app.ExactArgs(),

@@ -113,7 +113,7 @@ func (a verbs) readSecret(name string) (string, error) {
 
 func (a verbs) listSecrets() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the secrets, where their values are, and the sentinels of this folder that may use them", Args: app.ExactArgs(),
+		Use: "list", Short: "List the secrets, where their values are, and the sentinels of this folder that may use them", Example: "  sentinel secret list", Args: app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.secrets(cmd.Context(), "secret list")
 			if err != nil {
@@ -162,7 +162,9 @@ func (a verbs) listSecrets() *cobra.Command {
 
 func (a verbs) removeSecret() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Delete the stored value of a secret", Args: app.ExactArgs("NAME"),
+		Use: "remove NAME", Short: "Delete the stored value of a secret",
+		Example: "  sentinel secret remove GITHUB_TOKEN",
+		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.secrets(cmd.Context(), "secret remove")
 			if err != nil {

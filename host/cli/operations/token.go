@@ -151,7 +151,9 @@ func (a verbs) newToken() *cobra.Command {
 
 func (a verbs) listTokens() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the tokens that were made with `token new`", Args: app.ExactArgs(),
+		Use: "list", Short: "List the tokens that were made with `token new`",
+		Example: "  sentinel token list",
+		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := a.tokens(cmd.Context(), "token list")
 			if err != nil {
@@ -186,7 +188,9 @@ func (a verbs) listTokens() *cobra.Command {
 
 func (a verbs) revokeToken() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "End a token and its requests; its runs and triggers go on: sentinel stop", Args: app.ExactArgs("NAME"),
+		Use: "revoke NAME", Short: "End a token and its requests; its runs and triggers go on: sentinel stop",
+		Example: "  sentinel token revoke ci",
+		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := a.tokens(cmd.Context(), "token revoke")
 			if err != nil {

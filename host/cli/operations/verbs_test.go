@@ -55,7 +55,7 @@ func TestConfig(t *testing.T) {
 		{Args: []string{"config", "path"}, Files: bad, Stdout: []string{"DIR/sentinel/config.json\n"}},
 		{Args: []string{"config", "path", "x"}, Code: 2, Stderr: []string{`sentinel config path: unexpected argument "x"`}},
 		{Args: []string{"config", "schema"}, Files: bad, Stdout: []string{`"$schema": "https://json-schema.org/draft/2020-12/schema"`, `"drain"`}},
-		{Args: []string{"config"}, Stdout: []string{"Look at the configuration\n", "  sentinel config [command]\n"}},
+		{Args: []string{"config"}, Stdout: []string{"Look at the configuration.\n", "  sentinel config [command]\n"}},
 		{Args: []string{"config", "get"}, Code: 2, Stderr: []string{`sentinel config: unexpected argument "get"`}},
 	})
 }

@@ -16,7 +16,9 @@ import (
 // and what the program was built with and for.
 func (a verbs) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show the version, and with -v what it was built from", Args: app.ExactArgs(),
+		Use: "version", Short: "Show the version, and with -v what it was built from",
+		Example: "  sentinel version -v",
+		Args:    app.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			built := buildSettings()
 			if a.Flags.Output != output.FormatTable {
@@ -36,7 +38,7 @@ func (a verbs) versionCommand() *cobra.Command {
 			for _, s := range built {
 				rows = append(rows, output.Row{a.PaintOut.Dim(output.Escape(s.name)), output.Escape(s.value)})
 			}
-			return a.Table(rows)
+			return a.Pairs(rows)
 		},
 	}
 }
@@ -65,7 +67,9 @@ func buildSettings() []buildSetting {
 // names them, so that a test can do with others.
 func (a verbs) benchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "bench", Short: "Measure the engine on this machine", Args: app.ExactArgs(),
+		Use: "bench", Short: "Measure the engine on this machine",
+		Example: "  sentinel bench\n  sentinel bench -o json > before.json",
+		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Env.Bench == nil {
 				return &abi.Error{Code: abi.Unavailable, Message: "bench: this program was built without its measurements"}
@@ -74,6 +78,9 @@ func (a verbs) benchCommand() *cobra.Command {
 		},
 	}
 }
+
+// CompletionTimeout is the variable with the longest time that a completion takes.
+const CompletionTimeout = "SENTINEL_COMPLETION_TIMEOUT"
 
 // completionCommand replaces cobra's own, whose help differs in style from
 // the other verbs do.
@@ -86,6 +93,9 @@ func (a verbs) completionCommand(root *cobra.Command) *cobra.Command {
 	}
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell", Short: "Write the completion script of a shell",
+		Long: "Completes commands, flags, runs, sentinels, tickets, plugins and topics of help. It asks the server or\n" +
+			"reads the store, and offers nothing of it after 2 s, or the time in " + CompletionTimeout + ", such as 5s.\n" +
+			"The script of bash needs the package bash-completion.",
 		Example: "  source <(sentinel completion bash)",
 		Args:    app.ExactArgs("the shell"), ValidArgs: output.SortedKeys(shells),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -157,23 +157,16 @@ func Quote(s string) string { return termtext.Quote(s) }
 // A Row is a line of a table. A cell may hold colours, which have no width.
 type Row []termtext.Text
 
+// Table writes rows in columns.
 func Table(to Printer, rows []Row) error {
-	var widths []int
-	for _, r := range rows {
-		for i, cell := range r {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], Width(cell))
-		}
-	}
+	wide := widths(rows)
 	var lines Page
 	for _, r := range rows {
 		var b strings.Builder
 		for i, cell := range r {
 			b.WriteString(string(cell))
 			if i < len(r)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-Width(cell)+2))
+				b.WriteString(strings.Repeat(" ", wide[i]-Width(cell)+gap))
 			}
 		}
 		lines.Add(termtext.Text(strings.TrimRight(b.String(), " ")) + "\n")

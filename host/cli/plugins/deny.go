@@ -10,6 +10,8 @@ import (
 func (a verbs) pluginDenyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "deny NAME", Short: "Take back what a plugin may do",
+		Example: "  sentinel plugin deny jsonlint",
+
 		Long: "Its step types are unknown from now on, and what its steps under way ask of the host is denied.\n" +
 			"`sentinel plugin allow NAME` is the way back.",
 		Args: app.ExactArgs("NAME"),

@@ -104,5 +104,5 @@ func (a verbs) showReport(r author.Report) error {
 			add("export", ex.Name+" "+ex.Type)
 		}
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }

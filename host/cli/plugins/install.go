@@ -106,7 +106,7 @@ func (a verbs) showInstalled(p *bundle.Plugin, c bundle.Change, file string) err
 	for _, permission := range p.Manifest.Permissions {
 		rows = append(rows, output.Row{"asks for", output.Escape(asked(permission.Use, permission.Names, permission.Reason))})
 	}
-	if err := a.Table(rows); err != nil {
+	if err := a.Pairs(rows); err != nil {
 		return err
 	}
 	for _, permission := range c.More {

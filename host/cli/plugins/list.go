@@ -18,7 +18,9 @@ import (
 // what it asks for and what it is allowed.
 func (a verbs) pluginListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List plugins with their step types, what they ask for, and what waits", Args: app.ExactArgs(),
+		Use: "list", Short: "List plugins with their step types, what they ask for, and what waits",
+		Example: "  sentinel plugin list",
+		Args:    app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			a.ReportsPlugins = true
 			s, err := a.Connect(cmd.Context(), true)

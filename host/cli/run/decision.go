@@ -125,7 +125,7 @@ func (f *follower) question(p prompt) {
 	}
 	choices := strings.Join(p.decision.Choices, " / ")
 	if p.decision.Kind == runtime.DecisionApproval {
-		choices = "approve (y) / reject (n)"
+		choices = "approve (y) / reject (n, or n and why)"
 	}
 	a.PrintErr("%s: ", choices)
 }

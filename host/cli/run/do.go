@@ -239,6 +239,11 @@ func (a verbs) checkModel(ctx context.Context, s *app.Session, f *doFlags) error
 		Priced          bool
 	}
 	if err := s.Call(ctx, "ai/model", map[string]any{"model": f.model}, &m); err != nil {
+		if e := abi.As(err); e != nil && f.model == "auto" {
+			named := *e
+			named.Hint = strings.TrimPrefix(e.Hint+"; --model PROVIDER/NAME names a model", "; ")
+			return &named
+		}
 		return err
 	}
 	if f.maxUSD > 0 && !m.Priced {

@@ -273,6 +273,8 @@ func (a verbs) showSummary(out outcome, sum doSummary) error {
 	}
 	if sum.Reason != "" && sum.Outcome != outcomeDone {
 		a.ErrorMessage(sum.Reason, sum.Hint)
+	} else {
+		a.Hint(sum.Hint)
 	}
 	if sum.Problem != "" {
 		a.Warn("the files at the end of the run are not kept: " + sum.Problem)

@@ -21,6 +21,9 @@ type lines struct {
 	said   string // of a task: what the model has said in its present reply
 
 	checked int // of a task: results of checks that were shown
+
+	failed string          // the error that was shown last, "" once a step did not fail
+	later  []termtext.Text // lines of that error that are not shown yet: the end of the run may have them
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
@@ -28,6 +31,12 @@ type lines struct {
 // start.
 func (l *lines) of(p runtime.Progress) []termtext.Text {
 	out := l.linesFor(p)
+	switch {
+	case p.Event == runtime.OnRunEnd && p.Run == l.root && p.Error != nil && p.Error.Message == l.failed:
+		l.later, l.failed = nil, "" // it is shown with the end of the run
+	case p.Event != runtime.OnStepEnd && p.Event != runtime.OnCallEnd && p.Event != runtime.OnIterationEnd || len(out) > 0 && p.Error == nil:
+		out, l.later = append(l.later, out...), nil
+	}
 	if !l.head && (len(out) > 0 || p.Event == runtime.OnRunStart) {
 		l.head = true
 		out = append([]termtext.Text{l.paint.Strong(output.Escape(p.Sentinel)) + l.paint.Dim("  run "+output.Escape(l.root))}, out...)
@@ -100,11 +109,11 @@ func (l *lines) printed(who termtext.Text, p runtime.Progress) (out []termtext.T
 // time: it took none.
 func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 	paint := l.paint
-	mark := paint.Good("ok")
-	var result shownResult
+	var result output.StepResult
 	if p.Error == nil {
-		_ = json.Unmarshal(p.Output, &result) // what is of another form stays empty
+		result = output.ReadStepResult(p.Output)
 	}
+	mark := result.Mark(paint, p.Type)
 	switch {
 	case p.Skipped == "condition":
 		return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Dim("not needed"))}
@@ -112,45 +121,32 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 		mark = paint.Warn("skipped")
 	case p.Error != nil:
 		mark = paint.Bad("failed")
-	case result.failed():
-		mark = paint.Warn(termtext.Sprintf("exit code %d (allowed)", *result.ExitCode))
 	}
 	line := termtext.Sprintf("%s%s  %s  %s", who, l.stepName(p), mark, paint.Dim(output.Duration(p.Duration)))
-	if text := result.tellingLine(); text != "" {
+	if text := result.Line(); text != "" {
 		line += "  " + paint.Dim(output.Clip(text, 72))
 	}
-	return l.failure(line, p)
-}
-
-// A shownResult is what the line of a step shows of its output.
-type shownResult struct {
-	Text     string
-	Output   *string
-	Success  *bool
-	ExitCode *int
-}
-
-// tellingLine is the line that says most: the last one that a command printed, else the first of a text,
-// such as that of a model's reply or the first error of a build that was watched.
-func (r *shownResult) tellingLine() string {
-	if r.Output != nil {
-		printed := strings.TrimSpace(*r.Output)
-		return termtext.Overwrite(printed[strings.LastIndexByte(printed, '\n')+1:])
+	out := l.failure(line, p)
+	if p.Skipped == "" && p.Error != nil && len(out) > 1 {
+		out, l.later = append(l.later, out[0]), out[1:]
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
-	return termtext.Overwrite(first)
+	return out
 }
 
-// failed reports whether a command failed, in a step that allows it.
-func (r *shownResult) failed() bool { return r.Success != nil && !*r.Success && r.ExitCode != nil }
-
-// failure adds the error of p, if it has one, and its hint.
+// failure adds the error of p, if it has one, and its hint. That of a step is not repeated if it was
+// just shown: a step fails with the error of the step in it, and of its last attempt.
 func (l *lines) failure(line termtext.Text, p runtime.Progress) []termtext.Text {
 	out := []termtext.Text{line}
-	if p.Error != nil {
+	switch {
+	case p.Error == nil && p.Event == runtime.OnStepEnd:
+		l.failed = ""
+	case p.Error != nil && (l.failed != p.Error.Message || p.Event == runtime.OnCallEnd):
 		out = append(out, indented("    ", p.Error.Message)...)
 		if p.Error.Hint != "" {
-			out = append(out, "    "+l.paint.Dim("hint: "+output.Escape(p.Error.Hint)))
+			out = append(out, indented("    "+l.paint.Dim("hint:")+" ", p.Error.Hint)...)
+		}
+		if p.Event != runtime.OnCallEnd {
+			l.failed = p.Error.Message
 		}
 	}
 	return out

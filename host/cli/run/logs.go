@@ -205,7 +205,15 @@ func (a verbs) logShower(id sentinels.RunID) func(loggedEvent) error {
 			}
 		}
 		if e.Event == runtime.OnRunEnd && e.Run == id {
-			return a.Out.Printf("%s %s\n", at(e), output.Status(a.PaintOut, e.Status))
+			end := output.Status(a.PaintOut, e.Status)
+			if e.Reason != "" {
+				end += "  reason " + output.Escape(e.Reason)
+			}
+			for _, s := range l.failure(end, e.Progress) {
+				if err := a.Out.Printf("%s %s\n", at(e), s); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	}

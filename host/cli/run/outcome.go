@@ -91,7 +91,7 @@ func (a verbs) resultTable(r runtime.Result) error {
 	for _, v := range list {
 		rows = append(rows, output.Row{"  " + p.Dim(v.reference), output.Cut(v.value, limit)})
 	}
-	return a.Table(rows)
+	return a.Pairs(rows)
 }
 
 // gist is what a person wants to know of a value, and the field that has it, as a
@@ -100,14 +100,17 @@ func (a verbs) resultTable(r runtime.Result) error {
 func gist(value json.RawMessage) (field string, shown termtext.Text) {
 	var text string
 	var fields struct {
-		Text, Output string
-		JSON         json.RawMessage
+		Text, Output, ExecutionID string
+		Running                   bool
+		JSON                      json.RawMessage
 	}
 	isText := json.Unmarshal(value, &text) == nil
 	switch {
 	case isText:
 	case json.Unmarshal(value, &fields) != nil:
 		return "", output.JSONText(value)
+	case fields.Running && fields.ExecutionID != "":
+		return "", termtext.Sprintf("a command that continued in the background, execution %s", fields.ExecutionID)
 	case len(fields.JSON) > 0 && fields.Text != "":
 		return ".json", output.JSONText(fields.JSON)
 	case fields.Text != "":
@@ -118,6 +121,9 @@ func gist(value json.RawMessage) (field string, shown termtext.Text) {
 		return "", output.JSONText(value)
 	}
 	first, rest, more := strings.Cut(strings.TrimSpace(termtext.Overwrite(text)), "\n")
+	if result := output.ReadStepResult(value); !isText && result.ExitCode != nil {
+		first = result.Line() // of what a command printed
+	}
 	first = strings.Join(strings.Fields(first), " ")
 	if more {
 		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))

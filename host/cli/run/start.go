@@ -15,6 +15,8 @@ func (a verbs) startCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "start NAME|FILE", Short: "Start a run in the server",
+		Example: "  sentinel start nightly\n  sentinel start build.json --input branch=main",
+
 		Long: "If another process executes runs, this one starts there and the command returns at once.\n" +
 			"Otherwise it is executed here, as `sentinel run` does.",
 		Args: app.ExactArgs("NAME or FILE"),

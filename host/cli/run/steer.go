@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,9 @@ var pausesTriggers = map[string]bool{"sentinel/pause": true, "sentinel/resume": 
 // stopCommand returns when the run and everything that it started have ended.
 func (a verbs) stopCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "stop RUN|NAME", Short: "Stop a run and everything it started", Args: app.ExactArgs("RUN or NAME"),
+		Use: "stop RUN|NAME", Short: "Stop a run and everything it started",
+		Example: "  sentinel stop nightly\n  sentinel stop 3f9a01bc",
+		Args:    app.ExactArgs("RUN or NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steer(cmd.Context(), args[0], "sentinel/stop", nil)
 		},
@@ -59,12 +62,58 @@ func (a verbs) stopCommand() *cobra.Command {
 
 // pauseCommand returns when the pause is durable; the active step continues.
 func (a verbs) pauseCommand() *cobra.Command {
-	return &cobra.Command{
+	var length, until string
+	c := &cobra.Command{
 		Use: "pause RUN|NAME", Short: "Pause a run at its next step; of a sentinel without one, its triggers", Args: app.ExactArgs("RUN or NAME"),
+		Long: "Pauses a run at its next step, until `sentinel resume`. Of a sentinel without an active run it pauses the\n" +
+			"triggers. With --for or --until it pauses the triggers of the sentinel NAME, also beside an active run; the\n" +
+			"pause ends by itself at that time, or at the next start of the server if that is later.",
+		Example: "  sentinel pause 3f9a01bc\n  sentinel pause nightly --for 7d\n  sentinel pause nightly --until monday",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
+			end, err := a.pauseEnd(length, until)
+			if err != nil {
+				return err
+			}
+			if end.IsZero() {
+				return a.steer(cmd.Context(), args[0], "sentinel/pause", nil)
+			}
+			return a.pauseUntil(cmd.Context(), args[0], end)
 		},
 	}
+	c.Flags().StringVar(&length, "for", "", "pause the triggers of the sentinel for this long, such as 2h or 7d")
+	c.Flags().StringVar(&until, "until", "", "pause the triggers of the sentinel until a day or time, such as tomorrow, monday or 2026-01-31T09:30")
+	return c
+}
+
+// pauseEnd reads --for and --until. The zero time is neither.
+func (a verbs) pauseEnd(length, until string) (time.Time, error) {
+	switch {
+	case length != "" && until != "":
+		return time.Time{}, app.NewUsageError("--for and --until exclude each other", "")
+	case length != "":
+		d, err := app.Length("--for", length)
+		return a.Env.Now().Add(d), err
+	case until != "":
+		return a.Future("--until", until)
+	}
+	return time.Time{}, nil
+}
+
+// pauseUntil pauses the triggers of a sentinel until a time.
+func (a verbs) pauseUntil(ctx context.Context, name string, until time.Time) (err error) {
+	s, err := a.Connect(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	if !a.Stored(ctx, s, name) {
+		return app.NotFound("--for and --until pause the triggers of a stored sentinel; `sentinel list` shows them", "no stored sentinel %q", name)
+	}
+	var info runtime.RunInfo
+	if err := s.Call(ctx, "sentinel/pause", map[string]any{"sentinelId": name, "until": until.UTC().Format(time.RFC3339Nano)}, &info); err != nil {
+		return err
+	}
+	return a.ShowChanged(info)
 }
 
 // resumeCommand has the flags of run, because it may execute the run here.
@@ -72,6 +121,8 @@ func (a verbs) resumeCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use: "resume RUN|NAME", Short: "Resume a paused run, paused triggers, or a run whose process ended",
+		Example: "  sentinel resume 3f9a01bc\n  sentinel resume nightly",
+
 		Long: "A run that another process executes continues there. Any other is continued here,\n" +
 			"as `sentinel run --resume` does, with --workspace DIR in that folder from now on.",
 		Args: app.ExactArgs("RUN or NAME"),
@@ -151,6 +202,8 @@ func (a verbs) decideCommand() *cobra.Command {
 	ofTickets := []string{"release", "accept", "hold", "reject"}
 	c := &cobra.Command{
 		Use: "decide RUN|TICKET [QUESTION] DECISION", Short: "Decide what a run or ticket waits for",
+		Example: "  sentinel decide nightly approve\n  sentinel decide 3f9a01bc '1!1' retry --comment 'the upload is idempotent'\n  sentinel decide T-12 accept",
+
 		Long: "QUESTION is what is answered, as `sentinel status RUN` and `sentinel inbox` show it: if the run asks\n" +
 			"something else by now, the decision is refused. It may be left out when only one decision is pending;\n" +
 			"then what the run asks now is answered, and printed. The name of the call is taken too: 0!1 is the\n" +

@@ -48,10 +48,20 @@ func (a verbs) inbox() *cobra.Command {
 			for _, e := range out.Entries {
 				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.Prompt, 80), output.Clip(a.toType(e), 160)})
 			}
+			if a.Env.StdoutTerminal { // where a column would cut the line to type
+				for i := range rows {
+					rows[i] = rows[i][:len(rows[i])-1]
+				}
+			}
 			if err := a.Table(rows); err != nil {
 				return err
 			}
 			for _, e := range out.Entries {
+				if a.Env.StdoutTerminal {
+					if err := a.Out.Printf("%s %s\n", a.PaintOut.Dim(output.Clip(e.Subject, 40)+":"), a.toType(e)); err != nil {
+						return err
+					}
+				}
 				if e.Origin != "" {
 					a.Info("%s: %s", e.ID, output.Escape(e.Origin))
 				}

@@ -24,6 +24,8 @@ func Commands(a *app.App) []*cobra.Command {
 	v := verbs{a}
 	c := &cobra.Command{
 		Use: "ticket", Short: "File, list and decide about tickets: work for agents",
+		Example: "  sentinel ticket create 'The parser drops empty lines'\n  sentinel ticket list",
+
 		Long: "Agents claim tickets, and work that failed is tried again with the feedback of earlier attempts.\n" +
 			"`sentinel exec ticket/claim` and the other commands ticket/* are what agents use.",
 		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -278,7 +280,7 @@ func (a verbs) show() *cobra.Command {
 				}
 			}
 			add("description", t.Description)
-			return a.Table(rows)
+			return a.Pairs(rows)
 		},
 	}
 }
@@ -444,7 +446,7 @@ func (a verbs) stats() *cobra.Command {
 			for _, state := range sortedKeys(out.States) {
 				rows = append(rows, output.Row{output.Escape(state), output.Number(out.States[state])})
 			}
-			return a.Table(append(rows, output.Row{"all", output.Number(out.Total)}))
+			return a.Pairs(append(rows, output.Row{"all", output.Number(out.Total)}))
 		},
 	}
 }

@@ -45,7 +45,7 @@ type listed struct {
 	Loop              string           `json:"loop"`
 	Tags              []string         `json:"tags,omitempty"`
 	CreatedBy         string           `json:"createdBy,omitempty"`
-	Status            sentinels.Status `json:"status" jsonschema:"of the newest run; idle without one that is on"`
+	Status            sentinels.Status `json:"status" jsonschema:"of the newest run; without one that is on idle, or paused if its triggers are"`
 	RunCount          int              `json:"runCount"`
 	LastRunAt         *time.Time       `json:"lastRunAt,omitempty"`
 	Triggers          []listedTrigger  `json:"triggers,omitempty"`
@@ -104,6 +104,9 @@ func (f family) listSentinels(call *command.Call, in listIn, out *listOut) error
 		if len(out.Sentinels) == maxSentinels {
 			out.NextSentinel = out.Sentinels[maxSentinels-1].SentinelID
 			return nil
+		}
+		if slices.ContainsFunc(l.Triggers, func(t listedTrigger) bool { return t.Paused }) {
+			l.Status = sentinels.StatusPaused
 		}
 		totals, err := f.rt.Totals(s.ID)
 		if err != nil {

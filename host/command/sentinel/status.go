@@ -113,6 +113,9 @@ func (f family) idle(in statusIn) (statusOut, error) {
 	if def, err := f.rt.Decoded(s); err == nil {
 		out.State.Name = def.Name
 	}
+	if paused, until := f.triggersPaused(s.ID); paused {
+		out.State.Status, out.State.Reason = sentinels.StatusPaused, pausedReason(until)
+	}
 	out.State.NextFire = f.nextFire(s.ID)
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
@@ -65,13 +66,21 @@ func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runt
 
 type pauseIn struct {
 	targetIn
-	Tree *bool `json:"tree,omitempty" jsonschema:"also every run below it; true if not given"`
+	Tree  *bool  `json:"tree,omitempty" jsonschema:"also every run below it; true if not given"`
+	Until string `json:"until,omitempty" jsonschema:"with sentinelId: pause its triggers until this time, when the pause ends by itself, such as 2026-01-31T09:30:00Z; its runs continue"`
 }
 
 func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runtime.RunInfo, error) {
+	if in.Until != "" {
+		until, err := pauseEnd(in)
+		if err != nil {
+			return runtime.RunInfo{}, err
+		}
+		return f.pauseTriggers(ctx, in.SentinelID, true, until)
+	}
 	info, err := f.target(in.targetIn, false)
 	if abi.CodeOf(err) == abi.NotFound && in.Run == "" && in.SentinelID != "" {
-		return f.pauseTriggers(ctx, in.SentinelID, true)
+		return f.pauseTriggers(ctx, in.SentinelID, true, time.Time{})
 	}
 	if err != nil {
 		return info, err
@@ -84,6 +93,24 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// pauseEnd returns the time at which a pause ends by itself.
+func pauseEnd(in pauseIn) (time.Time, error) {
+	bad := func(text, hint string) (time.Time, error) {
+		return time.Time{}, &abi.Error{Code: abi.BadFields, Field: "until", Permanent: true, Message: text, Hint: hint}
+	}
+	if in.Run != "" || in.SentinelID == "" {
+		return bad("pause: until is for the triggers of a sentinel", "name the sentinel as sentinelId, and no run")
+	}
+	until, err := time.Parse(time.RFC3339, in.Until)
+	switch {
+	case err != nil:
+		return bad(fmt.Sprintf("invalid until %q: want a time such as 2026-01-31T09:30:00Z", in.Until), "")
+	case !until.After(time.Now()):
+		return bad(fmt.Sprintf("pause: %s is over", until.Format(time.RFC3339)), "")
+	}
+	return until, nil
 }
 
 type resumeIn struct {
@@ -103,8 +130,12 @@ type resumeIn struct {
 
 func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (runtime.RunInfo, error) {
 	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
-	if in.Run == "" && in.SentinelID != "" && f.triggersPaused(in.SentinelID) {
-		resumed, failed := f.pauseTriggers(ctx, in.SentinelID, false)
+	paused := false
+	if in.Run == "" && in.SentinelID != "" {
+		paused, _ = f.triggersPaused(sentinels.ID(in.SentinelID))
+	}
+	if paused {
+		resumed, failed := f.pauseTriggers(ctx, in.SentinelID, false, time.Time{})
 		if failed != nil || abi.CodeOf(err) == abi.NotFound || err == nil && info.Status != sentinels.StatusPaused {
 			return resumed, failed
 		}

@@ -54,6 +54,7 @@ type listedTrigger struct {
 	Detail  string               `json:"detail,omitempty"`
 	Next    *time.Time           `json:"next,omitempty" jsonschema:"when it fires next"`
 	Paused  bool                 `json:"paused,omitempty"`
+	Until   time.Time            `json:"pausedUntil,omitzero" jsonschema:"when the pause ends by itself"`
 	Problem string               `json:"problem,omitempty"`
 	Skips   runtime.TriggerSkips `json:"skips,omitzero" jsonschema:"firings in a row that were skipped, because a run was active"`
 }
@@ -69,7 +70,7 @@ func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTr
 	}
 	by := map[sentinels.ID][]listedTrigger{}
 	for _, t := range all {
-		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Problem: t.Problem, Skips: t.Skips}
+		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Until: t.PausedUntil, Problem: t.Problem, Skips: t.Skips}
 		if !t.Next.IsZero() {
 			l.Next = &t.Next
 		}
@@ -81,7 +82,7 @@ func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTr
 // pauseTriggers is what pausing and resuming mean for a sentinel that has no
 // run: its triggers fire no more, or again. A sentinel without triggers has
 // nothing that could be held back.
-func (f family) pauseTriggers(ctx context.Context, id string, paused bool) (runtime.RunInfo, error) {
+func (f family) pauseTriggers(ctx context.Context, id string, paused bool, until time.Time) (runtime.RunInfo, error) {
 	s, err := f.rt.Definition(sentinels.ID(id))
 	if err != nil {
 		return runtime.RunInfo{}, err
@@ -93,26 +94,40 @@ func (f family) pauseTriggers(ctx context.Context, id string, paused bool) (runt
 	if len(def.Triggers) == 0 {
 		return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
 	}
-	if err := f.rt.PauseTriggers(ctx, s.ID, paused); err != nil {
+	if until.IsZero() {
+		err = f.rt.PauseTriggers(ctx, s.ID, paused)
+	} else {
+		err = f.rt.PauseTriggersUntil(ctx, s.ID, until)
+	}
+	if err != nil {
 		return runtime.RunInfo{}, err
 	}
 	info := runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}
 	if paused {
-		info.Status, info.Reason = sentinels.StatusPaused, "its triggers do not fire"
+		info.Status, info.Reason = sentinels.StatusPaused, pausedReason(until)
 	}
 	return info, nil
 }
 
-// triggersPaused reports whether triggers of the sentinel are held back.
-func (f family) triggersPaused(id string) bool {
-	all, err := f.rt.Triggers(sentinels.ID(id))
+// pausedReason says what the pause of triggers means.
+func pausedReason(until time.Time) string {
+	if until.IsZero() {
+		return "its triggers do not fire"
+	}
+	return "its triggers do not fire until " + until.UTC().Format(time.RFC3339)
+}
+
+// triggersPaused reports whether triggers of the sentinel are paused, and until when; the zero time is
+// until a resume.
+func (f family) triggersPaused(id sentinels.ID) (paused bool, until time.Time) {
+	all, err := f.rt.Triggers(id)
 	if err != nil {
-		return false // unknown, so the run is meant
+		return false, until // unknown, so the run is meant
 	}
 	for _, t := range all {
 		if t.Paused {
-			return true
+			return true, t.PausedUntil
 		}
 	}
-	return false
+	return false, until
 }

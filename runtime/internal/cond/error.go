@@ -10,7 +10,8 @@ import (
 
 // Every error is an [*abi.Error]. Its code is bad_fields if the source is
 // wrong, with the position; plugin if it threw an exception or its result is
-// not representable as JSON; timeout, limit or memory if it exceeded that
+// not representable as JSON, where the message is that of an Error which the
+// author throws, alone; timeout, limit or memory if it exceeded that
 // limit; unavailable if there is no child process. All errors are permanent,
 // because the same source and variables fail again, except timeout, cancelled
 // and a lost child.

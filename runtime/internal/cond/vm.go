@@ -262,21 +262,29 @@ func (m *jsVM) failure(err error) *abi.Error {
 
 func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 	text := "a value without a text form"
+	own := false // an Error that the author throws, rather than one of the engine's such as a TypeError
 	// Reading a thrown value may run getters of the script.
 	if m.js.Try(func() {
 		v := thrown.Value()
 		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" {
-			text = o.Get("name").String() + ": " + o.Get("message").String()
+			name := o.Get("name").String()
+			text = o.Get("message").String()
+			if own = name == "Error" && text != ""; !own {
+				text = name + ": " + text
+			}
 			return
 		}
 		text = "threw " + v.String()
 	}) != nil {
-		text = "a value without a text form"
+		text, own = "a value without a text form", false
 	}
 	// This text has addresses of goja's structures, which a replay would not
 	// repeat.
 	if strings.Contains(text, "Could not convert &") {
 		text = "TypeError: Could not convert object to primitive value"
+	}
+	if own { // the text is for users, for whom a position in an expression means nothing
+		return &abi.Error{Code: abi.Plugin, Permanent: true, Message: textcut.Mark(text, maxMessage)}
 	}
 	where := ""
 	for _, frame := range thrown.Stack() {

@@ -25,7 +25,8 @@ import (
 // while an outcome is decided; mu, for a few instructions. None is held while a
 // commit or a run is waited for, except change: no firing ever takes it, and its
 // holder stops waiting once Disarm or Close needs it. Goroutines are started by
-// spawn, and Disarm waits for them.
+// spawn, and Disarm waits for them; those that take change are started by
+// resumeLater.
 type Dispatcher struct {
 	opt  Options
 	log  *slog.Logger
@@ -41,6 +42,7 @@ type Dispatcher struct {
 	ctx       context.Context // of everything that is armed; nil while nothing is
 	cancel    context.CancelCauseFunc
 	work      sync.WaitGroup
+	resuming  sync.WaitGroup // goroutines of resumeLater; started under mu, and none once ctx has ended
 	sentinels map[sentinels.ID]*armedSentinel
 	active    map[sentinels.ID]map[sentinels.RunID]activeRun // runs that have not ended, without child runs
 	asking    map[sentinels.RunID]struct{}                   // active runs that have asked about an interrupted call
@@ -154,6 +156,7 @@ func (d *Dispatcher) Disarm() {
 		d.cancel(errDisarmed) // the holder of change stops waiting for a commit
 	}
 	d.mu.Unlock()
+	d.resuming.Wait() // they take change
 	d.change.Lock()
 	defer d.change.Unlock()
 	d.mu.Lock()

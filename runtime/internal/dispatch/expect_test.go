@@ -58,7 +58,7 @@ func TestOverdue(t *testing.T) {
 			}
 		}, want: "no run completed within 10m0s: run run001 is failed"},
 		{name: "paused", options: `{"expect":"started"}`, before: func(t *testing.T, h *harness) {
-			if err := h.Pause(t.Context(), "s", true); err != nil {
+			if err := h.Pause(t.Context(), "s", true, time.Time{}); err != nil {
 				t.Fatal(err)
 			}
 		}, want: "the triggers are paused"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
@@ -20,14 +21,49 @@ func (d *Dispatcher) Refresh(ctx context.Context, id sentinels.ID) error {
 
 // Pause pauses the triggers of a sentinel, or ends the pause, durably. While they
 // are paused nothing fires and nothing that waits starts. Kinds that can do so
-// report afterwards what happened meanwhile, schedules as their catch-up says.
-func (d *Dispatcher) Pause(ctx context.Context, id sentinels.ID, paused bool) error {
-	put := encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: paused})
+// report afterwards what happened meanwhile, schedules as their catch-up says. The pause
+// ends by itself at until, or when triggers are armed after it; zero is never.
+func (d *Dispatcher) Pause(ctx context.Context, id sentinels.ID, paused bool, until time.Time) error {
+	put := encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: paused, Until: until})
 	put.Delete = !paused
 	if err := d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
 		return err
 	}
 	return d.refresh(context.WithoutCancel(ctx), id, true)
+}
+
+// resumeLater ends a pause at its time, unless ctx, which is that of the paused sentinel, ends before.
+//
+// To end the pause is to arm the sentinel again, with the lock change. So the goroutine is none of
+// those that the holder of change waits for, as work and armedSentinel.running are: [Dispatcher.Disarm]
+// waits for it before it takes the lock.
+func (d *Dispatcher) resumeLater(ctx context.Context, id sentinels.ID, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx == nil || d.ctx.Err() != nil {
+		return
+	}
+	armed := d.ctx
+	d.resuming.Go(func() {
+		for wait := until.Sub(d.opt.Now().Round(0)); wait > 0; wait = until.Sub(d.opt.Now().Round(0)) {
+			if !sleep(ctx, min(wait, maxWatchSleep)) {
+				return
+			}
+		}
+		for armed.Err() == nil {
+			err := d.opt.Writable()
+			if err == nil {
+				err = d.refresh(d.base, id, true)
+			}
+			if err == nil || armed.Err() != nil {
+				return
+			}
+			d.log.Warn("the pause of the triggers has not ended at its time, this is tried again", "sentinel", id, "until", until, "error", err)
+			if !sleep(armed, maxWatchSleep) {
+				return
+			}
+		}
+	})
 }
 
 // refresh is Refresh; again arms also a revision that is armed already, because

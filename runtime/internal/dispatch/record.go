@@ -51,7 +51,13 @@ func (r record) chain() eventlog.Chain { return eventlog.Chain{Hops: r.Hops, Pat
 
 // A sentinelRecord is what is stored of all triggers of a sentinel together.
 type sentinelRecord struct {
-	Paused bool `json:"paused"`
+	Paused bool      `json:"paused"`
+	Until  time.Time `json:"until,omitzero"` // when the pause ends by itself, zero for never
+}
+
+// over reports whether the pause has ended by itself.
+func (r sentinelRecord) over(now time.Time) bool {
+	return r.Paused && !r.Until.IsZero() && !r.Until.After(now)
 }
 
 func sentinelPrefix(id sentinels.ID) []byte { return append([]byte(id), 0) }
@@ -102,18 +108,15 @@ func canonicalTrigger(t sentinels.Trigger) []byte {
 	return text
 }
 
-// readRecords returns the records of a sentinel's triggers by name, and whether
-// they are paused.
-func (d *Dispatcher) readRecords(id sentinels.ID) (recs map[string]record, paused bool, err error) {
+// readRecords returns the records of a sentinel's triggers by name, and the one of all of them.
+func (d *Dispatcher) readRecords(id sentinels.ID) (recs map[string]record, all sentinelRecord, err error) {
 	recs = map[string]record{}
 	prefix := sentinelPrefix(id)
 	var bad error
 	err = d.opt.Store.Scan(bucketTriggers, prefix, nil, false, func(key, value []byte) bool {
 		name := string(key[len(prefix):])
 		if name == "" {
-			var own sentinelRecord
-			bad = json.Unmarshal(value, &own)
-			paused = own.Paused
+			bad = json.Unmarshal(value, &all)
 			return bad == nil
 		}
 		var rec record
@@ -128,7 +131,7 @@ func (d *Dispatcher) readRecords(id sentinels.ID) (recs map[string]record, pause
 	if err != nil {
 		err = fmt.Errorf("read triggers of %q: %w", id, err)
 	}
-	return recs, paused, err
+	return recs, all, err
 }
 
 // forgetTrigger returns the writes that delete all that is stored of one trigger.

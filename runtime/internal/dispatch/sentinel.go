@@ -29,7 +29,8 @@ type armedSentinel struct {
 	saved     eventlog.Chain // of the run that saved the revision
 	overlap   sentinels.Overlap
 	paused    bool
-	problem   string // why the definition cannot be read; it has no triggers then
+	until     time.Time // when the pause ends by itself, zero for never
+	problem   string    // why the definition cannot be read; it has no triggers then
 	triggers  []*armedTrigger
 	watched   []*armedTrigger         // those that may expect runs: also of a definition that cannot be read
 	begun     bool                    // run was called; guarded by Dispatcher.change
@@ -54,11 +55,15 @@ type armedSentinel struct {
 // must have ended.
 func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, refused []trigger.Fired, err error) {
 	s = &armedSentinel{d: d, id: r.ID, revision: r.Number, saved: r.Chain}
-	recs, paused, err := d.readRecords(s.id)
+	recs, all, err := d.readRecords(s.id)
 	if err != nil {
 		return nil, b, nil, err
 	}
-	s.paused = paused
+	if all.over(d.opt.Now()) {
+		b.Puts = append(b.Puts, store.Put{Bucket: bucketTriggers, Key: sentinelPrefix(s.id), Delete: true})
+	} else {
+		s.paused, s.until = all.Paused, all.Until
+	}
 	if err := s.readQueue(); err != nil {
 		return nil, b, nil, err
 	}
@@ -143,6 +148,9 @@ func (s *armedSentinel) run() {
 	}
 	for _, t := range s.watched {
 		s.start(ctx, t.watch)
+	}
+	if s.paused && !s.until.IsZero() {
+		s.d.resumeLater(ctx, s.id, s.until)
 	}
 	if s.paused {
 		return

@@ -157,9 +157,13 @@ func (r *liveRun) finish(err error) {
 	case errors.Is(err, step.ErrStopped):
 		end.Status = sentinels.StatusStopped
 		end.Error = failure.New(abi.Cancelled, "run was stopped")
-	case errors.As(err, &limit) && !slices.Contains(run.Reasons(), limit.Limit):
-		// maxSteps is a bound on mistakes in a definition rather than on its work.
+	case errors.As(err, &limit) && !slices.Contains(run.TimedOut(), limit.Limit):
+		// maxSteps is a bound on mistakes in a definition rather than on its work, and more
+		// time or money does not help a run that takes too much memory.
 		end.Status = sentinels.StatusFailed
+		if slices.Contains(run.Failed(), limit.Limit) {
+			end.Limit = limit.Limit
+		}
 		end.Error = &abi.Error{Code: abi.Limit, Permanent: true, Message: limit.Text, Hint: limit.Hint}
 	case errors.As(err, &limit):
 		end.Status, end.Limit = sentinels.StatusTimedOut, limit.Limit
@@ -172,6 +176,9 @@ func (r *liveRun) finish(err error) {
 	default:
 		end.Status = sentinels.StatusFailed
 		end.Error = failure.From(err, abi.Internal)
+		if slices.Contains(run.Failed(), end.Error.Field) && (end.Error.Code == abi.Limit || end.Error.Code == abi.Memory) {
+			end.Limit = end.Error.Field
+		}
 	}
 	switch {
 	case undecided != nil:

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 )
 
 // A schedule decides when the steps of a run execute, and when the run ends.
@@ -126,16 +128,42 @@ func (r *liveRun) MemoryUse() (used, limit int64) {
 }
 
 // ExceedMemory implements [health.MemoryUser].
-func (r *liveRun) ExceedMemory(limit, reason string) {
-	r.cancel(&step.LimitError{Limit: limit, Text: reason})
+func (r *liveRun) ExceedMemory(text string) {
+	r.cancel(&step.LimitError{Limit: run.ReasonMemory, Text: text, Hint: r.MemoryHint("limits.memory")})
 }
 
 // MemoryLimit implements [step.Schedule].
 func (r *liveRun) MemoryLimit() int64 {
-	if mb := r.Definition().Safety.MaxMemoryMB; mb > 0 {
+	limits := r.ex.svc.Limits
+	switch mb := r.Definition().Safety.MaxMemoryMB; {
+	case mb > 0:
 		return mb << 20
+	case r.Within() != nil:
+		return min(limits.Memory, limits.AgentMemory)
 	}
-	return r.ex.svc.Limits.Memory
+	return limits.Memory
+}
+
+// VariableLimit implements [step.Schedule].
+func (r *liveRun) VariableLimit() int64 {
+	limit := r.MemoryLimit()
+	if r.Definition().Safety.MaxMemoryMB > 0 {
+		return limit
+	}
+	return min(limit, r.ex.svc.Limits.VariableMemory)
+}
+
+// MemoryHint implements [step.Schedule].
+func (r *liveRun) MemoryHint(setting string) string {
+	def := r.Definition()
+	field := fmt.Sprintf("safety.maxMemoryMb of %q", def.ID)
+	switch {
+	case def.Safety.MaxMemoryMB > 0:
+		return "raise " + field
+	case r.Within() != nil:
+		setting = "limits.agentMemory"
+	}
+	return fmt.Sprintf("set %s, or raise the setting %s", field, setting)
 }
 
 // RecordTurn implements [step.Schedule].

@@ -557,6 +557,13 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	if !errors.Is(err, errPark) {
 		a.reportDropped()
 	}
+	if e := abi.As(err); e != nil && e.Code == abi.Memory && e.Hint == "" {
+		hinted := *e
+		if hinted.Hint = a.memoryHint(); a.memory() == a.run.MemoryLimit() {
+			hinted.Field, hinted.Message = run.ReasonMemory, run.ReasonMemory+" reached: "+e.Message
+		}
+		return nil, &hinted
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -571,6 +578,20 @@ func (a *attempt) memory() int64 {
 		most = grant.Memory
 	}
 	return min(most, a.run.MemoryLimit(), plugin.MaxMemory)
+}
+
+// memoryHint says how to raise the limit of the guest's memory that was reached.
+func (a *attempt) memoryHint() string {
+	grant, _ := a.mod.Allowed()
+	switch limit := a.memory(); {
+	case limit == plugin.MaxMemory:
+		return "no guest gets more memory; let the step work on less at once"
+	case limit == a.run.MemoryLimit():
+		return a.run.MemoryHint("limits.memory")
+	case grant.Memory > 0:
+		return fmt.Sprintf("`sentinel plugin allow --memory` of plugin %q raises the limit", a.mod.Manifest().Name)
+	}
+	return "raise the setting limits.guestMemory, or use `sentinel plugin allow --memory`"
 }
 
 // input returns the guest's input, ABI clause A3.

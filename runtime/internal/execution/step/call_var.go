@@ -28,8 +28,8 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 				return callEnd{err: failure.New(abi.BadFields, "variable %q is reserved", name)}, nil
 			}
 			req.Set[name] = journal.Compact(v)
-			if size += int64(len(v)); size > a.run.MemoryLimit() {
-				return callEnd{err: failure.New(abi.Limit, "maxMemoryMb: variables would exceed the run's limit of %d bytes", a.run.MemoryLimit())}, nil
+			if size += int64(len(v)); size > a.run.VariableLimit() {
+				return callEnd{err: memoryError(a.run, "variables would take %d bytes or more", size)}, nil
 			}
 		}
 		end, err := reply(struct{}{})

@@ -3,7 +3,9 @@ package step
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -27,6 +29,14 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string { return e.Text }
+
+// memoryError is the error of a step whose variables exceed their limit.
+func memoryError(r Schedule, format string, args ...any) *abi.Error {
+	return &abi.Error{
+		Code: abi.Limit, Field: run.ReasonMemory, Hint: r.MemoryHint("limits.variableMemory"),
+		Message: run.ReasonMemory + " reached: " + fmt.Sprintf(format, args...) + fmt.Sprintf(", the limit is %d", r.VariableLimit()),
+	}
+}
 
 // An UndecidedError ends a run that waited for a decision about an interrupted call.
 type UndecidedError struct {

@@ -141,6 +141,10 @@ type Schedule interface {
 	// MemoryLimit returns how much memory variables, guests and processes of the run
 	// may use, in bytes.
 	MemoryLimit() int64
+	// VariableLimit returns how many bytes the variables of the run may have.
+	VariableLimit() int64
+	// MemoryHint says how to raise the limit of memory that the setting is the default of.
+	MemoryHint(setting string) string
 	// RecordTurn records which suspected step of the run has its turn, "" for none.
 	RecordTurn(path string) *store.Ticket
 }

@@ -219,8 +219,8 @@ func (x *stepExecution) retryValue(n int, failed *abi.Error) json.RawMessage {
 // end records the end of the step, which also sets its variables.
 func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped string) (json.RawMessage, error) {
 	if out != nil {
-		if size := x.sc.Size() + int64(len(out)+len(x.value)); size > x.run.MemoryLimit() {
-			failed = failure.New(abi.Limit, "maxMemoryMb: variables would take %d bytes with the output of step %s, the run's limit is %d", size, x.address, x.run.MemoryLimit())
+		if size := x.sc.Size() + int64(len(out)+len(x.value)); size > x.run.VariableLimit() {
+			failed = memoryError(x.run, "variables would take %d bytes with the output of step %s", size, x.address)
 			out, skipped = nil, ""
 		}
 	}

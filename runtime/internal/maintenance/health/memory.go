@@ -13,8 +13,8 @@ type MemoryUser interface {
 	// MemoryUse returns how many bytes the run's variables and processes take, 0 if
 	// it has no processes, and how many they may take.
 	MemoryUse() (used, limit int64)
-	// ExceedMemory ends the run. The reason has the limit's name.
-	ExceedMemory(limit, reason string)
+	// ExceedMemory ends the run; text says how much memory it takes, and its limit.
+	ExceedMemory(text string)
 }
 
 // watchMemory ends runs whose variables and processes take more than their limit.
@@ -29,7 +29,7 @@ func (m *Monitor) watchMemory(ctx context.Context) {
 		}
 		for _, r := range m.opt.Runs() {
 			if used, limit := r.MemoryUse(); used > limit {
-				r.ExceedMemory(run.ReasonMemory, fmt.Sprintf("maxMemoryMb reached: variables and processes take %d MiB, the limit is %d MiB", used>>20, limit>>20))
+				r.ExceedMemory(fmt.Sprintf(run.ReasonMemory+" reached: variables and processes take %d MiB, the limit is %d MiB", used>>20, limit>>20))
 			}
 		}
 	}

@@ -274,8 +274,8 @@ type memoryUser struct {
 }
 
 func (u *memoryUser) MemoryUse() (used, limit int64) { return u.used, u.limit }
-func (u *memoryUser) ExceedMemory(limit, reason string) {
-	u.ended = append(u.ended, limit+": "+reason)
+func (u *memoryUser) ExceedMemory(text string) {
+	u.ended = append(u.ended, text)
 	u.used = 0
 }
 
@@ -290,7 +290,7 @@ func TestMemory(t *testing.T) {
 		m.Start()
 		time.Sleep(5 * time.Second)
 		m.Stop()
-		if got := fmt.Sprint(over.ended); len(over.ended) != 1 || !strings.Contains(got, "maxMemoryMb: maxMemoryMb reached") || !strings.Contains(got, "take 5 MiB, the limit is 2 MiB") || len(at.ended) != 0 {
+		if got := fmt.Sprint(over.ended); len(over.ended) != 1 || !strings.Contains(got, "maxMemoryMb reached: variables and processes") || !strings.Contains(got, "take 5 MiB, the limit is 2 MiB") || len(at.ended) != 0 {
 			t.Errorf("%v, %v", over.ended, at.ended)
 		}
 	})

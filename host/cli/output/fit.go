@@ -1,0 +1,165 @@
+package output
+
+import (
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+)
+
+const (
+	gap        = 2  // blanks between columns
+	leastWidth = 8  // columns are not made narrower, as long as that is enough
+	leastLast  = 20 // characters of a last column that is wrapped
+)
+
+// Filled returns a table, whose first row is the header, without columns that have no cell.
+func Filled(rows []Row) []Row {
+	if len(rows) < 2 {
+		return rows
+	}
+	var keep []int
+	for i := range widths(rows) {
+		for _, r := range rows[1:] {
+			if i < len(r) && r[i] != "" {
+				keep = append(keep, i)
+				break
+			}
+		}
+	}
+	out := make([]Row, len(rows))
+	for n, r := range rows {
+		for _, i := range keep {
+			if i < len(r) {
+				out[n] = append(out[n], r[i])
+			}
+		}
+	}
+	return out
+}
+
+// Fit cuts the longest cells of a table, so that no row is longer than width. Widths are given up by
+// the widest columns first.
+func Fit(rows []Row, width int) []Row {
+	wide := widths(rows)
+	left := width - gap*(len(wide)-1)
+	limit, least := 0, leastWidth
+	for _, w := range wide {
+		limit = max(limit, w)
+	}
+	total := func() (n int) {
+		for _, w := range wide {
+			n += min(w, limit)
+		}
+		return n
+	}
+	if total() <= left {
+		return rows
+	}
+	if len(wide)*least > left {
+		least = 1
+	}
+	for limit > least && total() > left {
+		limit--
+	}
+	spare := max(0, left-total())
+	out := make([]Row, len(rows))
+	for i, w := range wide {
+		most := min(w, limit)
+		if more := min(spare, w-most); more > 0 {
+			most, spare = most+more, spare-more
+		}
+		for n, r := range rows {
+			if i < len(r) {
+				out[n] = append(out[n], cutColoured(r[i], most))
+			}
+		}
+	}
+	return out
+}
+
+// WrapLast breaks the last cell of each row at words, if the row is longer than width. The further
+// lines are rows of their own.
+func WrapLast(rows []Row, width int) []Row {
+	wide := widths(rows)
+	last := len(wide) - 1
+	left := width - gap*last
+	for _, w := range wide[:max(0, last)] {
+		left -= w
+	}
+	if left < leastLast || wide[last] <= left {
+		return rows
+	}
+	var out []Row
+	for _, r := range rows {
+		if len(r) <= last || Width(r[last]) <= left {
+			out = append(out, r)
+			continue
+		}
+		for n, line := range fillColoured(r[last], left) {
+			row := Row{}
+			for i := range last {
+				cell := r[i]
+				if n > 0 {
+					cell = ""
+				}
+				row = append(row, cell)
+			}
+			out = append(out, append(row, line))
+		}
+	}
+	return out
+}
+
+// widths returns the width of each column.
+func widths(rows []Row) (list []int) {
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(list) {
+				list = append(list, 0)
+			}
+			list[i] = max(list[i], Width(cell))
+		}
+	}
+	return list
+}
+
+// cutColoured is [Cut] for text that may have colours.
+func cutColoured(text termtext.Text, n int) termtext.Text {
+	if Width(text) <= n {
+		return text
+	}
+	var b strings.Builder
+	seen, escape := 0, false
+	for _, r := range string(text) {
+		switch {
+		case r == '\x1b' || escape:
+			escape = r != 'm'
+			b.WriteRune(r)
+			continue
+		case seen < n-1:
+			b.WriteRune(r)
+		case seen == n-1:
+			b.WriteRune('…')
+		}
+		seen++
+	}
+	return termtext.Text(b.String())
+}
+
+// fillColoured is [Fill] for text that may have one colour as a whole.
+func fillColoured(text termtext.Text, width int) (lines []termtext.Text) {
+	s, begin, end := string(text), "", ""
+	if strings.HasPrefix(s, "\x1b[") && strings.HasSuffix(s, "\x1b[0m") {
+		at := strings.IndexByte(s, 'm') + 1
+		begin, s, end = s[:at], s[at:len(s)-len("\x1b[0m")], "\x1b[0m"
+	}
+	for _, line := range Fill("", s, 0, width) {
+		for r := []rune(line); ; r = r[width:] { // a word that is longer than a line
+			lines = append(lines, termtext.Text(begin+string(r[:min(len(r), width)])+end))
+			if len(r) <= width {
+				break
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,104 @@
+package output
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// A StepResult is what the line of a step shows of its output.
+type StepResult struct {
+	Text     string
+	Output   json.RawMessage // what a command printed, or of a condition any value
+	Success  *bool
+	ExitCode *int
+	Branch   string
+	Value    *bool // of a condition
+}
+
+// ReadStepResult returns the result in the output of a step. Output of another form has none.
+func ReadStepResult(output json.RawMessage) (r StepResult) {
+	if json.Unmarshal(output, &r) != nil {
+		return StepResult{}
+	}
+	return r
+}
+
+// Failed reports whether a command failed, in a step that allows it.
+func (r *StepResult) Failed() bool { return r.Success != nil && !*r.Success }
+
+// Mark is the end of a step without an error in a word: a condition was true or not, and a command
+// may have failed all the same.
+func (r *StepResult) Mark(p Palette, of sentinels.StepType) termtext.Text {
+	switch {
+	case of == "condition" && r.Value != nil && *r.Value:
+		return p.Good("yes")
+	case of == "condition" && r.Value != nil && r.Branch == "else":
+		return p.Dim("no, else")
+	case of == "condition" && r.Value != nil:
+		return p.Dim("no")
+	case r.Failed() && r.ExitCode != nil:
+		return p.Warn(termtext.Sprintf("exit code %d (allowed)", *r.ExitCode))
+	case r.Failed():
+		return p.Warn("no success (allowed)")
+	}
+	return p.Good("ok")
+}
+
+// Line is the line of the output that says most: of a command that failed the first one that names
+// an error, else the last one that it printed; of a model's reply the first one.
+func (r *StepResult) Line() string {
+	var printed string
+	if json.Unmarshal(r.Output, &printed) != nil {
+		printed = r.Text
+	}
+	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	line := lines[0]
+	if r.ExitCode != nil {
+		line = TellingLine(lines, r.Failed())
+	}
+	return termtext.Overwrite(line)
+}
+
+// TellingLine returns the first of the lines that names an error if the command failed, else the
+// last one. There is at least one line.
+func TellingLine(lines []string, failed bool) string {
+	if at := slices.IndexFunc(lines, namesError); failed && at >= 0 {
+		return lines[at]
+	}
+	return lines[len(lines)-1]
+}
+
+// namesError reports whether a line of a program looks like the cause of its failure.
+func namesError(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc([]string{"error", "fail", "panic", "fatal", "undefined"}, func(word string) bool { return strings.Contains(line, word) })
+}
+
+// OneLine shortens a message of several lines to one. Of what a program printed, behind its exit
+// code, it keeps the line that says most, else the first line.
+func OneLine(message string) string {
+	lines := strings.Split(strings.TrimSpace(termtext.Overwrite(message)), "\n")
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	head, first, ok := cutExit(lines[0])
+	if !ok {
+		return lines[0] + " (and " + Plural(len(lines)-1, "more line", "more lines") + ")"
+	}
+	lines[0] = first
+	return head + TellingLine(lines, true)
+}
+
+// cutExit cuts the first line of the error of a command behind its exit code.
+func cutExit(line string) (head, printed string, ok bool) {
+	at := strings.LastIndex(line, "exit code ")
+	if at < 0 {
+		return "", "", false
+	}
+	code, printed, ok := strings.Cut(line[at:], ": ")
+	return line[:at] + code + ": ", printed, ok
+}

@@ -1,0 +1,41 @@
+package runtime_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	runs "github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// TestMemoryLimitOfVariables: a run that reaches a limit of memory fails, names the limit as its
+// reason everywhere, and the hint names the field and the setting that hold for this run.
+func TestMemoryLimitOfVariables(t *testing.T) {
+	steps := `"steps":[{"type":"call","command":"world/act","value":[` + strings.Repeat(`"`+strings.Repeat("x", 200<<10)+`",`, 3) + `1],"outputTo":"large"},{"type":"call","command":"world/act","value":"$large","outputTo":"larger"}]}`
+	within := runtime.StartOptions{Within: []string{"world/*"}, Workspace: t.TempDir()}
+	cases := map[string]struct {
+		definition, hint string
+		start            runtime.StartOptions
+		limits           runtime.Limits
+	}{
+		"a definition with the field": {`{"name":"d","safety":{"maxMemoryMb":1},` + steps, `raise safety.maxMemoryMb of "d"`, runtime.StartOptions{}, runtime.Limits{}},
+		"a definition without it": {`{"name":"d",` + steps, `set safety.maxMemoryMb of "d", or raise the setting limits.variableMemory`,
+			runtime.StartOptions{}, runtime.Limits{VariableMemory: 1 << 20}},
+		"a definition of a model": {`{"name":"d",` + steps, `set safety.maxMemoryMb of "d", or raise the setting limits.agentMemory`, within, runtime.Limits{AgentMemory: 1 << 20}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: c.limits})
+			res := runToEnd(t, rt, c.definition, c.start)
+			if res.Status != sentinels.StatusFailed || res.Reason != runs.ReasonMemory || res.Error == nil || res.Error.Hint != c.hint {
+				t.Errorf("%s, reason %q, error %+v; want failed with the hint %q", res.Status, res.Reason, res.Error, c.hint)
+			}
+			info, err := rt.Status(res.Run)
+			if err != nil || info.Status != res.Status || info.Reason != runs.ReasonMemory {
+				t.Errorf("the status is %s, reason %q, error %v", info.Status, info.Reason, err)
+			}
+		})
+	}
+}
