@@ -14,8 +14,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/operations"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
-	"github.com/sentinel-runtime/sentinel/host/client"
-	"github.com/sentinel-runtime/sentinel/host/config"
 )
 
 const (
@@ -48,10 +46,6 @@ func complete(a *app.App, root *cobra.Command) {
 	walk = func(cmd *cobra.Command, top string) {
 		switch {
 		case cmd.ValidArgs != nil || cmd.ValidArgsFunction != nil || cmd.HasSubCommands():
-		case cmd.CommandPath() == "sentinel config show":
-			cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return config.Keys(), cobra.ShellCompDirectiveNoFileComp
-			}
 		default:
 			cmd.ValidArgsFunction = c.arguments(cmd.Use, top)
 		}
@@ -86,7 +80,7 @@ func (c completer) arguments(use, top string) cobra.CompletionFunc {
 				switch {
 				case from != nil:
 					wanted = append(wanted, from)
-					if kind == "NAME" && others[top] == nil && c.Env.Getenv(client.EnvURL) == "" {
+					if kind == "NAME" && others[top] == nil && !c.ByURL() {
 						words = c.files()
 					}
 				case kind == "FILE" || kind == "DIR" || kind == "FOLDER":

@@ -225,6 +225,9 @@ func (a *App) waitForStore(ctx context.Context, began time.Time) error {
 	}
 }
 
+// ByURL reports whether the environment names a server, which does not see our files.
+func (a *App) ByURL() bool { return a.Env.Getenv(client.EnvURL) != "" }
+
 // dial returns a session with the server that SENTINEL_URL names, else with the
 // process that has the store. The error is [control.ErrNoOwner] if there is neither.
 // --state overrides the environment.

@@ -32,6 +32,9 @@ func (a verbs) configCommand() *cobra.Command {
 			return a.showSettings(l, args, origin)
 		},
 	}
+	show.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return config.Keys(), cobra.ShellCompDirectiveNoFileComp
+	}
 	show.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
 	c.AddCommand(show,
 		&cobra.Command{
