@@ -115,9 +115,9 @@ func TestEditsOfAgentsAreTheirs(t *testing.T) {
 	}
 }
 
-// TestRunsOfDefinitionsOfAgents: what an agent wrote executes for the agent, whoever starts it: as a
-// child, behind edits of a person that do not accept it, after a rollback, and under another author
-// of a bundle.
+// TestRunsOfDefinitionsOfAgents: what an agent wrote executes for the agent, also when a person
+// starts it: as a child, behind edits of a person that do not accept it, after a rollback, and under
+// another author of a bundle.
 func TestRunsOfDefinitionsOfAgents(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir()})
 	agent := func(name, params string) {

@@ -32,8 +32,8 @@ func (h *Host) openTickets() *ticket.Service {
 	})
 }
 
-// reviews reports whether finished work is reviewed. Work that waited for a reviewer that never comes
-// would wait for ever, so by default an armed sentinel has to claim it.
+// reviews reports whether finished work is reviewed. Without a reviewer it would wait for ever, so by
+// default a sentinel has to be armed that claims it.
 func (h *Host) reviews() bool {
 	if when := h.settings.Tickets.Review; when != config.Auto {
 		return when == config.On

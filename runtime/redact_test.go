@@ -140,9 +140,9 @@ func echoes(g *runtime.GoGuest) (any, error) {
 	return nil, nil
 }
 
-// TestSecretsInDefinitions recovers runs before the first step. Their records have the definition
-// without a word that is a secret by now: a run of a stored sentinel executes what is stored, any
-// other one ends with an error.
+// TestSecretsInDefinitions recovers runs before the first step. A text that is a secret by now was
+// removed from the definition in their records: a run of a stored sentinel executes what is stored,
+// any other one ends with an error.
 func TestSecretsInDefinitions(t *testing.T) {
 	const text = `{"id":"e","name":"e","steps":[{"type":"echo","text":"say ` + tokenValue + `"}],"loop":{"type":"once"}}`
 	const child = `{"id":"p","name":"p","steps":[{"type":"child","definition":{"$ref":"e"}}],"loop":{"type":"once"}}`
