@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -43,6 +45,9 @@ func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 	}
 	if err == nil {
 		h.audit.Write(e)
+		if h.opt.Recorded != nil {
+			h.opt.Recorded(e)
+		}
 		return
 	}
 	e.Level, e.Outcome, e.Error = "warn", string(abi.CodeOf(err)), err.Error()
@@ -51,6 +56,27 @@ func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 		return
 	}
 	h.audit.WriteFailure(e)
+}
+
+// recordPlugin puts a plugin into the audit log whose file was dropped, replaced or removed.
+func (h *Host) recordPlugin(p plugin.Info) {
+	if p.Trusted {
+		return
+	}
+	e := audit.Entry{Level: "info", Category: audit.Security, Event: "plugin/file", Actor: "file", Outcome: "ok"}
+	if p.Problem != "" || p.Refused != "" {
+		e.Level, e.Outcome, e.Error = "warn", string(abi.Denied), cmp.Or(p.Problem, p.Refused)
+	}
+	e.Details, _ = json.Marshal(map[string]string{"name": p.Name, "version": p.Version, "digest": p.Digest, "file": p.Source, "state": string(p.State)}) // texts are valid JSON
+	h.audit.Write(e)
+}
+
+// observePlugin is [runtime.Observer].Plugin.
+func (h *Host) observePlugin(p plugin.Info) {
+	h.recordPlugin(p)
+	if h.opt.Observer.Plugin != nil {
+		h.opt.Observer.Plugin(p)
+	}
 }
 
 // RecordDenial puts a request into the audit log that was refused before it came to a

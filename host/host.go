@@ -227,7 +227,7 @@ func (h *Host) open(ctx context.Context) error {
 		Limits:          h.limits(),
 		MinFree:         int64(h.settings.Limits.FreeSpace),
 		Redact:          h.redact,
-		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.opt.Observer.Plugin},
+		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.observePlugin},
 		Logger:          h.opt.Logger,
 		OwnEvents:       []string{ticket.UpdateEvent, ticket.DueEvent, ticket.ProgressEvent, ticket.ActivityEvent, ticket.PullEvent, ticket.FiledEvent, chat.EventName},
 		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse}),

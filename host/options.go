@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/redact"
@@ -74,6 +75,9 @@ type Options struct {
 	Kinds triggers.Set
 	// Observer receives what happens; see [runtime.Observer].
 	Observer runtime.Observer
+	// Recorded is called with the audit entry of each successful call that changes something. It
+	// must not block. Default nil.
+	Recorded func(audit.Entry)
 	// Tickets counts decisions about tickets; its functions may be nil.
 	Tickets ticket.Observer
 	// Limits are the engine's. Default: its own.

@@ -2,11 +2,15 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -15,13 +19,13 @@ import (
 // log cannot follow loses lines rather than memory.
 const maxActivity = 4096
 
-// An activityLog logs each firing, and the start and the end of each run, in one line
-// at level info. Observers must not block, and writing a log may, so a goroutine
+// An activityLog logs each firing, the start and the end of each run, each change of a definition
+// and of a plugin, and what callers do to runs and triggers, in one line at level info. Observers must not block, and writing a log may, so a goroutine
 // writes.
 //
 // # Concurrency
 //
-// fired and progress may be called by any goroutine, close once and at the end.
+// Its methods but open and close may be called by any goroutine, close once and at the end.
 type activityLog struct {
 	mu     sync.Mutex
 	lines  chan activityLine // nil before open and after close
@@ -124,4 +128,47 @@ func (a *activityLog) progress(p runtime.Progress) {
 		}
 		a.add("run ended", attrs...)
 	}
+}
+
+// defined logs a new revision of a definition, by a command or from a file.
+func (a *activityLog) defined(c runtime.DefinitionChange) {
+	message := "definition saved"
+	if c.Deleted {
+		message = "definition deleted"
+	}
+	a.add(message, texts("sentinel", string(c.ID), "revision", strconv.Itoa(c.Revision), "by", c.By, "file", c.Origin, "note", c.Note)...)
+}
+
+// plugged logs the state of a plugin that has changed.
+func (a *activityLog) plugged(p plugin.Info) {
+	if !p.Trusted {
+		a.add("plugin "+string(p.State), texts("plugin", p.Name, "version", p.Version, "file", p.Source, "problem", p.Problem, "refused", p.Refused)...)
+	}
+}
+
+// activities are the commands that are logged by what they do, beside those that make revisions.
+var activities = map[string]string{
+	"sentinel/pause": "paused", "sentinel/resume": "resumed", "sentinel/stop": "stopped", "sentinel/decide": "decided", "sentinel/accept": "definition accepted",
+	"ticket/decide": "decided", "plugin/allow": "plugin allowed", "plugin/deny": "plugin denied", "plugin/load": "plugin loaded", "plugin/unload": "plugin unloaded",
+}
+
+// recorded logs the call of a command.
+func (a *activityLog) recorded(e audit.Entry) {
+	message := activities[e.Event]
+	if message == "" {
+		return
+	}
+	var of struct{ SentinelID, Run, ID, Name, Decision string }
+	_ = json.Unmarshal(e.Details, &of) // what was cut is a text: then the line has no target
+	a.add(message, texts("sentinel", of.SentinelID, "run", of.Run, "ticket", of.ID, "plugin", of.Name, "decision", of.Decision, "by", e.Actor)...)
+}
+
+// texts returns attributes, given as pairs of name and value, without those that are empty.
+func texts(pairs ...string) (attrs []slog.Attr) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			attrs = append(attrs, slog.String(pairs[i], pairs[i+1]))
+		}
+	}
+	return attrs
 }

@@ -137,3 +137,73 @@ func TestLogOfRuns(t *testing.T) {
 		t.Errorf("(-want +got):\n%s\n%s", diff, log.String())
 	}
 }
+
+// TestLogOfChanges: the log has each change of a definition, of a plugin and of what fires, with who
+// made it. The audit log has the files of plugins.
+func TestLogOfChanges(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	project := t.TempDir()
+	drop(t, project, "1", emits)
+	path := filepath.Join(project, ".sentinel", "sentinels", "a.json")
+	const text = `{"id": "a", "name": "a", "trigger": {"type": "event", "event": "go"}, "steps": [{"type": "wait", "durationMs": 1}]}`
+	write(t, path, text)
+	var log lockedBuffer
+	server, err := serve.Open(t.Context(), serve.Options{Host: host.Options{
+		Workspace: project, Config: filepath.Join(t.TempDir(), "none.json"), Set: map[string]string{"serve.listen": "", "serve.rescan": "100ms"},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	logged := func(parts ...string) {
+		t.Helper()
+		for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			for line := range strings.Lines(log.String()) {
+				found := true
+				for _, part := range parts {
+					found = found && strings.Contains(line, part)
+				}
+				if found {
+					return
+				}
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("no line with %q in\n%s", parts, log.String())
+			}
+		}
+	}
+	call := func(name, params string) {
+		t.Helper()
+		if _, err := server.Host().Call(t.Context(), name, json.RawMessage(params)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	logged(`"definition saved"`, "sentinel=a", "revision=1", "by=file", "a.json")
+	write(t, path, strings.Replace(text, "1}", "2}", 1))
+	logged(`"definition saved"`, "revision=2", "by=file")
+	call("sentinel/pause", `{"sentinelId": "a"}`)
+	logged("msg=paused", "sentinel=a", "by=user")
+	call("sentinel/resume", `{"sentinelId": "a"}`)
+	logged("msg=resumed", "sentinel=a", "by=user")
+	call("sentinel/rollback", `{"sentinelId": "a", "to": 1}`)
+	logged(`"definition saved"`, "revision=3", "by=user", "rollback")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	logged(`"definition deleted"`, "sentinel=a", "by=file")
+	logged(`"plugin waiting"`, "plugin=ask", "version=1", "problem=")
+	call("plugin/allow", `{"name": "ask"}`)
+	logged(`"plugin live"`, "plugin=ask")
+	logged(`"plugin allowed"`, "plugin=ask", "by=user")
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadFile(filepath.Join(project, ".sentinel", "state", "audit", "audit.jsonl"))
+	if err != nil || !strings.Contains(string(entries), `"event":"plugin/file","actor":"file","outcome":"denied"`) || !strings.Contains(string(entries), `"state":"live"`) {
+		t.Errorf("%v: %s", err, entries)
+	}
+}

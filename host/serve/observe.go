@@ -23,6 +23,7 @@ func (s *Server) observer() runtime.Observer {
 		},
 		Definition: func(c runtime.DefinitionChange) {
 			feed.Definition(c)
+			s.activity.defined(c)
 			if next.Definition != nil {
 				next.Definition(c)
 			}
@@ -35,6 +36,7 @@ func (s *Server) observer() runtime.Observer {
 		},
 		Plugin: func(p plugin.Info) {
 			feed.Plugin(p)
+			s.activity.plugged(p)
 			if next.Plugin != nil {
 				next.Plugin(p)
 			}

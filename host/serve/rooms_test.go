@@ -149,7 +149,7 @@ func TestSpecRooms(t *testing.T) {
 		}
 	}
 
-	// The metrics that the specification names.
+	// The metrics that the specification names, with our prefix.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.http.URL+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestSpecRooms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{`tickets_retried_total{category="timeout"} 1`, "tickets_retry_exhausted_total 1", "retry_delay_seconds_count 1", "retry_delay_seconds_sum 2", "retry_success_rate 0"} {
-		if !strings.Contains("\n"+string(page), "\n"+line) {
+		if !strings.Contains("\n"+string(page), "\nsentinel_"+line) {
 			t.Errorf("no metric %s", line)
 		}
 	}

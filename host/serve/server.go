@@ -98,7 +98,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.tracer, err = s.openTracer(opt.Settings.Tracing.Endpoint); err != nil {
 		return err
 	}
-	opt.Logger, opt.Observer, opt.Kinds = s.log, s.observer(), append(opt.Kinds, s.opt.Kinds...)
+	opt.Logger, opt.Observer, opt.Recorded, opt.Kinds = s.log, s.observer(), s.activity.recorded, append(opt.Kinds, s.opt.Kinds...)
 	opt.Tickets = ticket.Observer{
 		Retried:   func(c retry.Category, delay time.Duration) { s.metrics.TicketRetried(string(c), delay) },
 		Exhausted: func(retry.Category) { s.metrics.TicketExhausted() }, Recovered: s.metrics.TicketRecovered,

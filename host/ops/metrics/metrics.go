@@ -32,6 +32,9 @@ type Options struct {
 	Feed func() Feed
 	// Types is how many step types have a label of their own. Default: 100.
 	Types int
+	// Sentinels is how many sentinels have a label of their own in the metrics of runs; the others
+	// are "other". Default: 100.
+	Sentinels int
 	// Logger receives failed scrapes. Default: none.
 	Logger *slog.Logger
 }
@@ -76,7 +79,7 @@ type Metrics struct {
 
 	tickets *tickets
 
-	types, categories, functions, kinds, outcomes, routes *names
+	types, sentinels, categories, functions, kinds, outcomes, routes *names
 }
 
 // New makes the metrics and their registry.
@@ -87,11 +90,14 @@ func New(o Options) *Metrics {
 	if o.Types <= 0 {
 		o.Types = 100
 	}
+	if o.Sentinels <= 0 {
+		o.Sentinels = 100
+	}
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		registry:    r,
-		runs:        counters(r, "runs_total", "Runs that ended, by how.", "status"),
-		runSeconds:  seconds(r, "run_seconds", "How long runs took, from their start to their end.", runBuckets, "status"),
+		runs:        counters(r, "runs_total", "Runs that ended, by sentinel and status.", "sentinel", "status"),
+		runSeconds:  seconds(r, "run_seconds", "How long runs took, from their start to their end.", runBuckets, "sentinel", "status"),
 		iterations:  counter(r, "iterations_total", "Iterations that ended."),
 		steps:       counters(r, "steps_total", "Steps that ended, by type and outcome.", "type", "outcome"),
 		stepSeconds: seconds(r, "step_seconds", "How long steps took, retries and waits included.", stepBuckets, "type"),
@@ -103,15 +109,12 @@ func New(o Options) *Metrics {
 		requests:    counters(r, "http_requests_total", "HTTP requests, by route and status code.", "route", "code"),
 		reqSeconds:  seconds(r, "http_request_seconds", "How long HTTP requests took.", httpBuckets, "route"),
 
-		types: newNames(o.Types), categories: newNames(32), functions: newNames(32),
+		types: newNames(o.Types), sentinels: newNames(o.Sentinels), categories: newNames(32), functions: newNames(32),
 		kinds: newNames(32), outcomes: newNames(32), routes: newNames(300),
 	}
 	tokens := counters(r, "model_tokens_total", "Tokens of model calls.", "direction")
 	m.tickets = newTickets(r)
 	m.tokensIn, m.tokensOut = tokens.WithLabelValues("input"), tokens.WithLabelValues("output")
-	for _, s := range []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusStopped, sentinels.StatusTimedOut} {
-		m.runs.WithLabelValues(string(s)) // from the start, or the first one is no increase
-	}
 	r.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		newState(o),

@@ -80,7 +80,7 @@ func TestEverythingIsCounted(t *testing.T) {
 		},
 	})
 	for _, p := range []runtime.Progress{
-		{Event: runtime.OnRunStart}, {Event: runtime.OnStepStart, Type: "shell"}, {Event: runtime.OnText, Message: "x"},
+		{Event: runtime.OnRunStart, Sentinel: "a"}, {Event: runtime.OnStepStart, Type: "shell"}, {Event: runtime.OnText, Message: "x"},
 		{Event: runtime.OnStepEnd, Type: "shell", Duration: 2 * time.Second},
 		{Event: runtime.OnStepEnd, Type: "shell", Duration: time.Second, Error: abi.New(abi.Timeout, "x")},
 		{Event: runtime.OnStepEnd, Type: "shell", Skipped: "condition"},
@@ -90,12 +90,13 @@ func TestEverythingIsCounted(t *testing.T) {
 		{Event: runtime.OnCallEnd, Function: "sentinel_llm", Usage: &sentinels.Usage{InputTokens: -1, OutputTokens: -1, CostUSD: math.NaN()}},
 		{Event: runtime.OnCallEnd, Function: "sentinel_command", Error: abi.New(abi.Denied, "x")},
 		{Event: runtime.OnIterationEnd},
-		{Event: runtime.OnRunEnd, Status: sentinels.StatusCompleted, Duration: time.Minute, Usage: &sentinels.Usage{InputTokens: 100}},
+		{Event: runtime.OnRunEnd, Sentinel: "a", Status: sentinels.StatusCompleted, Duration: time.Minute, Usage: &sentinels.Usage{InputTokens: 100}},
 	} {
 		m.Progress(p)
 	}
 	m.Trigger("schedule", "started")
 	m.Event()
+	m.TicketRetried("timeout", 2*time.Second)
 	m.HTTP("GET /v1/runs/{id}", 200, time.Second)
 	m.HTTP("GET /v1/runs/{id}", 404, time.Second)
 	m.HTTP("GET /v1/runs/{id}", -7, time.Second)
@@ -104,9 +105,9 @@ func TestEverythingIsCounted(t *testing.T) {
 	want := map[string]float64{
 		`sentinel_build_info{version="1.2.3"}`: 1,
 		`sentinel_runs{status="running"}`:      3, `sentinel_runs{status="paused"}`: 0, `sentinel_runs{status="waiting"}`: 0,
-		`sentinel_runs_total{status="completed"}`: 1, `sentinel_runs_total{status="failed"}`: 0, `sentinel_runs_total{status="stopped"}`: 0,
-		`sentinel_runs_total{status="timed_out"}`: 0, `sentinel_runs{status="quarantined"}`: 0,
-		`sentinel_run_seconds_sum{status="completed"}`: 60, `sentinel_run_seconds_count{status="completed"}`: 1,
+		`sentinel_runs_total{sentinel="a",status="completed"}`: 1, `sentinel_runs_total{sentinel="a",status="failed"}`: 0, `sentinel_runs_total{sentinel="a",status="stopped"}`: 0,
+		`sentinel_runs_total{sentinel="a",status="timed_out"}`: 0, `sentinel_runs{status="quarantined"}`: 0,
+		`sentinel_run_seconds_sum{sentinel="a",status="completed"}`: 60, `sentinel_run_seconds_count{sentinel="a",status="completed"}`: 1,
 		`sentinel_iterations_total`:                           1,
 		`sentinel_steps_total{outcome="ok",type="shell"}`:     1,
 		`sentinel_steps_total{outcome="failed",type="shell"}`: 1, `sentinel_steps_total{outcome="skipped",type="shell"}`: 1,
@@ -132,6 +133,10 @@ func TestEverythingIsCounted(t *testing.T) {
 		`sentinel_feed_lost_total`:                                           11,
 		`sentinel_feed_dropped_total`:                                        12,
 		`sentinel_feed_refused_total`:                                        13,
+		`sentinel_retry_delay_seconds_count`:                                 1,
+		`sentinel_retry_delay_seconds_sum`:                                   2,
+		`sentinel_tickets_retried_total{category="timeout"}`:                 1,
+		`sentinel_tickets_retry_exhausted_total`:                             0,
 		`sentinel_git_commands_total`:                                        14,
 		`sentinel_git_seconds_total`:                                         1.5,
 		`sentinel_http_requests_total{code="200",route="GET /v1/runs/{id}"}`: 1,
@@ -220,5 +225,42 @@ func BenchmarkProgress(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Progress(p)
+	}
+}
+
+// TestNothingIsNaN: what cannot be known yet is left out. Everything has the prefix but the metrics of
+// the process.
+func TestNothingIsNaN(t *testing.T) {
+	m := metrics.New(metrics.Options{})
+	for _, rate := range []float64{-1, 1, 0.5} {
+		series, _ := scrape(t, m)
+		got, found := series["sentinel_retry_success_rate"]
+		if found != (rate >= 0) || found && got != rate {
+			t.Errorf("rate %v %v, want %v", got, found, rate)
+		}
+		for name, v := range series {
+			if math.IsNaN(v) || !strings.HasPrefix(name, "sentinel_") && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+				t.Errorf("%s %v", name, v)
+			}
+		}
+		if rate < 0 {
+			m.TicketRecovered()
+		} else {
+			m.TicketExhausted()
+		}
+	}
+}
+
+// TestSentinelsAreBounded: sentinels beyond the bound are counted together.
+func TestSentinelsAreBounded(t *testing.T) {
+	m := metrics.New(metrics.Options{Sentinels: 2})
+	for _, id := range []sentinels.ID{"a", "b", "c", "d", "a"} {
+		m.Progress(runtime.Progress{Event: runtime.OnRunEnd, Sentinel: id, Status: sentinels.StatusFailed})
+	}
+	series, _ := scrape(t, m)
+	for id, want := range map[string]float64{"a": 2, "b": 1, "other": 2} {
+		if got := series[`sentinel_runs_total{sentinel="`+id+`",status="failed"}`]; got != want {
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
 	}
 }

@@ -12,6 +12,9 @@ const (
 	skipped = "skipped" // its condition was false, or its error was to be skipped
 )
 
+// ends are the statuses in which runs end.
+var ends = []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusStopped, sentinels.StatusTimedOut}
+
 // Progress counts what the engine tells. It is meant to be a
 // [runtime.Observer]'s function.
 func (m *Metrics) Progress(p runtime.Progress) {
@@ -29,10 +32,16 @@ func (m *Metrics) Progress(p runtime.Progress) {
 		m.spend(p.Usage)
 	case runtime.OnIterationEnd:
 		m.iterations.Inc()
+	case runtime.OnRunStart:
+		of := m.sentinels.name(string(p.Sentinel))
+		for _, status := range ends {
+			m.runs.WithLabelValues(of, string(status)) // from the first start on, or the first end is no increase
+		}
 	case runtime.OnRunEnd:
 		// Its usage is the sum of its calls', which have been counted.
-		m.runs.WithLabelValues(string(p.Status)).Inc()
-		m.runSeconds.WithLabelValues(string(p.Status)).Observe(p.Duration.Seconds())
+		of := m.sentinels.name(string(p.Sentinel))
+		m.runs.WithLabelValues(of, string(p.Status)).Inc()
+		m.runSeconds.WithLabelValues(of, string(p.Status)).Observe(p.Duration.Seconds())
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// tickets are the metrics of retries of tickets. Their names are those of the trackers
-// that the tickets replace, so they have no namespace.
+// tickets are the metrics of retries of tickets.
 type tickets struct {
 	retried   *prometheus.CounterVec
 	exhausted prometheus.Counter
@@ -23,19 +22,24 @@ var delayBuckets = []float64{0, 1, 2, 5, 10, 20, 64, 300, 3600}
 
 func newTickets(r prometheus.Registerer) *tickets {
 	t := &tickets{
-		retried:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tickets_retried_total", Help: "Retries of tickets, by the category of the error; review is a rejection."}, []string{"category"}),
-		exhausted: prometheus.NewCounter(prometheus.CounterOpts{Name: "tickets_retry_exhausted_total", Help: "Tickets that were held since their retries were used up."}),
-		delay:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retry_delay_seconds", Help: "Delays before retries of tickets.", Buckets: delayBuckets}),
+		retried:   counters(r, "tickets_retried_total", "Retries of tickets, by the category of the error; review is a rejection.", "category"),
+		exhausted: counter(r, "tickets_retry_exhausted_total", "Tickets that were held since their retries were used up."),
+		delay:     prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "retry_delay_seconds", Help: "Delays before retries of tickets.", Buckets: delayBuckets}),
 	}
-	rate := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "retry_success_rate", Help: "Share of retried tickets that were done, of those that were done or held, since the process began; NaN before the first."}, t.successRate)
-	r.MustRegister(t.retried, t.exhausted, t.delay, rate)
+	r.MustRegister(t.delay, t)
 	return t
 }
 
-// successRate is NaN without a ticket: 0 / 0.
-func (t *tickets) successRate() float64 {
-	done, held := float64(t.recovered.Load()), float64(t.held.Load())
-	return done / (done + held)
+var successRate = prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "retry_success_rate"), "Share of retried tickets that were done, of those that were done or held, since the process began; none before the first.", nil, nil)
+
+// Describe implements [prometheus.Collector].
+func (t *tickets) Describe(ch chan<- *prometheus.Desc) { ch <- successRate }
+
+// Collect implements [prometheus.Collector].
+func (t *tickets) Collect(ch chan<- prometheus.Metric) {
+	if done, held := float64(t.recovered.Load()), float64(t.held.Load()); done+held > 0 {
+		ch <- prometheus.MustNewConstMetric(successRate, prometheus.GaugeValue, done/(done+held))
+	}
 }
 
 // TicketRetried counts a retry of a ticket.
