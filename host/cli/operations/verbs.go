@@ -18,6 +18,6 @@ func Commands(a *app.App, root *cobra.Command) []*cobra.Command {
 	return slices.Concat(
 		app.InGroup(app.GroupRun, v.serveCommand()),
 		app.InGroup(app.GroupMore, v.configCommand(), v.doctorCommand(), v.backupCommand(), v.restoreCommand(), v.recoverCommand(), v.compactCommand(), v.tokenCommand(), v.secretCommand(), v.trustCommand(), v.unitCommand(),
-			v.benchCommand(), v.versionCommand(), v.completionCommand(root)),
+			v.benchCommand(), v.versionCommand(), v.manCommand(root), v.completionCommand(root)),
 	)
 }
