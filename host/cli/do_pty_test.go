@@ -148,13 +148,13 @@ func TestSpecDoAtTerminal(t *testing.T) {
 	if !strings.Contains(shown, "read") || !regexp.MustCompile(`work.*\d+s · \d+ tokens`).MatchString(shown) {
 		t.Errorf("no progress before the question:\n%s", shown)
 	}
-	shown = p.await(`reject \(n\): `)
+	shown = p.await(`reject \(n, or n and why\): `)
 	if !regexp.MustCompile(`\x1b\[\S*m *-one`).MatchString(shown) || !regexp.MustCompile(`\x1b\[\S*m *\+two`).MatchString(shown) {
 		t.Errorf("no coloured difference:\n%q", shown)
 	}
 	p.press("n say it otherwise\r")
 	p.await(`Allow code/edit of "a.txt"\?`)
-	p.await(`reject \(n\): `)
+	p.await(`reject \(n, or n and why\): `)
 	if got := fileText(t, dir, "a.txt"); got != "one\n" {
 		t.Errorf("a.txt is %q after a rejection", got)
 	}
@@ -163,7 +163,7 @@ func TestSpecDoAtTerminal(t *testing.T) {
 	if strings.Count(shown, "a.txt:1") != 2 || strings.Contains(shown, "Allow code/edit") {
 		t.Errorf("two edits with one question:\n%s", shown)
 	}
-	if shown = p.await(`reject \(n\): `); !strings.Contains(shown, "$ echo hi > b.txt") {
+	if shown = p.await(`reject \(n, or n and why\): `); !strings.Contains(shown, "$ echo hi > b.txt") {
 		t.Errorf("the line is not shown:\n%s", shown)
 	}
 	p.press("n\r")
@@ -186,9 +186,9 @@ func TestDoCtrlC(t *testing.T) {
 		toolCall("code_shell_execute", map[string]any{"command": "sleep 100"}), "done")
 	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	p := atTerminal(t, dir, env, "do", "Write b.txt", "--no-check")
-	p.await(`reject \(n\): `)
+	p.await(`reject \(n, or n and why\): `)
 	p.press("y\r")
-	p.await(`(?s)Allow this line\?.*reject \(n\): |(?s)Allow sleep.*reject \(n\): `)
+	p.await(`(?s)Allow this line\?.*reject \(n, or n and why\): |(?s)Allow sleep.*reject \(n, or n and why\): `)
 	p.press("\x03")
 	shown := p.end(app.ExitFailed)
 	if !strings.Contains(shown, "stopped") || !strings.Contains(shown, "b.txt") || !strings.Contains(shown, "--undo") {
@@ -210,11 +210,11 @@ func TestDoTypedTooEarly(t *testing.T) {
 		toolCall("code_write", map[string]any{"path": "b.txt", "content": "b\n"}), "done")
 	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	p := atTerminal(t, dir, env, "do", "Write b.txt", "--no-check")
-	p.await(`reject \(n\): `)
+	p.await(`reject \(n, or n and why\): `)
 	p.press("y\r")
 	p.press("y\r")
 	p.await(`ignored 1 line, typed before this question`)
-	p.await(`(?s)code/write.*reject \(n\): `)
+	p.await(`(?s)code/write.*reject \(n, or n and why\): `)
 	time.Sleep(300 * time.Millisecond) // in which it would take the early line
 	if _, err := os.Lstat(dir + "/b.txt"); err == nil {
 		t.Error("an early line approved the call")

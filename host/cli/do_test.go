@@ -86,8 +86,8 @@ func TestDo(t *testing.T) {
 }
 
 const (
-	askShell = `(?s)Allow git status\?.*\$ git status -s.*reject \(n\): $`
-	askEdit  = `(?s)Allow code/edit of "a.txt"\?.*-one.*\+two.*reject \(n\): $`
+	askShell = `(?s)Allow git status\?.*\$ git status -s.*reject \(n, or n and why\): $`
+	askEdit  = `(?s)Allow code/edit of "a.txt"\?.*-one.*\+two.*reject \(n, or n and why\): $`
 )
 
 // Each kind is asked about once; a rejection goes to the model with its reason, and the same
@@ -106,7 +106,7 @@ func testDoAsks(t *testing.T) {
 	term.press("y")
 	term.await(askEdit)
 	term.press("n not like this")
-	term.await(`(?s)reject \(n\): .*reject \(n\): .*` + askEdit)
+	term.await(`(?s)reject \(n, or n and why\): .*reject \(n, or n and why\): .*` + askEdit)
 	if got := fileText(t, dir, "a.txt"); got != "one\n" {
 		t.Errorf("a.txt is %q before the approval", got)
 	}
@@ -135,9 +135,9 @@ func testDoHostile(t *testing.T) {
 		"done "+evil)
 	dir := folder(t, map[string]string{"a.txt": "old " + evil})
 	term := sit(t, dir, env, "do", "Write", "--no-check")
-	term.await(`(?s)code/write.*reject \(n\): $`)
+	term.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	term.press("y")
-	term.await(`(?s)code/write.*y?.*\$ echo.*reject \(n\): $`)
+	term.await(`(?s)code/write.*y?.*\$ echo.*reject \(n, or n and why\): $`)
 	term.press("n")
 	out := term.end(0)
 	for _, bad := range []string{"\x1b[2J", "\x1b]0;", "\u202e", "\x07"} {
@@ -236,7 +236,7 @@ func testDoChanged(t *testing.T) {
 	env := taskModel(t, toolCall("code_write", map[string]any{"path": "a.txt", "content": "model\n"}), "tried")
 	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	term := sit(t, dir, env, "do", "Write", "--no-check")
-	term.await(`(?s)code/write.*reject \(n\): $`)
+	term.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("person\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -254,9 +254,9 @@ func testDoTwo(t *testing.T) {
 	env := taskModel(t, toolCall("code_write", map[string]any{"path": "a.txt", "content": "a"}),
 		toolCall("code_write", map[string]any{"path": "b.txt", "content": "b"}), "done")
 	first := sit(t, dir, env, "do", "one", "--no-check")
-	first.await(`(?s)code/write.*reject \(n\): $`)
+	first.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	second := sit(t, dir, env, "do", "two", "--no-check")
-	second.await(`(?s)code/write.*reject \(n\): $`)
+	second.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	second.press("y")
 	first.press("y")
 	first.end(0)
@@ -273,7 +273,7 @@ func testDoHuge(t *testing.T) {
 		toolCall("code_write", map[string]any{"path": "bin", "content": "now a text\n"}), "done")
 	dir := folder(t, map[string]string{"bin": "\x00\x01\x02binary\xff"})
 	term := sit(t, dir, env, "do", "Write", "--no-check")
-	term.await(`(?s)big.txt.*reject \(n\): $`)
+	term.await(`(?s)big.txt.*reject \(n, or n and why\): $`)
 	if n := len(term.shown()); n > 64<<10 {
 		t.Errorf("the question has %d bytes", n)
 	}
@@ -289,14 +289,14 @@ func testDoClosed(t *testing.T) {
 	env := taskModel(t, toolCall("code_write", map[string]any{"path": "a.txt", "content": "a"}), "done")
 	dir := folder(t, nil)
 	term := sit(t, dir, env, "do", "Write", "--no-check")
-	term.await(`(?s)code/write.*reject \(n\): $`)
+	term.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	term.keys.Close()
 	term.end(app.ExitWaiting)
 	if !strings.Contains(term.shown(), "sentinel decide ") {
 		t.Error(term.shown())
 	}
 	again := sit(t, dir, env, "do", "--continue")
-	again.await(`(?s)code/write.*reject \(n\): $`)
+	again.await(`(?s)code/write.*reject \(n, or n and why\): $`)
 	again.press("y")
 	again.end(0)
 	if fileText(t, dir, "a.txt") != "a" {

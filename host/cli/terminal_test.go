@@ -153,15 +153,15 @@ const twoQuestions = `{"name":"s","steps":[
 
 func testAskAtTerminal(t *testing.T) {
 	term := sit(t, project(t, twoQuestions), map[string]string{"USER": "ann"}, "run", "s.json", "-o", "json")
-	term.await(`approve \(y\) / reject \(n\): $`)
+	term.await(`approve \(y\) / reject \(n, or n and why\): $`)
 	if strings.Contains(term.shown(), "\x1b[2J") {
 		t.Error("a prompt steered the terminal")
 	}
 	term.press("perhaps")
 	term.await(`invalid decision "perhaps"`)
-	term.await(`invalid decision(?s).*approve \(y\) / reject \(n\): $`)
+	term.await(`invalid decision(?s).*approve \(y\) / reject \(n, or n and why\): $`)
 	term.press("a looks fine")
-	term.await(`(?s)Second\?.*approve \(y\) / reject \(n\): $`)
+	term.await(`(?s)Second\?.*approve \(y\) / reject \(n, or n and why\): $`)
 	term.press("approve")
 	out := term.end(0)
 	for _, want := range []string{`"status": "completed"`, `"by": "ann"`, `"comment": "looks fine"`} {
@@ -174,13 +174,13 @@ func testAskAtTerminal(t *testing.T) {
 // A terminal that goes away leaves the run where a person can take it up.
 func testTerminalGoesAway(t *testing.T) {
 	term := sit(t, project(t, twoQuestions), nil, "run", "s.json")
-	term.await(`approve \(y\) / reject \(n\): $`)
+	term.await(`approve \(y\) / reject \(n, or n and why\): $`)
 	term.keys.Close()
 	term.end(app.ExitWaiting)
 	if !strings.Contains(term.shown(), "sentinel decide ") {
 		t.Error(term.shown())
 	}
-	if regexp.MustCompile(`reject \(n\): [^\n]`).MatchString(term.shown()) {
+	if regexp.MustCompile(`reject \(n, or n and why\): [^\n]`).MatchString(term.shown()) {
 		t.Errorf("a line is glued to the question:\n%s", term.shown())
 	}
 }
