@@ -23,7 +23,7 @@ import (
 // otherBlocks are JSON blocks of pages that are neither definitions nor parts of one, with
 // what they are. The key is the page and the beginning of the block.
 var otherBlocks = map[string]string{
-	`sdk/README.md [{ "name": "loud"`: "cases of a step test; `sentinel plugin test` reads such a file in TestWriteYourOwnStep",
+	`sdk/README.md [{ "name": "loud"`: "cases of a step test; `sentinel plugin test` reads such a file in TestReadme",
 }
 
 // foreignTypes are step types of examples that are not built here; the fields that they

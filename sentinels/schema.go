@@ -16,6 +16,9 @@ func stepsSchema() map[string]any { return refSchema("steps") }
 // referenceSchema accepts a string with a reference.
 var referenceSchema = refSchema("ref")
 
+// SchemaURL is the address of the schema of definitions for "$schema", by which editors find it.
+const SchemaURL = "https://raw.githubusercontent.com/sentinel-runtime/sentinel/main/sentinels/schema.json"
+
 // Schema returns the JSON Schema (draft 2020-12) of a definition file, with the
 // fields of the given step types and the options of the given kinds of triggers merged in,
 // so that an editor can complete them. The keyword x-outputs has the shapes of outputs, of
@@ -24,7 +27,7 @@ var referenceSchema = refSchema("ref")
 func Schema(types *TypeSet, triggers []TriggerKind, commands map[string]json.RawMessage) json.RawMessage {
 	root := format.definition.objectSchema()
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["title"] = "Sentinel definition"
+	root["$id"], root["title"] = SchemaURL, "Sentinel definition"
 	defs := map[string]any{
 		"ref":     map[string]any{"type": "string", "pattern": `\$[A-Za-z_]`},
 		"steps":   map[string]any{"type": "array", "items": refSchema("step")},

@@ -31,7 +31,7 @@ func rootCommand(a *app.App) *cobra.Command {
 		Short: "Run sentinels: durable loops of steps, written as JSON",
 		Long: "A sentinel is a loop of steps in a JSON file. A run of one is durable: end the\n" +
 			"process anywhere, and `sentinel run --resume RUN` continues where it was.",
-		Example:       "  sentinel init           # writes .sentinel/sentinels/hello.json\n  sentinel run hello\n  sentinel help format    # what a sentinel can contain",
+		Example:       "  sentinel init           # writes .sentinel/sentinels/hello.jsonc\n  sentinel run hello\n  sentinel help format    # what a sentinel can contain",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true, DisableDescriptions: false},
 		Args: func(cmd *cobra.Command, args []string) error {

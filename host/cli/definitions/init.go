@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 // sentinel can be run by its name at once.
 func (a verbs) initCommand() *cobra.Command {
 	var name, template string
-	long := "Writes DIR/.sentinel/sentinels/NAME.json; DIR is the current folder if it is left out. NAME is\n" +
+	long := "Writes DIR/.sentinel/sentinels/NAME.jsonc; DIR is the current folder if it is left out. NAME is\n" +
 		"that of the template. A file that is there is never overwritten. The templates:\n"
 	for _, t := range templates {
 		long += fmt.Sprintf("\n  %-12s %s", t.name, t.summary)
@@ -118,14 +119,25 @@ func (a verbs) writeSentinel(dir, id string, text []byte, hint string) (file str
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("write a sentinel: %w", err)
 	}
-	file = filepath.Join(folder, id+".json")
-	if _, err := os.Lstat(file); err == nil {
-		return "", &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.Relative(file)), Hint: hint}
+	for _, ext := range sentinels.FileExtensions() {
+		other := filepath.Join(folder, id+ext)
+		if _, err := os.Lstat(other); err == nil {
+			return "", &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s is there already and stays as it is", a.Relative(other)), Hint: hint}
+		}
 	}
+	file = filepath.Join(folder, id+extension(text))
 	if err := a.writeNew(file, text, false); err != nil {
 		return "", fmt.Errorf("write a sentinel: %w", err)
 	}
 	return file, nil
+}
+
+// extension returns that of a file with the text: editors take comments for mistakes in .json.
+func extension(text []byte) string {
+	if json.Valid(text) {
+		return ".json"
+	}
+	return ".jsonc"
 }
 
 // showMissing shows the warnings of a new definition: that it needs a model, and none is

@@ -57,7 +57,7 @@ func fromTemplate(template, name string) ([]byte, error) {
 	if strings.ContainsAny(name, "\n\r") {
 		return nil, fmt.Errorf("the name %q has more than one line", name)
 	}
-	own := map[string]string{`"NAME"`: name, `"ID"`: string(sentinels.Slug(name))}
+	own := map[string]string{`"NAME"`: name, `"ID"`: string(sentinels.Slug(name)), `"SCHEMA"`: sentinels.SchemaURL}
 	text, shipped := sentinels.ShippedText(sentinels.ID(template))
 	if shipped && name == template {
 		return text, nil

@@ -63,7 +63,18 @@ func (a verbs) listCommand() *cobra.Command {
 				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
 			}
 			params.Limit = 0
-			return a.showList(all, params != listFilter{})
+			if !s.Serves() { // nothing fires then
+				for _, l := range all.Sentinels {
+					for i := range l.Triggers {
+						l.Triggers[i].Next = nil
+					}
+				}
+			}
+			if err := a.showList(all, params != listFilter{}); err != nil {
+				return err
+			}
+			a.showServer(s, all)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&params.Status, "status", "", "only runs with this status, or one of these, separated by commas")
@@ -81,6 +92,21 @@ func (a verbs) listCommand() *cobra.Command {
 	c.Flags().StringVar(&params.Before, "cursor", "", "only runs older than this one: the cursor that the last page ended with")
 	return c
 }
+
+// showServer says below a table whether triggers fire.
+func (a verbs) showServer(s *app.Session, all app.Listed) {
+	fires := slices.ContainsFunc(all.Sentinels, func(l app.ListedSentinel) bool { return len(l.Triggers) > 0 })
+	switch {
+	case a.Flags.Output != output.FormatTable || s.ByURL:
+	case s.Serves() && !a.Flags.Verbose: // with -v that is said already
+		a.Info("a server runs here, process %d", s.Owner.PID)
+	case !s.Serves() && fires:
+		a.Info(nothingFires)
+	}
+}
+
+// nothingFires is said where triggers are shown and no server runs.
+const nothingFires = "no server runs here, so nothing fires; `sentinel serve` does that"
 
 // A listFilter has the parameters of sentinel/list.
 type listFilter struct {

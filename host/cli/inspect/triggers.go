@@ -186,7 +186,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 		return err
 	}
 	if !s.Serves() {
-		a.Info("no server runs here, so nothing fires; `sentinel serve` does that")
+		a.Info(nothingFires)
 	}
 	return nil
 }
