@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -112,7 +113,7 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
-	if text := got[".sentinel/state/shell/1.json"]; strings.Contains(text, "this-boot") || !strings.Contains(text, `"pid":7`) {
+	if text := got[".sentinel/state/shell/1.json"]; text != `{"id":"1","state":"lost"}` {
 		t.Errorf("record of an execution: %s", text)
 	}
 	for name, text := range got {
@@ -265,6 +266,12 @@ func TestForeignArchive(t *testing.T) {
 			}
 			return text
 		},
+		"a list of processes": func(h *tar.Header, text []byte) []byte {
+			if h.Name == "sentinel/state/shell/1.0.log" {
+				h.Name = "sentinel/state/shell/1.Tree"
+			}
+			return text
+		},
 		"link": func(h *tar.Header, text []byte) []byte {
 			if h.Name == blob {
 				h.Typeflag, h.Linkname = tar.TypeSymlink, "/etc/passwd"
@@ -295,6 +302,35 @@ func TestForeignArchive(t *testing.T) {
 	}
 	if _, err := backup.Restore(t.Context(), strings.NewReader("no archive"), target(t.TempDir())); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("a text: %v", err)
+	}
+}
+
+// TestRestoredExecutionsHaveNoProcess: of the record of an execution in a foreign archive, no process is
+// left, however its members are spelled.
+func TestRestoredExecutionsHaveNoProcess(t *testing.T) {
+	a := archive(t)
+	digest := func(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+	for record, want := range map[string]string{
+		`{"id":"1","state":"running","bootId":"","bootid":"b","PID":7,"startTime":1,"cookie":"c"}`: `{"id":"1","state":"lost"}`,
+		`{"id":"1","state":"ended","STATE":"running","boot\u0049D":"b","pid":7}`:                   `{"id":"1","state":"ended"}`,
+		`{"id":"1","ſtate":"running","State":"ended","bootID":"b"}`:                                `{"id":"1","state":"lost"}`,
+		`null`:        `{}`,
+		`[{"pid":7}]`: `{}`,
+	} {
+		project, before := t.TempDir(), ""
+		_, err := backup.Restore(t.Context(), bytes.NewReader(rewrite(t, a, func(h *tar.Header, text []byte) []byte {
+			switch h.Name {
+			case "sentinel/state/shell/1.json":
+				before = digest(text)
+				return []byte(record)
+			case "files.json":
+				return bytes.Replace(text, []byte(before), []byte(digest([]byte(record))), 1)
+			}
+			return text
+		})), target(project))
+		if got := files(t, project)[".sentinel/state/shell/1.json"]; err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", record, got, err, want)
+		}
 	}
 }
 

@@ -115,6 +115,9 @@ func checkEntry(h *tar.Header) error {
 	if rest, below := strings.CutPrefix(h.Name, rootContinuum); below { // a folder of the project
 		known = isDefinition(rest)
 	}
+	if strings.HasPrefix(h.Name, rootShell) && isTree(h.Name) { // a host ends the processes in it
+		known = false
+	}
 	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
 		return bad("it has an entry that no backup has: %q", h.Name)
 	}
@@ -218,7 +221,7 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 			if err != nil {
 				return err
 			}
-			content = bytes.NewReader(withoutBoot(text))
+			content = bytes.NewReader(withoutProcess(text))
 		}
 		return unpack(filepath.Join(temp, filepath.FromSlash(name)), &spaceReader{content, space})
 	})
