@@ -31,10 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// archive returns a backup of a small project.
-func archive(t *testing.T) []byte {
+// archive returns a backup of a small project, with more files of one byte.
+func archive(t *testing.T, more ...string) []byte {
 	t.Helper()
 	project := t.TempDir()
+	for _, name := range more {
+		write(t, filepath.Join(project, name), "x")
+	}
 	dir := filepath.Join(project, ".sentinel")
 	for name, text := range map[string]string{
 		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
@@ -131,8 +134,18 @@ func TestRestore(t *testing.T) {
 	if done, err = backup.Restore(t.Context(), bytes.NewReader(a), target(other)); err != nil || len(done.Beside) != 3 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if got := files(t, other); got[".continuum/sentinels/b.json"] != `{}` || got[".sentinel/state/restored/b.json"] != `{"id": "b"}` {
+	if got := files(t, other); got[".continuum/sentinels/b.json"] != `{}` || got[".sentinel/state/restored/sentinels/b.json"] != `{"id": "b"}` {
 		t.Errorf("definition %q beside %q", got[".continuum/sentinels/b.json"], done.Beside)
+	}
+	// A definition does not take the place of the configuration that is kept.
+	named := t.TempDir()
+	write(t, filepath.Join(named, ".continuum/sentinels/config.json"), `{}`)
+	b := archive(t, ".continuum/sentinels/config.json")
+	if _, err = backup.Restore(t.Context(), bytes.NewReader(b), target(named)); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, named); got[".sentinel/state/restored/config.json"] != `{"logs": {"level": "debug"}}` || got[".sentinel/state/restored/sentinels/config.json"] != "x" {
+		t.Errorf("a definition that is called as the configuration: %q", got[".sentinel/state/restored/config.json"])
 	}
 	// A link could lead anywhere.
 	linked, outside := t.TempDir(), t.TempDir()
@@ -161,6 +174,19 @@ func TestRestoreKeepsFreeSpace(t *testing.T) {
 	}
 	if got := files(t, to.Project); len(got) > 0 {
 		t.Errorf("left %d files", len(got))
+	}
+}
+
+// TestRestoreCountsFiles: files of a byte take more than that of the space.
+func TestRestoreCountsFiles(t *testing.T) {
+	var more []string
+	for i := range 5000 {
+		more = append(more, fmt.Sprintf(".sentinel/state/logs/%d.jsonl", i))
+	}
+	to := target(t.TempDir())
+	to.MinFree = 1 << 60
+	if _, err := backup.Restore(t.Context(), bytes.NewReader(archive(t, more...)), to); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("%v", err)
 	}
 }
 
