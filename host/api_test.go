@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,9 +41,7 @@ func (anyToken) Who(token string) (principal.Principal, bool) {
 // runs, look into steps, read logs, and the document of the real registry.
 func TestAPIOverTheEngine(t *testing.T) {
 	h := open(t, host.Options{})
-	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}, Logs: func(run sentinels.RunID) (io.ReadCloser, error) {
-		return os.Open(h.RunLog(run))
-	}})
+	a, err := api.New(api.Options{Commands: registryOf{h}, Tokens: anyToken{}, Logs: h.OpenRunLog})
 	if err != nil {
 		t.Fatal(err)
 	}

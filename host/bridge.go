@@ -88,10 +88,13 @@ const allAgents = 4
 
 // redactFor returns what the results of a call are redacted with, nil if its caller sees secrets.
 func (h *Host) redactFor(call *command.Call) func([]byte) []byte {
-	if h.redactor.Active() && call.Held() {
-		return h.redact
+	if !call.Held() {
+		return nil
 	}
-	return nil
+	if h.secrets.LearnStored(); !h.redactor.Active() {
+		return nil
+	}
+	return h.redact
 }
 
 // List selects documents in the order of their ids. Documents whose id holds a secret are left out

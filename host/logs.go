@@ -1,15 +1,12 @@
 package host
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -41,12 +38,6 @@ func openRunLogs(dir string, log *slog.Logger) *runLogs {
 
 // RunLog returns the file that holds what a run told.
 func (h *Host) RunLog(run sentinels.RunID) string { return h.logs.path(run) }
-
-// Output opens the output of an execution for a person: what is kept of stream, or of both if that is
-// empty, with tail the last so many lines, and with times the time before each.
-func (h *Host) Output(ctx context.Context, execution, stream string, tail int, times bool) (*shell.Output, error) {
-	return h.shells.OpenOutput(ctx, &command.Call{By: command.ByUser}, execution, shell.OutputOptions{Stream: stream, Tail: tail, Times: times})
-}
 
 func (l *runLogs) path(run sentinels.RunID) string {
 	return filepath.Join(l.dir, string(run)+".jsonl")

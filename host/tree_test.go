@@ -49,6 +49,7 @@ var layers = []layer{
 	{textCut, nil, nil},
 	{regularFile, nil, nil},
 	{pathText, nil, nil},
+	{"internal/fairqueue", nil, nil},
 	{"internal/boundedregexp", nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"internal/linediff", nil, nil},
@@ -79,7 +80,7 @@ var layers = []layer{
 	{"runtime/run", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/internal/openfiles", nil, nil},
 	{"runtime/internal/subprocess", nil, []string{"golang.org/x/sys"}}, // shared by those that start children
-	{"runtime/internal/cond", []string{"sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
+	{"runtime/internal/cond", []string{"internal/fairqueue", "sentinels", "sdk/abi", "runtime/internal/openfiles", "runtime/internal/subprocess"}, []string{"github.com/dop251/goja", "golang.org/x/sys"}},
 	{"runtime/internal/store", []string{"sdk/abi"}, []string{"go.etcd.io/bbolt", "golang.org/x/sys"}},
 	{"runtime/internal/store/storetest", []string{"runtime/internal/store"}, []string{"github.com/google/go-cmp"}},
 	{"runtime/internal/wasm/binary", []string{"sdk/abi"}, nil},
@@ -139,8 +140,8 @@ var layers = []layer{
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", []string{"host/internal/pipes"}, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
 	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/peer", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/checkpoint", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/share", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
-	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                           // it looks whether a run is active
+	{"host/checkpoint", []string{"internal/fairqueue", "host/internal/atomicfile", "host/internal/gitexec", "host/internal/share", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
+	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                                                 // it looks whether a run is active
 	{"host/internal/gitexec/gitexectest", nil, nil},
 	{"host/internal/gitexec", []string{"host/internal/pipes", "host/internal/termtext", "sdk/abi"}, nil},
 	{"host/internal/gitlfs", []string{"host/internal/gitexec", "sdk/abi"}, nil},

@@ -31,6 +31,10 @@ func (rt *Runtime) openEvents() (err error) {
 	return err
 }
 
+// CheckEventName returns why callers may not emit events with a name: it is one of events of runs or
+// of [Options.OwnEvents], or holds a secret.
+func (rt *Runtime) CheckEventName(name string) error { return rt.events.CheckName(name) }
+
 // logOf returns the log of the events that match a pattern.
 func (rt *Runtime) logOf(pattern string) *eventlog.Log {
 	if sentinels.IsRunEvent(pattern) {

@@ -22,6 +22,11 @@ func OpenOn(ctx context.Context, db store.Store, opt Options) (*Runtime, error) 
 	return Open(ctx, opt)
 }
 
+// Filter evaluates the filter of a trigger of a stored sentinel, without an event.
+func Filter(ctx context.Context, rt *Runtime, id sentinels.ID, condition string) (bool, error) {
+	return rt.filter(ctx, id, condition, nil)
+}
+
 // A GoModule stands behind the guest seam in place of a plugin: its steps are
 // Go functions. Only tests have such a thing.
 type GoModule struct {

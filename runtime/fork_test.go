@@ -200,6 +200,18 @@ func TestForkWithARevision(t *testing.T) {
 	}
 }
 
+// TestForkWithInputsOnly: a run without variables is continued at a step with inputs.
+func TestForkWithInputsOnly(t *testing.T) {
+	w := newFakeHost()
+	rt := open(t, w, store.NewMemory(), runtime.Options{})
+	id := start(t, rt, `{"name":"bare","inputs":{"n":{"type":"integer"}},"steps":[{"type":"call","command":"world/act","value":"1","id":"one"},{"type":"call","command":"world/act","value":"2","id":"two"}],"loop":{"type":"once"}}`, runtime.StartOptions{})
+	wait(t, rt, id)
+	next := fork(t, rt, id, runtime.ForkOptions{Iteration: 1, From: "1", Inputs: map[string]json.RawMessage{"n": json.RawMessage("7")}})
+	if res := wait(t, rt, next); res.Status != sentinels.StatusCompleted || string(res.Variables["n"]) != "7" {
+		t.Errorf("%s, n = %s, %v", res.Status, res.Variables["n"], res.Error)
+	}
+}
+
 func TestForkRefuses(t *testing.T) {
 	rt, old := failing(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{KeepIterations: 1}})
 	for name, tt := range map[string]struct {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -184,6 +187,42 @@ func CheckChild(ctx context.Context, child Child) error {
 // It takes one to two seconds a GB from the page cache, else the time to read the
 // disk.
 func CheckStore(dir string) error { return statefolder.Check(dir) }
+
+// StoredDefinitions returns the newest revisions of the definitions in the store of a state folder, sorted
+// by their ids, without opening or changing anything there. As [CheckStore] it reads the file itself, so
+// that no content of the file can end the process. What is damaged is left out.
+func StoredDefinitions(ctx context.Context, dir string) (list []Stored, err error) {
+	work, err := os.MkdirTemp("", "sentinel-definitions-")
+	if err != nil {
+		return nil, fmt.Errorf("read definitions of %q: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	_, err = store.Rebuild(ctx, filepath.Join(work, "store.db"), store.RebuildOptions{
+		Damaged: filepath.Join(dir, "store.db"),
+		Skip: []string{
+			execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, runindex.Bucket,
+			document.Bucket, document.BucketIndex, eventlog.Bucket, eventlog.BucketRuns,
+		},
+		Choose: func(string, []store.JournalRecord, bool, []store.JournalRecord) []store.JournalRecord { return nil },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read definitions of %q: %w", dir, err)
+	}
+	db, err := store.Open(work, store.Options{})
+	if err != nil {
+		return nil, statefolder.Error(dir, err)
+	}
+	err = db.Scan(definition.Bucket, nil, nil, false, func(key, value []byte) bool {
+		if !definition.IsHead(key) {
+			return true
+		}
+		if s, err := definition.Read(value); err == nil && !s.Deleted {
+			list = append(list, s)
+		}
+		return true
+	})
+	return list, errors.Join(err, db.Close())
+}
 
 // CheckSpace returns an error if the disk of a folder has so little free space that a runtime with
 // [Options.MinFree] would be read-only. It returns nil where the free space is unknown.

@@ -28,7 +28,7 @@ func (rt *Runtime) Probe() Probe { return Probe{rt: rt, seed: 1} }
 
 // Condition evaluates a condition on variables.
 func (p Probe) Condition(ctx context.Context, source string, vars map[string]json.RawMessage) (truthy bool, err error) {
-	v, err := p.rt.conditions.Eval(ctx, source, cond.Vars(func(name string) (json.RawMessage, bool) {
+	v, err := p.rt.conditions.Eval(ctx, "", source, cond.Vars(func(name string) (json.RawMessage, bool) {
 		value, ok := vars[name]
 		return value, ok
 	}))

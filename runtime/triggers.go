@@ -123,9 +123,13 @@ func (rt *Runtime) Receive(ctx context.Context, id sentinels.ID, trigger string,
 	return rt.dispatch.Receive(ctx, id, trigger, req)
 }
 
-// filter evaluates the filter of a trigger for an event.
-func (rt *Runtime) filter(ctx context.Context, condition string, e *sentinels.Event) (bool, error) {
-	v, err := rt.conditions.Eval(ctx, condition, func(name string) (json.RawMessage, bool) {
+// filter evaluates the filter of a trigger of a sentinel for an event.
+func (rt *Runtime) filter(ctx context.Context, id sentinels.ID, condition string, e *sentinels.Event) (bool, error) {
+	stored, err := rt.Definition(id)
+	if err != nil {
+		return false, err
+	}
+	v, err := rt.conditions.Eval(ctx, execution.EmitsFor(stored), condition, func(name string) (json.RawMessage, bool) {
 		if name != "event" || e == nil {
 			return nil, false
 		}

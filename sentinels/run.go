@@ -84,6 +84,7 @@ type BatchedEvent struct {
 	Subject string          `json:"subject,omitempty"`
 	Time    time.Time       `json:"time"`
 	Data    json.RawMessage `json:"data,omitempty"`
+	By      string          `json:"by,omitempty"`
 }
 
 // MatchEvent reports whether name matches pattern. Segments are separated by colons;

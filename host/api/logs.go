@@ -50,7 +50,7 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	if a.opt.Logs == nil {
 		return abi.New(abi.NotFound, "this server keeps no logs of runs")
 	}
-	f, err := a.opt.Logs(sentinels.RunID(run))
+	f, err := a.opt.Logs(r.Context(), sentinels.RunID(run))
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = io.NopCloser(bytes.NewReader(nil)), nil
 	}

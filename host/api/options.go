@@ -69,10 +69,10 @@ type Options struct {
 	RefuseSocket func(w http.ResponseWriter, r *http.Request, given bool)
 	// Metrics serves /metrics. Default: not found.
 	Metrics http.Handler
-	// Logs opens the run log of a run, one JSON value a line. fs.ErrNotExist
-	// means that the log is still empty. Default: not found.
-	Logs func(run sentinels.RunID) (io.ReadCloser, error)
-	// Output opens the output of an execution that a caller may read. Default: not found.
+	// Logs opens the run log of a run, one JSON value a line, as the principal of ctx may read it.
+	// fs.ErrNotExist means that the log is still empty. Default: not found.
+	Logs func(ctx context.Context, run sentinels.RunID) (io.ReadCloser, error)
+	// Output opens the output of an execution, as the principal of ctx may read it. Default: not found.
 	Output func(ctx context.Context, execution string, opt OutputOptions) (Output, error)
 	// Schema returns the JSON Schema of definitions, for the OpenAPI document.
 	// Default: a definition is any object.

@@ -22,6 +22,7 @@ type OutputOptions struct {
 	Stream string // stdout or stderr, empty for both
 	Tail   int    // the last so many lines; 0 for all
 	Times  bool   // each line begins with its time
+	Follow bool   // Follow is called at the end of what there is
 }
 
 // An Output is the output of a command: [io.Reader] gives what is kept of it.
@@ -52,7 +53,6 @@ type outputRequest struct {
 	Iteration, Attempt int
 	Execution          string
 	Offset             int64
-	Follow             bool
 }
 
 // output answers with what the commands of a step printed in one attempt.
@@ -81,8 +81,10 @@ func (a *API) output(w http.ResponseWriter, r *http.Request) error {
 	}
 	open := func() (*outputs, error) {
 		o := &outputs{}
-		for _, id := range ids {
-			one, err := a.opt.Output(r.Context(), id, q.OutputOptions)
+		for i, id := range ids {
+			opt := q.OutputOptions
+			opt.Follow = q.Follow && i == len(ids)-1
+			one, err := a.opt.Output(r.Context(), id, opt)
 			if err != nil {
 				return nil, errors.Join(err, o.Close())
 			}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func TestLogs(t *testing.T) {
 		fmt.Fprintf(&text, "{\"n\":%d}\n", i)
 	}
 	text.WriteString(`{"n":15`) // still being written
-	logs := func(run sentinels.RunID) (io.ReadCloser, error) {
+	logs := func(_ context.Context, run sentinels.RunID) (io.ReadCloser, error) {
 		switch run {
 		case "r1":
 			return io.NopCloser(strings.NewReader(text.String())), nil

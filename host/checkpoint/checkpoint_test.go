@@ -115,7 +115,7 @@ func (f *folder) create(of, label string) checkpoint.Checkpoint {
 
 func (f *folder) restore(of string, force bool) checkpoint.Restored {
 	f.t.Helper()
-	r, err := f.s.Restore(f.t.Context(), f.dir, of, force)
+	r, err := f.s.Restore(f.t.Context(), "", f.dir, of, force)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestSpecUndo(t *testing.T) {
 			f.edit()
 			changed := f.state()
 			f.create("r1", checkpoint.End)
-			d, err := f.s.DiffOf(t.Context(), f.dir, "r1", false)
+			d, err := f.s.DiffOf(t.Context(), "", f.dir, "r1", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -415,7 +415,7 @@ func TestNoEnd(t *testing.T) {
 	if r := f.restore("r2", true); !r.Success || len(r.Files) != 1 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := f.s.Restore(t.Context(), f.dir, "r3", false); abi.CodeOf(err) != abi.NotFound {
+	if _, err := f.s.Restore(t.Context(), "", f.dir, "r3", false); abi.CodeOf(err) != abi.NotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -467,7 +467,7 @@ func TestSameKey(t *testing.T) {
 		ids = append(ids, c.ID)
 		f.put("a", "2")
 	}
-	list, err := f.s.List(t.Context(), f.dir, "")
+	list, err := f.s.List(t.Context(), "", f.dir, "")
 	if err != nil || len(list) != 1 || ids[0] != ids[1] {
 		t.Errorf("%v %v %v", ids, list, err)
 	}
@@ -481,7 +481,7 @@ func TestSpecPruned(t *testing.T) {
 	for range 12 {
 		f.create("", "")
 	}
-	list, err := f.s.List(t.Context(), f.dir, "")
+	list, err := f.s.List(t.Context(), "", f.dir, "")
 	if err != nil || len(list) > 8 || len(list) < 5 || list[0].Of == "r0" {
 		t.Errorf("%d %v", len(list), err)
 	}
@@ -491,7 +491,7 @@ func TestSpecPruned(t *testing.T) {
 		f.put("random", random(i, 100<<10))
 		f.create("", "")
 	}
-	if list, err = f.s.List(t.Context(), f.dir, ""); err != nil || len(list) == 10 || len(list) == 0 {
+	if list, err = f.s.List(t.Context(), "", f.dir, ""); err != nil || len(list) == 10 || len(list) == 0 {
 		t.Errorf("%d %v", len(list), err)
 	}
 	size := int64(0)

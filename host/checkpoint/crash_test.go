@@ -60,7 +60,7 @@ func operate(ctx context.Context, s *checkpoint.Service, operation, workspace st
 	if of == "" {
 		of = "r1"
 	}
-	r, err := s.Restore(ctx, workspace, of, false)
+	r, err := s.Restore(ctx, "", workspace, of, false)
 	if err == nil && !r.Success {
 		err = fmt.Errorf("conflicts: %+v", r.Conflicts)
 	}
@@ -119,7 +119,7 @@ func TestKilledAtEveryState(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.operation == "end" {
-				if list, err := f.s.List(t.Context(), f.dir, "r1"); err != nil || len(list) != 2 {
+				if list, err := f.s.List(t.Context(), "", f.dir, "r1"); err != nil || len(list) != 2 {
 					t.Fatalf("%v %v", list, err)
 				}
 				if err := operate(t.Context(), f.s, "restore", f.dir); err != nil {

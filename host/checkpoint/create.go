@@ -50,7 +50,7 @@ type Request struct {
 
 // Create makes a checkpoint of a workspace.
 func (s *Service) Create(ctx context.Context, in Request) (c Checkpoint, err error) {
-	err = s.with(in.Workspace, func(r *repository) error {
+	err = s.with(ctx, in.By, in.Workspace, func(r *repository) error {
 		id := newID(in.Key)
 		var all []Checkpoint
 		now, err := r.scan(ctx, func(ctx context.Context) (base, rules *Checkpoint, err error) {
@@ -150,9 +150,9 @@ func (r *repository) checkpoints(ctx context.Context) ([]Checkpoint, error) {
 }
 
 // List returns the checkpoints of a workspace, the oldest first; with a scope only those
-// of it.
-func (s *Service) List(ctx context.Context, workspace, of string) (list []Checkpoint, err error) {
-	err = s.with(workspace, func(r *repository) error {
+// of it. by is the agent or model that asks, "" a person, as in all operations.
+func (s *Service) List(ctx context.Context, by, workspace, of string) (list []Checkpoint, err error) {
+	err = s.with(ctx, by, workspace, func(r *repository) error {
 		list, err = r.checkpoints(ctx)
 		list = slices.DeleteFunc(list, func(c Checkpoint) bool { return of != "" && c.Of != of })
 		return err

@@ -52,8 +52,8 @@ const (
 
 // Diff compares two checkpoints of a workspace, or one with the files as they are now if
 // to is empty. With patch it has the differences too.
-func (s *Service) Diff(ctx context.Context, workspace, from, to string, patch bool) (d Diff, err error) {
-	err = s.with(workspace, func(r *repository) error {
+func (s *Service) Diff(ctx context.Context, by, workspace, from, to string, patch bool) (d Diff, err error) {
+	err = s.with(ctx, by, workspace, func(r *repository) error {
 		all, err := r.checkpoints(ctx)
 		if err != nil {
 			return err
@@ -77,8 +77,8 @@ func (s *Service) Diff(ctx context.Context, workspace, from, to string, patch bo
 }
 
 // DiffOf returns what changed in the pair of a scope; without an end, until now.
-func (s *Service) DiffOf(ctx context.Context, workspace, of string, patch bool) (d Diff, err error) {
-	err = s.with(workspace, func(r *repository) error {
+func (s *Service) DiffOf(ctx context.Context, by, workspace, of string, patch bool) (d Diff, err error) {
+	err = s.with(ctx, by, workspace, func(r *repository) error {
 		all, err := r.checkpoints(ctx)
 		if err != nil {
 			return err

@@ -308,7 +308,7 @@ func (m *model) raced(p string) bool {
 
 // undoScope returns the scope of the newest restore of this round.
 func (m *model) undoScope() string {
-	list, err := m.s.List(m.t.Context(), m.dir, "")
+	list, err := m.s.List(m.t.Context(), "", m.dir, "")
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func (m *model) round(steps int) (ok bool) {
 	changed := m.state()
 	m.kill("create", "written", "referenced")
 	m.beside(func() { m.create(m.of, checkpoint.End) })
-	d, err := m.s.DiffOf(m.t.Context(), m.dir, m.of, false)
+	d, err := m.s.DiffOf(m.t.Context(), "", m.dir, m.of, false)
 	if err != nil {
 		m.t.Fatal(err)
 	}

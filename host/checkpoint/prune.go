@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/share"
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -186,10 +186,9 @@ func (s *Service) pruneRepositories() error {
 		items[i] = u.Item
 	}
 	for _, dir := range share.Beyond(items, int64(s.opt.Most-1), int64(s.opt.Most/2)) {
-		lock, _ := s.locks.LoadOrStore(dir, new(sync.Mutex))
-		if mutex := lock.(*sync.Mutex); mutex.TryLock() {
+		if leave, ok := s.lock(dir).TryEnter(fairqueue.Owner{}); ok {
 			_ = os.RemoveAll(dir) // what cannot be deleted is tried again with the next new repository
-			mutex.Unlock()
+			leave()
 		}
 	}
 	return nil

@@ -43,8 +43,8 @@ const maxConflicts = 100
 //
 // What a restore replaces or removes is kept before under a scope of its own, at any size. A
 // path of which that is not possible is refused, and the others are restored.
-func (s *Service) Restore(ctx context.Context, workspace, of string, force bool) (out Restored, err error) {
-	err = s.with(workspace, func(r *repository) error {
+func (s *Service) Restore(ctx context.Context, by, workspace, of string, force bool) (out Restored, err error) {
+	err = s.with(ctx, by, workspace, func(r *repository) error {
 		all, err := r.checkpoints(ctx)
 		if err != nil {
 			return err

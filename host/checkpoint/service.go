@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -52,7 +53,7 @@ const (
 type Service struct {
 	opt   Options
 	git   gitexec.Runner
-	locks sync.Map // folder of a repository to its *sync.Mutex
+	locks sync.Map // folder of a repository to its *fairqueue.Queue, with one place
 }
 
 // New returns a Service.
@@ -78,8 +79,9 @@ type repository struct {
 	loaded    map[string]*index // indexes by the id of their checkpoint
 }
 
-// with executes fn on the repository of a workspace, which is made if there is none.
-func (s *Service) with(workspace string, fn func(*repository) error) error {
+// with executes fn on the repository of a workspace, which is made if there is none. Operations on one
+// repository wait in a queue for each agent or model that they are for; by is "" for a person.
+func (s *Service) with(ctx context.Context, by, workspace string, fn func(*repository) error) error {
 	if s.opt.Git == "" {
 		return &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "checkpoint: git is not on this machine", Hint: "install git, in an absolute folder of PATH"}
 	}
@@ -90,20 +92,33 @@ func (s *Service) with(workspace string, fn func(*repository) error) error {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("checkpoint of %q: not a folder", workspace)}
 	}
-	sum := sha256.Sum256([]byte("2\x00" + real)) // the second form of a repository
-	r := &repository{s: s, workspace: real, dir: filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8])), loaded: map[string]*index{}}
+	r := &repository{s: s, workspace: real, dir: s.repositoryOf(real), loaded: map[string]*index{}}
 	for _, dir := range append([]string{s.opt.Dir}, s.opt.Exclude...) {
 		if rel, err := filepath.Rel(real, rootfs.EvalLinks(dir)); err == nil && filepath.IsLocal(rel) {
 			r.exclude = append(r.exclude, filepath.ToSlash(rel)+"/")
 		}
 	}
-	lock, _ := s.locks.LoadOrStore(r.dir, new(sync.Mutex))
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
+	leave, err := s.lock(r.dir).Enter(ctx, fairqueue.Of(by))
+	if err != nil {
+		return fmt.Errorf("checkpoint of %q: wait for the operations before it: %w", workspace, err)
+	}
+	defer leave()
 	if err := r.prepare(); err != nil {
 		return fmt.Errorf("checkpoint of %q: %w", workspace, storage(err))
 	}
 	return fn(r)
+}
+
+// repositoryOf returns the folder of the repository of a workspace.
+func (s *Service) repositoryOf(workspace string) string {
+	sum := sha256.Sum256([]byte("2\x00" + workspace)) // the second form of a repository
+	return filepath.Join(s.opt.Dir, hex.EncodeToString(sum[:8]))
+}
+
+// lock returns the lock of a repository.
+func (s *Service) lock(dir string) *fairqueue.Queue {
+	lock, _ := s.locks.LoadOrStore(dir, fairqueue.New(1))
+	return lock.(*fairqueue.Queue)
 }
 
 // settings are those that git has in the repository, whatever the user has configured. Each

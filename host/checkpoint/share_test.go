@@ -1,9 +1,14 @@
 package checkpoint_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/checkpoint"
@@ -22,7 +27,7 @@ func TestCheckpointsOfPersonsStay(t *testing.T) {
 	}
 	count := func() (persons, agents int) {
 		t.Helper()
-		list, err := f.s.List(t.Context(), f.dir, "")
+		list, err := f.s.List(t.Context(), "", f.dir, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,4 +94,59 @@ func TestCheckpointsOfPersonsStay(t *testing.T) {
 	if persons, _ := count(); persons > 8 {
 		t.Errorf("after many of the person: %d", persons)
 	}
+}
+
+// TestPersonsDoNotWaitForAllOfAnAgent: a checkpoint of a person waits for the one that is being made and
+// at most one more, however many an agent asks for, and a call that is cancelled leaves the queue.
+func TestPersonsDoNotWaitForAllOfAnAgent(t *testing.T) {
+	const calls = 20
+	var f *folder
+	begun, goOn := make(chan struct{}, 2*calls), make(chan struct{})
+	f = newFolder(t, checkpoint.Options{At: func(state string) {
+		if state == "referenced" {
+			begun <- struct{}{}
+			<-goOn
+		}
+	}})
+	f.put("file", "text")
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for i := range calls {
+		all.Go(func() {
+			if _, err := f.s.Create(t.Context(), checkpoint.Request{Workspace: f.dir, Key: fmt.Sprint(i), By: "agent:ci"}); err != nil {
+				t.Error(err)
+			}
+			made.Add(1)
+		})
+	}
+	<-begun
+	for f.s.Waiting(f.dir, "agent:ci") < calls-1 {
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := f.s.List(ctx, "agent:ci", f.dir, "")
+		ended <- err
+	}()
+	for f.s.Waiting(f.dir, "agent:ci") < calls {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that is cancelled in the queue: %v", err)
+	}
+	all.Go(func() {
+		if _, err := f.s.Create(t.Context(), checkpoint.Request{Workspace: f.dir, Key: "mine"}); err != nil {
+			t.Error(err)
+		}
+		if n := made.Load(); n > 2 {
+			t.Errorf("the person waited for %d checkpoints of the agent", n)
+		}
+	})
+	for f.s.Waiting(f.dir, "") < 1 {
+		runtime.Gosched()
+	}
+	close(goOn)
+	all.Wait()
 }

@@ -85,7 +85,7 @@ func TestRulesOfTheBegin(t *testing.T) {
 			c.task(f)
 			after := f.state()
 			f.create("r1", checkpoint.End)
-			d, err := f.s.DiffOf(t.Context(), f.dir, "r1", false)
+			d, err := f.s.DiffOf(t.Context(), "", f.dir, "r1", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestUnkept(t *testing.T) {
 	f.remove("gone")
 	f.put("new", random(4, 300))
 	f.create("r1", checkpoint.End)
-	d, err := f.s.DiffOf(t.Context(), f.dir, "r1", false)
+	d, err := f.s.DiffOf(t.Context(), "", f.dir, "r1", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func newWorld(t *testing.T) (*world, *client.Client) {
 	w := &world{t: t, commands: map[string]func(*command.Call) (any, error){}, feed: livefeed.New(livefeed.Options{})}
 	sockets := livefeed.Handler(livefeed.HandlerOptions{Feed: w.feed, Version: "1"})
 	var err error
-	w.api, err = api.New(api.Options{Commands: w, Tokens: oneToken{}, Feed: sockets, Logs: func(sentinels.RunID) (io.ReadCloser, error) {
+	w.api, err = api.New(api.Options{Commands: w, Tokens: oneToken{}, Feed: sockets, Logs: func(context.Context, sentinels.RunID) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(strings.Repeat("{\"n\":1}\n", 2500))), nil
 	}})
 	if err != nil {

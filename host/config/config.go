@@ -81,7 +81,7 @@ type Limits struct {
 	ResidentFor    Duration `json:"residentFor" doc:"how long each of them stays"`
 	KeepIterations int      `json:"keepIterations" doc:"whose records are kept for the trace"`
 	KeepBytes      Size     `json:"keepBytes" doc:"of the journal of an active run"`
-	KeepRevisions  int      `json:"keepRevisions" doc:"of a definition"`
+	KeepRevisions  int      `json:"keepRevisions" doc:"of a definition; the newest one of a person is kept beside them"`
 	KeepEvents     int      `json:"keepEvents" doc:"in the event log"`
 	KeepEventBytes Size     `json:"keepEventBytes" doc:"of the event log"`
 	Plugins        int      `json:"plugins" doc:"plugins of others that are live"`

@@ -2,6 +2,7 @@ package livefeed
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -28,6 +29,7 @@ type socket struct {
 	handler *Sockets
 	conn    *websocket.Conn
 	sub     *Subscription
+	redact  func(json.RawMessage) json.RawMessage // of messages with entries, nil for none
 
 	// life is the context of reads and writes. It ends closeTimeout after the socket
 	// is to end, which cuts the connection.
@@ -71,6 +73,9 @@ func (s *socket) write(ctx context.Context) error {
 		switch {
 		case err == nil:
 			message = appendEntry(message[:0], e)
+			if s.redact != nil {
+				message = s.redact(message)
+			}
 			s.sent = e.Cursor.Seq
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

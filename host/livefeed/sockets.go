@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -26,6 +27,9 @@ type HandlerOptions struct {
 	// AllowedOrigins reports whether a request with an Origin header may open a
 	// socket. Default: only if the origin is the request's host.
 	AllowedOrigins func(*http.Request) bool
+	// Redact takes secrets out of the messages to principals who are no persons: a text may have
+	// become one after it was published. Default: messages stay as they are.
+	Redact func(message json.RawMessage) json.RawMessage
 	// Version is sent to clients. Default: none.
 	Version string
 	// MaxConns is how many sockets may be open at once. Default: 256.
@@ -146,6 +150,9 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Accept has answered
 	}
 	s := &socket{handler: h, conn: conn, sub: sub}
+	if kind := principal.From(r.Context()).Kind; kind != "" && kind != principal.Person {
+		s.redact = h.opt.Redact
+	}
 	// The HTTP server may end before the feed does.
 	ctx, cancel := context.WithCancelCause(h.base)
 	defer cancel(nil)

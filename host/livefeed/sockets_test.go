@@ -1,6 +1,7 @@
 package livefeed_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // served is a feed behind a real listener.
@@ -120,6 +122,28 @@ func (c client) send(text string) {
 	c.t.Helper()
 	if err := c.Write(c.t.Context(), websocket.MessageText, []byte(text)); err != nil {
 		c.t.Fatal(err)
+	}
+}
+
+// TestSocketsHideLaterSecrets: what became a secret after it was published is not in the messages to agents
+// and viewers.
+func TestSocketsHideLaterSecrets(t *testing.T) {
+	feed := open(t, livefeed.Options{Epoch: "e"})
+	h := livefeed.Handler(livefeed.HandlerOptions{Feed: feed, Redact: func(message json.RawMessage) json.RawMessage {
+		return bytes.ReplaceAll(message, []byte("hunter2"), []byte("***"))
+	}})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Principal{Kind: principal.Kind(r.URL.Query().Get("kind"))})))
+	}))
+	t.Cleanup(srv.Close)
+	t.Cleanup(h.Close)
+	feed.Publish("health", "hunter2", map[string]string{"a": "hunter2"})
+	for kind, want := range map[principal.Kind]string{principal.Viewer: "***", principal.Agent: "***", principal.Person: "hunter2", "": "hunter2"} {
+		c := dial(t, srv.URL+"/ws?topics=health&cursor=e-0&kind="+string(kind))
+		c.must()
+		if got := c.must(); string(got.Event) != `{"a":"`+want+`"}` || got.Kind != want || got.Cursor != "e-1" {
+			t.Errorf("%q: %s %s %s", kind, got.Kind, got.Event, got.Cursor)
+		}
 	}
 }
 

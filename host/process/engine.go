@@ -11,12 +11,12 @@ import (
 	"io/fs"
 	"iter"
 
+	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/host/principal"
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -83,9 +83,9 @@ func (p *Process) Watch(ctx context.Context, opt client.WatchOptions, fn func(cl
 }
 
 // Logs implements [client.Engine]. A line that is still being written is left out.
-func (p *Process) Logs(_ context.Context, id sentinels.RunID, from int) iter.Seq2[json.RawMessage, error] {
+func (p *Process) Logs(ctx context.Context, id sentinels.RunID, from int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		f, _, err := regularfile.Open(p.host.RunLog(id))
+		f, err := p.host.OpenRunLog(ctx, id)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
@@ -112,7 +112,7 @@ func (p *Process) Logs(_ context.Context, id sentinels.RunID, from int) iter.Seq
 
 // Output implements [client.Engine].
 func (p *Process) Output(ctx context.Context, opt client.OutputOptions) (io.ReadCloser, error) {
-	o, err := p.host.Output(ctx, opt.Execution, opt.Stream, opt.Tail, opt.Times)
+	o, err := p.host.Output(ctx, opt.Execution, host.OutputOptions{Stream: opt.Stream, Tail: opt.Tail, Times: opt.Times, Follow: opt.Follow})
 	if err != nil || !opt.Follow {
 		return o, err
 	}

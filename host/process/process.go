@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
 	"github.com/sentinel-runtime/sentinel/host/livefeed"
 	"github.com/sentinel-runtime/sentinel/host/redact"
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -88,7 +86,7 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 	}
 	p.log = p.host.Logger() // without secrets
 	p.sockets = livefeed.Handler(livefeed.HandlerOptions{
-		Feed: p.feed, Version: p.version, Logger: p.log,
+		Feed: p.feed, Version: p.version, Logger: p.log, Redact: p.host.WithoutSecrets,
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API has checked the origin
 	})
 	if opt.Private {
@@ -110,16 +108,9 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 func (p *Process) openAPI() (http.Handler, error) {
 	a, err := api.New(api.Options{
 		Commands: (*commands)(p), Tokens: p.tokens, Feed: p.sockets, Version: p.version, Logger: p.log, Schema: p.host.Schema,
-		Logs: func(run sentinels.RunID) (io.ReadCloser, error) {
-			f, _, err := regularfile.Open(p.host.RunLog(run))
-			return f, err
-		},
+		Logs: p.host.OpenRunLog,
 		Output: func(ctx context.Context, id string, opt api.OutputOptions) (api.Output, error) {
-			o, err := p.host.Output(ctx, id, opt.Stream, opt.Tail, opt.Times)
-			if err != nil {
-				return nil, err
-			}
-			return o, nil
+			return p.host.Output(ctx, id, host.OutputOptions(opt))
 		},
 		Denied: func(d api.Denial) { p.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
 		Mounts: []api.Mount{api.OwnerMount(control.Describe(func() control.Info {

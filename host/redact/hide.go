@@ -35,6 +35,26 @@ func (r *Redactor) Hide(data []byte, mark string, more bool) []byte {
 // end that may belong to a secret which goes on there: it is not in clean, and stands before
 // what follows. It is empty if it would be the whole text.
 func (r *Redactor) Begin(text string) (clean, rest string) {
+	if clean, rest = r.begin(text); clean == "" {
+		return r.String(text), ""
+	}
+	return clean, rest
+}
+
+// maxRest is how many bytes of a text [Redactor.Split] keeps for what follows.
+const maxRest = 1 << 20
+
+// Split is [Redactor.Begin] for a reader of all of a text in parts: rest may be the whole text, up to
+// 1 MiB, so that no secret is missed which comes in small parts.
+func (r *Redactor) Split(text string) (clean, rest string) {
+	if clean, rest = r.begin(text); len(rest) > maxRest {
+		return r.String(text), ""
+	}
+	return clean, rest
+}
+
+// begin is Begin with a rest that may be the whole text.
+func (r *Redactor) begin(text string) (clean, rest string) {
 	if !r.Active() {
 		return text, ""
 	}
@@ -45,9 +65,6 @@ func (r *Redactor) Begin(text string) (clean, rest string) {
 	for n := len(spans); n > 0 && spans[n-1].to > cut; n-- {
 		cut = min(cut, spans[n-1].from)
 		spans = spans[:n-1]
-	}
-	if cut == 0 {
-		return r.String(text), ""
 	}
 	return string(without(data[:cut], spans, Mark)), text[cut:]
 }

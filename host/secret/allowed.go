@@ -99,6 +99,34 @@ func (a *Allowed) Set(ctx context.Context, name string, sentinels []string, allo
 	case a.dir == "":
 		return errNoFolder
 	}
+	return a.change(ctx, func(all sentinelsOf) {
+		if all[a.folder] == nil {
+			all[a.folder] = map[string][]string{}
+		}
+		list := slices.DeleteFunc(all[a.folder][name], func(s string) bool { return slices.Contains(sentinels, s) })
+		if allow {
+			list = append(list, sentinels...)
+		}
+		slices.Sort(list)
+		if list = slices.Compact(list); len(list) == 0 {
+			delete(all[a.folder], name)
+		} else {
+			all[a.folder][name] = list
+		}
+	})
+}
+
+// Revoke removes all permissions of the folder, and reports whether there were any.
+func (a *Allowed) Revoke(ctx context.Context) (had bool, err error) {
+	all, err := a.read()
+	if err != nil || len(all[a.folder]) == 0 {
+		return false, err
+	}
+	return true, a.change(ctx, func(all sentinelsOf) { delete(all, a.folder) })
+}
+
+// change changes the file while no other process does.
+func (a *Allowed) change(ctx context.Context, change func(all sentinelsOf)) error {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return fmt.Errorf("allow secret: %w", err)
 	}
@@ -111,19 +139,7 @@ func (a *Allowed) Set(ctx context.Context, name string, sentinels []string, allo
 	if err != nil {
 		return err
 	}
-	if all[a.folder] == nil {
-		all[a.folder] = map[string][]string{}
-	}
-	list := slices.DeleteFunc(all[a.folder][name], func(s string) bool { return slices.Contains(sentinels, s) })
-	if allow {
-		list = append(list, sentinels...)
-	}
-	slices.Sort(list)
-	if list = slices.Compact(list); len(list) == 0 {
-		delete(all[a.folder], name)
-	} else {
-		all[a.folder][name] = list
-	}
+	change(all)
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
@@ -48,14 +49,19 @@ type Redactor interface {
 // # Concurrency
 //
 // Safe for concurrent use.
-type Source struct{ opt Options }
+type Source struct {
+	opt Options
+
+	mu      sync.Mutex
+	learned os.FileInfo // the file of the vault whose values the redactor knows
+}
 
 // New returns a source.
 func New(opt Options) *Source {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
 	}
-	return &Source{opt}
+	return &Source{opt: opt}
 }
 
 // Value returns the value that a secret has now. Its error is an *[abi.Error]
@@ -95,6 +101,30 @@ func (s *Source) Learn(names ...string) {
 	for _, name := range names {
 		_, _ = s.Value(name) // what cannot be read cannot have been used either
 	}
+}
+
+// LearnStored makes the redactor know the values in the vault, if its file is another one than at the
+// last time. It is for what is shown to a caller who must not see them: another process may have stored
+// one since.
+func (s *Source) LearnStored() {
+	if s.opt.Vault == nil {
+		return
+	}
+	path, _ := s.opt.Vault.Files()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, err := os.Stat(path)
+	if err != nil || s.learned != nil && os.SameFile(s.learned, now) && s.learned.ModTime().Equal(now.ModTime()) {
+		return
+	}
+	values, err := s.opt.Vault.read()
+	if err != nil {
+		return // no step can have used them either
+	}
+	for _, value := range values {
+		_ = s.opt.Redactor.Register(value) // one that is too short cannot be used
+	}
+	s.learned = now
 }
 
 // Hide replaces every secret that is known by ***. More says that text is only

@@ -260,6 +260,16 @@ func TestAllowed(t *testing.T) {
 	if err := a.Set(t.Context(), "KEY", []string{"deploy"}, false); err != nil || a.Check("KEY", "deploy") == nil || a.Check("KEY", "release") != nil {
 		t.Errorf("revoked: %v", err)
 	}
+	other := secret.NewAllowed(config, t.TempDir(), nil)
+	if err := other.Set(t.Context(), "KEY", []string{"release"}, true); err != nil {
+		t.Fatal(err)
+	}
+	if had, err := a.Revoke(t.Context()); !had || err != nil || a.Check("KEY", "release") == nil || other.Check("KEY", "release") != nil {
+		t.Errorf("all of the folder revoked: %t, %v", had, err)
+	}
+	if had, err := a.Revoke(t.Context()); had || err != nil {
+		t.Errorf("revoked again: %t, %v", had, err)
+	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "secrets.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

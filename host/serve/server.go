@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,10 +24,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/plugin/bundle/lock"
 	"github.com/sentinel-runtime/sentinel/host/redact"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 	watch "github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
@@ -117,7 +114,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.sockets = livefeed.Handler(livefeed.HandlerOptions{
-		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: maxSockets(),
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: maxSockets(), Redact: s.host.WithoutSecrets,
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has checked the origin
 	})
 	if s.api, err = s.openAPI(); err != nil {
@@ -188,7 +185,7 @@ func (s *Server) openAPI() (*api.API, error) {
 	return api.New(api.Options{
 		Commands: (*commands)(s), Tokens: tokens, NoAuth: settings.NoAuth, Hosts: settings.Hosts,
 		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(),
-		Logs: s.openLog, Output: s.openOutput, Schema: s.host.Schema,
+		Logs: s.host.OpenRunLog, Output: s.openOutput, Schema: s.host.Schema,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
 		Denied:  func(d api.Denial) { s.host.RecordDenial(d.Actor, d.Event, d.Remote, d.Process, d.Err) },
@@ -239,19 +236,9 @@ func (s *Server) Close() error {
 	return s.err
 }
 
-// openLog opens the log of a run.
-func (s *Server) openLog(run sentinels.RunID) (io.ReadCloser, error) {
-	f, _, err := regularfile.Open(s.host.RunLog(run))
-	return f, err
-}
-
 // openOutput opens the output of an execution.
 func (s *Server) openOutput(ctx context.Context, id string, opt api.OutputOptions) (api.Output, error) {
-	o, err := s.host.Output(ctx, id, opt.Stream, opt.Tail, opt.Times)
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
+	return s.host.Output(ctx, id, host.OutputOptions(opt))
 }
 
 // maxSockets is how many clients may follow the live feed at once: three quarters

@@ -3,13 +3,18 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Content returns what of the project's content the user trusts.
@@ -49,7 +54,7 @@ func (a *App) AskTrust(ctx context.Context) error {
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	if !a.ShowUntrusted(items) {
+	if !a.ShowUntrusted(ctx, items) {
 		a.Info("it is too long to show and ask here: sentinel trust -v shows all of it and asks")
 		return nil
 	}
@@ -89,7 +94,7 @@ const untrustedLines = 400
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
 // is all of it.
-func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
+func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bool) {
 	var p output.Page
 	left, whole := untrustedLines, true
 	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
@@ -99,7 +104,7 @@ func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
 			change = "changed since you trusted it"
 		}
 		p.Printf("  %s  %s\n", a.Paint.Strong(output.Escape(i.Key)), a.Paint.Dim(output.Escape(string(i.Kind)+", "+change)))
-		lines := untrustedText(i)
+		lines := untrustedText(ctx, i)
 		shown := lines
 		if !a.Flags.Verbose {
 			shown = lines[:min(left, len(lines))]
@@ -119,10 +124,10 @@ func (a *App) ShowUntrusted(items []content.Item) (whole bool) {
 
 // untrustedText describes an item in lines: the difference to what was trusted, or its whole
 // text. A summary would leave out what matters: a variable can have the command.
-func untrustedText(i content.Item) []string {
+func untrustedText(ctx context.Context, i content.Item) []string {
 	switch {
 	case i.Kind == content.State:
-		return []string{"a store with sentinels, triggers and runs of its own, which would go on"}
+		return append([]string{"a store with sentinels, triggers and runs of its own, which would go on"}, storedText(ctx, i.Path)...)
 	case i.Kind == content.Plugin:
 		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}
 	case i.Changed:
@@ -130,4 +135,64 @@ func untrustedText(i content.Item) []string {
 		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
 	}
 	return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n")
+}
+
+// A StoredDefinition is one of the definitions that a store brings.
+type StoredDefinition struct {
+	ID       sentinels.ID `json:"id"`
+	Revision int          `json:"revision"`
+	Secrets  []string     `json:"secrets,omitempty"` // that it names
+}
+
+// StoredDefinitions returns the definitions in the store of a state folder, which is not opened.
+func StoredDefinitions(ctx context.Context, state string) ([]StoredDefinition, error) {
+	stored, err := runtime.StoredDefinitions(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]StoredDefinition, len(stored))
+	for i, s := range stored {
+		names := map[string]bool{}
+		var value any
+		if err := json.Unmarshal(s.Definition, &value); err != nil {
+			return nil, fmt.Errorf("read sentinel %q of the store in %q: %w", s.ID, state, err)
+		}
+		addSecrets(names, value)
+		list[i] = StoredDefinition{s.ID, s.Revision, slices.Sorted(maps.Keys(names))}
+	}
+	return list, nil
+}
+
+// addSecrets adds the names of the secrets in a value of a definition, of whatever step types.
+func addSecrets(names map[string]bool, value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			addSecrets(names, item)
+		}
+	case map[string]any:
+		if name, ok := v["secret"].(string); ok && len(v) == 1 {
+			names[name] = true
+		}
+		for _, member := range v {
+			addSecrets(names, member)
+		}
+	}
+}
+
+// storedText describes the definitions in a store, one a line.
+func storedText(ctx context.Context, state string) []string {
+	list, err := StoredDefinitions(ctx, state)
+	if err != nil {
+		return []string{"its sentinels cannot be listed: " + err.Error()}
+	}
+	var lines []string
+	for _, d := range list {
+		line := fmt.Sprintf("sentinel %s, revision %d", d.ID, d.Revision)
+		if len(d.Secrets) > 0 {
+			line += ", names the secrets " + strings.Join(d.Secrets, ", ")
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/ops/backup"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
@@ -124,7 +126,13 @@ func (a verbs) restoreCommand() *cobra.Command {
 			to.MinFree = int64(settings.Limits.FreeSpace)
 			// What was trusted in a folder of this name says nothing about what comes from a file.
 			to.Placing = func() error {
-				_, err := host.Content(to.Dir, to.Project, settings, a.Env.Getenv).Revoke()
+				if _, err := host.Content(to.Dir, to.Project, settings, a.Env.Getenv).Revoke(); err != nil {
+					return err
+				}
+				had, err := secret.NewAllowed(config.Path(a.Env.Getenv), to.Dir, settings.Policy).Revoke(cmd.Context())
+				if had && err == nil {
+					a.Info("the sentinels of %s may use no secrets any more: allow them again with `sentinel secret allow`", a.Relative(to.Dir))
+				}
 				return err
 			}
 			done, err := backup.Restore(cmd.Context(), f, to)

@@ -18,6 +18,8 @@ type untrusted struct {
 	Kind    content.Kind `json:"kind"`
 	Changed bool         `json:"changed"`
 	Digest  string       `json:"digest,omitempty"` // SHA-256 of its content in hex, none for a store
+	// Definitions are those of a store.
+	Definitions []app.StoredDefinition `json:"definitions,omitempty"`
 }
 
 // trustCommand shows what of a project does not count, and makes it count.
@@ -79,6 +81,8 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 			one := untrusted{File: i.Key, Kind: i.Kind, Changed: i.Changed}
 			if i.Kind != content.State {
 				one.Digest = fmt.Sprintf("%x", sha256.Sum256(i.Content))
+			} else if one.Definitions, err = app.StoredDefinitions(ctx, i.Path); err != nil {
+				return err
 			}
 			list = append(list, one)
 		}
@@ -95,7 +99,7 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 	case len(items) == 0:
 		a.Info("nothing in %s waits for trust", a.Relative(a.Dir()))
 	case a.Flags.Output == output.FormatTable:
-		if !a.ShowUntrusted(items) && !yes {
+		if !a.ShowUntrusted(ctx, items) && !yes {
 			return app.NewUsageError("it is too long to show all of it and ask", "sentinel trust -v shows all of it")
 		}
 		if err := a.agreed(ctx, yes); err != nil {

@@ -350,13 +350,18 @@ func (v *outputView) line(text termtext.Text) error {
 	return v.app.Out.Printf("%s\n", v.app.PaintOut.Dim(text))
 }
 
-// toTerminal writes what a program has printed line by line, so that it cannot steer the terminal.
+// toTerminal writes what a program has printed line by line, so that it cannot steer the terminal. Below
+// headings it is indented: a program could otherwise print one.
 func (v *outputView) toTerminal(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
+	indent := "  "
+	if v.want.bare() {
+		indent = ""
+	}
 	for {
 		line, err := in.ReadString('\n')
 		if len(line) > 0 {
-			if err := v.app.Out.Printf("%s\n", termtext.Printed(strings.TrimRight(line, "\r\n"), bool(v.app.PaintOut))); err != nil {
+			if err := v.app.Out.Printf("%s%s\n", indent, termtext.Printed(strings.TrimRight(line, "\r\n"), bool(v.app.PaintOut))); err != nil {
 				return err
 			}
 		}

@@ -96,7 +96,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			return listOut{}, err
 		}
 	}
-	list, err := f.Service.List(ctx, workspace, in.Run)
+	list, err := f.Service.List(ctx, call.Share(), workspace, in.Run)
 	if list == nil {
 		list = []checkpoint.Checkpoint{}
 	}
@@ -115,7 +115,7 @@ func (f family) diff(ctx context.Context, call *command.Call, in diffIn) (checkp
 		return checkpoint.Diff{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "patch", Message: "checkpoint/diff: a model does not get the differences", Hint: "code/diff shows those of files that it may read"}
 	}
 	if in.From != "" {
-		return f.Service.Diff(ctx, call.Workspace, in.From, in.To, in.Patch)
+		return f.Service.Diff(ctx, call.Share(), call.Workspace, in.From, in.To, in.Patch)
 	}
 	of, workspace, err := f.scope(call, in.Run)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f family) diff(ctx context.Context, call *command.Call, in diffIn) (checkp
 	if of == "" {
 		return checkpoint.Diff{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "from", Message: "checkpoint/diff: give run, or from"}
 	}
-	return f.Service.DiffOf(ctx, workspace, of, in.Patch)
+	return f.Service.DiffOf(ctx, call.Share(), workspace, of, in.Patch)
 }
 
 type restoreIn struct {
@@ -153,7 +153,7 @@ func (f family) restore(ctx context.Context, call *command.Call, in restoreIn) (
 	case err != nil && abi.CodeOf(err) != abi.NotFound:
 		return checkpoint.Restored{}, err
 	}
-	out, err := f.Service.Restore(ctx, workspace, of, in.Force)
+	out, err := f.Service.Restore(ctx, call.Share(), workspace, of, in.Force)
 	if err == nil && out.Success && unfinished && !in.Force {
 		// It was interrupted behind its last checkpoint. To continue it would report work that is undone.
 		if stopped := f.Runs.Stop(ctx, info.ID); stopped != nil && abi.CodeOf(stopped) != abi.Conflict {

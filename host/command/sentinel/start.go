@@ -84,7 +84,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 		opt.As = call.Who()
 	}
 	if in.Event != nil {
-		if opt.Event, err = eventOf(call, in.Event, time.Now()); err != nil {
+		if opt.Event, err = f.eventOf(call, in.Event, time.Now()); err != nil {
 			return runOut{}, err
 		}
 	}
@@ -195,8 +195,9 @@ func (f family) equalsStored(stored runtime.Stored, def sentinels.Definition) bo
 }
 
 // eventOf returns the event of a start. A CloudEvents record is taken as it is; any
-// other value is the data of a new event.
-func eventOf(call *command.Call, raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
+// other value is the data of a new event. The record of an agent or model has it as its source,
+// no history, and no name of an event that others cannot emit: definitions trust these.
+func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members) // data may be of any type
 	e := &sentinels.Event{}
@@ -207,7 +208,13 @@ func eventOf(call *command.Call, raw json.RawMessage, now time.Time) (*sentinels
 	} else {
 		e.Name, e.Source, e.Data = "manual", call.Who(), raw
 	}
-	e.By = call.EmitsFor() // whatever the caller says
+	if call.Share() != "" {
+		if err := f.rt.CheckEventName(e.Name); err != nil {
+			return nil, err
+		}
+		e = &sentinels.Event{ID: e.ID, Name: e.Name, Source: call.Who(), Subject: e.Subject, Time: e.Time, Data: e.Data}
+	}
+	e.By = call.Share() // whatever the caller says
 	if e.ID == "" {
 		e.ID = rand.Text()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // State is where an execution stands.
@@ -109,7 +110,8 @@ func (f files) Load(_ context.Context, id string) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("load execution: %w", err)
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
+	// Names are exact: a tool that removes the process from a record must not miss one that counts.
+	if err := strictjson.DecodeOpen(data, &r, strictjson.Unlimited()); err != nil {
 		return r, fmt.Errorf("load execution %q: %w: %w", id, errDamaged, err)
 	}
 	if r.ID != id {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -30,10 +31,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// archive returns a backup of a small project.
-func archive(t *testing.T) []byte {
+// archive returns a backup of a small project, with more files of one byte.
+func archive(t *testing.T, more ...string) []byte {
 	t.Helper()
 	project := t.TempDir()
+	for _, name := range more {
+		write(t, filepath.Join(project, name), "x")
+	}
 	dir := filepath.Join(project, ".sentinel")
 	for name, text := range map[string]string{
 		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
@@ -112,7 +116,7 @@ func TestRestore(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
 		}
 	}
-	if text := got[".sentinel/state/shell/1.json"]; strings.Contains(text, "this-boot") || !strings.Contains(text, `"pid":7`) {
+	if text := got[".sentinel/state/shell/1.json"]; text != `{"id":"1","state":"lost"}` {
 		t.Errorf("record of an execution: %s", text)
 	}
 	for name, text := range got {
@@ -130,8 +134,18 @@ func TestRestore(t *testing.T) {
 	if done, err = backup.Restore(t.Context(), bytes.NewReader(a), target(other)); err != nil || len(done.Beside) != 3 {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if got := files(t, other); got[".continuum/sentinels/b.json"] != `{}` || got[".sentinel/state/restored/b.json"] != `{"id": "b"}` {
+	if got := files(t, other); got[".continuum/sentinels/b.json"] != `{}` || got[".sentinel/state/restored/sentinels/b.json"] != `{"id": "b"}` {
 		t.Errorf("definition %q beside %q", got[".continuum/sentinels/b.json"], done.Beside)
+	}
+	// A definition does not take the place of the configuration that is kept.
+	named := t.TempDir()
+	write(t, filepath.Join(named, ".continuum/sentinels/config.json"), `{}`)
+	b := archive(t, ".continuum/sentinels/config.json")
+	if _, err = backup.Restore(t.Context(), bytes.NewReader(b), target(named)); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, named); got[".sentinel/state/restored/config.json"] != `{"logs": {"level": "debug"}}` || got[".sentinel/state/restored/sentinels/config.json"] != "x" {
+		t.Errorf("a definition that is called as the configuration: %q", got[".sentinel/state/restored/config.json"])
 	}
 	// A link could lead anywhere.
 	linked, outside := t.TempDir(), t.TempDir()
@@ -160,6 +174,19 @@ func TestRestoreKeepsFreeSpace(t *testing.T) {
 	}
 	if got := files(t, to.Project); len(got) > 0 {
 		t.Errorf("left %d files", len(got))
+	}
+}
+
+// TestRestoreCountsFiles: files of a byte take more than that of the space.
+func TestRestoreCountsFiles(t *testing.T) {
+	var more []string
+	for i := range 5000 {
+		more = append(more, fmt.Sprintf(".sentinel/state/logs/%d.jsonl", i))
+	}
+	to := target(t.TempDir())
+	to.MinFree = 1 << 60
+	if _, err := backup.Restore(t.Context(), bytes.NewReader(archive(t, more...)), to); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -265,6 +292,12 @@ func TestForeignArchive(t *testing.T) {
 			}
 			return text
 		},
+		"a list of processes": func(h *tar.Header, text []byte) []byte {
+			if h.Name == "sentinel/state/shell/1.0.log" {
+				h.Name = "sentinel/state/shell/1.Tree"
+			}
+			return text
+		},
 		"link": func(h *tar.Header, text []byte) []byte {
 			if h.Name == blob {
 				h.Typeflag, h.Linkname = tar.TypeSymlink, "/etc/passwd"
@@ -295,6 +328,35 @@ func TestForeignArchive(t *testing.T) {
 	}
 	if _, err := backup.Restore(t.Context(), strings.NewReader("no archive"), target(t.TempDir())); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("a text: %v", err)
+	}
+}
+
+// TestRestoredExecutionsHaveNoProcess: of the record of an execution in a foreign archive, no process is
+// left, however its members are spelled.
+func TestRestoredExecutionsHaveNoProcess(t *testing.T) {
+	a := archive(t)
+	digest := func(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+	for record, want := range map[string]string{
+		`{"id":"1","state":"running","bootId":"","bootid":"b","PID":7,"startTime":1,"cookie":"c"}`: `{"id":"1","state":"lost"}`,
+		`{"id":"1","state":"ended","STATE":"running","boot\u0049D":"b","pid":7}`:                   `{"id":"1","state":"ended"}`,
+		`{"id":"1","ſtate":"running","State":"ended","bootID":"b"}`:                                `{"id":"1","state":"lost"}`,
+		`null`:        `{}`,
+		`[{"pid":7}]`: `{}`,
+	} {
+		project, before := t.TempDir(), ""
+		_, err := backup.Restore(t.Context(), bytes.NewReader(rewrite(t, a, func(h *tar.Header, text []byte) []byte {
+			switch h.Name {
+			case "sentinel/state/shell/1.json":
+				before = digest(text)
+				return []byte(record)
+			case "files.json":
+				return bytes.Replace(text, []byte(before), []byte(digest([]byte(record))), 1)
+			}
+			return text
+		})), target(project))
+		if got := files(t, project)[".sentinel/state/shell/1.json"]; err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", record, got, err, want)
+		}
 	}
 }
 

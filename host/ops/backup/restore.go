@@ -115,6 +115,9 @@ func checkEntry(h *tar.Header) error {
 	if rest, below := strings.CutPrefix(h.Name, rootContinuum); below { // a folder of the project
 		known = isDefinition(rest)
 	}
+	if strings.HasPrefix(h.Name, rootShell) && isTree(h.Name) { // a host ends the processes in it
+		known = false
+	}
 	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
 		return bad("it has an entry that no backup has: %q", h.Name)
 	}
@@ -218,7 +221,10 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 			if err != nil {
 				return err
 			}
-			content = bytes.NewReader(withoutBoot(text))
+			content = bytes.NewReader(withoutProcess(text))
+		}
+		if err := space.add(fileCost); err != nil {
+			return err
 		}
 		return unpack(filepath.Join(temp, filepath.FromSlash(name)), &spaceReader{content, space})
 	})
@@ -278,6 +284,21 @@ type spaceLimit struct {
 // spaceStep is the number of bytes after which the free space is looked at again.
 const spaceStep = 16 << 20
 
+// fileCost is what a file takes on the disk beside its content, in bytes: a small one takes a block.
+const fileCost = 4 << 10
+
+// add counts bytes that are written.
+func (l *spaceLimit) add(n int64) error {
+	if l.unseen += n; l.unseen < spaceStep {
+		return nil
+	}
+	l.unseen = 0
+	if err := runtime.CheckSpace(l.dir, l.minFree); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return nil
+}
+
 type spaceReader struct {
 	from  io.Reader
 	limit *spaceLimit
@@ -285,11 +306,8 @@ type spaceReader struct {
 
 func (r *spaceReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
-	if r.limit.unseen += int64(n); r.limit.unseen >= spaceStep {
-		r.limit.unseen = 0
-		if err := runtime.CheckSpace(r.limit.dir, r.limit.minFree); err != nil {
-			return n, fmt.Errorf("restore: %w", err)
-		}
+	if full := r.limit.add(int64(n)); full != nil {
+		return n, full
 	}
 	return n, err
 }
@@ -313,8 +331,8 @@ func unpack(path string, content io.Reader) error {
 // placeRest puts the definitions of .continuum in place. One that exists is never replaced: if
 // it is another, that of the archive is kept in the state folder, as the configuration is.
 func placeRest(temp string, to Target, done *Restored) error {
-	keep := func(from string) error {
-		name := filepath.Join("state", "restored", filepath.Base(from))
+	keep := func(from, folder string) error {
+		name := filepath.Join("state", "restored", folder, filepath.Base(from))
 		kept := filepath.Join(temp, rootSentinel, name)
 		if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 			return fmt.Errorf("restore: %w", err)
@@ -331,7 +349,7 @@ func placeRest(temp string, to Target, done *Restored) error {
 		return err
 	}
 	for _, from := range configs {
-		if err := keep(from); err != nil {
+		if err := keep(from, ""); err != nil {
 			return err
 		}
 	}
@@ -362,7 +380,7 @@ func placeRest(temp string, to Target, done *Restored) error {
 				return fmt.Errorf("restore: %w", err)
 			}
 		default:
-			if err := keep(from); err != nil {
+			if err := keep(from, "sentinels"); err != nil { // one may be called as the configuration
 				return err
 			}
 		}

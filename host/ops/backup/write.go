@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -46,6 +47,7 @@ const (
 	rootSentinel  = "sentinel/"  // the .sentinel folder
 	rootContinuum = "continuum/" // the folder .continuum/sentinels of the project
 	rootConfig    = "config/"    // config.json, secrets.age
+	rootShell     = rootSentinel + "state/shell/"
 )
 
 // Sources are what an archive is made of.
@@ -83,8 +85,11 @@ func isDefinition(rest string) bool {
 
 // isExecution reports whether an entry is the record of an execution.
 func isExecution(name string) bool {
-	return strings.HasPrefix(name, rootSentinel+"state/shell/") && strings.HasSuffix(name, ".json")
+	return strings.HasPrefix(name, rootShell) && strings.EqualFold(path.Ext(name), ".json")
 }
+
+// isTree reports whether an entry lists the processes of an execution.
+func isTree(name string) bool { return strings.EqualFold(path.Ext(name), ".tree") }
 
 // Write writes an archive. The caller keeps blobs from being removed meanwhile.
 func Write(ctx context.Context, to io.Writer, s Sources) error {
@@ -165,7 +170,7 @@ func (w *writer) tree(name, root string, fixed bool) error {
 			}
 			return w.stream(entry, file)
 		}
-		if strings.HasSuffix(entry, ".tree") || strings.HasSuffix(entry, ".tmp") {
+		if isTree(entry) || strings.HasSuffix(entry, ".tmp") {
 			return nil // processes of this machine, unfinished files
 		}
 		text, err := regularfile.Read(file, maxSmall)
@@ -176,24 +181,33 @@ func (w *writer) tree(name, root string, fixed bool) error {
 			return err
 		}
 		if isExecution(entry) {
-			text = withoutBoot(text)
+			text = withoutProcess(text)
 		}
 		return w.bytes(entry, text)
 	})
 }
 
-// withoutBoot removes the boot of the machine from the record of an execution: the host
-// that opens the restored state must not end processes of the one that was backed up.
-func withoutBoot(record []byte) []byte {
+// withoutProcess removes the process from the record of an execution, and its state is lost if it had
+// not ended: the host that opens the restored state must not end processes of another machine's numbers.
+// Names are compared without case, because a reader may. Of what is no record nothing is left.
+func withoutProcess(record []byte) []byte {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(record, &members) != nil {
-		return record
+	if json.Unmarshal(record, &members) != nil || members == nil {
+		return []byte("{}")
 	}
-	members["bootId"] = json.RawMessage(`""`)
-	if text, err := json.Marshal(members); err == nil {
-		return text
+	state := json.RawMessage(`"lost"`)
+	if string(members["state"]) == `"ended"` {
+		state = members["state"]
 	}
-	return record
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
+		return slices.ContainsFunc([]string{"state", "bootId", "pid", "startTime", "cookie"}, func(own string) bool { return strings.EqualFold(name, own) })
+	})
+	members["state"] = state
+	text, err := json.Marshal(members)
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
 }
 
 func (w *writer) value(name string, v any) error {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -89,14 +90,14 @@ func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() {
-		_, err := e.Eval(ctx, `(() => { for (;;); })()`, nil)
+		_, err := e.Eval(ctx, "", `(() => { for (;;); })()`, nil)
 		done <- err
 	}()
 	// A second evaluation waits for the only child and ends with its context.
 	late, end := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer end()
 	for { // until the first one uses the child
-		if _, err := e.Eval(late, `[1].some(x => x)`, nil); err != nil {
+		if _, err := e.Eval(late, "", `[1].some(x => x)`, nil); err != nil {
 			if abi.CodeOf(err) != abi.Timeout {
 				t.Errorf("waiting for a child: %v", err)
 			}
@@ -107,11 +108,38 @@ func TestContext(t *testing.T) {
 	if err := <-done; abi.CodeOf(err) != abi.Cancelled {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := e.Eval(ctx, `1`, nil); abi.CodeOf(err) != abi.Cancelled {
+	if _, err := e.Eval(ctx, "", `1`, nil); abi.CodeOf(err) != abi.Cancelled {
 		t.Errorf("started after the end of its context: %v", err)
 	}
 	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestAgentsLeaveChildren: while evaluations of agents and models, which loop until their limit, have
+// all the children that they may have and more of them wait, those of a person and checks are done.
+func TestAgentsLeaveChildren(t *testing.T) {
+	e := open(t, cond.Options{ChildTimeout: time.Minute, MaxChildren: 2})
+	ctx, cancel := context.WithCancel(context.Background())
+	var held sync.WaitGroup
+	defer held.Wait()
+	defer cancel()
+	for i := range 12 {
+		by := []string{"agent:a", "agent:b", "model"}[i%3]
+		held.Go(func() {
+			if _, err := e.Eval(ctx, by, `(() => { for (;;); })()`, nil); abi.CodeOf(err) != abi.Cancelled {
+				t.Errorf("%s: %v", by, err)
+			}
+		})
+	}
+	for e.Waiting("agent:a")+e.Waiting("agent:b")+e.Waiting("model") < 11 {
+		time.Sleep(time.Millisecond)
+	}
+	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
+		t.Errorf("a person: %v", err)
+	}
+	if err := e.Check(`[1, 2].some(x => x)`); err != nil {
+		t.Errorf("a check: %v", err)
 	}
 }
 

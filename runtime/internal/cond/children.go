@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // children is a bounded pool of child processes.
 type children struct {
 	opt   Options
-	slots chan struct{}      // one for each child that may be in use
+	slots *fairqueue.Queue   // a place for each child that may be in use
 	ctx   context.Context    // ends with Close
 	end   context.CancelFunc // kills the children in use
 
@@ -23,12 +24,12 @@ type children struct {
 
 func newChildren(opt Options) *children {
 	ctx, end := context.WithCancel(context.Background())
-	return &children{opt: opt, slots: make(chan struct{}, opt.MaxChildren), ctx: ctx, end: end}
+	return &children{opt: opt, slots: fairqueue.New(opt.MaxChildren), ctx: ctx, end: end}
 }
 
 // request makes one request to a child that no other request uses. It waits
-// until one is free; the timeout of the evaluation begins after that.
-func (l *children) request(ctx context.Context, why string, parts ...string) (Value, *abi.Error) {
+// until one is free for its owner; the timeout of the evaluation begins after that.
+func (l *children) request(ctx context.Context, owner fairqueue.Owner, why string, parts ...string) (Value, *abi.Error) {
 	if l.opt.Child.Path == "" {
 		e := withHint(errf(abi.Unavailable, "%s needs a child process, but none is configured", why), noChildHint)
 		e.Permanent = true
@@ -42,12 +43,11 @@ func (l *children) request(ctx context.Context, why string, parts ...string) (Va
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(errClosed) })()
 
-	select {
-	case l.slots <- struct{}{}:
-	case <-ctx.Done():
+	leave, ended := l.slots.Enter(ctx, owner)
+	if ended != nil {
 		return Value{}, contextError(ctx)
 	}
-	defer func() { <-l.slots }()
+	defer leave()
 	for {
 		c, err := l.get(ctx)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/subprocess"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -40,7 +41,7 @@ func (e *Evaluator) Close() { e.children.close() }
 func CheckChild(ctx context.Context, command subprocess.Command) error {
 	l := newChildren(Options{Child: command}.withDefaults())
 	defer l.close()
-	if _, err := l.request(ctx, "a slow condition", "check", "true"); err != nil {
+	if _, err := l.request(ctx, fairqueue.Owner{}, "a slow condition", "check", "true"); err != nil {
 		return err
 	}
 	return nil
@@ -49,18 +50,22 @@ func CheckChild(ctx context.Context, command subprocess.Command) error {
 // Eval evaluates a source. The error is always an [*abi.Error]: an exception, a
 // syntax error, a timeout or a promise never counts as false. A nil vars means
 // no variables. Eval does not keep references to values of vars.
-func (e *Evaluator) Eval(ctx context.Context, src string, vars Vars) (Value, error) {
+//
+// by is the agent or model that the evaluation is for, "" for a person. Evaluations in children wait
+// in a queue for each of them, and those of agents and models have half of the children together: an
+// agent can have any number of runs, whose expressions each take as long as the limit permits.
+func (e *Evaluator) Eval(ctx context.Context, by, src string, vars Vars) (Value, error) {
 	if ctx.Err() != nil {
 		return Value{}, contextError(ctx)
 	}
-	v, err := e.eval(ctx, src, vars)
+	v, err := e.eval(ctx, by, src, vars)
 	if err != nil {
 		return Value{}, err
 	}
 	return v, nil
 }
 
-func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *abi.Error) {
+func (e *Evaluator) eval(ctx context.Context, by, src string, vars Vars) (Value, *abi.Error) {
 	p := e.plan(src)
 	if p.err != nil {
 		return Value{}, p.errCopy()
@@ -89,13 +94,17 @@ func (e *Evaluator) eval(ctx context.Context, src string, vars Vars) (Value, *ab
 			parts = append(parts, name, string(v))
 		}
 	}
-	v, err := e.children.request(ctx, p.childReason(src), parts...)
+	v, err := e.children.request(ctx, fairqueue.Of(by), p.childReason(src), parts...)
 	return v, addUnsetHint(err, unset)
 }
 
 // checkTimeout bounds [Evaluator.Check], including the wait for a child. The
 // work of a child has its own, shorter limit.
 const checkTimeout = 30 * time.Second
+
+// checks is the owner of all checks. They execute nothing of a source, so they are short, and have a
+// turn apart from the evaluations.
+var checks = fairqueue.Owner{Name: "checks"}
 
 // Check reports the first mistake in a source without evaluating it, nil if
 // there is none. It is safe on any text: sources that the fast path does not
@@ -110,7 +119,7 @@ func (e *Evaluator) Check(src string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	if _, err := e.children.request(ctx, p.childReason(src), "check", src); err != nil {
+	if _, err := e.children.request(ctx, checks, p.childReason(src), "check", src); err != nil {
 		return err
 	}
 	p.checked.Store(true)

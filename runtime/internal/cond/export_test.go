@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/dop251/goja"
+
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 )
 
 // EvalAsChild evaluates in this process as a child does.
@@ -101,3 +103,6 @@ func (c *lru[K, V]) len() int {
 	defer c.mu.Unlock()
 	return c.order.Len()
 }
+
+// Waiting returns how many evaluations for an agent, a model or, with "", persons wait for a child.
+func (e *Evaluator) Waiting(by string) int { return e.children.slots.Waiting(fairqueue.Of(by)) }

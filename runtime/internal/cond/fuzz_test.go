@@ -35,7 +35,7 @@ func FuzzPathsAgree(f *testing.F) {
 			return
 		}
 		vars := values{"a": value, "buildOutput": value, "list": value, "one": "1", "nil": "null"}
-		got, err := e.Eval(t.Context(), src, vars.vars())
+		got, err := e.Eval(t.Context(), "", src, vars.vars())
 		if code := abi.CodeOf(err); code == abi.Timeout || code == abi.Unavailable {
 			return // a busy machine, or variables that need a child
 		}

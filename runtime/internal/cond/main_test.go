@@ -43,5 +43,5 @@ func (v values) vars() cond.Vars {
 
 func eval(t testing.TB, e *cond.Evaluator, src string, vars values) (cond.Value, error) {
 	t.Helper()
-	return e.Eval(context.Background(), src, vars.vars())
+	return e.Eval(context.Background(), "", src, vars.vars())
 }

@@ -282,14 +282,14 @@ func TestVarsAsked(t *testing.T) {
 	e := cond.New(cond.Options{})
 	defer e.Close()
 	var names []string
-	_, err := e.Eval(context.Background(), `$b.x || $a || $b`, func(name string) (json.RawMessage, bool) {
+	_, err := e.Eval(context.Background(), "", `$b.x || $a || $b`, func(name string) (json.RawMessage, bool) {
 		names = append(names, name)
 		return nil, false
 	})
 	if diff := cmp.Diff([]string{"b", "a"}, names); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	if _, err := e.Eval(context.Background(), `$a`, nil); err != nil {
+	if _, err := e.Eval(context.Background(), "", `$a`, nil); err != nil {
 		t.Errorf("nil vars: %v", err)
 	}
 }

@@ -148,7 +148,11 @@ func (s *Store) historyPuts(history []revision.Stored, on int) ([]store.Put, err
 		}
 		// The check on the head guards the whole batch.
 		if i == len(history)-1 {
-			puts = append(puts, s.headPuts("import", r, value, on)...)
+			head, err := s.headPuts("import", r, value, on)
+			if err != nil {
+				return nil, err
+			}
+			puts = append(puts, head...)
 		}
 		puts = append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})
 	}

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -167,7 +168,11 @@ func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int) e
 	if err != nil {
 		return fmt.Errorf("%s definition %q: %w", op, r.ID, err)
 	}
-	ticket := s.enqueue(store.Batch{Puts: append(s.headPuts(op, r, value, on), store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})})
+	puts, err := s.headPuts(op, r, value, on)
+	if err != nil {
+		return err
+	}
+	ticket := s.enqueue(store.Batch{Puts: append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})})
 	if r.Revision != on {
 		ticket.OnDone(func(err error) {
 			if err == nil {
@@ -183,14 +188,42 @@ func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int) e
 }
 
 // headPuts writes a revision as the head, if the head's revision is still on, and
-// deletes the revision that is no longer kept.
-func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) []store.Put {
+// deletes those that are no longer kept. The newest one of a person is kept beyond the limit, so that an
+// agent's edits do not remove what a person has to return to.
+func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) ([]store.Put, error) {
 	puts := []store.Put{{Bucket: Bucket, Key: []byte(r.ID), Value: value, Check: headIs(op, r.ID, on)}}
-	if old := r.Revision - s.opt.Keep; old > 0 {
-		puts = append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, old), Delete: true})
+	last := r.Revision - s.opt.Keep // of those that are no longer kept
+	if last <= 0 {
+		return puts, nil
 	}
-	return puts
+	found := ofPerson(r)
+	var bad error
+	err := s.opt.Store.Scan(Bucket, []byte(r.ID+"/"), nil, true, func(key, value []byte) bool {
+		beyond := string(key) <= string(Key(r.ID, last))
+		if found && !beyond {
+			return true
+		}
+		if !found {
+			before, err := Read(value)
+			if err != nil {
+				bad = fmt.Errorf("%s definition %q: read revision %q: %w", op, r.ID, key, err)
+				return false
+			}
+			if found = ofPerson(before); found {
+				return true
+			}
+		}
+		if beyond {
+			puts = append(puts, store.Put{Bucket: Bucket, Key: bytes.Clone(key), Delete: true})
+		}
+		return true
+	})
+	return puts, errors.Join(err, bad)
 }
+
+// ofPerson reports whether a revision has a definition of a person, or one that a person has accepted:
+// those of agents and models have a bound.
+func ofPerson(r revision.Stored) bool { return !r.Deleted && r.Within == nil }
 
 // headIs is the precondition of a new revision: the newest one is still on.
 func headIs(op string, id sentinels.ID, on int) store.Check {

@@ -100,8 +100,11 @@ func (s *Store) saved(ctx context.Context, r revision.Stored) {
 }
 
 // Head returns the newest revision, which may be a tombstone; one of revision
-// 0 if the id was never used.
+// 0 if the id was never used. An empty id is the error bad_fields.
 func (s *Store) Head(id sentinels.ID) (revision.Stored, error) {
+	if id == "" {
+		return revision.Stored{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "sentinelId", Message: "the id of the sentinel is empty", Hint: "`sentinel list` shows the ids"}
+	}
 	raw, ok, err := s.opt.Store.Get(Bucket, []byte(id))
 	if err != nil || !ok {
 		return revision.Stored{ID: id}, err

@@ -310,3 +310,38 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("get: %+v, %v", head, err)
 	}
 }
+
+// TestRevisionOfAPersonStays: edits of an agent remove no newest revision of a person, and one of a person
+// after them does.
+func TestRevisionOfAPersonStays(t *testing.T) {
+	s := open(t, definition.Options{Keep: 3})
+	kept := func() (list []int) {
+		t.Helper()
+		all, err := s.Revisions("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range all {
+			list = append(list, r.Revision)
+		}
+		return list
+	}
+	edit := func(n int, by string, within []string, whole bool) {
+		t.Helper()
+		save(t, s, plain(fmt.Sprint(n)), revision.SaveOptions{Expect: revision.Any, By: by, Within: within, Whole: whole})
+	}
+	edit(1, "user", nil, true)
+	edit(2, "user", nil, true)
+	for n := 3; n <= 9; n++ {
+		edit(n, "agent:ci", []string{"code/read"}, false)
+	}
+	if diff := cmp.Diff([]int{9, 8, 7, 2}, kept()); diff != "" {
+		t.Errorf("after edits of an agent: %s", diff)
+	}
+	if _, err := s.Rollback(within(t), "d", 2, revision.SaveOptions{Expect: revision.Any, By: "user", Whole: true}); err != nil {
+		t.Errorf("back to that of the person: %v", err)
+	}
+	if diff := cmp.Diff([]int{10, 9, 8}, kept()); diff != "" {
+		t.Errorf("after an edit of a person: %s", diff)
+	}
+}

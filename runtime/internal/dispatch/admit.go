@@ -91,7 +91,7 @@ func (t *armedTrigger) judge(ctx context.Context, f triggers.Firing) (*judged, e
 	if t.common.Filter == "" {
 		return now, nil
 	}
-	holds, err := opt.Filter(ctx, t.common.Filter, f.Event)
+	holds, err := opt.Filter(ctx, t.s.id, t.common.Filter, f.Event)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)

@@ -151,7 +151,7 @@ func (t *armedTrigger) joined() (triggers.Firing, error) {
 	event := *f.Event
 	for _, one := range list {
 		if e := one.Event; e != nil {
-			event.Batch = append(event.Batch, sentinels.BatchedEvent{ID: e.ID, Name: e.Name, Source: e.Source, Subject: e.Subject, Time: e.Time, Data: e.Data})
+			event.Batch = append(event.Batch, sentinels.BatchedEvent{ID: e.ID, Name: e.Name, Source: e.Source, Subject: e.Subject, Time: e.Time, Data: e.Data, By: e.By})
 			if e.Hops > event.Hops {
 				event.Hops, event.Path = e.Hops, e.Path
 			}

@@ -30,7 +30,7 @@ type Options struct {
 	Redact redact.Redactor
 	// Filter evaluates the filter of a trigger for an event, nil for none. A
 	// filter that fails is an error, never false.
-	Filter func(ctx context.Context, condition string, e *sentinels.Event) (bool, error)
+	Filter func(ctx context.Context, id sentinels.ID, condition string, e *sentinels.Event) (bool, error)
 	// ChainProblem returns why an event may not start another run of a sentinel
 	// because its chain of events is too long, "" if it may.
 	ChainProblem func(id sentinels.ID, e *sentinels.Event) string

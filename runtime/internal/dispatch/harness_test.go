@@ -44,7 +44,7 @@ func newHarness(t testing.TB, db *store.Memory) *harness {
 	ids := 0
 	h.options = dispatch.Options{
 		Store: db, Runs: h.runs, Definitions: h.defs, Events: h.log, Kinds: triggers.Set{h.kind},
-		Filter: func(_ context.Context, condition string, e *sentinels.Event) (bool, error) {
+		Filter: func(_ context.Context, _ sentinels.ID, condition string, e *sentinels.Event) (bool, error) {
 			if condition == "broken" {
 				return false, errors.New("the filter is broken")
 			}

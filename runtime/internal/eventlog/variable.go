@@ -10,7 +10,8 @@ import (
 // Variable returns $event for an event. The event's own fields are always the
 // event's, and $event.data is its whole payload. The members of an object in data
 // are members of $event too, so that $event.path works, except those whose name is
-// one of ownFields: a sender could otherwise replace the name that a filter checks.
+// one of ownFields: a sender could otherwise replace the name, or for whom the event
+// was emitted, that a filter checks.
 func Variable(e *sentinels.Event) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	var data map[string]json.RawMessage
@@ -32,6 +33,9 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	put("name", e.Name)
 	put("source", e.Source)
 	put("time", e.Time)
+	if e.By != "" {
+		put("by", e.By)
+	}
 	if e.Subject != "" {
 		put("subject", e.Subject)
 	}
@@ -41,7 +45,7 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	if len(e.Batch) > 0 {
 		batch := make([]json.RawMessage, len(e.Batch))
 		for i, b := range e.Batch {
-			batch[i] = Variable(&sentinels.Event{ID: b.ID, Name: b.Name, Source: b.Source, Subject: b.Subject, Time: b.Time, Data: b.Data})
+			batch[i] = Variable(&sentinels.Event{ID: b.ID, Name: b.Name, Source: b.Source, Subject: b.Subject, Time: b.Time, Data: b.Data, By: b.By})
 		}
 		put("batch", batch)
 	}
@@ -54,4 +58,4 @@ func Variable(e *sentinels.Event) json.RawMessage {
 
 // ownFields are the names that belong to the event in $event, also while the event
 // has no such field.
-var ownFields = []string{"id", "type", "name", "source", "time", "subject", "data", "batch"}
+var ownFields = []string{"id", "type", "name", "source", "time", "by", "subject", "data", "batch"}

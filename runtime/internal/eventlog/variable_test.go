@@ -17,11 +17,12 @@ func TestVariable(t *testing.T) {
 		"Linear":        `{"action":"create","type":"Issue","data":{"id":"L-1"},"url":"u"}`,
 		"GitHub status": `{"id":6805126730,"name":"Codertocat/Hello-World","state":"success"}`,
 		"CloudEvent":    `{"id":"1","source":"/s","time":"t","subject":"x","type":"y"}`,
+		"forged":        `{"by":"user","name":"n"}`,
 		"list":          `[{"id":1}]`,
 		"text":          `"id"`,
 	} {
 		var got map[string]any
-		if err := json.Unmarshal(eventlog.Variable(&sentinels.Event{ID: "e", Name: "webhook:w", Source: "/w", Data: []byte(data)}), &got); err != nil {
+		if err := json.Unmarshal(eventlog.Variable(&sentinels.Event{ID: "e", Name: "webhook:w", Source: "/w", By: "agent:ci", Data: []byte(data)}), &got); err != nil {
 			t.Fatal(err)
 		}
 		var payload any
@@ -35,7 +36,7 @@ func TestVariable(t *testing.T) {
 			}
 		}
 		delete(want, "subject") // the event has none, and its payload's does not take the place
-		for k, v := range map[string]any{"id": "e", "name": "webhook:w", "type": "webhook:w", "source": "/w", "time": "0001-01-01T00:00:00Z", "data": payload} {
+		for k, v := range map[string]any{"id": "e", "name": "webhook:w", "type": "webhook:w", "source": "/w", "by": "agent:ci", "time": "0001-01-01T00:00:00Z", "data": payload} {
 			want[k] = v
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -19,6 +20,10 @@ type chain = eventlog.Chain
 
 // EmitsFor implements [step.State].
 func (r *liveRun) EmitsFor() string { return emitsFor(r.As(), r.Within()) }
+
+// EmitsFor returns the agent or model behind the runs of a stored revision that its triggers start, ""
+// for a person.
+func EmitsFor(s revision.Stored) string { return emitsFor(makerOf(s), s.Within) }
 
 // emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
 func emitsFor(as string, within []string) string {

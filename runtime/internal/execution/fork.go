@@ -183,6 +183,9 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 		return nil, err
 	}
 	vars := st.Scope.Variables
+	if vars == nil {
+		vars = map[string]journal.Value{}
+	}
 	for name, v := range opt.Inputs { // an input is a variable too
 		if vars[name], err = ex.svc.Values.Keep(v); err != nil {
 			return nil, err

@@ -422,7 +422,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 // cannot be evaluated is an error of the run, not false. value and reads are for display.
 func (r *liveRun) check(source, field string) (truth bool, value string, reads map[string]string, err error) {
 	vars := step.ConditionVars(r.Lookup(r.runScope(), nil))
-	v, err := r.ex.svc.Conditions.Eval(r.ctx, source, vars)
+	v, err := r.ex.svc.Conditions.Eval(r.ctx, r.EmitsFor(), source, vars)
 	if err != nil {
 		e := *failure.From(err, abi.Plugin)
 		e.Field, e.Message = field, field+": "+e.Message

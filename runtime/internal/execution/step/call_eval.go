@@ -25,7 +25,7 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 		}
 		return outer(name)
 	}
-	v, err := a.svc.Conditions.Eval(ctx, req.Expression, vars)
+	v, err := a.svc.Conditions.Eval(ctx, a.run.EmitsFor(), req.Expression, vars)
 	if err != nil {
 		if RunEnding(ctx) {
 			return callEnd{}, context.Cause(ctx)

@@ -189,7 +189,7 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 	a.retry = x.retryValue(a.n, failed)
 	if x.step.Condition != "" {
 		vars := ConditionVars(x.run.Lookup(x.sc, a.retry))
-		v, err := x.svc.Conditions.Eval(ctx, x.step.Condition, vars)
+		v, err := x.svc.Conditions.Eval(ctx, x.run.EmitsFor(), x.step.Condition, vars)
 		if err != nil {
 			e := *failure.From(err, abi.Plugin)
 			e.Field = "condition"
