@@ -23,7 +23,7 @@ func (r *liveRun) EmitsFor() string { return emitsFor(r.As(), r.Within()) }
 
 // EmitsFor returns the agent or model behind the runs of a stored revision that its triggers start, ""
 // for a person.
-func EmitsFor(s revision.Stored) string { return emitsFor(makerOf(s), s.Within) }
+func EmitsFor(s revision.Stored) string { return emitsFor(s.Agent(), s.Within) }
 
 // emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
 func emitsFor(as string, within []string) string {
