@@ -91,6 +91,12 @@ func (d *reviewDesk) propose(files map[string]string, pull bool) {
 func (d *reviewDesk) proposeAs(id string, files map[string]string, pull bool) string {
 	d.t.Helper()
 	must(d.t, d.h, "ticket/create", strings.Replace(wantsGreen, `"T-1"`, strconv.Quote(id), 1), nil)
+	return d.work(id, files, pull)
+}
+
+// work does the work of a ticket, and returns the commit.
+func (d *reviewDesk) work(id string, files map[string]string, pull bool) string {
+	d.t.Helper()
 	var claim struct{ Token uint64 }
 	var tree struct{ Path, Branch string }
 	must(d.t, d.h, "ticket/claim", map[string]any{"id": id}, &claim)
@@ -520,6 +526,33 @@ func TestSpecFailureAfterApprovalIsCancelled(t *testing.T) {
 			}
 			if err := call(t, d.h, "ticket/claim", `{"id": "T-1", "role": "deployer"}`, nil); abi.CodeOf(err) != abi.Conflict {
 				t.Errorf("it is claimed again: %v", err)
+			}
+		})
+	}
+}
+
+// TestReviewNamesChangedChecks: a work that changes what its acceptance criteria execute passes them.
+// The reviewer reads that, and so does the log of the ticket.
+func TestReviewNamesChangedChecks(t *testing.T) {
+	for name, want := range map[string]bool{"check.sh": true, "Makefile": true, "other.sh": false} {
+		t.Run(name, func(t *testing.T) {
+			var read string
+			d := newReviewDesk(t, func(r chatRequest) answer {
+				read = r.text("user")
+				return answer{text: `{"decision": "approve", "score": 90, "summary": "good", "issues": []}`}
+			}, nil, nil)
+			must(t, d.h, "ticket/create", `{"id": "T-1", "title": "a", "description": "b", "acceptance_criteria": {"checks": [
+				{"id": "c", "type": "test_pass", "verify": {"command": "test -e Makefile && make -n check || sh ./check.sh || true"}}]}}`, nil)
+			d.work("T-1", map[string]string{name: "true\n"}, false)
+			review(t, d.h, d.ws, nil)
+			const marked = "The acceptance criteria execute these"
+			if got := strings.Contains(read, marked); got != want || want && !strings.Contains(read, marked+", and the work changes them, so that a check may pass without checking: "+name) {
+				t.Errorf("the reviewer reads %q", read)
+			}
+			var log struct{ Activities []struct{ Message string } }
+			must(t, d.h, "ticket/activity", `{"id": "T-1"}`, &log)
+			if got := fmt.Sprint(log); strings.Contains(got, "what the acceptance criteria execute: "+name) != want {
+				t.Errorf("the log has %s", got)
 			}
 		})
 	}
