@@ -87,7 +87,7 @@ func TestSecretsOfLater(t *testing.T) {
 		}
 		for line := range strings.Lines(logs) {
 			if !json.Valid([]byte(line)) {
-				t.Errorf("a line of the logs is not JSON: %s", line)
+				t.Errorf("invalid JSON in a line of the logs: %s", line)
 			}
 		}
 	}

@@ -412,7 +412,7 @@ func TestQuestionsShowTheirOrigin(t *testing.T) {
 		}, `event "go.gate" from sentinel/made, emitted for model; after runs of made`},
 		"a start by an agent": {func(s *storing) {
 			s.must(command.ByAgent, "sentinel/start", map[string]any{"sentinelId": "gate", "event": map[string]any{"type": "ok", "source": "user", "by": ""}})
-		}, `started for agent:ci; event "ok" from user, emitted for agent:ci`},
+		}, `started for agent:ci; event "ok" from agent:ci`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStoring(t, host.Options{})

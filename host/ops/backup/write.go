@@ -189,7 +189,7 @@ func (w *writer) tree(name, root string, fixed bool) error {
 
 // withoutProcess removes the process from the record of an execution, and its state is lost if it had
 // not ended: the host that opens the restored state must not end processes of another machine's numbers.
-// Names are compared without case, because a reader may. Of what is not a record nothing is left.
+// Names are compared without case, because a reader may. Of invalid records nothing is left.
 func withoutProcess(record []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(record, &members) != nil || members == nil {
