@@ -49,6 +49,17 @@ func (r chatRequest) text(role string) string {
 	return ""
 }
 
+// task returns the text of the oldest message of the user.
+func (r chatRequest) task() string {
+	for i := range r.Messages {
+		if r.Messages[i].Role == "user" {
+			r.Messages = r.Messages[:i+1]
+			return r.text("user")
+		}
+	}
+	return ""
+}
+
 // answers counts the tool results of the conversation.
 func (r chatRequest) answers() int {
 	n := 0

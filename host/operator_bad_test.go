@@ -72,7 +72,7 @@ func TestSpecOperatorBadModels(t *testing.T) {
 		s.mu.Lock()
 		r := s.asked[n-1]
 		s.mu.Unlock()
-		name, bad := strings.CutPrefix(strings.Split(r.text("user"), "\n")[0], "Task: bad ")
+		name, bad := strings.CutPrefix(strings.Split(r.task(), "\n")[0], "Task: bad ")
 		if !bad || !strings.Contains(r.text("system"), string(planner)) {
 			return false
 		}

@@ -41,7 +41,7 @@ func TestSpecWorkerOnARemote(t *testing.T) {
 			return []answer{fileOf("a.txt", fmt.Sprintf("%s\n", []string{"red", "green"}[n-1]))}
 		})(r)
 	})
-	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel")})
+	h := open(t, host.Options{Workspace: ws, Dir: filepath.Join(t.TempDir(), ".sentinel"), Set: map[string]string{"tickets.review": "on"}})
 	must(t, h, "ticket/create", map[string]any{"id": "T-1", "title": "Make it green", "repo_url": url, "acceptance_criteria": map[string]any{"checks": []any{
 		map[string]any{"id": "green", "type": "code_pattern", "verify": map[string]any{"file": "a.txt", "pattern": "green", "should_match": true}},
 	}}}, nil)

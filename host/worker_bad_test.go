@@ -140,7 +140,7 @@ func TestSpecWorkerBadModels(t *testing.T) {
 			return false
 		}
 		for name, c := range cases {
-			if strings.Contains(r.text("user"), "first-"+name+".txt") {
+			if strings.Contains(r.task(), "first-"+name+".txt") {
 				w.Header().Set("Content-Type", "text/event-stream")
 				c.answer(w)
 			}

@@ -127,7 +127,7 @@ func init() {
 		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, half of the machine's memory, of it 1 GiB for variables; 1 GiB for all of it in a definition of a model.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 100,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps without onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps without onInterrupt, also of inline definitions that have none.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}
 
 	format.budget = table[Budget]{
