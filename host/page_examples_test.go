@@ -25,7 +25,7 @@ import (
 var otherBlocks = map[string]string{
 	"triggers/CRON.md {\n  \"id\": \"backup\"": "TestComingFromCron runs it, with another line: the program of the crontab is not here",
 	"triggers/CRON.md {\n  \"id\": \"sync\"":   "the same",
-	`sdk/README.md [{ "name": "loud"`: "cases of a step test; `sentinel plugin test` reads such a file in TestReadme",
+	`sdk/README.md [{ "name": "loud"`:          "cases of a step test; `sentinel plugin test` reads such a file in TestReadme",
 }
 
 // foreignTypes are step types of examples that are not built here; the fields that they
