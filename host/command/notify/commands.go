@@ -14,8 +14,8 @@ import (
 func Commands(s *notify.Service) []command.Command {
 	f := family{s}
 	return []command.Command{
-		command.New("notify/send", "Send a message to the configured webhook and to the notifiers of plugins.",
-			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
+		command.New("notify/send", "Send a message to the configured webhook, mail server and command, and to the notifiers of plugins.",
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: 2 * time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
 	}
 }
 
@@ -42,7 +42,7 @@ func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOu
 	}, call.Key)
 	out := sendOut{Sent: append([]notify.Sent{}, sent...)}
 	if len(sent) == 0 {
-		out.Note = "no target: set notify.webhook, or install a plugin that notifies"
+		out.Note = "no target: set notify.webhook, notify.email or notify.command, or install a plugin that notifies"
 	}
 	return out, err
 }
