@@ -3,8 +3,11 @@ package host
 import (
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/notify"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // openNotify makes the service of messages for people as it is configured.
@@ -33,4 +36,14 @@ func (h *Host) notifyShell(line string, env []string, stdin io.Reader, output *o
 	cmd := h.shells.Line(line)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), stdin, output, output
 	return h.shells.StartTree(cmd)
+}
+
+// notifyWanted reports whether people are notified of a kind of message about a sentinel, and the
+// setting that says so: that of the stored definition if it has one, else that of the configuration.
+func (h *Host) notifyWanted(kind string, of sentinels.ID) (wanted bool, setting string) {
+	outer, _, _ := strings.Cut(string(of), "@") // an inline definition has what its parent has
+	if def := h.child(sentinels.ID(outer)); outer != "" && def != nil && def.Notify != nil {
+		return slices.Contains(def.Notify, kind), "notify of the definition of " + outer
+	}
+	return slices.Contains(h.settings.Notify.On, kind), "notify.on"
 }

@@ -148,7 +148,7 @@ var layers = []layer{
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
 	{"host/notify", []string{"host/internal/endpoint", "host/internal/pipes", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, []string{"github.com/wneessen/go-mail"}}, // it signs as webhooks are checked
-	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
+	{"host/command/notify", []string{"host/command", "host/notify", "sentinels"}, nil},
 	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},

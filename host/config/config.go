@@ -1,12 +1,14 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/providers"
 	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // A Config is the settings of a process. The tag doc is shown by `config
@@ -223,6 +225,7 @@ type Notify struct {
 	Email    Email    `json:"email" doc:"mail server that sends each message"`
 	Command  string   `json:"command" doc:"shell line that is executed for each message: the message as JSON is its standard input, and SENTINEL_NOTIFY_TITLE, _TEXT, _SEVERITY, _RUN and _TICKET are in its environment"`
 	Timeout  Duration `json:"timeout" doc:"of a delivery to one target"`
+	On       []string `json:"on" doc:"what people are notified of: failed, timed_out, waiting, quarantined, interrupted, skipped, recovered, overdue, paused, tickets; notify of a definition has precedence for its runs"`
 	Rate     int      `json:"rate" doc:"messages in an hour; further ones are left out, and one message says how many; 0 is no bound"`
 }
 
@@ -259,6 +262,9 @@ func Default() Config {
 		Notify:      Notify{Format: notify.Standard, Timeout: Duration(10 * time.Second), Rate: 60, Email: Email{TLS: notify.StartTLS}},
 		Limits:      Limits{FreeSpace: 64 << 20, AgentBytes: 64 << 20},
 	}
+	c.Notify.On = slices.DeleteFunc(sentinels.NotifyKinds(), func(kind string) bool {
+		return kind == sentinels.SentinelRecovered || kind == sentinels.SentinelSkipped
+	})
 	c.Limits.fill()
 	return c
 }

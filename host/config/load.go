@@ -325,6 +325,9 @@ func (l *Loaded) check(origins map[string]string) []string {
 	if l.Notify.Secret != "" && !secret.Named(l.Notify.Secret) {
 		say("notify.secret", "invalid name of a secret: want capital letters, digits and underscores")
 	}
+	for _, kind := range l.Notify.On {
+		oneOf("notify.on", kind, sentinels.NotifyKinds()...)
+	}
 	oneOf("notify.format", l.Notify.Format, notify.Formats()...)
 	switch {
 	case l.Notify.Format == notify.Template:
