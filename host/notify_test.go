@@ -293,9 +293,34 @@ func TestNotifiedOfWantedKinds(t *testing.T) {
 	}
 }
 
+// The command of a host gets a message without the variables of the host, and what it leaves behind ends.
+func TestNotifyCommand(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, host.Options{Workspace: t.TempDir(), Environ: func() []string { return append(os.Environ(), "DATABASE_PASSWORD=x") }, Set: map[string]string{
+		"notify.command": `cat > ` + dir + `/stdin; env > ` + dir + `/env; sleep 1000 & test "$SENTINEL_NOTIFY_TITLE" = 'it $(fails)'`,
+	}})
+	var out struct {
+		Sent []struct {
+			To string
+			OK bool
+		}
+	}
+	must(t, h, "notify/send", `{"title": "it $(fails)", "text": "a"}`, &out)
+	stdin, err := os.ReadFile(filepath.Join(dir, "stdin"))
+	if err != nil || string(stdin) != `{"title":"it $(fails)","text":"a","severity":"info"}` || len(out.Sent) != 1 || out.Sent[0].To != "command" || !out.Sent[0].OK {
+		t.Errorf("%+v: %s, %v", out, stdin, err)
+	}
+	if env, err := os.ReadFile(filepath.Join(dir, "env")); err != nil || strings.Contains(string(env), "DATABASE") || !strings.Contains(string(env), "PATH=") || !strings.Contains(string(env), "SENTINEL_NOTIFY_TEXT=a") {
+		t.Errorf("%s, %v", env, err)
+	}
+	if err := call(t, h, "notify/send", `{"title": "t", "text": ""}`, nil); abi.CodeOf(err) != abi.Plugin || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("a command that fails: %v", err)
+	}
+}
+
 // A message with a kind names the setting that leaves it out.
 func TestNotifySendWithAKind(t *testing.T) {
-	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.on": "failed,tickets", "notify.command": "cat > told.json"}})
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.on": "failed,tickets", "notify.command": "cat > /dev/null"}})
 	must(t, h, "sentinel/create", `{"definition": {"id": "s", "name": "s", "notify": ["waiting"], "steps": []}}`, nil)
 	for _, c := range []struct{ kind, of, note string }{
 		{"failed", "", ""}, {"failed", "other", ""}, {"waiting", "", "not sent: notify.on has no waiting"}, {"recovered", "other@steps[0]", "not sent: notify.on has no recovered"},
