@@ -109,7 +109,7 @@ func (s *Service) summarize() {
 	}
 }
 
-// Close ends what the Service does in the background.
+// Close ends what the Service does in the background. It is idempotent.
 func (s *Service) Close() {
 	s.mu.Lock()
 	s.rate.closed = true
@@ -119,7 +119,10 @@ func (s *Service) Close() {
 	s.mu.Unlock()
 	s.cancel()
 	s.background.Wait()
-	if s.rate.left > 0 {
-		s.opt.Logger.Warn("messages were left out, and the summary of them was not sent", "messages", s.rate.left)
+	s.mu.Lock()
+	left := s.rate.left
+	s.mu.Unlock()
+	if left > 0 {
+		s.opt.Logger.Warn("messages were left out, and the summary of them was not sent", "messages", left)
 	}
 }
