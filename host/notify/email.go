@@ -13,6 +13,7 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/wneessen/go-mail"
 
@@ -86,7 +87,7 @@ func (s *Service) mail(ctx context.Context, m Message, id string) error {
 	number, _ := strconv.Atoi(port)
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, RootCAs: e.RootCAs}
 	opts := []mail.Option{
-		mail.WithPort(number), mail.WithTLSConfig(config), mail.WithTimeout(2 * s.opt.Timeout), // ctx ends first
+		mail.WithPort(number), mail.WithTLSConfig(config), mail.WithTimeout(s.opt.Timeout + time.Minute), // ctx ends first, also on a busy machine
 		mail.WithTLSPolicy(map[string]mail.TLSPolicy{StartTLS: mail.TLSMandatory, TLS: mail.TLSOpportunistic, NoTLS: mail.NoTLS}[e.TLS]),
 		mail.WithDialContextFunc(func(dial context.Context, network, address string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(dial, network, address)
