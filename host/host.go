@@ -263,6 +263,9 @@ func (h *Host) Close() error {
 	if h.rt != nil {
 		errs = append(errs, h.rt.Close())
 	}
+	if h.notify != nil {
+		h.notify.Close()
+	}
 	if h.verify != nil {
 		h.verify.Verifier.Close()
 	}

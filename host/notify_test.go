@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -229,6 +230,116 @@ func TestNotificationIsRepeated(t *testing.T) {
 	}
 }
 
+// Kinds that notify.on leaves out are not sent, and a definition has precedence over it.
+func TestNotifiedOfWantedKinds(t *testing.T) {
+	h, v := notified(t, nil)
+	create := func(id, rest string) {
+		t.Helper()
+		must(t, h, "sentinel/create", `{"definition": {"id": "`+id+`", "name": "`+id+`"`+rest+`, "steps": [{"type": "shell", "command": "test -e fixed"}]}}`, nil)
+	}
+	create("plain", "")
+	create("silent", `, "notify": false`)
+	create("fixes", `, "notify": ["recovered"]`)
+	must(t, h, "sentinel/create", `{"definition": {"id": "busy", "name": "b", "notify": ["skipped"], "steps": [{"type": "approve", "prompt": "Go?"}],
+		"trigger": {"type": "event", "event": "knock"}}}`, nil)
+	run := func(id string, want sentinels.Status) (run string) {
+		t.Helper()
+		var out struct {
+			Run    string           `json:"run"`
+			Status sentinels.Status `json:"status"`
+		}
+		must(t, h, "sentinel/run", map[string]any{"sentinelId": id}, &out)
+		if out.Status != want {
+			t.Fatalf("run of %s: %+v, want %s", id, out, want)
+		}
+		return out.Run
+	}
+	run("silent", sentinels.StatusFailed)
+	v.messages(t, h, 1, 0)
+	run("plain", sentinels.StatusFailed)
+	v.messages(t, h, 2, 1)
+	failed := run("fixes", sentinels.StatusFailed)
+	v.messages(t, h, 3, 1)
+	if err := os.WriteFile(filepath.Join(h.Workspace(), "fixed"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("silent", sentinels.StatusCompleted)
+	run("plain", sentinels.StatusCompleted)
+	v.messages(t, h, 5, 1) // both have recovered, and no message is wanted
+	completed := run("fixes", sentinels.StatusCompleted)
+	got := v.messages(t, h, 6, 2)[1]
+	if got.Type != "sentinel:fixes:recovered" || got.Data.Severity != "info" || got.Data.Title != "A run of fixes completed again" || got.Data.Run != completed ||
+		got.Data.Text != "The run before it, "+failed+", did not.\n\nsentinel status "+completed {
+		t.Errorf("%+v", got)
+	}
+	run("fixes", sentinels.StatusCompleted) // not the first one
+
+	// The first of firings that are skipped in a row.
+	for range 3 {
+		must(t, h, "events/emit", `{"event": "knock"}`, nil)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		list, err := h.Runtime().Triggers("busy")
+		if err != nil || time.Now().After(deadline) {
+			t.Fatal(list, err)
+		}
+		if list[0].Started == 1 && list[0].Skipped == 2 {
+			break
+		}
+	}
+	got = v.messages(t, h, 8, 3)[2] // and one run for busy, which waits
+	if got.Type != "sentinel:busy:skipped" || got.Data.Severity != "warning" || got.Data.Title != "A firing of busy was skipped" || !strings.HasSuffix(got.Data.Text, "\n\nsentinel triggers busy") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The command of a host gets a message without the variables of the host, and what it leaves behind ends.
+func TestNotifyCommand(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, host.Options{Workspace: t.TempDir(), Environ: func() []string { return append(os.Environ(), "DATABASE_PASSWORD=x") }, Set: map[string]string{
+		"notify.command": `cat > ` + dir + `/stdin; env > ` + dir + `/env; sleep 1000 & test "$SENTINEL_NOTIFY_TITLE" = 'it $(fails)'`,
+	}})
+	var out struct {
+		Sent []struct {
+			To string
+			OK bool
+		}
+	}
+	must(t, h, "notify/send", `{"title": "it $(fails)", "text": "a"}`, &out)
+	stdin, err := os.ReadFile(filepath.Join(dir, "stdin"))
+	if err != nil || string(stdin) != `{"title":"it $(fails)","text":"a","severity":"info"}` || len(out.Sent) != 1 || out.Sent[0].To != "command" || !out.Sent[0].OK {
+		t.Errorf("%+v: %s, %v", out, stdin, err)
+	}
+	if env, err := os.ReadFile(filepath.Join(dir, "env")); err != nil || strings.Contains(string(env), "DATABASE") || !strings.Contains(string(env), "PATH=") || !strings.Contains(string(env), "SENTINEL_NOTIFY_TEXT=a") {
+		t.Errorf("%s, %v", env, err)
+	}
+	if err := call(t, h, "notify/send", `{"title": "t", "text": ""}`, nil); abi.CodeOf(err) != abi.Plugin || !strings.Contains(err.Error(), "exit code 1") {
+		t.Errorf("a command that fails: %v", err)
+	}
+}
+
+// A message with a kind names the setting that leaves it out.
+func TestNotifySendWithAKind(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.on": "failed,tickets", "notify.command": "cat > /dev/null"}})
+	must(t, h, "sentinel/create", `{"definition": {"id": "s", "name": "s", "notify": ["waiting"], "steps": []}}`, nil)
+	for _, c := range []struct{ kind, of, note string }{
+		{"failed", "", ""}, {"failed", "other", ""}, {"waiting", "", "not sent: notify.on has no waiting"}, {"recovered", "other@steps[0]", "not sent: notify.on has no recovered"},
+		{"waiting", "s", ""}, {"waiting", "s@steps[0]", ""}, {"failed", "s", "not sent: notify of the definition of s has no failed"},
+	} {
+		var out struct {
+			Sent []struct{ To string }
+			Note string
+		}
+		must(t, h, "notify/send", map[string]any{"title": "t", "text": "", "kind": c.kind, "sentinel": c.of}, &out)
+		if out.Note != c.note || (len(out.Sent) == 1) != (c.note == "") {
+			t.Errorf("%+v: %+v", c, out)
+		}
+	}
+	if err := call(t, h, "notify/send", `{"title": "t", "text": "", "kind": "started"}`, nil); abi.CodeOf(err) != abi.BadFields {
+		t.Errorf("an unknown kind: %v", err)
+	}
+}
+
 // Without a target nothing is sent, and the answer says so.
 func TestNotifyWithoutATarget(t *testing.T) {
 	h := open(t, host.Options{})
@@ -243,7 +354,10 @@ func TestNotifyWithoutATarget(t *testing.T) {
 	if _, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.webhook": "http://example.org/hook"}}); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("a webhook without TLS: %v", err)
 	}
-	for key, value := range map[string]string{"notify.webhook": "mailto:ada", "notify.secret": "no secret"} {
+	for key, value := range map[string]string{
+		"notify.webhook": "mailto:ada", "notify.secret": "no secret", "notify.format": "fax", "notify.on": "failed,started", "notify.timeout": "1h", "notify.template": `{}`,
+		"notify.email.server": "mail.example.org", "notify.email.password": "no secret", "notify.email.tls": "ssl",
+	} {
 		if _, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), Set: map[string]string{key: value}}); err == nil || !strings.Contains(fmt.Sprint(err), key) {
 			t.Errorf("%s %q: %v", key, value, err)
 		}

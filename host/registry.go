@@ -65,7 +65,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		verify.Commands(h.verify),
 		worktree.Commands(worktree.Options{Service: h.worktrees, Holder: h.holder}),
 		forge.Commands(h.forge, h.holder),
-		notify.Commands(h.notify),
+		notify.Commands(h.notify, h.notifyWanted),
 		checkpointcommand.Commands(checkpointcommand.Options{Service: h.checkpoints, Runs: h.rt}),
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {

@@ -148,8 +148,8 @@ var layers = []layer{
 	{"host/worktree", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/internal/gitsource", []string{"host/internal/gitexec", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/forge", []string{"host/internal/endpoint", "sentinels", "sdk/abi"}, nil},
-	{"host/notify", []string{"host/internal/endpoint", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, nil}, // it signs as webhooks are checked
-	{"host/command/notify", []string{"host/command", "host/notify"}, nil},
+	{"host/notify", []string{"host/internal/endpoint", "host/internal/pipes", "host/internal/termtext", "triggers/webhook", "sdk/abi"}, []string{"github.com/wneessen/go-mail"}}, // it signs as webhooks are checked
+	{"host/command/notify", []string{"host/command", "host/notify", "sentinels"}, nil},
 	{"host/command/forge", []string{"host/command", "host/forge", "sdk/abi"}, nil},
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},
@@ -206,7 +206,7 @@ var layers = []layer{
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
+	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/notify", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/pipes", "host/internal/rootfs", "host/internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},

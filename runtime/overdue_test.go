@@ -66,7 +66,7 @@ func TestOverdueEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		var schema struct{ Properties map[string]any }
-		if err := json.Unmarshal(sentinels.OverdueEventSchema(), &schema); err != nil {
+		if err := json.Unmarshal(sentinels.RunEventSchema(e.Name), &schema); err != nil {
 			t.Fatal(err)
 		}
 		var members map[string]any

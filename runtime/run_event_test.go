@@ -50,7 +50,7 @@ func TestSpecRunEvents(t *testing.T) {
 		return start(t, rt, fmt.Sprintf(`{"id":%q,"name":%q,"loop":{"type":"once"},%s}`, id, id, rest), runtime.StartOptions{})
 	}
 	var schema struct{ Properties map[string]any }
-	if err := json.Unmarshal(sentinels.RunEventSchema(), &schema); err != nil || len(schema.Properties) != 9 {
+	if err := json.Unmarshal(sentinels.RunEventSchema("sentinel:*:*"), &schema); err != nil || len(schema.Properties) != 9 {
 		t.Fatal(schema, err)
 	}
 	at := uint64(0)

@@ -138,6 +138,33 @@ func (d *decoder) concurrency(n *node, dst *fileDefinition) {
 	}
 }
 
+// notify reads the kinds of messages for people: a list, or false for none.
+func (d *decoder) notify(n *node, dst *fileDefinition) {
+	if n.Kind == 'f' {
+		dst.Notify = []string{}
+		return
+	}
+	if !d.expect(n, '[', "false or an array of kinds") {
+		return
+	}
+	dst.Notify = []string{}
+	for _, item := range n.Items {
+		if !d.expect(item, '"', "a kind") {
+			continue
+		}
+		if s, ok := d.choice(item, notifyKinds); ok {
+			dst.Notify = append(dst.Notify, s)
+		}
+	}
+}
+
+func encodeNotify(src *fileDefinition) json.RawMessage {
+	if src.Notify != nil && len(src.Notify) == 0 {
+		return json.RawMessage("false")
+	}
+	return listField("", "", func(d *fileDefinition) *[]string { return &d.Notify }).encode(src)
+}
+
 // recipeOutputs returns the variables that a pipeline sets, in nested steps too.
 func recipeOutputs(n *node) []output {
 	var outputs []output

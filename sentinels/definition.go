@@ -30,6 +30,10 @@ type Definition struct {
 	Concurrency Overlap                    // what a trigger does while a run is active
 	Budget      Budget
 
+	// Notify are the kinds of messages for people about its runs, of [NotifyKinds]. nil is what the
+	// host has configured, an empty list none.
+	Notify []string
+
 	// Extra are keys of recipes and editors that a run does not use. They are kept
 	// as written: "$schema", "ragTemplate", "strategy", "layout", ...
 	Extra map[string]json.RawMessage

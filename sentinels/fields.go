@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -32,8 +33,13 @@ var (
 	errorActions = words(ActionFail, ActionSkip, ActionRetry)
 	backoffs     = []string{"exponential", "linear", "none"}
 	parses       = words(ParseJSON, ParseLines, ParseNumber, ParseTrim)
+	notifyKinds  = []string{"failed", "timed_out", "waiting", "quarantined", "interrupted", "skipped", "recovered", "overdue", "paused", "tickets"}
 	inputTypes   = []string{"string", "number", "integer", "boolean", "array", "object"}
 )
+
+// NotifyKinds returns the kinds of messages for people: the words of events of runs, interrupted for
+// a run that failed with the code interrupted, and tickets for tickets that wait.
+func NotifyKinds() []string { return slices.Clone(notifyKinds) }
 
 const (
 	idPattern       = "^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -100,6 +106,10 @@ func init() {
 			},
 			decode: (*decoder).concurrency,
 			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
+		{name: "notify", doc: "Kinds of messages that people get about its runs, or false for none. Default: the setting notify.on.",
+			value: "`false`, or a list of " + choices(notifyKinds), example: `["failed", "recovered"]`,
+			schema: map[string]any{"anyOf": []any{map[string]any{"const": false}, map[string]any{"type": "array", "items": map[string]any{"enum": notifyKinds}}}},
+			decode: (*decoder).notify, encode: encodeNotify},
 		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. It must exist. Inline: to that of the parent, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
 		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
 		flagField("isPublic", "Whether other users may see it.", func(d *fileDefinition) *bool { return &d.IsPublic }),

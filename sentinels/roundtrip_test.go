@@ -120,6 +120,7 @@ func (m *maker) definition(depth int) *sentinels.Definition {
 			sentinels.Loop{Type: "continuous", IntervalMs: 5}, sentinels.Loop{Type: "event", Event: "a:**"}),
 		Safety:      sentinels.Safety{MaxIterations: 1 + m.IntN(9), TimeoutMs: int64(m.IntN(2)), OnTimeout: pick(m, "", sentinels.TimeoutPause)},
 		Tags:        pick(m, nil, []string{"a", "ä"}),
+		Notify:      pick(m, nil, []string{}, []string{"failed", "recovered"}),
 		Concurrency: pick(m, "", sentinels.OverlapQueue),
 		Budget:      pick(m, sentinels.Budget{}, sentinels.Budget{Tokens: 5, CostUSD: 0.1, Calls: 2}),
 		Triggers: pick(m, nil, []sentinels.Trigger{{Type: "manual"}},

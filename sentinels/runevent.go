@@ -27,9 +27,15 @@ const (
 // name is that of an event of a run.
 const SentinelOverdue = "overdue"
 
+// Words of events of a sentinel that are not of one run. Their names are those of events of runs.
+const (
+	SentinelRecovered = "recovered" // a run completed, and the one that ended before it did not
+	SentinelSkipped   = "skipped"   // a firing was skipped, and the one before it was not
+)
+
 // RunEventWords returns the words of events of runs, in the order of a run's life.
 func RunEventWords() []string {
-	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined, SentinelOverdue}
+	return []string{RunStarted, RunPaused, RunResumed, RunWaiting, RunCompleted, RunFailed, RunStopped, RunTimedOut, RunQuarantined, SentinelOverdue, SentinelRecovered, SentinelSkipped}
 }
 
 // RunEventName returns the name of an event of a run: sentinel:ID:WORD.
@@ -54,8 +60,18 @@ const (
 	missesRunsHint = "their names have three parts: write sentinel:*:* for all, sentinel:ID:* for those of a sentinel"
 )
 
-// RunEventSchema returns the JSON Schema of the data of events of runs.
-func RunEventSchema() json.RawMessage { return json.RawMessage(runEventSchema) }
+// RunEventSchema returns the JSON Schema of the data of the events of runs with a name or pattern.
+func RunEventSchema(name string) json.RawMessage {
+	switch name[strings.LastIndex(name, ":")+1:] {
+	case SentinelOverdue:
+		return json.RawMessage(overdueEventSchema)
+	case SentinelRecovered:
+		return json.RawMessage(recoveredEventSchema)
+	case SentinelSkipped:
+		return json.RawMessage(skippedEventSchema)
+	}
+	return json.RawMessage(runEventSchema)
+}
 
 const runEventSchema = `{
   "type": "object",
@@ -74,9 +90,6 @@ const runEventSchema = `{
   "additionalProperties": false
 }`
 
-// OverdueEventSchema returns the JSON Schema of the data of events of [SentinelOverdue].
-func OverdueEventSchema() json.RawMessage { return json.RawMessage(overdueEventSchema) }
-
 const overdueEventSchema = `{
   "type": "object",
   "properties": {
@@ -90,6 +103,32 @@ const overdueEventSchema = `{
     "run": {"type": "string", "description": "Id of a run that began and did not complete in time; absent without one."}
   },
   "required": ["sentinel", "trigger", "status", "planned", "withinMs", "expect", "reason"],
+  "additionalProperties": false
+}`
+
+const recoveredEventSchema = `{
+  "type": "object",
+  "properties": {
+    "sentinel": {"type": "string", "description": "Id of the sentinel."},
+    "status": {"type": "string", "enum": ["recovered"], "description": "In place of the status of a run."},
+    "run": {"type": "string", "description": "Id of the run that completed."},
+    "after": {"type": "string", "description": "Id of the run before it that failed or timed out."}
+  },
+  "required": ["sentinel", "status", "run", "after"],
+  "additionalProperties": false
+}`
+
+const skippedEventSchema = `{
+  "type": "object",
+  "properties": {
+    "sentinel": {"type": "string", "description": "Id of the sentinel."},
+    "trigger": {"type": "string", "description": "Name of the trigger whose firing was skipped."},
+    "status": {"type": "string", "enum": ["skipped"], "description": "In place of the status of a run."},
+    "since": {"type": "string", "description": "When the firing was due, RFC 3339."},
+    "reason": {"type": "string", "description": "Why it was skipped."},
+    "run": {"type": "string", "description": "Id of the run because of which it was skipped; absent without one."}
+  },
+  "required": ["sentinel", "trigger", "status", "since", "reason"],
   "additionalProperties": false
 }`
 

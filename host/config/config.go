@@ -1,11 +1,14 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/providers"
+	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/secret"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // A Config is the settings of a process. The tag doc is shown by `config
@@ -215,8 +218,25 @@ type Forge struct {
 
 // Notify settles where messages for people are sent.
 type Notify struct {
-	Webhook string `json:"webhook" doc:"URL that gets a POST for each message; https, or http on this machine; empty is none"`
-	Secret  string `json:"secret" doc:"name of the secret that signs these requests as Standard Webhooks define: base64 with an optional prefix whsec_; empty leaves them unsigned"`
+	Webhook  string   `json:"webhook" doc:"URL that gets a POST for each message; https, or http on this machine; empty is none"`
+	Secret   string   `json:"secret" doc:"name of the secret that signs these requests as Standard Webhooks define: base64 with an optional prefix whsec_; empty leaves them unsigned"`
+	Format   string   `json:"format" doc:"of the body that the webhook gets: standard, slack, discord, teams, ntfy, or template"`
+	Template string   `json:"template" doc:"of the body with the format template: a text/template of Go that makes JSON, such as {\"msg\": {{json .Title}}}; .Title, .Text, .Severity, .Event, .Ticket, .Run, .URL"`
+	Email    Email    `json:"email" doc:"mail server that sends each message"`
+	Command  string   `json:"command" doc:"shell line that is executed for each message: the message as JSON is its standard input, and SENTINEL_NOTIFY_TITLE, _TEXT, _SEVERITY, _RUN and _TICKET are in its environment"`
+	Timeout  Duration `json:"timeout" doc:"of a delivery to one target"`
+	On       []string `json:"on" doc:"what people are notified of: failed, timed_out, waiting, quarantined, interrupted, skipped, recovered, overdue, paused, tickets; notify of a definition has precedence for its runs"`
+	Rate     int      `json:"rate" doc:"messages in an hour; further ones are left out, and one message says how many; 0 is no bound"`
+}
+
+// Email settles the mail server that sends messages for people.
+type Email struct {
+	Server   string   `json:"server" doc:"HOST:PORT of the mail server, such as mail.example.org:587; empty is none"`
+	From     string   `json:"from" doc:"address of the sender"`
+	To       []string `json:"to" doc:"addresses of the recipients"`
+	User     string   `json:"user" doc:"name for the mail server; empty is without authentication"`
+	Password string   `json:"password" doc:"name of the secret with the password of the user"`
+	TLS      string   `json:"tls" doc:"starttls, tls, or none for a server on this machine"`
 }
 
 // Tracing settles OpenTelemetry.
@@ -239,8 +259,12 @@ func Default() Config {
 		Worktrees:   Worktrees{Most: 16, Size: 10 << 30},
 		Checkpoints: Checkpoints{Keep: 100, Size: 2 << 30, FileSize: 10 << 20, IgnoredFileSize: 1 << 20, IgnoredSize: 64 << 20, IgnoredFiles: 3000},
 		Forge:       Forge{Token: "FORGE_TOKEN"},
+		Notify:      Notify{Format: notify.Standard, Timeout: Duration(10 * time.Second), Rate: 60, Email: Email{TLS: notify.StartTLS}},
 		Limits:      Limits{FreeSpace: 64 << 20, AgentBytes: 64 << 20},
 	}
+	c.Notify.On = slices.DeleteFunc(sentinels.NotifyKinds(), func(kind string) bool {
+		return kind == sentinels.SentinelRecovered || kind == sentinels.SentinelSkipped
+	})
 	c.Limits.fill()
 	return c
 }

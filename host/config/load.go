@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/notify"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -323,6 +324,32 @@ func (l *Loaded) check(origins map[string]string) []string {
 	}
 	if l.Notify.Secret != "" && !secret.Named(l.Notify.Secret) {
 		say("notify.secret", "invalid name of a secret: want capital letters, digits and underscores")
+	}
+	for _, kind := range l.Notify.On {
+		oneOf("notify.on", kind, sentinels.NotifyKinds()...)
+	}
+	oneOf("notify.format", l.Notify.Format, notify.Formats()...)
+	switch {
+	case l.Notify.Format == notify.Template:
+		if e := abi.As(notify.CheckTemplate(l.Notify.Template)); e != nil {
+			say("notify.template", "%s; %s", strings.TrimPrefix(e.Message, "notify.template: "), e.Hint)
+		}
+	case l.Notify.Template != "":
+		say("notify.template", "is read with the format template only: set notify.format to template")
+	}
+	oneOf("notify.email.tls", l.Notify.Email.TLS, notify.TLSModes()...)
+	mail := notify.Email{Server: l.Notify.Email.Server, From: l.Notify.Email.From, To: l.Notify.Email.To, User: l.Notify.Email.User, TLS: l.Notify.Email.TLS}
+	if name := l.Notify.Email.Password; name != "" {
+		mail.Password = func() (string, error) { return "", nil } // Check asks only whether there is one
+		if !secret.Named(name) {
+			say("notify.email.password", "invalid name of a secret: want capital letters, digits and underscores")
+		}
+	}
+	if key, problem := mail.Check(); problem != "" {
+		say(key, "%s", problem)
+	}
+	if d := l.Notify.Timeout.Std(); d < time.Second || d > time.Minute {
+		say("notify.timeout", "invalid duration %s: want 1s to 1m", d)
 	}
 	if (l.Serve.TLSCert == "") != (l.Serve.TLSKey == "") {
 		say("serve.tlsCert", "TLS needs both tlsCert and tlsKey")

@@ -77,7 +77,7 @@ func (m Message) prepare(hide func(string) string) (Message, error) {
 	}
 	// Secrets are removed before anything is cut: a half of one would not be found.
 	m.Title = textcut.Mark(string(termtext.Line(hide(m.Title))), MaxTitle)
-	m.Text = textcut.Mark(string(termtext.Block(hide(m.Text), "")), MaxText)
+	m.Text = shorten(string(termtext.Block(hide(m.Text), "")), MaxText)
 	return m, nil
 }
 

@@ -7,16 +7,22 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"text/template"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Webhook is the name of the configured webhook among the targets.
-const Webhook = "webhook"
+// Names of the configured targets.
+const (
+	Webhook = "webhook"
+	Mail    = "email"
+	Command = "command"
+)
 
 // remembered is how many deliveries are known, so that a repetition leaves them out.
 const remembered = 1000
@@ -27,6 +33,13 @@ type Options struct {
 	// Secret signs the requests of the webhook: base64 with an optional prefix whsec_.
 	// Default: they are not signed.
 	Secret   func() (string, error)
+	Format   string                   // of the webhook's body, see [Formats]; default [Standard]
+	Template string                   // of the format [Template]
+	Email    Email                    // default none
+	Command  string                   // shell line that gets each message; default none
+	Shell    Shell                    // starts Command
+	Rate     int                      // messages in an hour; default no bound
+	Logger   *slog.Logger             // default none
 	Notifier Notifier                 // further targets; default none
 	Hide     func(text string) string // removes secrets; default the text as it is
 	Timeout  time.Duration            // of a delivery; default 10 s
@@ -41,17 +54,49 @@ type Service struct {
 	opt  Options
 	http *http.Client
 
+	template *template.Template // of the format Template
+
+	ctx        context.Context // of the background, until Close
+	cancel     context.CancelFunc
+	background sync.WaitGroup
+
 	mu   sync.Mutex
+	rate rate
 	done map[string]bool // deliveries that were taken, by target and id
 	ring []string        // their keys, oldest first
 }
 
-// New returns a Service, or the error bad_fields for a URL that it must not send to.
+// New returns a Service, or the error bad_fields for options that it cannot send with. The caller
+// closes it.
 func New(opt Options) (*Service, error) {
 	if opt.Webhook != "" {
 		if err := checkURL(opt.Webhook); err != nil {
 			return nil, err
 		}
+	}
+	if opt.Format == "" {
+		opt.Format = Standard
+	}
+	var body *template.Template
+	switch opt.Format {
+	case Ntfy:
+		if _, topic := ntfyTopic(opt.Webhook); opt.Webhook != "" && topic == "" {
+			return nil, noTopic()
+		}
+	case Template:
+		var err error
+		if body, err = parseTemplate(opt.Template); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Email.TLS == "" {
+		opt.Email.TLS = StartTLS
+	}
+	if key, problem := opt.Email.Check(); problem != "" {
+		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: key, Message: key + ": " + problem}
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opt.Hide == nil {
 		opt.Hide = func(text string) string { return text }
@@ -64,12 +109,13 @@ func New(opt Options) (*Service, error) {
 	}
 	// A redirect would send the message to a server that is not configured.
 	client := &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &Service{opt: opt, http: client, done: map[string]bool{}}, nil
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Service{opt: opt, http: client, template: body, ctx: ctx, cancel: cancel, done: map[string]bool{}}, nil
 }
 
 // Sent is what became of a message at one target.
 type Sent struct {
-	To     string `json:"to" jsonschema:"webhook, or the name of a notifier"`
+	To     string `json:"to" jsonschema:"webhook, email, command, or the name of a notifier"`
 	OK     bool   `json:"ok"`
 	Status int    `json:"status,omitempty" jsonschema:"HTTP status that the webhook answered with"`
 	Error  string `json:"error,omitempty"`
@@ -78,7 +124,8 @@ type Sent struct {
 // Send sends a message to all targets at the same time. The results are in the order of
 // the targets, and empty if there is none. It is an error if a target may take the message
 // later, so that the caller repeats it with the same key, or if none took it. An empty key
-// is that of no other message.
+// is that of no other message. What is left out because of [Options.Rate] is a result, not an
+// error: a later message says how many there were.
 func (s *Service) Send(ctx context.Context, m Message, key string) ([]Sent, error) {
 	m, err := m.prepare(s.opt.Hide)
 	if err != nil {
@@ -89,36 +136,70 @@ func (s *Service) Send(ctx context.Context, m Message, key string) ([]Sent, erro
 		sum := sha256.Sum256([]byte(key))
 		id = "msg_" + hex.EncodeToString(sum[:16])
 	}
-	var targets []string
+	targets := s.targets()
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	if !s.admit(m, id) {
+		left := make([]Sent, len(targets))
+		for i, t := range targets {
+			left[i] = Sent{To: t.name, Error: fmt.Sprintf("left out: notify.rate is %d messages in an hour", s.opt.Rate)}
+		}
+		return left, nil
+	}
+	return s.deliver(ctx, targets, m, id)
+}
+
+// A target takes messages.
+type target struct {
+	name string
+	key  string // differs from that of each other target
+	// send returns the status of an answer of HTTP, 0 if there is none.
+	send func(ctx context.Context, m Message, id string) (status int, err error)
+}
+
+// targets returns what takes messages now.
+func (s *Service) targets() []target {
+	var all []target
 	if s.opt.Webhook != "" {
-		targets = append(targets, Webhook)
+		all = append(all, target{Webhook, Webhook, s.post})
 	}
-	own := len(targets)
-	if s.opt.Notifier != nil {
-		targets = append(targets, s.opt.Notifier.Names()...)
+	if s.opt.Email.Server != "" {
+		all = append(all, target{Mail, Mail, func(ctx context.Context, m Message, id string) (int, error) { return 0, s.mail(ctx, m, id) }})
 	}
+	if s.opt.Command != "" {
+		all = append(all, target{Command, Command, func(ctx context.Context, m Message, _ string) (int, error) { return 0, s.execute(ctx, m) }})
+	}
+	if s.opt.Notifier == nil {
+		return all
+	}
+	for _, name := range s.opt.Notifier.Names() {
+		all = append(all, target{name, "plugin " + name, func(ctx context.Context, m Message, id string) (int, error) {
+			return 0, s.opt.Notifier.Notify(ctx, name, m, id)
+		}})
+	}
+	return all
+}
+
+// deliver sends a message to all targets that have not taken it.
+func (s *Service) deliver(ctx context.Context, targets []target, m Message, id string) ([]Sent, error) {
 	sent, errs := make([]Sent, len(targets)), make([]error, len(targets))
 	var work sync.WaitGroup
-	for i, name := range targets {
+	for i, t := range targets {
 		work.Go(func() {
-			sent[i].To = name
-			if sent[i].OK = s.was(name, id); sent[i].OK {
+			sent[i].To = t.name
+			if sent[i].OK = s.was(t.key, id); sent[i].OK {
 				return
 			}
 			limited, cancel := context.WithTimeout(ctx, s.opt.Timeout)
 			defer cancel()
-			if i < own {
-				sent[i].Status, errs[i] = s.post(limited, m, id)
-			} else {
-				errs[i] = s.opt.Notifier.Notify(limited, name, m, id)
-			}
-			if errs[i] != nil {
-				errs[i] = failure(ctx, limited, name, s.opt.Timeout, errs[i])
+			if sent[i].Status, errs[i] = t.send(limited, m, id); errs[i] != nil {
+				errs[i] = failure(ctx, limited, t.name, s.opt.Timeout, errs[i])
 				sent[i].Error = s.opt.Hide(errs[i].Error())
 				return
 			}
 			sent[i].OK = true
-			s.remember(name, id)
+			s.remember(t.key, id)
 		})
 	}
 	work.Wait()

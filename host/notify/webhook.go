@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,7 @@ func checkURL(text string) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "notify.webhook", Message: "notify.webhook: want https://HOST/PATH, without credentials; http only for this machine"}
 }
 
-// delivery is the body of a request.
+// delivery is the body of a request in the format [Standard].
 type delivery struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
@@ -40,11 +39,7 @@ type delivery struct {
 // is none.
 func (s *Service) post(ctx context.Context, m Message, id string) (status int, err error) {
 	now := s.opt.Now().UTC()
-	d := delivery{Type: m.Event, Timestamp: now, Data: m}
-	if d.Type == "" {
-		d.Type = "notification"
-	}
-	body, err := json.Marshal(d)
+	req, err := s.request(m, now)
 	if err != nil {
 		return 0, err
 	}
@@ -54,14 +49,14 @@ func (s *Service) post(ctx context.Context, m Message, id string) (status int, e
 			return 0, err
 		}
 	}
-	signed, err := webhook.Sign(secret, id, now, body)
+	signed, err := webhook.Sign(secret, id, now, req.body)
 	if e := abi.As(err); e != nil {
 		return 0, &abi.Error{Code: e.Code, Permanent: true, Message: e.Message, Hint: "openssl rand -base64 32 makes a secret for the name in notify.secret"}
 	}
 	if err != nil {
 		return 0, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.opt.Webhook, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, req.url, bytes.NewReader(req.body))
 	if err != nil {
 		return 0, checkURL("")
 	}
@@ -97,7 +92,7 @@ func refused(host string, answer *http.Response, text string, now time.Time) err
 	case status/100 == 3:
 		e.Code, e.Hint = abi.Denied, "redirects are not followed: set notify.webhook to the address that takes the message"
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		e.Code, e.Hint = abi.Denied, "check notify.secret"
+		e.Code, e.Hint = abi.Denied, "check notify.webhook and notify.secret"
 	case status == http.StatusNotFound, status == http.StatusGone:
 		e.Code, e.Hint = abi.NotFound, "check notify.webhook"
 	}

@@ -25,7 +25,7 @@ import (
 var files embed.FS
 
 // Topics are the topics of help, in the order in which an author needs them.
-var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models"}
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models", "notifications"}
 
 // helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
 // precedence over the command with its name, whose own help is COMMAND --help.
@@ -110,6 +110,9 @@ func (a verbs) render(h *host.Host, topics []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if text == "" { // for operators
+			continue
+		}
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -144,7 +147,7 @@ func newSource(h *host.Host) *source {
 
 func (s *source) topic(name string) (string, error) {
 	t, err := template.New(name+".md").Funcs(template.FuncMap{
-		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds, "runWords": runWords,
+		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds, "runWords": runWords, "notifyKinds": func() string { return strings.Join(sentinels.NotifyKinds(), " ") },
 		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "inherited": s.inherited, "full": func() bool { return !s.brief }, "topics": func() string { return strings.Join(Topics, ", ") },
 	}).ParseFS(files, path.Join("topics", name+".md"))
 	if err != nil {

@@ -191,10 +191,7 @@ func (a verbs) runEventSchema(name string) error {
 	if problem, hint := sentinels.CheckRunPattern(name); problem != "" {
 		return app.NotFound(hint, "unknown event %q: %s", name, problem)
 	}
-	schema := sentinels.RunEventSchema()
-	if strings.HasSuffix(name, ":"+sentinels.SentinelOverdue) {
-		schema = sentinels.OverdueEventSchema()
-	}
+	schema := sentinels.RunEventSchema(name)
 	if a.Flags.Output != output.FormatTable {
 		return a.WriteJSON(schema)
 	}

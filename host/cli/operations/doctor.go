@@ -165,24 +165,31 @@ func probeConfinement(context.Context) (string, error) {
 	return "commands of acceptance criteria are confined by " + strings.Join(confine.Walls(), ", "), nil
 }
 
-// probeNotifications reports a webhook that nothing sends to. It reads files alone: a
+// probeNotifications reports targets that nothing sends to. It reads files alone: a
 // definition that is only in the store is not seen.
 func (a verbs) probeNotifications(context.Context) (string, error) {
 	l, err := a.Settings()
 	if err != nil {
 		return "", doctor.Minor(errors.New("the configuration has to be mended first"))
 	}
-	if l.Notify.Webhook == "" {
-		return "notify.webhook is not set: what waits for a person is in sentinel inbox alone", nil
+	var targets []string
+	for _, t := range [][2]string{{"notify.webhook", l.Notify.Webhook}, {"notify.email", l.Notify.Email.Server}, {"notify.command", l.Notify.Command}} {
+		if t[1] != "" {
+			targets = append(targets, t[0])
+		}
+	}
+	to := strings.Join(targets, ", ")
+	if to == "" {
+		return "none of notify.webhook, notify.email and notify.command is set: what waits for a person is in sentinel inbox alone", nil
 	}
 	for _, dir := range a.Folders() {
 		for _, file := range a.DefinitionFiles(dir) {
 			if src, err := a.ReadSource(file); err == nil && strings.Contains(string(src.Text), `"notify/send"`) {
-				return a.Relative(file) + " sends to the webhook of notify.webhook", nil
+				return a.Relative(file) + " sends to " + to, nil
 			}
 		}
 	}
-	return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: "notify.webhook is set, and no definition in " + strings.Join(a.Folders(), " or ") + " calls notify/send", Hint: "sentinel init --template notify"})
+	return "", doctor.Minor(&abi.Error{Code: abi.NotFound, Message: to + ": set, and no definition in " + strings.Join(a.Folders(), " or ") + " calls notify/send", Hint: "sentinel init --template notify"})
 }
 
 // probeConfig reads the configuration as every verb does, so it finds what would
@@ -265,8 +272,10 @@ func (a verbs) probeSecrets(context.Context) (string, error) {
 	if err != nil {
 		return "", doctor.Minor(err)
 	}
-	if l.Notify.Secret != "" {
-		granted = append(granted, l.Notify.Secret)
+	for _, name := range []string{l.Notify.Secret, l.Notify.Email.Password} {
+		if name != "" {
+			granted = append(granted, name)
+		}
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(append(source.Configured(), granted...))))
 	if len(names) == 0 {

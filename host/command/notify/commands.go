@@ -4,22 +4,31 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/notify"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// Wanted reports whether people are notified of a kind of message about a sentinel, which is empty for
+// a message about none, and the setting that says so.
+type Wanted func(kind string, of sentinels.ID) (wanted bool, setting string)
+
 // Commands returns the family notify/*.
-func Commands(s *notify.Service) []command.Command {
-	f := family{s}
+func Commands(s *notify.Service, wanted Wanted) []command.Command {
+	f := family{s, wanted}
 	return []command.Command{
-		command.New("notify/send", "Send a message to the configured webhook and to the notifiers of plugins.",
-			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
+		command.New("notify/send", "Send a message to the configured webhook, mail server and command, and to the notifiers of plugins.",
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: 2 * time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
 	}
 }
 
-type family struct{ s *notify.Service }
+type family struct {
+	s      *notify.Service
+	wanted Wanted
+}
 
 type sendIn struct {
 	Title    string `json:"title" jsonschema:"one line; at most 200 bytes are sent"`
@@ -29,6 +38,8 @@ type sendIn struct {
 	Ticket   string `json:"ticket,omitempty" jsonschema:"id of the ticket that it is about"`
 	Run      string `json:"run,omitempty" jsonschema:"id of the run that it is about"`
 	URL      string `json:"url,omitempty" jsonschema:"where to read more"`
+	Kind     string `json:"kind,omitempty" enum:"failed,timed_out,waiting,quarantined,interrupted,skipped,recovered,overdue,paused,tickets" jsonschema:"kind of the message: one that notify.on, or notify of the sentinel's definition, leaves out is not sent"`
+	Sentinel string `json:"sentinel,omitempty" jsonschema:"id of the sentinel that a message with a kind is about"`
 }
 
 type sendOut struct {
@@ -37,12 +48,17 @@ type sendOut struct {
 }
 
 func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
+	if in.Kind != "" {
+		if wanted, setting := f.wanted(in.Kind, sentinels.ID(in.Sentinel)); !wanted {
+			return sendOut{Sent: []notify.Sent{}, Note: fmt.Sprintf("not sent: %s has no %s", setting, in.Kind)}, nil
+		}
+	}
 	sent, err := f.s.Send(ctx, notify.Message{
 		Title: in.Title, Text: in.Text, Severity: notify.Severity(in.Severity), Event: in.Event, Ticket: in.Ticket, Run: in.Run, URL: in.URL,
 	}, call.Key)
 	out := sendOut{Sent: append([]notify.Sent{}, sent...)}
 	if len(sent) == 0 {
-		out.Note = "no target: set notify.webhook, or install a plugin that notifies"
+		out.Note = "no target: set notify.webhook, notify.email or notify.command, or install a plugin that notifies"
 	}
 	return out, err
 }

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
 // A Tree is a program with all the processes that it starts. It has no record and no
@@ -28,6 +32,22 @@ func (m *Manager) StartTree(cmd *exec.Cmd) (*Tree, error) {
 		return nil, err
 	}
 	return &Tree{p, file}, nil
+}
+
+// Line returns the command of a shell line that the operator wrote, with the variables of the host
+// that programs of steps get.
+func (m *Manager) Line(line string) *exec.Cmd {
+	cmd := exec.Command(shellArgv[0], append(slices.Clone(shellArgv[1:]), line)...)
+	cmd.Dir = os.TempDir() // the same wherever the host was started
+	for _, entry := range m.opt.Environ() {
+		switch name, value, _ := strings.Cut(entry, "="); {
+		case name == "PATH":
+			cmd.Env = append(cmd.Env, "PATH="+absolutePath(value))
+		case m.passes(&command.Call{By: command.ByUser}, name):
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	return cmd
 }
 
 // Root returns the pid of a process above all others of the tree, 0 when they have ended.

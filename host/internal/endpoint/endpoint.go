@@ -17,11 +17,11 @@ func Parse(text string) (at *url.URL, ok bool) {
 	if err != nil || at.Host == "" || at.User != nil {
 		return nil, false
 	}
-	return at, at.Scheme == "https" || at.Scheme == "http" && loopback(at.Hostname())
+	return at, at.Scheme == "https" || at.Scheme == "http" && Loopback(at.Hostname())
 }
 
-// loopback reports whether a host is this machine.
-func loopback(host string) bool {
+// Loopback reports whether a host is this machine.
+func Loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -98,9 +98,30 @@ func (dec *decision) settle(outcome triggers.Outcome, run sentinels.RunID, reaso
 	dec.count(outcome, "", reason)
 	adm := triggers.Admission{Outcome: outcome, Run: run, Reason: reason}
 	lazy := dec.lazy && outcome != triggers.Queued // the queue is read from the store soon
-	ticket := dec.t.s.d.opt.Store.Enqueue(store.Batch{Puts: dec.all(), Lazy: lazy})
+	ticket := dec.enqueueSettled(store.Batch{Puts: dec.all(), Lazy: lazy}, reason)
 	dec.commit(adm, f, ticket)
 	return adm, ticket, nil
+}
+
+// skippedEvent is the data of an event sentinel:ID:skipped.
+type skippedEvent struct {
+	Sentinel sentinels.ID     `json:"sentinel"`
+	Trigger  string           `json:"trigger"`
+	Status   triggers.Outcome `json:"status"`
+	Since    time.Time        `json:"since"`
+	Reason   string           `json:"reason"`
+	Run      sentinels.RunID  `json:"run,omitempty"`
+}
+
+// enqueueSettled enqueues the commit of a decision, with the event of the first of firings that are
+// skipped in a row.
+func (dec *decision) enqueueSettled(b store.Batch, reason string) *store.Ticket {
+	t, skips := dec.t, dec.rec.Skips
+	if skips.Count != 1 || t.rec.Skips.Count != 0 {
+		return t.s.d.opt.Store.Enqueue(b)
+	}
+	e := skippedEvent{Sentinel: t.s.id, Trigger: t.name, Status: triggers.Skipped, Since: skips.Since, Reason: reason, Run: skips.Run}
+	return t.s.d.opt.Announce(t.s.id, sentinels.SentinelSkipped, t.name+"/"+skips.Since.Format(time.RFC3339Nano), e, b)
 }
 
 // count adds the outcome to the trigger's record.

@@ -209,7 +209,11 @@ func (r *liveRun) finish(err error) {
 		r.ex.svc.Log.Error("result of the run cannot be stored", "run", r.id, "error", err)
 	}
 	puts = append(puts, runindex.EndPut(r.id))
+	after := r.recoveredFrom(end.Status)
 	ticket := r.writeSummary(step.Commit{Summary: true, Puts: puts}, change, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
+	if after != "" {
+		ticket = r.announceRecovery(after)
+	}
 	r.publish(waitedResult{Result: result})
 	ticket.OnDone(func(err error) {
 		if err != nil {

@@ -108,6 +108,63 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, b
 	}
 }
 
+// recoveredEvent is the data of an event sentinel:ID:recovered.
+type recoveredEvent struct {
+	Sentinel sentinels.ID    `json:"sentinel"`
+	Status   string          `json:"status"`
+	Run      sentinels.RunID `json:"run"`
+	After    sentinels.RunID `json:"after"`
+}
+
+// maxRecoveryRuns bounds the runs of a sentinel that are read for the one that ended before.
+const maxRecoveryRuns = 100
+
+// recoveredFrom returns the run of the sentinel that ended last before this one, if it failed or
+// timed out and this one completes, and if there may be a reader for the event. Runs that other
+// runs started do not count, and neither do those that were stopped.
+func (r *liveRun) recoveredFrom(status sentinels.Status) sentinels.RunID {
+	r.mu.Lock()
+	info := r.info
+	r.mu.Unlock()
+	if status != sentinels.StatusCompleted || info.Parent != "" || !r.ex.svc.Expected.Has(sentinels.RunEventName(info.Sentinel, sentinels.SentinelRecovered)) {
+		return ""
+	}
+	list, err := r.ex.opt.Index.List(run.Filter{
+		Sentinel: info.Sentinel, Statuses: []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusTimedOut}, Limit: maxRecoveryRuns,
+	})
+	if err != nil {
+		r.ex.svc.Log.Warn("it is not known whether the sentinel has recovered", "run", r.id, "sentinel", info.Sentinel, "error", err)
+		return ""
+	}
+	var last run.Info
+	for _, i := range list {
+		if i.Parent == "" && i.ID != r.id && i.EndedAt.After(last.EndedAt) {
+			last = i
+		}
+	}
+	if last.Status == sentinels.StatusCompleted {
+		return ""
+	}
+	return last.ID
+}
+
+// announceRecovery writes the event of a run that completed after one that did not. It is not in the
+// commit of the run's end but the next one: a crash between both loses it.
+func (r *liveRun) announceRecovery(after sentinels.RunID) *store.Ticket {
+	r.mu.Lock()
+	id := r.info.Sentinel
+	r.mu.Unlock()
+	data, err := json.Marshal(recoveredEvent{id, sentinels.SentinelRecovered, r.id, after})
+	if err != nil {
+		panic(fmt.Errorf("encode event of run %s: %w", r.id, err))
+	}
+	c := r.statusChain()
+	return r.ex.enqueue(store.Batch{}, &sentinels.Event{
+		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: "sentinel/" + string(id),
+		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: r.EmitsFor(),
+	})
+}
+
 // Announce commits a batch with the event sentinel:ID:WORD, which is not about a run, if there may
 // be a reader for it. key is unique among such events of the sentinel.
 func (ex *Executor) Announce(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket {

@@ -1,0 +1,76 @@
+package notify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/notify"
+)
+
+// inbox is a notifier that keeps the messages.
+type inbox struct {
+	got  []notify.Message
+	fail error
+}
+
+func (*inbox) Names() []string { return []string{"inbox"} }
+
+func (i *inbox) Notify(_ context.Context, _ string, m notify.Message, _ string) error {
+	if i.fail != nil {
+		return i.fail
+	}
+	i.got = append(i.got, m)
+	return nil
+}
+
+// What goes beyond the rate is left out, and one message says how many there were.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &inbox{}
+		s := service(t, notify.Options{Notifier: i, Rate: 3})
+		defer s.Close()
+		send := func(n int) notify.Sent {
+			t.Helper()
+			sent, err := s.Send(t.Context(), notify.Message{Title: fmt.Sprint("m", n)}, fmt.Sprint("k", n))
+			if err != nil || len(sent) != 1 {
+				t.Fatal(sent, err)
+			}
+			return sent[0]
+		}
+		for n := range 3 {
+			if got := send(n); !got.OK {
+				t.Errorf("message %d: %+v", n, got)
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		for n := range 5 {
+			if got := send(3 + n); got.OK || got.To != "inbox" || !strings.Contains(got.Error, "notify.rate is 3") {
+				t.Errorf("message %d: %+v", 3+n, got)
+			}
+		}
+		if got := send(1); !got.OK || len(i.got) != 3 {
+			t.Errorf("a repetition: %+v, %d messages", got, len(i.got))
+		}
+		i.fail = errors.New("down")
+		time.Sleep(30*time.Minute + time.Second) // the first one is an hour old
+		synctest.Wait()
+		i.fail = nil
+		if len(i.got) != 3 {
+			t.Fatalf("%+v", i.got)
+		}
+		time.Sleep(time.Minute) // the summary is sent again
+		synctest.Wait()
+		if len(i.got) != 4 || i.got[3].Title != "5 messages were left out" || !strings.Contains(i.got[3].Text, "than the 3 in an hour") || !strings.HasSuffix(i.got[3].Text, "\n\nsentinel inbox\nsentinel list") {
+			t.Fatalf("%+v", i.got)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := send(9); !got.OK || len(i.got) != 5 {
+			t.Errorf("%+v, %d messages", got, len(i.got))
+		}
+	})
+}
