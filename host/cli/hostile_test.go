@@ -199,6 +199,7 @@ var hostileVerbs = []hostileVerb{
 	{"token revoke", true, [][]string{{evil}}},
 	{"trace", true, [][]string{{"evil"}, {"evil", "-v"}, {"evil", "-o", "json"}, {"fails"}, {evil}}},
 	{"triggers", true, [][]string{{}, {"-o", "json"}}},
+	{"man", false, [][]string{{evil}, {"run"}}},
 	{"unit", false, [][]string{{"--as", evil}}},
 	{"update", true, [][]string{{"other" + evilFile + ".json", "--name", "evil"}, {"bad" + evilFile + ".json"}}},
 	{"validate", true, [][]string{{"other" + evilFile + ".json"}, {"bad" + evilFile + ".json"}, {"bad" + evilFile + ".json", "-o", "json"}}},

@@ -82,6 +82,9 @@ func Fit(rows []Row, width int) []Row {
 func WrapLast(rows []Row, width int) []Row {
 	wide := widths(rows)
 	last := len(wide) - 1
+	if last < 0 {
+		return rows
+	}
 	left := width - gap*last
 	for _, w := range wide[:max(0, last)] {
 		left -= w

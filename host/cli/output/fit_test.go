@@ -65,6 +65,9 @@ func TestPairsAreWrapped(t *testing.T) {
 	if diff := cmp.Diff(want, written(t, output.WrapLast(rows, 32))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if rows := output.WrapLast(nil, 32); len(rows) > 0 {
+		t.Errorf("of no rows: %q", rows)
+	}
 }
 
 // TestHelpIsWrapped at words: prose as a paragraph, flags in their column, lists with their indent, and

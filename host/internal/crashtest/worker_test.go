@@ -30,6 +30,7 @@ import (
 //
 // SENTINEL_KILLS is the number of kills, in as many rounds as that takes.
 func TestKillWorkerAndReviewer(t *testing.T) {
+	t.Setenv("SENTINEL_TICKETS_REVIEW", "on") // the reviewer is started, not armed
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not on this machine")
 	}
