@@ -57,6 +57,7 @@ type order struct {
 	Verdict   string             // for every pending decision; empty leaves them open
 	Result    json.RawMessage    // goes with Verdict
 	CLI       []string           // be the program sentinel instead
+	Set       map[string]string  // settings
 	Edits     string             // store kill.json and edit it while it runs: "sentinel", or "run" for the run alone
 }
 
@@ -97,7 +98,7 @@ func (o order) execute(ctx context.Context, send func(report)) (err error) {
 		send(report{Kind: "progress", Progress: &p})
 	}
 	h, err := host.Open(ctx, host.Options{
-		Dir: o.Dir, State: o.State, Workspace: o.Workspace, Observer: runtime.Observer{Progress: observe},
+		Dir: o.Dir, State: o.State, Workspace: o.Workspace, Set: o.Set, Observer: runtime.Observer{Progress: observe},
 		Limits: runtime.Limits{Resident: o.Resident, Crashes: o.Crashes},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

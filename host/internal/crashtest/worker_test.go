@@ -30,7 +30,6 @@ import (
 //
 // SENTINEL_KILLS is the number of kills, in as many rounds as that takes.
 func TestKillWorkerAndReviewer(t *testing.T) {
-	t.Setenv("SENTINEL_TICKETS_REVIEW", "on") // the reviewer is started, not armed
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not on this machine")
 	}
@@ -244,8 +243,8 @@ func gatesRun(t *testing.T, ends func(life int) plan) (out gatesResult, count in
 	campaign, _ := json.Marshal(map[string]any{"name": "campaign", "steps": steps, "safety": map[string]any{"onInterrupt": "retry", "maxStepTimeoutMs": 14400000}})
 	save(filepath.Join(ws, "kill.json"), string(campaign), 0o600)
 
-	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
-	t.Setenv("HOME", ws) // the worktrees are in its cache, for this process too
+	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000, Set: map[string]string{"tickets.review": "on"}} // the reviewer is started, not armed
+	t.Setenv("HOME", ws)                                                                                                          // the worktrees are in its cache, for this process too
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("XDG_CONFIG_HOME", "")
 	with := func(fn func(invoke func(name string, params any, out any))) {
