@@ -27,7 +27,7 @@ func TestComingFromCron(t *testing.T) {
 	}
 	dir := t.TempDir()
 	unpackState(t, "../testdata/state/format-1.tar.gz", dir)
-	job := `echo begin >> ` + dir + `/%.txt; sleep 0.7; echo end >> ` + dir + `/%.txt`
+	job := `echo begin >> '` + dir + `/%.txt'; sleep 0.7; echo end >> '` + dir + `/%.txt'`
 	for i, name := range []string{"backup", "sync"} {
 		text, _, _ := strings.Cut(blocks[i+1], "```")
 		for old, next := range map[string]string{
