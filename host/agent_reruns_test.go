@@ -221,7 +221,7 @@ func TestConfinedRunsOfAgents(t *testing.T) {
 		t.Helper()
 		must(t, h, "sentinel/create", `{"definition": {"id": "`+id+`", "name": "`+id+`"`+more+`, "steps": [{"type": "shell", "command": "`+line+`", "outputTo": "out"}]}}`, nil)
 	}
-	create("reads", "", "cat "+outside+" || true")
+	create("reads", "", "cat '"+outside+"' || true")
 	create("file", `, "envFiles": [".env"]`, "echo $GREETING")
 	create("linked", `, "envFiles": ["link.env"]`, "true")
 	create("secret", `, "env": {"K": {"secret": "KEY"}}`, "true")

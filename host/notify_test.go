@@ -297,7 +297,7 @@ func TestNotifiedOfWantedKinds(t *testing.T) {
 func TestNotifyCommand(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, host.Options{Workspace: t.TempDir(), Environ: func() []string { return append(os.Environ(), "DATABASE_PASSWORD=x") }, Set: map[string]string{
-		"notify.command": `cat > ` + dir + `/stdin; env > ` + dir + `/env; sleep 1000 & test "$SENTINEL_NOTIFY_TITLE" = 'it $(fails)'`,
+		"notify.command": `cat > '` + dir + `/stdin'; env > '` + dir + `/env'; sleep 1000 & test "$SENTINEL_NOTIFY_TITLE" = 'it $(fails)'`,
 	}})
 	var out struct {
 		Sent []struct {

@@ -49,8 +49,8 @@ func shell(line string, env []string, stdin io.Reader, output *os.File) (notify.
 // A command gets the message as JSON and in variables, and nothing of it is part of the line.
 func TestCommand(t *testing.T) {
 	dir := t.TempDir()
-	m := notify.Message{Title: "$(touch " + dir + "/obeyed); `id`", Text: "two\nlines '\"", Severity: notify.Error, Run: "run/1", Ticket: "T-1", URL: "https://example.org"}
-	line := `cat > ` + dir + `/stdin; printf '%s|%s|%s|%s|%s' "$SENTINEL_NOTIFY_TITLE" "$SENTINEL_NOTIFY_TEXT" "$SENTINEL_NOTIFY_SEVERITY" "$SENTINEL_NOTIFY_RUN" "$SENTINEL_NOTIFY_TICKET" > ` + dir + `/env`
+	m := notify.Message{Title: "$(touch '" + dir + "/obeyed'); `id`", Text: "two\nlines '\"", Severity: notify.Error, Run: "run/1", Ticket: "T-1", URL: "https://example.org"}
+	line := `cat > '` + dir + `/stdin'; printf '%s|%s|%s|%s|%s' "$SENTINEL_NOTIFY_TITLE" "$SENTINEL_NOTIFY_TEXT" "$SENTINEL_NOTIFY_SEVERITY" "$SENTINEL_NOTIFY_RUN" "$SENTINEL_NOTIFY_TICKET" > '` + dir + `/env'`
 	sent, err := service(t, notify.Options{Command: line, Shell: shell}).Send(t.Context(), m, "k")
 	if err != nil || len(sent) != 1 || !sent[0].OK || sent[0].To != "command" {
 		t.Fatalf("%+v, %v", sent, err)
