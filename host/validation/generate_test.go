@@ -305,6 +305,9 @@ func (g *generator) value(schema any, name string) any {
 			return g.value(g.def(part), name)
 		}
 	}
+	if only, ok := s["const"]; ok {
+		return only
+	}
 	if list, ok := s["enum"].([]any); ok {
 		return list[g.n(len(list))]
 	}
