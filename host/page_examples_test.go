@@ -128,7 +128,7 @@ func checkExample(t *testing.T, h *host.Host, block string, complete bool) strin
 			t.Error(inferred)
 		}
 		return "step"
-	case keys["secrets"] || keys["models"] || keys["limits"]:
+	case keys["secrets"] || keys["models"] || keys["limits"] || keys["notify"]:
 		file := filepath.Join(t.TempDir(), "config.json")
 		if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
 			t.Fatal(err)

@@ -110,6 +110,9 @@ func TestReadme(t *testing.T) {
 			continue
 		case strings.HasSuffix(line, "&") || strings.HasPrefix(line, "kill") || strings.Contains(line, "<<"):
 			fmt.Fprintf(&script, "echo %s\n%s", quoteLine("== "+line), c)
+			if strings.HasSuffix(line, "&") { // a reader is slower than the server
+				script.WriteString("n=0; until bin/sentinel list 2>&1 | grep -q 'a server runs here'; do n=$((n+1)); test $n -lt 150 || exit 9; sleep 0.2; done\n")
+			}
 		default:
 			fmt.Fprintf(&script, "echo %s\nn=0; until { %s}; do n=$((n+1)); test $n -lt 150 || exit 9; sleep 0.2; done\n", quoteLine("== "+line), c)
 		}
