@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,17 +16,34 @@ import (
 
 // inbox is a notifier that keeps the messages.
 type inbox struct {
-	got  []notify.Message
+	mu   sync.Mutex
+	kept []notify.Message
 	fail error
+}
+
+// fails sets the error of later messages.
+func (i *inbox) fails(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fail = err
+}
+
+// got returns the messages.
+func (i *inbox) got() []notify.Message {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.kept)
 }
 
 func (*inbox) Names() []string { return []string{"inbox"} }
 
 func (i *inbox) Notify(_ context.Context, _ string, m notify.Message, _ string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.fail != nil {
 		return i.fail
 	}
-	i.got = append(i.got, m)
+	i.kept = append(i.kept, m)
 	return nil
 }
 
@@ -53,24 +72,24 @@ func TestRate(t *testing.T) {
 				t.Errorf("message %d: %+v", 3+n, got)
 			}
 		}
-		if got := send(1); !got.OK || len(i.got) != 3 {
-			t.Errorf("a repetition: %+v, %d messages", got, len(i.got))
+		if got := send(1); !got.OK || len(i.got()) != 3 {
+			t.Errorf("a repetition: %+v, %d messages", got, len(i.got()))
 		}
-		i.fail = errors.New("down")
+		i.fails(errors.New("down"))
 		time.Sleep(30*time.Minute + time.Second) // the first one is an hour old
 		synctest.Wait()
-		i.fail = nil
-		if len(i.got) != 3 {
-			t.Fatalf("%+v", i.got)
+		i.fails(nil)
+		if len(i.got()) != 3 {
+			t.Fatalf("%+v", i.got())
 		}
 		time.Sleep(time.Minute) // the summary is sent again
 		synctest.Wait()
-		if len(i.got) != 4 || i.got[3].Title != "5 messages were left out" || !strings.Contains(i.got[3].Text, "than the 3 in an hour") || !strings.HasSuffix(i.got[3].Text, "\n\nsentinel inbox\nsentinel list") {
-			t.Fatalf("%+v", i.got)
+		if len(i.got()) != 4 || i.got()[3].Title != "5 messages were left out" || !strings.Contains(i.got()[3].Text, "than the 3 in an hour") || !strings.HasSuffix(i.got()[3].Text, "\n\nsentinel inbox\nsentinel list") {
+			t.Fatalf("%+v", i.got())
 		}
 		time.Sleep(2 * time.Hour)
-		if got := send(9); !got.OK || len(i.got) != 5 {
-			t.Errorf("%+v, %d messages", got, len(i.got))
+		if got := send(9); !got.OK || len(i.got()) != 5 {
+			t.Errorf("%+v, %d messages", got, len(i.got()))
 		}
 	})
 }
