@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -149,14 +150,17 @@ func (a *applier) unlock(dir string) {
 	a.opened[dir] = n
 }
 
-// closeFolders gives the folders that were made writable their mode.
+// closeFolders gives the folders that were made writable their mode, those inside others first. One
+// that was removed may be behind a link by now, at a path of another folder: the reader follows none.
 func (a *applier) closeFolders() (err error) {
-	for dir, n := range a.opened {
+	a.reader.forget()
+	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(a.opened))) {
+		mode := a.opened[dir].mode
 		if s := a.byPath[dir]; s != nil && s.to != nil {
-			n = s.to
+			mode = s.to.mode
 		}
-		if info, statErr := a.root.Lstat(dir); statErr == nil && info.IsDir() {
-			err = errors.Join(err, a.root.Chmod(dir, fileMode(n.mode)))
+		if now, statErr := a.reader.stat(dir); statErr == nil && now != nil && isFolder(now) {
+			err = errors.Join(err, a.root.Chmod(dir, fileMode(mode)))
 		}
 	}
 	return err

@@ -299,6 +299,29 @@ func TestFolderInPlaceOfFile(t *testing.T) {
 	}
 }
 
+// TestClosedFolderBehindLink: an undo makes a folder of the task writable to remove what is in it, and
+// puts a link in the place of its parent. The mode of the removed folder is not given to the one of the
+// same name that the link leads to.
+func TestClosedFolderBehindLink(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{})
+	f.put("real/sub/keep", "of before\n")
+	if err := os.Symlink("real", f.path("name")); err != nil {
+		t.Fatal(err)
+	}
+	before := f.state()
+	f.create("t", checkpoint.Begin)
+	f.remove("name")
+	f.put("name/sub/made", "by the task\n")
+	if err := os.Chmod(f.path("name/sub"), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	f.create("t", checkpoint.End)
+	r := f.restore("t", false)
+	if diff := cmp.Diff(before, f.state()); diff != "" || !r.Success {
+		t.Errorf("%+v\n%s", r, diff)
+	}
+}
+
 // TestUntouched checks that the times of files which the task did not touch stay.
 func TestUntouched(t *testing.T) {
 	f := newFolder(t, checkpoint.Options{})
