@@ -1,14 +1,10 @@
 package host_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,76 +14,12 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/internal/fixturetest"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 const fixtures = "testdata/state"
-
-// unpackFixture unpacks the .sentinel folder of a fixture, with the modules that
-// fixtures share, and returns its path.
-func unpackFixture(t *testing.T, file string) (dir string) {
-	t.Helper()
-	project := t.TempDir()
-	src, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	z, err := gzip.NewReader(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(project, h.Name)
-		if h.Typeflag == tar.TypeDir {
-			err = os.MkdirAll(path, 0o700)
-		} else {
-			var text []byte
-			if text, err = io.ReadAll(r); err == nil {
-				err = os.WriteFile(path, text, 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir = filepath.Join(project, ".sentinel")
-	modules, err := filepath.Glob(filepath.Join(fixtures, "modules", "*.gz"))
-	if err != nil || len(modules) == 0 {
-		t.Fatalf("no modules: %v", err)
-	}
-	for _, m := range modules {
-		digest := strings.TrimSuffix(filepath.Base(m), ".gz")
-		text, err := os.ReadFile(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := gzip.NewReader(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		code, err := io.ReadAll(z)
-		if err != nil {
-			t.Fatal(err)
-		}
-		blob := filepath.Join(dir, "state", "blobs", digest[:2], digest[2:])
-		if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(blob, code, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // TestStateFixtures opens the state folder of each earlier version and format: its
 // runs, waits, tickets, documents, large values and outputs are there, what waits
@@ -100,13 +32,15 @@ func TestStateFixtures(t *testing.T) {
 	current := 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
-			dir := unpackFixture(t, file)
+			project := t.TempDir()
+			fixturetest.Unpack(t, file, project)
+			dir := filepath.Join(project, ".sentinel")
 			state := filepath.Join(dir, "state")
 			if err := runtime.CheckStore(state); err != nil {
 				t.Fatalf("check: %v", err)
 			}
 			var log bytes.Buffer
-			h := open(t, host.Options{Dir: dir, Workspace: filepath.Dir(dir), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			h := open(t, host.Options{Dir: dir, Workspace: project, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if m := h.Runtime().Migration(); m == nil {
 				current++
 			} else if _, err := os.Stat(m.Snapshot); err != nil || !strings.Contains(log.String(), m.Snapshot) {
@@ -115,7 +49,7 @@ func TestStateFixtures(t *testing.T) {
 			if _, err := h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{By: "server"}); err != nil {
 				t.Fatal(err)
 			}
-			moveFixture(t, h, filepath.Dir(dir))
+			moveFixture(t, h, project)
 			checkFixture(t, h)
 		})
 	}

@@ -1,16 +1,14 @@
 package cli_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/fixturetest"
 )
 
 // TestComingFromCron serves the two definitions of the page "Coming from cron", each second in place
@@ -26,7 +24,7 @@ func TestComingFromCron(t *testing.T) {
 		t.Fatalf("%d definitions on the page, want 2", len(blocks)-1)
 	}
 	dir := t.TempDir()
-	unpackState(t, "../testdata/state/format-1.tar.gz", dir)
+	fixturetest.Unpack(t, "../testdata/state/format-1.tar.gz", dir)
 	job := `echo begin >> '` + dir + `/%.txt'; sleep 0.7; echo end >> '` + dir + `/%.txt'`
 	for i, name := range []string{"backup", "sync"} {
 		text, _, _ := strings.Cut(blocks[i+1], "```")
@@ -83,39 +81,4 @@ func TestComingFromCron(t *testing.T) {
 	_, before := counts()
 	serve()
 	await("after the kill", func(_, ended [2]int) bool { return ended[0] > before[0]+1 && ended[1] > before[1]+1 })
-}
-
-// unpackState unpacks the .sentinel folder of a fixture.
-func unpackState(t *testing.T, file, dir string) {
-	t.Helper()
-	src, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	z, err := gzip.NewReader(src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, h.Name)
-		if h.Typeflag == tar.TypeDir {
-			err = os.MkdirAll(path, 0o700)
-		} else {
-			var text []byte
-			if text, err = io.ReadAll(r); err == nil {
-				err = os.WriteFile(path, text, 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
