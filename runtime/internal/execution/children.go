@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,7 +170,10 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 	}
 	if child.Inherit != nil {
 		opt.OnInterrupt = r.Definition().Safety.OnInterrupt
-		outer := r.Definition().Environment().In(r.begin.Workspace) // the child may have another workspace
+		outer := r.Definition().Environment()
+		if cmp.Or(child.Workspace, def.Workspace) != "" { // files of the parent are relative to its workspace
+			outer = outer.In(r.begin.Workspace)
+		}
 		if child.Drafted || r.Within() != nil {
 			outer = outer.Plain()
 		}

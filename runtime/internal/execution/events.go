@@ -11,10 +11,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// agentPrefix is what the names of agents begin with, in [run.StartOptions] and the authors of
-// revisions and edits.
-const agentPrefix = "agent:"
-
 // chain is the runs that an event has passed through.
 type chain = eventlog.Chain
 
@@ -28,7 +24,7 @@ func EmitsFor(s revision.Stored) string { return emitsFor(s.Agent(), s.Within) }
 // emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
 func emitsFor(as string, within []string) string {
 	switch {
-	case strings.HasPrefix(as, agentPrefix):
+	case revision.AgentOf(as) != "":
 		return as
 	case within != nil:
 		return "model"
@@ -39,7 +35,7 @@ func emitsFor(as string, within []string) string {
 // originOf says what led to a run and its iteration, see [run.PendingDecision].
 func originOf(begin *journal.RunStartBody, event *sentinels.Event) string {
 	var parts []string
-	if strings.HasPrefix(begin.As, agentPrefix) {
+	if revision.AgentOf(begin.As) != "" {
 		parts = append(parts, "started for "+begin.As)
 	}
 	if event != nil && (event.By != "" || event.Source != "") {

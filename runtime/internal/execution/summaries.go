@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -16,18 +15,11 @@ func (ex *Executor) Status(id sentinels.RunID) (run.Info, error) {
 	if r := ex.live(id); r != nil {
 		return r.summary(), nil
 	}
-	raw, ok, err := ex.opt.Store.Get(BucketRuns, []byte(id))
-	if err != nil {
-		return run.Info{}, err
+	info, found, err := ex.opt.Index.Stored(id)
+	if err == nil && !found {
+		err = failure.New(abi.NotFound, "no run has the id %q", id)
 	}
-	if !ok {
-		return run.Info{}, failure.New(abi.NotFound, "no run has the id %q", id)
-	}
-	var info run.Info
-	if err := ex.opt.Index.Project().Decode(raw, &info); err != nil {
-		return info, fmt.Errorf("read run %s: %w", id, err)
-	}
-	return info, nil
+	return info, err
 }
 
 // summary returns the current summary.
