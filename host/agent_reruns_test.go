@@ -172,7 +172,7 @@ func TestVariablesOfAgents(t *testing.T) {
 		"sentinel/start": `{"sentinelId": "open", "inputs": {"tool": "/bin/false"}}`,
 		"sentinel/retry": `{"run": "` + string(first.Run) + `", "inputs": {"HOME": "/elsewhere"}}`,
 	} {
-		if err := by(command.ByAgent, name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "no input of open") {
+		if err := by(command.ByAgent, name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "not an input of open") {
 			t.Errorf("%s of an agent: %v", name, err)
 		}
 		if err := by(command.ByUser, name, params); err != nil {

@@ -157,12 +157,12 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	if opt.Workspace, err = f.movedTo(call, old, opt.Workspace); err != nil {
 		return rerunOut{}, err
 	}
-	if len(opt.Inputs) > 0 {
+	if len(opt.Inputs) > 0 && setsInputsOnly(call) {
 		used, err := f.rt.RunDefinition(old.ID)
 		if err != nil {
 			return rerunOut{}, err
 		}
-		if err := mayName(call, used.Definition, used.Within, "inputs", opt.Inputs); err != nil {
+		if err := mayName(used.Definition, used.Within, "inputs", opt.Inputs); err != nil {
 			return rerunOut{}, err
 		}
 	}

@@ -59,12 +59,12 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 			return runOut{}, err
 		}
 	}
-	if in.SentinelID != "" && len(in.Variables)+len(in.Inputs) > 0 {
+	if in.SentinelID != "" && len(in.Variables)+len(in.Inputs) > 0 && setsInputsOnly(call) {
 		stored, err := f.rt.Revision(def.ID, revision)
 		if err != nil {
 			return runOut{}, err
 		}
-		if err := mayName(call, def, stored.Within, "variables", in.Variables, in.Inputs); err != nil {
+		if err := mayName(def, stored.Within, "variables", in.Variables, in.Inputs); err != nil {
 			return runOut{}, err
 		}
 	}
@@ -96,18 +96,22 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 	return runOut{id, id, info.Sentinel, info.Revision, info.Status, info.StartedAt}, err
 }
 
-// mayName returns an error if a caller that is not a person, nor a step of one's definition, gives a
-// definition of others variables that are not among its inputs: they could be those that its shell
-// lines use, such as $HOME. within is the bound of the definition.
-func mayName(call *command.Call, def *sentinels.Definition, within []string, field string, given ...map[string]json.RawMessage) error {
-	if within != nil || !call.Bounded() && !call.ForAgent() {
+// setsInputsOnly reports whether a caller is not a person, nor a step of a person's definition: it sets
+// the inputs of such a definition, and none of its other variables.
+func setsInputsOnly(call *command.Call) bool { return call.Bounded() || call.ForAgent() }
+
+// mayName returns an error if a caller for which setsInputsOnly holds gives the definition of a person
+// variables that are not among its inputs: they could be those that its shell lines use, such as $HOME.
+// within is the bound of the definition, which one of a model or agent has.
+func mayName(def *sentinels.Definition, within []string, field string, given ...map[string]json.RawMessage) error {
+	if within != nil {
 		return nil
 	}
 	for _, values := range given {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if _, ok := def.Inputs[name]; !ok {
 				return &abi.Error{
-					Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("start: %q is no input of %s, and only a person sets its other variables", name, def.ID),
+					Code: abi.Denied, Permanent: true, Field: field, Message: fmt.Sprintf("start: %q is not an input of %s, and only a person sets its other variables", name, def.ID),
 					Hint: fmt.Sprintf("leave it out, or have a person declare it in the inputs of %s", def.ID),
 				}
 			}
