@@ -17,7 +17,7 @@ import (
 )
 
 // Outputs and logs are stored without the secrets that were known when they were written. What became a
-// secret later is removed when one who is no person reads them.
+// secret later is removed for all readers but persons.
 
 // OutputOptions say what of an output is read.
 type OutputOptions struct {

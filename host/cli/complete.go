@@ -35,7 +35,7 @@ var sources = map[string]source{
 	"RUN": completer.runs, "NAME": completer.names, "SENTINEL": completer.names, "TICKET": completer.tickets, "ID": completer.tickets, "RULE": completer.rules,
 }
 
-// others are the sources of NAME below commands for which it is no sentinel.
+// others are the sources of NAME below commands whose NAME is not that of a sentinel.
 var others = map[string]source{"plugin": completer.plugins, "secret": completer.none}
 
 // complete sets how the arguments of all commands are completed, by their use lines.

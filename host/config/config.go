@@ -226,7 +226,7 @@ type Notify struct {
 	Command  string   `json:"command" doc:"shell line that is executed for each message: the message as JSON is its standard input, and SENTINEL_NOTIFY_TITLE, _TEXT, _SEVERITY, _RUN and _TICKET are in its environment"`
 	Timeout  Duration `json:"timeout" doc:"of a delivery to one target"`
 	On       []string `json:"on" doc:"what people are notified of: failed, timed_out, waiting, quarantined, interrupted, skipped, recovered, overdue, paused, tickets; notify of a definition has precedence for its runs"`
-	Rate     int      `json:"rate" doc:"messages in an hour; further ones are left out, and one message says how many; 0 is no bound"`
+	Rate     int      `json:"rate" doc:"messages in an hour; further ones are left out, and one message says how many; 0 removes the limit"`
 }
 
 // Email settles the mail server that sends messages for people.

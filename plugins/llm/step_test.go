@@ -232,7 +232,7 @@ func TestSpecMaxToolCalls(t *testing.T) {
 	}
 }
 
-// An empty reply is asked for once more, and is no success.
+// TestEmptyReply: after an empty reply the model is asked once more; a second one ends without success.
 func TestEmptyReply(t *testing.T) {
 	for _, tt := range []struct {
 		name, fields string

@@ -150,7 +150,7 @@ func (in executeIn) argv() ([]string, error) {
 // Bounds of the parts of one answer, as JSON, in bytes. output is for people and models; with
 // lines it is halved. Steps read the streams, which are whole up to their bounds: stdout
 // counts twice, as text too, and together they are below the 17 MiB of sdk/ABI.md A8. A stdout
-// that is not whole is no value to compute with, so only its beginning and end go on to the step.
+// that is not whole is not a value that a step computes with: only its beginning and end are passed.
 const (
 	outputSize = 72 << 10
 	stdoutSize = 8 << 20

@@ -18,12 +18,12 @@ const (
 // telling gathers what an execution prints for [Options.Printed]. Its owner serialises access, but for
 // the timer.
 type telling struct {
-	e       *execution
-	of      Printed
-	printed int64  // bytes so far
-	told    int64  // of printed
-	text    []byte // to report next: the last lines
-	waiting bool   // for the timer
+	e        *execution
+	of       Printed
+	printed  int64  // bytes so far
+	reported int64  // of printed
+	text     []byte // to report next: the last lines
+	waiting  bool   // for the timer
 }
 
 // tell begins to report the output of a start for a call of a run.
@@ -81,10 +81,10 @@ func (t *telling) flush() {
 	p := t.of
 	p.Offset = t.printed - int64(len(t.text))
 	var text strings.Builder
-	if p.Offset > t.told {
-		fmt.Fprintf(&text, "[%d bytes are left out here]\n", p.Offset-t.told)
+	if p.Offset > t.reported {
+		fmt.Fprintf(&text, "[%d bytes are left out here]\n", p.Offset-t.reported)
 	}
-	t.told = t.printed
+	t.reported = t.printed
 	for line := range bytes.Lines(t.text) {
 		line, closed := bytes.CutSuffix(line, []byte{'\n'})
 		text.WriteString(clean(line))

@@ -35,7 +35,7 @@ func (m *Metrics) Progress(p runtime.Progress) {
 	case runtime.OnRunStart:
 		of := m.sentinels.name(string(p.Sentinel))
 		for _, status := range ends {
-			m.runs.WithLabelValues(of, string(status)) // from the first start on, or the first end is no increase
+			m.runs.WithLabelValues(of, string(status)) // a series that begins at 1 shows no increase
 		}
 	case runtime.OnRunEnd:
 		// Its usage is the sum of its calls', which have been counted.
