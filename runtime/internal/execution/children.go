@@ -167,19 +167,17 @@ func (r *liveRun) StartChild(ctx context.Context, def *sentinels.Definition, chi
 		if err := r.inherit(&opt, def, child.Inherit.(scope)); err != nil {
 			return "", err
 		}
-	}
-	if child.Inherit != nil {
 		opt.OnInterrupt = r.Definition().Safety.OnInterrupt
 		outer := r.Definition().Environment()
 		if cmp.Or(child.Workspace, def.Workspace) != "" { // files of the parent are relative to its workspace
 			outer = outer.In(r.begin.Workspace)
 		}
-		if child.Drafted || r.Within() != nil {
+		if child.Drafted || r.bounded() {
 			outer = outer.Plain()
 		}
 		def = def.Inside(outer)
 	}
-	if child.Drafted && r.Within() == nil {
+	if child.Drafted && !r.bounded() {
 		opt.Within = append([]string{"*"}, r.NamedCommands()...)
 	}
 	id, err := r.ex.startRun(ctx, def, opt)

@@ -15,18 +15,18 @@ import (
 type chain = eventlog.Chain
 
 // EmitsFor implements [step.State].
-func (r *liveRun) EmitsFor() string { return emitsFor(r.As(), r.Within()) }
+func (r *liveRun) EmitsFor() string { return emitsFor(r.As(), r.bounded()) }
 
 // EmitsFor returns the agent or model behind the runs of a stored revision that its triggers start, ""
 // for a person.
-func EmitsFor(s revision.Stored) string { return emitsFor(s.Agent(), s.Within) }
+func EmitsFor(s revision.Stored) string { return emitsFor(s.Agent(), s.Within != nil) }
 
 // emitsFor returns the agent or model behind the events of a run, see [sentinels.Event].
-func emitsFor(as string, within []string) string {
+func emitsFor(as string, bounded bool) string {
 	switch {
 	case revision.AgentOf(as) != "":
 		return as
-	case within != nil:
+	case bounded:
 		return "model"
 	}
 	return ""

@@ -82,6 +82,14 @@ func (r *liveRun) Within() []string {
 	return r.ex.both(r.begin.Within, own)
 }
 
+// bounded reports whether a bound limits what the run may call. It costs less than [liveRun.Within],
+// which may ask for all commands.
+func (r *liveRun) bounded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begin.Within != nil || r.within != nil
+}
+
 // As implements [step.State].
 func (r *liveRun) As() string {
 	r.mu.Lock()

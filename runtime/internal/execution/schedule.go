@@ -138,7 +138,7 @@ func (r *liveRun) MemoryLimit() int64 {
 	switch mb := r.Definition().Safety.MaxMemoryMB; {
 	case mb > 0:
 		return mb << 20
-	case r.Within() != nil:
+	case r.bounded():
 		return min(limits.Memory, limits.AgentMemory)
 	}
 	return limits.Memory
@@ -160,7 +160,7 @@ func (r *liveRun) MemoryHint(setting string) string {
 	switch {
 	case def.Safety.MaxMemoryMB > 0:
 		return "raise " + field
-	case r.Within() != nil:
+	case r.bounded():
 		setting = "limits.agentMemory"
 	}
 	return fmt.Sprintf("set %s, or raise the setting %s", field, setting)

@@ -84,7 +84,7 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	var by string
 	err := history.Read(ex.opt.Store, info.ID, 1, func(_ uint64, rec *journal.Record) error {
 		if begin := rec.RunStart; begin != nil {
-			c, by = chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within)
+			c, by = chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within != nil)
 		}
 		return history.ErrStop
 	})
