@@ -197,8 +197,12 @@ func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) ([]
 		return puts, nil
 	}
 	found := ofPerson(r)
+	var from []byte // nil is the newest
+	if found {
+		from = Key(r.ID, last+1)
+	}
 	var bad error
-	err := s.opt.Store.Scan(Bucket, []byte(r.ID+"/"), nil, true, func(key, value []byte) bool {
+	err := s.opt.Store.Scan(Bucket, []byte(r.ID+"/"), from, true, func(key, value []byte) bool {
 		beyond := string(key) <= string(Key(r.ID, last))
 		if found && !beyond {
 			return true
