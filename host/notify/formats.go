@@ -57,9 +57,7 @@ func (s *Service) request(m Message, now time.Time) (request, error) {
 		body = teamsBody(m)
 	case Ntfy:
 		var topic string
-		if r.url, topic = ntfyTopic(r.url); topic == "" {
-			return r, noTopic()
-		}
+		r.url, topic = ntfyTopic(r.url) // checked by New
 		body = ntfyBody(m, topic)
 	case Template:
 		var err error
@@ -158,12 +156,13 @@ func same(text string) string { return text }
 // fit escapes a text and cuts it so that the result has at most n UTF-16 units.
 func fit(text string, n int, escape func(string) string) string {
 	for most := len(text); ; {
-		out := escape(shorten(text, most))
+		short := shorten(text, most)
+		out := escape(short)
 		over := len(utf16.Encode([]rune(out))) - n
 		if over <= 0 {
 			return out
 		}
-		most = min(most, len(shorten(text, most))) - max(over/4, 1) // an escape makes no character longer than 4 bytes
+		most = min(most, len(short)) - max(over/4, 1) // an escape makes no character longer than 4 bytes
 	}
 }
 

@@ -162,11 +162,8 @@ func (o *Output) gap(lines int) {
 // from leaves out the chunks before the line with a number. Each read ends behind a chunk, so the line
 // is the first of one.
 func (s *section) from(number int) error {
-	k, found := slices.BinarySearchFunc(s.index, number, func(m mark, number int) int { return m.number - number })
-	if !found {
-		k = max(k-1, 0)
-	}
-	s.offset, s.before = s.index[k].offset, s.index[k].before
+	begin := markBefore(s.index, number)
+	s.offset, s.before = begin.offset, begin.before
 	in := scan{from: s.file, at: s.offset, end: s.end}
 	for {
 		c, _, ok, err := in.next()

@@ -401,7 +401,7 @@ func (s *spill) blocksOf(p *part, from int, size int64) (list []block, follow ex
 		return nil, follow, err
 	}
 	defer f.Close()
-	first := p.index[p.markBefore(from)]
+	first := markBefore(p.index, from)
 	at := first.offset
 	size = min(p.size-at, size)
 	data := make([]byte, size)
@@ -439,13 +439,13 @@ func (s *spill) blocksOf(p *part, from int, size int64) (list []block, follow ex
 	}
 }
 
-// markBefore returns the last mark at or before a line.
-func (p *part) markBefore(number int) int {
-	k, found := slices.BinarySearchFunc(p.index, number, func(m mark, number int) int { return cmp.Compare(m.number, number) })
+// markBefore returns the last mark at or before a line, or else the first one.
+func markBefore(index []mark, number int) mark {
+	k, found := slices.BinarySearchFunc(index, number, func(m mark, number int) int { return cmp.Compare(m.number, number) })
 	if !found {
 		k = max(k-1, 0)
 	}
-	return k
+	return index[k]
 }
 
 // read returns at most that many lines with numbers from from on.
