@@ -41,7 +41,9 @@ func (p *plan) watcher() *watcher {
 	w.epollMost = epollShare()
 	w.table, _ = os.Open("/proc/sys/fs/file-nr") // it stays open for when no other can be opened
 	files, _ := openFilesOfMachine(w.table)
-	w.begun = beginning{now: time.Now().Add(-10 * time.Millisecond), memory: memoryOfMachine(), files: files, disks: disksOf(w.folders)}
+	memory := memoryOfMachine()
+	memory.kernel = grown(freeOfProcessors(), memory.kernel) // else the command could take as much unseen
+	w.begun = beginning{now: time.Now().Add(-10 * time.Millisecond), memory: memory, files: files, disks: disksOf(w.folders)}
 	return w
 }
 

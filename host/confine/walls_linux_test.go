@@ -332,6 +332,7 @@ func TestEpollWatchesAreLeft(t *testing.T) {
 	if most > 20_000_000 {
 		t.Skipf("%d watches take too long", most)
 	}
+	needFiles(t, 16384)
 	// Those on their way through a socket are in no table: what all of the kernel has grown by is the
 	// ground to end the command, at twice the share, and other programs free memory meanwhile.
 	for name, arguments := range map[string]string{"in tables": "", "hidden": strconv.Itoa(most / 8 * 4)} {

@@ -36,7 +36,7 @@ const maxSessions = 200
 type machineMemory struct {
 	anonymous, shared, pageTables, available uint64
 
-	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers
+	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers, and freeOfProcessors
 	slab    uint64 // of it, objects that it cannot reclaim, such as files, sockets and watches of epoll
 	sockets uint64 // number
 }
@@ -74,6 +74,21 @@ func memoryOfMachine() (m machineMemory) {
 		m.sockets, _ = strconv.ParseUint(count, 10, 64)
 	}
 	return m
+}
+
+// freeOfProcessors returns the bytes of memory that is free, but kept on a list of one processor.
+// /proc/meminfo counts it as used. After programs have ended, it may be hundreds of megabytes.
+func freeOfProcessors() (sum uint64) {
+	text, err := os.ReadFile("/proc/zoneinfo")
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		if count, found := bytes.CutPrefix(bytes.TrimSpace(line), []byte("count:")); found {
+			sum += number(bytes.TrimSpace(count))
+		}
+	}
+	return sum * uint64(os.Getpagesize())
 }
 
 // kibibytes returns a number of the kernel as "12 kB" in bytes.
@@ -192,12 +207,16 @@ func (w *watcher) exceeds(due time.Time) string {
 // machine has many sockets, or a large kernel, is a ground to look, since other programs may have
 // them.
 func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
+	large := grown(w.begun.memory.kernel, grown(freeOfProcessors(), now.kernel)) > w.limits.Memory
+	if !large && grown(w.begun.memory.sockets, now.sockets) <= maxSockets {
+		return ""
+	}
 	var files openFiles
 	w.onMain(func() { files = openFilesOf(list) })
 	switch {
 	case len(files.sockets) > maxSockets || files.unseen && grown(w.begun.memory.sockets, now.sockets) > maxSockets:
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
-	case grown(w.begun.memory.kernel, now.kernel) > w.limits.Memory && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
+	case large && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
 		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
 	}
 	return ""
