@@ -17,6 +17,7 @@ type plan struct {
 	limit      int64  // 0 is no limit
 	check      string // of while and until
 	each       sdk.Value
+	lines      string // the execution whose lines each has; empty for a list
 	as         string
 	indexAs    string
 }
@@ -31,8 +32,13 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	// A checkpoint after each iteration limits a replay to one iteration.
 	done, last := c.State.Get("passes").IntOr(0), c.State.Get("last")
 	ended := c.State.Get("ended").BoolOr(false)
+	next := c.State.Get("line").IntOr(0)
 	for !ended {
+		var item sdk.Value
 		more, err := p.more(c, done)
+		if err == nil && p.lines != "" {
+			item, next, more, err = p.line(c, next)
+		}
 		if err != nil {
 			return sdk.Value{}, err
 		}
@@ -42,7 +48,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		if p.limit > 0 && done >= p.limit {
 			return sdk.Value{}, p.limitError()
 		}
-		if last, err = p.iterate(c, done); err != nil {
+		if last, err = p.iterate(c, done, item); err != nil {
 			return sdk.Value{}, err
 		}
 		done++
@@ -51,7 +57,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 				return sdk.Value{}, err
 			}
 		}
-		if err := c.Checkpoint(state(done, last, ended)); err != nil {
+		if err := c.Checkpoint(p.state(done, last, ended, next)); err != nil {
 			return sdk.Value{}, err
 		}
 	}
@@ -65,11 +71,14 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	), nil
 }
 
-// state returns the state of a checkpoint.
-func state(done int64, last sdk.Value, ended bool) sdk.Value {
+// state returns the state of a checkpoint. next is the number of the line to read on at.
+func (p plan) state(done int64, last sdk.Value, ended bool, next int64) sdk.Value {
 	v := sdk.Object(sdk.F("passes", sdk.Int(done)), sdk.F("last", last))
 	if ended {
 		v = v.With("ended", sdk.Bool(true))
+	}
+	if p.lines != "" {
+		v = v.With("line", sdk.Int(next))
 	}
 	return v
 }
@@ -83,16 +92,56 @@ func (p plan) more(c *sdk.Context, done int64) (bool, error) {
 	return p.iterations < 0 || done < p.iterations, nil
 }
 
-// iterate executes the steps of iteration i.
-func (p plan) iterate(c *sdk.Context, i int64) (sdk.Value, error) {
+// iterate executes the steps of iteration i. item is the line of each with linesOf.
+func (p plan) iterate(c *sdk.Context, i int64, item sdk.Value) (sdk.Value, error) {
 	vars := sdk.Object(sdk.F(p.indexAs, sdk.Int(i)))
-	if p.kind == "each" {
+	switch {
+	case p.lines != "":
+		vars = vars.With(p.as, item)
+	case p.kind == "each":
 		vars = vars.With(p.as, p.each.At(int(i)))
 	}
 	if c.Steps("steps") == 0 {
 		return sdk.Null(), nil
 	}
 	return c.Block("steps", vars)
+}
+
+// readLines reads lines of an execution's output.
+const readLines = "logs/read"
+
+// line returns the line of the standard output that has the number next or follows it, the number to read on at, and
+// whether there is one. If a line anywhere in the output is not kept, the first one is an error already: the loop could
+// only do a part of its work.
+func (p plan) line(c *sdk.Context, next int64) (line sdk.Value, then int64, ok bool, err error) {
+	text := ""
+	for {
+		page, err := c.Command(readLines, sdk.Object(
+			sdk.F("executionId", sdk.String(p.lines)), sdk.F("stream", sdk.String("stdout")),
+			sdk.F("offset", sdk.Int(next)), sdk.F("limit", sdk.Int(1)),
+		))
+		if err != nil {
+			return sdk.Value{}, 0, false, err
+		}
+		if !page.Get("finished").BoolOr(false) {
+			return sdk.Value{}, 0, false, sdk.Permanent(sdk.BadField("each", "execution "+p.lines+" goes on: wait for its end with a watch step first"))
+		}
+		if n := page.Get("missing").IntOr(0); n > 0 {
+			e := sdk.Fail(sdk.CodeLimit, "loop: "+strconv.FormatInt(n, 10)+" lines of the output of "+p.lines+" are not kept")
+			e.Field, e.Hint = "each", "an output of more than 32 MiB is kept in part: write it to a file, and loop over parts of that"
+			return sdk.Value{}, 0, false, sdk.Permanent(e)
+		}
+		next = page.Get("next").IntOr(next)
+		lines := page.Get("lines")
+		if lines.Len() == 0 {
+			return sdk.String(text), next, text != "", nil // the last line may have no end
+		}
+		one := lines.At(0)
+		text += one.Get("text").StringOr("")
+		if !one.Get("open").BoolOr(false) {
+			return sdk.String(text), next, true, nil
+		}
+	}
 }
 
 // limitError is the error of a loop that reached its limit before its end. A
@@ -129,8 +178,12 @@ func readPlan(c *sdk.Context) (plan, error) {
 		p.iterations, err = c.IntField("count", 0, 0)
 	case "each":
 		p.each = c.Field("each")
-		p.iterations = int64(p.each.Len())
-		if p.each.Kind() != sdk.KindList {
+		switch p.each.Kind() {
+		case sdk.KindList:
+			p.iterations = int64(p.each.Len())
+		case sdk.KindObject:
+			p.lines = p.each.Get("linesOf").StringOr("")
+		default:
 			err = sdk.BadField("each", "want a list, got "+p.each.Kind().String())
 		}
 	case "while", "until":
@@ -140,7 +193,7 @@ func readPlan(c *sdk.Context) (plan, error) {
 		return plan{}, err
 	}
 	fallback := int64(0)
-	if p.iterations < 0 {
+	if p.iterations < 0 && p.lines == "" {
 		fallback = defaultLimit
 	}
 	p.limit, err = c.IntField("maxIterations", 1, fallback)

@@ -10,7 +10,7 @@ const fields = `{
     "count": {"type": "integer", "minimum": 0, "description": "Number of iterations."},
     "while": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked before each iteration. The loop continues while it is true."},
     "until": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked after each iteration. The loop ends when it is true."},
-    "each": {"type": "array", "description": "A list, often a $reference: one iteration for each item."},
+    "each": {"type": ["array", "object"], "properties": {"linesOf": {"type": "string", "minLength": 1, "description": "The id of an execution that has ended.", "examples": ["$find.executionId"]}}, "required": ["linesOf"], "additionalProperties": false, "description": "A list, often a $reference: one iteration for each item. Or {\"linesOf\": \"$id.executionId\"}: one for each line that the shell line id wrote to its standard output, which may be more than a value can hold.", "examples": ["$files", {"linesOf": "$find.executionId"}]},
     "as": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "item", "x-sentinel": "variable", "description": "With each: name of the variable with the item."},
     "indexAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "index", "x-sentinel": "variable", "description": "Name of the variable with the number of the iteration, from 0. Nested loops need different names."},
     "maxIterations": {"type": "integer", "minimum": 1, "description": "Maximum number of iterations. Reaching it before the loop ends is an error. Default 10000; no limit for count and each."}

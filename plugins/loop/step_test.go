@@ -1,6 +1,8 @@
 package loop_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,6 +148,39 @@ func TestProblems(t *testing.T) {
 		got := sdktest.Problems(t, sdktest.Only(loop.Step()), "loop", fields)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0] != want) {
 			t.Errorf("%s: %q, want %q", fields, got, want)
+		}
+	}
+}
+
+// The lines of an output are read one by one, with the parts of a long one joined.
+func TestLinesOf(t *testing.T) {
+	page := func(text string, next int, more string) string {
+		return fmt.Sprintf(`{"lines":[{"text":%q%s}],"next":%d,"finished":true,"missing":0}`, text, more, next)
+	}
+	const end = `{"lines":[],"next":5,"finished":true,"missing":0}`
+	const each = `{"steps":{"count":1},"each":{"linesOf":"x1"}}`
+	h := sdktest.New(t).
+		OK("sentinel_command", page("a", 1, ""), page("b", 3, `,"open":true`), page("c", 4, ""), page("d", 5, `,"open":true`), end, end).
+		OK("sentinel_block", first, first, last)
+	if out, fault := run(t, each, h); fault != nil || out != `{"iterations":3,"output":"two","reason":"each"}` {
+		t.Errorf("%s %v", out, fault)
+	}
+	if diff := cmp.Diff([]string{
+		`{"blocks":[{"field":"steps","vars":{"index":0,"item":"a"}}]}`,
+		`{"blocks":[{"field":"steps","vars":{"index":1,"item":"bc"}}]}`,
+		`{"blocks":[{"field":"steps","vars":{"index":2,"item":"d"}}]}`,
+	}, h.Requests("sentinel_block")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := h.Requests("sentinel_checkpoint")[1]; got != `{"state":{"last":"one","line":4,"passes":2}}` {
+		t.Errorf("checkpoint %s", got)
+	}
+	for answer, want := range map[string]string{
+		`{"lines":[{"text":"a"}],"next":1,"finished":false}`:            "goes on",
+		`{"lines":[{"text":"a"}],"next":1,"finished":true,"missing":7}`: "7 lines of the output of x1 are not kept",
+	} {
+		if _, fault := run(t, each, sdktest.New(t).OK("sentinel_command", answer)); fault == nil || !strings.Contains(fault.Message, want) {
+			t.Errorf("%s: %v, want %q", answer, fault, want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 	defaultLogLines = 1000
 	defaultTail     = 50
 	defaultMatches  = 100
-	maxLogLine      = 16 << 10 // of a line, as JSON; the rest is cut
+	maxMatch        = 16 << 10 // of a line that a search finds, as JSON; the rest is cut
 )
 
 type logLine struct {
@@ -40,13 +40,11 @@ type logLine struct {
 	Stream     string `json:"stream" jsonschema:"stdout, stderr, or host for a message of the host"`
 	Timestamp  int64  `json:"timestamp" jsonschema:"Unix time in milliseconds"`
 	Text       string `json:"text"`
+	Open       bool   `json:"open,omitempty" jsonschema:"the next line of the stream continues it: the program wrote no line end yet, or a line longer than 32 KiB"`
 }
 
 func newLogLine(l stored) logLine {
-	if jsonSize(l.text) > maxLogLine {
-		l.text = cutJSON(l.text, maxLogLine) + lineCut
-	}
-	return logLine{l.number, streamName(l.stream), l.ms, l.text}
+	return logLine{l.number, streamName(l.stream), l.ms, l.text, l.open}
 }
 
 // size returns about how many bytes the line has in JSON.
@@ -111,8 +109,9 @@ func (m *Manager) logsList(_ context.Context, call *command.Call, in logsListIn)
 
 type logsReadIn struct {
 	logTarget
-	Offset int `json:"offset,omitempty" jsonschema:"line number to begin at: 0, or the next of an earlier answer" minimum:"0"`
-	Limit  int `json:"limit,omitempty" jsonschema:"how many lines at most, 1000 if not given" minimum:"1" maximum:"5000"`
+	Offset int    `json:"offset,omitempty" jsonschema:"line number to begin at: 0, or the next of an earlier answer" minimum:"0"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines at most, 1000 if not given" minimum:"1" maximum:"5000"`
+	Stream string `json:"stream,omitempty" jsonschema:"only lines of this stream; of both, with messages of the host, if not given" enum:"stdout,stderr"`
 }
 
 type logsOut struct {
@@ -122,6 +121,7 @@ type logsOut struct {
 	Next        int       `json:"next" jsonschema:"line number that reads on"`
 	Total       int       `json:"total" jsonschema:"lines that were written so far"`
 	Dropped     int       `json:"dropped" jsonschema:"lines of the range that are not kept"`
+	Missing     int       `json:"missing" jsonschema:"lines of the whole output that are not kept"`
 	Finished    bool      `json:"finished" jsonschema:"the program has ended"`
 }
 
@@ -133,40 +133,47 @@ func (m *Manager) logsRead(ctx context.Context, call *command.Call, in logsReadI
 	if in.Limit == 0 {
 		in.Limit = defaultLogLines
 	}
-	return e.page(in.Offset, in.Limit)
+	return e.page(in.Offset, in.Limit, in.Stream)
 }
 
-// page returns lines from one on, as many as one answer has room for: text and lines have
-// each of them.
-func (e *execution) page(from, limit int) (logsOut, error) {
+// page returns lines from one on, of one stream or all, as many as one answer has room for, and at least
+// one, which may take up to 400 KB: text and lines have each of them.
+func (e *execution) page(from, limit int, stream string) (logsOut, error) {
+	most := min(limit, batch)
 	out := logsOut{ExecutionID: e.id, Lines: []logLine{}, Next: from}
 	var text strings.Builder
-	for size := 0; ; {
-		lines, _, v, _, err := e.look(out.Next)
+	for size, done := 0, false; !done; most = min(2*most, batch) {
+		lines, v, missing, err := e.read(out.Next, most)
 		if err != nil {
 			return logsOut{}, err
 		}
+		out.Missing = missing
 		out.Total, out.Finished = v.next, v.State != Running
 		for _, l := range lines {
-			line := newLogLine(l)
-			if size += line.size() + jsonSize(line.Text); len(out.Lines) == limit || size > answerSize && len(out.Lines) > 0 {
-				out.Text = text.String()
-				return out, nil
+			line, wanted := newLogLine(l), stream == "" || stream == streamName(l.stream)
+			if wanted {
+				size += line.size() + jsonSize(line.Text)
+			}
+			if done = len(out.Lines) == limit || size > answerSize && len(out.Lines) > 0; done {
+				break
 			}
 			out.Dropped += l.number - out.Next
 			out.Next = l.number + 1
-			out.Lines = append(out.Lines, line)
-			text.WriteString(line.Text + "\n")
+			if wanted {
+				out.Lines = append(out.Lines, line)
+				text.WriteString(line.Text + "\n")
+			}
 		}
-		if len(lines) < batch {
-			if out.Next < v.next { // at the end, when the disk refused it
+		done = done || len(out.Lines) == limit
+		if !done && len(lines) < most {
+			if done = true; out.Next < v.next { // at the end, when the disk refused it
 				out.Dropped += v.next - out.Next
 				out.Next = v.next
 			}
-			out.Text = text.String()
-			return out, nil
 		}
 	}
+	out.Text = text.String()
+	return out, nil
 }
 
 type logsTailIn struct {
@@ -187,7 +194,7 @@ func (m *Manager) logsTail(ctx context.Context, call *command.Call, in logsTailI
 	end := e.out.next
 	e.mu.Unlock()
 	for from := max(end-in.Lines, 0); ; {
-		out, err := e.page(from, in.Lines)
+		out, err := e.page(from, in.Lines, "")
 		if err != nil || out.Next >= end || len(out.Lines) == 0 {
 			return out, err
 		}
@@ -279,6 +286,9 @@ func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, fo
 			matches, err := pattern.MatchString(ctx, l.text)
 			if err != nil {
 				return fmt.Errorf("search output %q: %w", e.id, err)
+			}
+			if jsonSize(l.text) > maxMatch {
+				l.text = cutJSON(l.text, maxMatch) + lineCut
 			}
 			if matches && !found(newLogLine(l)) {
 				return nil

@@ -136,7 +136,8 @@ func TestOutputSaysWhatIsNotKept(t *testing.T) {
 	if gaps != 1 || kept+dropped != 20000 || lines[0] != "line 0" || lines[len(lines)-1] != "line 19999" {
 		t.Errorf("%d lines, %d not kept, %d gaps", kept, dropped, gaps)
 	}
-	for _, skip := range []int64{1, 10_000, 15_000, 20_000} {
+	size := int64(len(text)) // it depends on how much was read at a time
+	for _, skip := range []int64{1, size / 3, size / 2, size - 1} {
 		if got := b.read(id, shell.OutputOptions{}, skip); got != text[skip:] {
 			t.Errorf("behind %d: %d bytes, want %d", skip, len(got), len(text)-int(skip))
 		}

@@ -190,6 +190,15 @@ func (e *execution) look(at int) (lines []stored, rules ruleset, v view, changed
 	return lines, e.rules, view{e.rec, e.out.next}, e.changed, err
 }
 
+// read returns lines from one on, at most so many, where the execution stands, and how many of its
+// lines are not kept.
+func (e *execution) read(from, most int) (lines []stored, v view, missing int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lines, err = e.out.read(from, most)
+	return lines, view{e.rec, e.out.next}, e.out.dropped(), err
+}
+
 // deliver moves the cursor of the run's watches past the lines that are returned.
 func (e *execution) deliver(ctx context.Context, from, to int) error {
 	e.mu.Lock()

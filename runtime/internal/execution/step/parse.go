@@ -21,6 +21,7 @@ func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, er
 		return nil, nil
 	}
 	if e := cutOutput(out); e != nil {
+		e.Field, e.Message = "parse", "parse: "+e.Message
 		return nil, e
 	}
 	text, ok := outputText(out)
@@ -52,22 +53,27 @@ func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, er
 // cutOutput returns the error for an output that is not whole, nil for any other: what was
 // parsed would be a part that looks like all of it.
 func cutOutput(out json.RawMessage) *abi.Error {
-	if !isCut(out) {
+	var fields struct {
+		Truncated  bool   `json:"truncated"`
+		StopReason string `json:"stopReason"`
+	}
+	if len(out) == 0 || out[0] != '{' || strictjson.DecodeForeign(out, &fields) != nil {
 		return nil
 	}
-	return &abi.Error{
-		Code: abi.Limit, Field: "parse", Permanent: true,
-		Message: fmt.Sprintf("parse: the output was cut, its field truncated is true: %d bytes of it are here", len(out)),
-		Hint:    "write it to a file and read that in parts, or print less; a value has at most 16 MiB (FORMAT.md F6.7), of a program 8 MiB",
+	e := &abi.Error{Code: abi.Limit, Permanent: true}
+	switch {
+	case fields.Truncated:
+		e.Message = fmt.Sprintf("the output was cut, its field truncated is true: %d bytes of it are here", len(out))
+		e.Hint = `without "parse", a loop with "each": {"linesOf": "$id.executionId"} has each line of a program's output; ` +
+			"or write it to a file and read that in parts; a value has at most 16 MiB (FORMAT.md F6.7), of a program 8 MiB"
+	case fields.StopReason == "length":
+		e.Permanent = false // another reply may be shorter
+		e.Message = "the reply of the model was cut at its limit of tokens, its stopReason is length"
+		e.Hint = `raise "maxTokens" of the step, or ask for less`
+	default:
+		return nil
 	}
-}
-
-// isCut reports whether an output says that it is not whole.
-func isCut(out json.RawMessage) bool {
-	var fields struct {
-		Truncated bool `json:"truncated"`
-	}
-	return len(out) > 0 && out[0] == '{' && strictjson.DecodeForeign(out, &fields) == nil && fields.Truncated
+	return e
 }
 
 // outputText returns the text of an output: a string, or the "text" or "content" of an

@@ -173,8 +173,9 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 	defer a.releaseTurn()
 	out, err = a.execute(ctx)
 	if err == nil {
-		if x.value, err = parseOutput(x.step.Parse, out); err == nil && isCut(out) {
-			a.log("warn", "the output is not whole: its field truncated is true")
+		x.value, err = parseOutput(x.step.Parse, out)
+		if cut := cutOutput(out); err == nil && cut != nil {
+			a.log("warn", cut.Message)
 		}
 	}
 	return out, false, err
