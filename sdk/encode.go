@@ -58,6 +58,9 @@ const hexDigits = "0123456789abcdef"
 // appendString appends a JSON string. It copies sequences of plain bytes at once:
 // texts of models and shells are long and rarely have escapes.
 func appendString(dst []byte, s string) []byte {
+	if most := len(s) + len(s)/8 + 64; len(s) > 4<<10 && cap(dst)-len(dst) < most { // else it is copied at each doubling
+		dst = append(make([]byte, 0, len(dst)+most), dst...)
+	}
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {

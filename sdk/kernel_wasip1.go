@@ -2,6 +2,8 @@
 
 package sdk
 
+import "unsafe"
+
 // The memory of the Extism kernel: blocks of bytes behind handles, outside the
 // guest's own memory, read and written eight bytes at a time.
 
@@ -103,10 +105,8 @@ func callHost(f hostFunc, request string) string {
 func store(s string) uint64 {
 	handle := kernelAlloc(uint64(len(s)))
 	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := s[i : i+8]
-		kernelStore64(handle+uint64(i), uint64(w[0])|uint64(w[1])<<8|uint64(w[2])<<16|uint64(w[3])<<24|
-			uint64(w[4])<<32|uint64(w[5])<<40|uint64(w[6])<<48|uint64(w[7])<<56)
+	for at := unsafe.Pointer(unsafe.StringData(s)); i+8 <= len(s); i += 8 { // WebAssembly has the order of the kernel, and no alignment
+		kernelStore64(handle+uint64(i), *(*uint64)(unsafe.Add(at, i)))
 	}
 	for ; i < len(s); i++ {
 		kernelStore8(handle+uint64(i), uint32(s[i]))
@@ -128,14 +128,13 @@ func load(handle uint64) string {
 func input() string { return read(kernelInputLength(), kernelInput64, kernelInput8) }
 
 func read(n uint64, word func(uint64) uint64, single func(uint64) uint32) string {
-	buf := make([]byte, 0, n+8)
+	buf := make([]byte, n)
 	i := uint64(0)
-	for ; i+8 <= n; i += 8 {
-		w := word(i)
-		buf = append(buf, byte(w), byte(w>>8), byte(w>>16), byte(w>>24), byte(w>>32), byte(w>>40), byte(w>>48), byte(w>>56))
+	for at := unsafe.Pointer(unsafe.SliceData(buf)); i+8 <= n; i += 8 {
+		*(*uint64)(unsafe.Add(at, i)) = word(i)
 	}
 	for ; i < n; i++ {
-		buf = append(buf, byte(single(i)))
+		buf[i] = byte(single(i))
 	}
-	return string(buf)
+	return unsafe.String(unsafe.SliceData(buf), len(buf)) // nothing writes it any more
 }

@@ -228,7 +228,7 @@ func (p *parser) str() (string, error) {
 		case b == '\\':
 			return p.escaped(append(make([]byte, 0, 2*(p.pos-start)+32), p.text[start:p.pos]...))
 		default:
-			if err := p.skipRune(b); err != nil {
+			if err := p.skip(); err != nil {
 				return "", err
 			}
 		}
@@ -236,14 +236,21 @@ func (p *parser) str() (string, error) {
 	return "", p.fail("string without an end")
 }
 
-// skipRune skips one character inside a string.
-func (p *parser) skipRune(b byte) error {
-	if b < ' ' {
-		return p.fail("control character in a string")
-	}
-	if b < utf8.RuneSelf {
+// skip skips characters inside a string, at least one: those of ASCII up to a quote, an escape or
+// another character, or one that is not of ASCII. Texts are long, so it copies no byte alone.
+func (p *parser) skip() error {
+	begin := p.pos
+	for p.pos < len(p.text) {
+		if b := p.text[p.pos]; b < ' ' || b >= utf8.RuneSelf || b == '"' || b == '\\' {
+			break
+		}
 		p.pos++
+	}
+	if p.pos > begin {
 		return nil
+	}
+	if p.text[p.pos] < ' ' {
+		return p.fail("control character in a string")
 	}
 	r, size := utf8.DecodeRuneInString(p.text[p.pos:])
 	if r == utf8.RuneError && size == 1 {
@@ -269,7 +276,7 @@ func (p *parser) escaped(out []byte) (string, error) {
 			out = utf8.AppendRune(out, r)
 		default:
 			start := p.pos
-			if err := p.skipRune(b); err != nil {
+			if err := p.skip(); err != nil {
 				return "", err
 			}
 			out = append(out, p.text[start:p.pos]...)
