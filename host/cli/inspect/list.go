@@ -263,9 +263,9 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 	}
 	rows := []output.Row{output.Head(p, titles...)}
 	for _, s := range list {
-		var revision, name, last, problem termtext.Text
-		if s.Revision > 0 {
-			revision = output.Number(s.Revision)
+		var revision, runs, name, last, problem termtext.Text
+		if s.Revision > 0 { // else it is not stored, and its runs are not counted
+			revision, runs = output.Number(s.Revision), output.Number(s.RunCount)
 		}
 		if s.Name != string(s.SentinelID) {
 			name = output.Clip(s.Name, 50)
@@ -281,7 +281,7 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 			trigger, next := a.waitsFor(s)
 			r = append(r, trigger, next)
 		}
-		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), output.Number(s.RunCount), last, revision, output.Escape(s.File), name, problem))
+		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), runs, last, revision, output.Escape(s.File), name, problem))
 	}
 	return rows
 }
