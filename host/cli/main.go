@@ -43,18 +43,40 @@ func Main(ctx context.Context, args ...string) int {
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width:          stderrWidth,
-		Password: func() (string, error) {
-			text, err := term.ReadPassword(int(os.Stdin.Fd()))
-			return string(text), err
-		},
-		Getenv:     os.Getenv,
-		Interrupts: interrupts,
-		Version:    buildVersion(),
-		Exposed:    exposed,
+		Password:       readPassword,
+		Getenv:         os.Getenv,
+		Interrupts:     interrupts,
+		Version:        buildVersion(),
+		Exposed:        exposed,
 		Bench: func(ctx context.Context, w io.Writer, format string) error {
 			return bench.Run(ctx, w, bench.Options{Format: format})
 		},
 	})
+}
+
+// readPassword reads a line of the terminal of standard input without showing it. When ctx ends first,
+// the terminal shows again what is typed, and the read is abandoned: the program ends then.
+func readPassword(ctx context.Context) (string, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	typed := make(chan line, 1)
+	go func() {
+		text, err := term.ReadPassword(fd)
+		typed <- line{text, err}
+	}()
+	select {
+	case l := <-typed:
+		return string(l.text), l.err
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, before))
+	}
 }
 
 // stderrWidth asks each time, because people resize terminals. 80 is what a

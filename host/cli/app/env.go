@@ -21,14 +21,14 @@ type Env struct {
 	// Which of the streams are terminals. Default none.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
 
-	Width      func() int             // columns of the terminal. Default 80
-	Getenv     func(string) string    // default: no variable is set
-	Now        func() time.Time       // default time.Now
-	Interrupts <-chan os.Signal       // the first requests the end, the second ends at once. Default never
-	Password   func() (string, error) // reads a line of the terminal without showing it. Default: there is none
-	Exit       func(code int)         // for the second interrupt. Default os.Exit
-	Version    string                 // default "devel"
-	Exposed    error                  // why other processes can read this one's environment. Default: they cannot
+	Width      func() int                                // columns of the terminal. Default 80
+	Getenv     func(string) string                       // default: no variable is set
+	Now        func() time.Time                          // default time.Now
+	Interrupts <-chan os.Signal                          // the first requests the end, the second ends at once. Default never
+	Password   func(ctx context.Context) (string, error) // reads a line of the terminal without showing it, until the context ends. Default: there is none
+	Exit       func(code int)                            // for the second interrupt. Default os.Exit
+	Version    string                                    // default "devel"
+	Exposed    error                                     // why other processes can read this one's environment. Default: they cannot
 	// Engine answers in place of a process that is found by the socket or a URL, as a
 	// server. Default none; it is for tests and for programs that embed the command line.
 	Engine client.Engine

@@ -69,7 +69,7 @@ func (a verbs) setSecret() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			value, err := a.readSecret(args[0])
+			value, err := a.readSecret(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -92,12 +92,12 @@ func (a verbs) setSecret() *cobra.Command {
 const maxSecretInput = 64 << 10
 
 // readSecret reads a value from the terminal or from standard input.
-func (a verbs) readSecret(name string) (string, error) {
+func (a verbs) readSecret(ctx context.Context, name string) (string, error) {
 	if a.Env.StdinTerminal && a.Env.Password != nil {
 		if err := a.Err.Printf("value of %s: ", output.Escape(name)); err != nil {
 			return "", err
 		}
-		value, err := a.Env.Password()
+		value, err := a.Env.Password(ctx)
 		return value, errors.Join(err, a.Err.Printf("\n"))
 	}
 	text, err := io.ReadAll(io.LimitReader(a.Env.Stdin, maxSecretInput))

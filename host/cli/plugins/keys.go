@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,7 +46,7 @@ func (a verbs) pluginKeygenCommand() *cobra.Command {
 			"key under a password takes 1 GiB of memory for a second, to make guessing dear.",
 		Example: "  sentinel plugin keygen\n  sentinel plugin keygen team.key --no-password",
 		Args:    app.RangeArgs(0, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			file := a.keyFile(strings.Join(args, ""))
 			for _, f := range []string{file, publicFile(file)} {
 				if _, err := os.Lstat(f); err == nil {
@@ -55,7 +56,7 @@ func (a verbs) pluginKeygenCommand() *cobra.Command {
 			password := ""
 			if !open {
 				var err error
-				if password, err = a.password("Password for the new key: ", true); err != nil {
+				if password, err = a.password(cmd.Context(), "Password for the new key: ", true); err != nil {
 					return err
 				}
 			}
@@ -91,7 +92,7 @@ func (a verbs) pluginKeygenCommand() *cobra.Command {
 }
 
 // password asks for one, twice if it is new.
-func (a verbs) password(prompt string, fresh bool) (string, error) {
+func (a verbs) password(ctx context.Context, prompt string, fresh bool) (string, error) {
 	if text := a.Env.Getenv(passwordVar); text != "" {
 		return text, nil
 	}
@@ -100,7 +101,7 @@ func (a verbs) password(prompt string, fresh bool) (string, error) {
 	}
 	ask := func(prompt string) (string, error) {
 		a.PrintErr("%s", prompt)
-		text, err := a.Env.Password()
+		text, err := a.Env.Password(ctx)
 		a.PrintErr("\n")
 		if err != nil {
 			return "", fmt.Errorf("read password: %w", err)
@@ -122,7 +123,7 @@ func (a verbs) password(prompt string, fresh bool) (string, error) {
 }
 
 // secretKey reads a secret key, and asks for its password if it has one.
-func (a verbs) secretKey(named string) (sign.SecretKey, error) {
+func (a verbs) secretKey(ctx context.Context, named string) (sign.SecretKey, error) {
 	file := a.keyFile(named)
 	text, err := app.ReadFile(file, app.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +137,7 @@ func (a verbs) secretKey(named string) (sign.SecretKey, error) {
 	}
 	password := ""
 	if sign.Protected(text) {
-		if password, err = a.password("Password of "+a.Relative(file)+": ", false); err != nil {
+		if password, err = a.password(ctx, "Password of "+a.Relative(file)+": ", false); err != nil {
 			return sign.SecretKey{}, err
 		}
 	}

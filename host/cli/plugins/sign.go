@@ -35,7 +35,7 @@ func (a verbs) pluginSignCommand() *cobra.Command {
 			if p.File == "" {
 				return app.NewUsageError(fmt.Sprintf("%s is not a .wasm file", args[0]), "sign the module first and pack it then")
 			}
-			secret, err := a.secretKey(key)
+			secret, err := a.secretKey(cmd.Context(), key)
 			if err != nil {
 				return err
 			}

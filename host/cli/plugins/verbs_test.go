@@ -2,6 +2,7 @@ package plugins_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -348,7 +349,7 @@ func person(t *testing.T, e *clitest.Engine, dir, typed string, passwords []stri
 		Getenv: func(name string) string {
 			return map[string]string{"NO_COLOR": "1", "HOME": "/home/ann", "USER": "ann", "XDG_CONFIG_HOME": dir, "SENTINEL_TRUST_ROOTS": "/"}[name]
 		},
-		Password: func() (string, error) {
+		Password: func(context.Context) (string, error) {
 			if len(passwords) == 0 {
 				return "", io.ErrUnexpectedEOF
 			}
