@@ -25,6 +25,13 @@ func (rt *Runtime) WaitFrom(ctx context.Context, from, id sentinels.RunID) (Resu
 	return rt.exec.AwaitFrom(ctx, from, id)
 }
 
+// StopAbandoned stops a run that was started with [StartOptions.Child] by a step of the run from, if
+// ctx, the context of the step's call, has ended. At the end of the process the run goes on like
+// every other one.
+func (rt *Runtime) StopAbandoned(ctx context.Context, from, id sentinels.RunID) {
+	rt.exec.StopAbandoned(ctx, from, id)
+}
+
 // CallStep executes one step as a run of its own, waits for it, and returns the output of
 // the step or its error.
 //

@@ -31,10 +31,16 @@ type StartOptions struct {
 	// OnInterrupt decides about calls in doubt where neither the step nor the
 	// definition does.
 	OnInterrupt sentinels.Interrupt
-	// Starter is the run whose command starts this one. The new run is not its child,
-	// but it continues its chain of events, so that sentinels which start each other in
-	// a circle reach the limit. Default empty: no run.
+	// Starter is the run whose command starts this one. The new run continues its chain of
+	// events, so that sentinels which start each other in a circle reach the limit. Default
+	// empty: no run.
 	Starter sentinels.RunID
+	// Child makes the run a child of the run whose host call the context of the start belongs
+	// to: it spends from the budget of that run, counts for its limits of children and nesting,
+	// and pauses and stops with it. Its variables, its bound and the definitions that it names
+	// are those that are given here. Without a Key a repeated call finds the run, and another
+	// attempt of the step starts another one. Default false, also where no run calls.
+	Child bool
 	// Within are the commands that the run and those below it may call, by name and pattern,
 	// under the rules for models; its workspace is then Workspace or below it. It is for
 	// definitions of a caller that may call no more. Default nil: no bound.

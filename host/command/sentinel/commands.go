@@ -46,6 +46,8 @@ func Commands(opt Options) []command.Command {
 	write := command.Options{Effect: command.Configures, Idempotent: true, Defines: defines}
 	edit := command.Options{Effect: command.Configures, Defines: defines}
 	start := command.Options{Effect: command.Executes, Idempotent: true, KeyParam: "key", Defines: defines}
+	run := start
+	run.AsRun = true
 	// The work of others: no pattern gives it.
 	hold := command.Options{Effect: command.Executes, Idempotent: true, Private: true}
 	end := command.Options{Effect: command.Executes, Private: true}
@@ -61,7 +63,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/import", "Take in a bundle of sentinels, or a definition: all of it or nothing.", write, f.importBundle),
 		command.New("sentinel/deploy", "Put a sentinel and what it needs into the folder of another project.", write, f.deploy),
 		command.New("sentinel/start", "Start a run of a defined sentinel, or of a definition that comes along.", start, f.start),
-		command.New("sentinel/run", "Start a run and wait for its end.", start, f.run),
+		command.New("sentinel/run", "Start a run and wait for its end. That of a step is a child of the step's run.", run, f.run),
 		command.New("sentinel/save", "Store a definition, or that of a run, under a name.", write, f.saveAs),
 		command.New("sentinel/stop", "Stop a run and everything it started.", end, f.stop),
 		command.New("sentinel/pause", "Hold a run back at its next step; of a sentinel without one, its triggers.", hold, f.pause),

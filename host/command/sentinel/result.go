@@ -50,13 +50,17 @@ type runIn struct {
 }
 
 // run is start and await in one call. A call that is repeated after a crash waits for the
-// run that it has started.
+// run that it has started. The run that a step starts is a child of the step's.
 func (f family) run(ctx context.Context, call *command.Call, in runIn) (runtime.Result, error) {
-	started, err := f.start(ctx, call, in.startIn)
+	started, err := f.begin(ctx, call, in.startIn, true)
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	return f.wait(ctx, call, started.Run, in.TimeoutMs)
+	res, err := f.wait(ctx, call, started.Run, in.TimeoutMs)
+	if err != nil {
+		f.rt.StopAbandoned(ctx, call.Run, started.Run)
+	}
+	return res, err
 }
 
 // result shows how a run ended, in the form of the last line of "-o jsonl". It

@@ -44,14 +44,22 @@ type runOut struct {
 
 // start returns when the run is durable; what it does goes on behind.
 func (f family) start(ctx context.Context, call *command.Call, in startIn) (runOut, error) {
+	return f.begin(ctx, call, in, false)
+}
+
+// begin starts a run, with child as a child of the run that calls.
+func (f family) begin(ctx context.Context, call *command.Call, in startIn, child bool) (runOut, error) {
 	def, revision, origin, named, err := f.startable(call, in)
 	if err != nil {
 		return runOut{}, err
 	}
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
-		Revision: revision, Named: named, Pinned: in.Pinned, Starter: causingRun(call),
+		Revision: revision, Named: named, Pinned: in.Pinned, Starter: causingRun(call), Child: child,
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
+	}
+	if child && call.Run != "" && in.Key == "" {
+		opt.Key = "" // the run is one of this attempt of the step
 	}
 	if in.SentinelID == "" {
 		// Otherwise the caller would do by a definition of its own what it may not do itself.

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -77,10 +78,30 @@ func cannotAwait(from, to sentinels.RunID, reason string) error {
 }
 
 // AwaitFrom is [Executor.Await] for a step of the run from. The run cannot wait for
-// itself, for a run above it, which may wait for it, or in a circle.
+// itself, for a run above it, which may wait for it, or in a circle. It waits without the
+// execution slot of the host call.
 func (ex *Executor) AwaitFrom(ctx context.Context, from, id sentinels.RunID) (run.Result, error) {
-	res, err := ex.awaitFrom(ctx, from, id)
+	var res waitedResult
+	wait := func() (err error) {
+		res, err = ex.awaitFrom(ctx, from, id)
+		return err
+	}
+	if caller := step.CallerOf(ctx); caller != nil {
+		err := caller.Outside(ctx, wait)
+		return res.Result, err
+	}
+	err := wait()
 	return res.Result, err
+}
+
+// StopAbandoned stops a child that a host call of the run from has started and awaited, after ctx,
+// the context of the call, has ended. A child whose parent this process only detaches from
+// continues with it.
+func (ex *Executor) StopAbandoned(ctx context.Context, from, id sentinels.RunID) {
+	cause := context.Cause(ctx)
+	if r := ex.live(id); r != nil && r.parent != nil && r.parent.id == from && cause != nil && !errors.Is(cause, step.ErrShutdown) {
+		ex.stopTree(id, cause)
+	}
 }
 
 func (ex *Executor) awaitFrom(ctx context.Context, from, id sentinels.RunID) (waitedResult, error) {

@@ -41,9 +41,9 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 	opt.identity = sentinels.ID("call@" + name) // no stored sentinel has an id with "@"
 	caller := step.CallerOf(ctx)
 	if caller != nil {
-		parent, ok := caller.Run.(*liveRun)
-		if !ok || parent.ex != ex {
-			return nil, failure.New(abi.Internal, "call step %q: the run that calls is of another engine", c.Type)
+		parent, err := ex.caller(caller)
+		if err != nil {
+			return nil, fmt.Errorf("call step %q: %w", c.Type, err)
 		}
 		opt.parent, opt.identity = parent, parent.begin.Sentinel+"@"+sentinels.ID(name)
 		opt.Workspace = cmp.Or(opt.Workspace, parent.begin.Workspace)

@@ -246,14 +246,15 @@ func (r *liveRun) inherit(opt *startOptions, def *sentinels.Definition, from sco
 }
 
 // checkNesting returns an error if the child would be nested too deep, or if its
-// sentinel is already one of its ancestors.
-func (r *liveRun) checkNesting(child sentinels.ID) error {
+// sentinel is already one of its ancestors. A command may start that one again: it gives it other
+// inputs.
+func (r *liveRun) checkNesting(child sentinels.ID, commanded bool) error {
 	lineage := append(append([]sentinels.ID(nil), r.begin.Ancestry...), r.begin.Sentinel)
 	if len(lineage) >= r.ex.svc.Limits.Depth {
 		return failure.New(abi.Limit, "nesting depth: %q would be %d sentinels deep, the limit is %d", child, len(lineage)+1, r.ex.svc.Limits.Depth)
 	}
 	for _, id := range lineage {
-		if id == child {
+		if id == child && !commanded {
 			return failure.New(abi.Limit, "sentinel %q would start itself: %s", child, fmt.Sprint(append(lineage, child)))
 		}
 	}

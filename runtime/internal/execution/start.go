@@ -29,7 +29,25 @@ import (
 
 // Start is Runtime.Start of package runtime.
 func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt run.StartOptions) (sentinels.RunID, error) {
-	return ex.startRun(ctx, def, startOptions{StartOptions: opt})
+	o := startOptions{StartOptions: opt}
+	if caller := step.CallerOf(ctx); opt.Child && caller != nil {
+		parent, err := ex.caller(caller)
+		if err != nil {
+			return "", fmt.Errorf("start %q: %w", def.ID, err)
+		}
+		o.parent, o.commanded = parent, true
+		o.Key = cmp.Or(o.Key, step.RunKey(caller.Key, "child"))
+	}
+	return ex.startRun(ctx, def, o)
+}
+
+// caller returns the run that makes a host call.
+func (ex *Executor) caller(caller *step.Caller) (*liveRun, error) {
+	r, ok := caller.Run.(*liveRun)
+	if !ok || r.ex != ex {
+		return nil, failure.New(abi.Internal, "the run that calls is of another engine")
+	}
+	return r, nil
 }
 
 // A Firing is the start of a run by a trigger, in one commit with writes of the caller.
@@ -64,6 +82,7 @@ type startOptions struct {
 	folder    string                         // its workspace, in place of the definition's
 	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
 	called    bool                           // the host has made the definition, and chosen its workspace
+	commanded bool                           // a child by a command of its parent, see [run.StartOptions.Child]
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
@@ -100,7 +119,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		return "", err
 	}
 	if opt.parent != nil {
-		if err := opt.parent.checkNesting(begin.Sentinel); err != nil {
+		if err := opt.parent.checkNesting(begin.Sentinel, opt.commanded); err != nil {
 			return "", err
 		}
 	}
@@ -175,7 +194,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 func (ex *Executor) absent(def *sentinels.Definition, opt startOptions) error {
 	named := func(id sentinels.ID) bool {
 		_, ok := opt.named[id]
-		if opt.parent != nil {
+		if opt.parent != nil && !opt.commanded {
 			_, ok = opt.parent.begin.Named[id]
 		}
 		return ok || opt.Named[id] != nil
@@ -318,18 +337,18 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		}
 		begin.Variables[name] = journal.Compact(v)
 	}
-	if opt.parent == nil && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
+	if (opt.parent == nil || opt.commanded) && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
 		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s", begin.Workspace, opt.Workspace),
 			Hint: "a definition that comes from a model or an agent works in the workspace of who starts it; a person lifts that with `sentinel accept`"}
 	}
 	if p := opt.parent; p != nil {
-		if begin.Within != nil && !opt.called && !inside(begin.Workspace, p.begin.Workspace) {
+		if begin.Within != nil && !opt.called && !opt.commanded && !inside(begin.Workspace, p.begin.Workspace) {
 			return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s, the one of run %s", begin.Workspace, p.begin.Workspace, p.id),
 				Hint: "a definition that comes from a model or an agent works in the workspace of the run that starts it"}
 		}
 		begin.Parent, begin.Root, begin.ParentCall = p.id, p.begin.Root, opt.Key
 		begin.Ancestry = append(append([]sentinels.ID(nil), p.begin.Ancestry...), p.begin.Sentinel)
-		if begin.Event == nil {
+		if begin.Event == nil && !opt.commanded {
 			p.mu.Lock()
 			begin.Event = p.folded.Event // the event of the parent's iteration
 			p.mu.Unlock()
@@ -349,7 +368,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 // starter, the run above it and its revision. maker is the agent that has stored a revision with a bound.
 func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, maker string, err error) {
 	within = opt.Within
-	if opt.parent != nil && (!opt.called || within == nil) {
+	if opt.parent != nil && !opt.commanded && (!opt.called || within == nil) {
 		within = ex.both(within, opt.parent.Within())
 	}
 	if opt.Revision == 0 {
@@ -363,7 +382,7 @@ func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, m
 // named returns the definitions that {"$ref": id} means in a new run.
 func (ex *Executor) named(opt startOptions) (map[sentinels.ID]journal.Value, error) {
 	switch {
-	case opt.parent != nil:
+	case opt.parent != nil && !opt.commanded:
 		return opt.parent.begin.Named, nil
 	case len(opt.Named) == 0:
 		return opt.named, nil
