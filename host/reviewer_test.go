@@ -364,6 +364,68 @@ func TestReviewerReadsTheVerifiedCommit(t *testing.T) {
 	}
 }
 
+// An approval with score 100 finishes work only while the checks of the ticket are green at the commit
+// that was reviewed: that of the shipped reviewer, and that of a reviewer which reports it at once.
+func TestSpecApprovalNeedsGreenChecks(t *testing.T) {
+	var d *reviewDesk
+	calls := func(names ...string) { // by a person, while the model reads
+		for i := 0; i < len(names); i += 2 {
+			if err := call(t, d.h, names[i], names[i+1], nil); err != nil {
+				t.Errorf("%s %s: %v", names[i], names[i+1], err)
+			}
+		}
+	}
+	criteria := func(id, pattern string) string {
+		return `{"id": "` + id + `", "acceptance_criteria": {"checks": [{"id": "own", "type": "code_pattern", "verify": {"file": "a.txt", "pattern": "` + pattern + `", "should_match": true}}]}}`
+	}
+	meanwhile := map[string]func(){
+		"T-1": func() {},
+		"T-2": func() { calls("ticket/update", criteria("T-2", "blue")) },
+		"T-3": func() {
+			calls("ticket/update", criteria("T-3", "blue"), "verify/run", `{"ticket_id": "T-3", "branch_name": "sentinel/T-3"}`)
+		},
+		"T-4": func() {
+			calls("ticket/update", criteria("T-4", "gr"), "verify/run", `{"ticket_id": "T-4", "branch_name": "sentinel/T-4"}`)
+		},
+	}
+	d = newReviewDesk(t, func(r chatRequest) answer {
+		meanwhile[under(r)]()
+		return answer{text: `{"decision": "APPROVE", "score": 100, "issues": [], "feedback_for_agent": []}`}
+	}, nil, nil)
+	for _, id := range []string{"T-1", "T-2", "T-3", "T-4"} {
+		d.proposeAs(id, green, false)
+	}
+	r := review(t, d.h, d.ws, nil)
+	for id, want := range map[string]struct{ status, problem string }{
+		"T-1": {"passing", ""},
+		"T-2": {"pending", "no commit that was verified"},
+		"T-3": {"failing", "no commit that was verified"},
+		"T-4": {"passing", ""}, // other checks, green at the same commit
+	} {
+		got := d.ticketOf(id)
+		if (got.State == "done") != (want.problem == "") || got.VerificationStatus != want.status || !strings.Contains(got.Error, want.problem) {
+			t.Errorf("%s: the ticket %+v, want %+v; reviewed %+v", id, got, want, r.Reviewed)
+		}
+	}
+	d.proposeAs("T-5", green, false)
+	var claim struct{ Token uint64 }
+	must(t, d.h, "ticket/claim", `{"id": "T-5", "role": "reviewer"}`, &claim)
+	complete := fmt.Sprintf(`{"id": "T-5", "token": %d, "result": {"decision": "APPROVE", "score": 100, "issues": []}}`, claim.Token)
+	for status, change := range map[string][]string{
+		"pending": {"ticket/update", criteria("T-5", "blue")},
+		"failing": {"ticket/update", criteria("T-5", "blue"), "verify/run", `{"ticket_id": "T-5", "branch_name": "sentinel/T-5"}`},
+	} {
+		calls(change...)
+		if err := call(t, d.h, "ticket/complete", complete, nil); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "its verification is "+status+", not passing") {
+			t.Errorf("a %s ticket is completed: %v", status, err)
+		}
+	}
+	calls("ticket/update", criteria("T-5", "green"), "verify/run", `{"ticket_id": "T-5", "branch_name": "sentinel/T-5"}`, "ticket/complete", complete)
+	if got := d.ticketOf("T-5"); got.State != "done" {
+		t.Errorf("the ticket that passes: %+v", got)
+	}
+}
+
 // "A reviewer cannot write, execute or decide for a person, whatever the diff says": a model
 // that does what the diff asks for is denied each of it.
 func TestReviewerChangesNothing(t *testing.T) {
