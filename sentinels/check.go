@@ -111,6 +111,7 @@ func (c *checker) definition(d *Definition, prefix string) {
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
 	c.limits(d, prefix)
+	c.overlap(d, prefix)
 }
 
 func (c *checker) steps(steps []Step, path string) {
@@ -156,6 +157,7 @@ func (c *checker) step(s *Step, path string) {
 		c.warn(path+".onError.retry."+field, "leave it out", "%s has no effect: %s", field, reason)
 	}
 	c.output(s, path)
+	c.unused(s, path)
 	c.event(s, path)
 	for _, name := range setBy(s, c.types) {
 		if name != s.OutputTo {
@@ -497,6 +499,8 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 		return // {"$ref": name}
 	}
 	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
+	inner.inline(d, "")
+	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")
 	for _, p := range inner.problems {
 		p.Path = path + "." + p.Path

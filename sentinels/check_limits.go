@@ -1,12 +1,18 @@
 package sentinels
 
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
 // limits reports fields of safety that have no effect beside the others, the loop and the
 // budget.
 func (c *checker) limits(d *Definition, prefix string) {
 	loop, once := d.Loop.Type, d.Loop.Type == "" || d.Loop.Type == LoopOnce
 	if d.Safety.MaxIterations > 0 && once {
-		c.warn(prefix+"safety.maxIterations", `add a "loop", or leave it out`,
-			"maxIterations has no effect: without a loop there is one iteration")
+		c.warn(prefix+"safety.maxIterations", `add a "loop", or leave it out`, "maxIterations has no effect: without a loop there is one iteration")
 	}
 	// continuous and event loops complete at maxIterations.
 	stops := d.Safety.MaxIterations > 0 && !once && loop != LoopContinuous && loop != LoopEvent
@@ -15,9 +21,78 @@ func (c *checker) limits(d *Definition, prefix string) {
 	}
 }
 
+// The type of triggers that never fire, and the option that replaces the overlap policy.
+const (
+	triggerManual     = "manual"
+	optionConcurrency = "allowConcurrent"
+)
+
+// overlap reports an overlap policy that no trigger uses.
+func (c *checker) overlap(d *Definition, prefix string) {
+	if d.Concurrency == "" || slices.ContainsFunc(d.Triggers, func(t Trigger) bool {
+		return t.Type != triggerManual && !hasMember(t.Options, optionConcurrency)
+	}) {
+		return
+	}
+	c.warn(prefix+"concurrency", "leave it out", "concurrency has no effect: it is for firings of triggers without %s, and there are none", optionConcurrency)
+}
+
+// inline reports fields of an inline definition that are for stored sentinels.
+func (c *checker) inline(d *Definition, prefix string) {
+	const reason = "%s has no effect in an inline definition, which only its step starts"
+	if len(d.Triggers) > 0 {
+		c.warn(prefix+"trigger", "leave it out", reason, "trigger")
+	}
+	if d.Concurrency != "" {
+		c.warn(prefix+"concurrency", "leave it out", reason, "concurrency")
+	}
+	if d.Notify != nil {
+		c.warn(prefix+"notify", "leave it out", "notify has no effect in an inline definition: that of the outer definition counts")
+	}
+}
+
 // output reports a parse whose value nothing gets: an id gives the whole output.
 func (c *checker) output(s *Step, path string) {
 	if s.Parse != "" && s.OutputTo == "" {
 		c.warn(path+".parse", `add "outputTo", the variable that gets the value`, `parse has no effect without "outputTo"`)
 	}
+}
+
+// unused reports fields of an llm step that have no effect beside the others. A
+// plugin can report errors of its fields only, and these definitions are valid.
+func (c *checker) unused(s *Step, path string) {
+	warn := func(field, hint, reason string) {
+		if len(s.Fields[field]) > 0 {
+			c.warn(path+"."+field, hint, "%s has no effect: %s", field, reason)
+		}
+	}
+	if s.Type != "llm" {
+		return
+	}
+	if len(s.Blocks["checks"]) == 0 {
+		warn("maxChecks", `add "checks", or leave it out`, "the step has no checks")
+	}
+	tools, execute := s.Fields["tools"], string(s.Fields["parseToolCalls"])
+	switch none := string(tools) == "[]"; {
+	case execute == "false":
+		const reason = "with parseToolCalls false no tool call is executed"
+		warn("maxToolCalls", "leave it out", reason)
+		warn("confirm", "leave it out", reason)
+	case len(tools) == 0 && execute == "" || none:
+		const hint, reason = `add "tools", or leave it out`, "the step has no tools"
+		warn("maxToolCalls", hint, reason)
+		warn("confirm", hint, reason)
+		if execute == "true" {
+			warn("parseToolCalls", hint, reason)
+		}
+	}
+}
+
+// hasMember reports whether an object has a member.
+func hasMember(object json.RawMessage, name string) (has bool) {
+	strictjson.EachMember(object, func(key, _ []byte) bool {
+		has = strictjson.Unquote(key) == name
+		return !has
+	})
+	return has
 }

@@ -39,11 +39,17 @@ func (d *decoder) definition(n *node) Definition {
 	if out.Loop.Type == "" {
 		out.Loop.Type = LoopOnce
 	}
+	larger(d, n, "timeoutMs", out.timeoutMs, out.Safety.TimeoutMs)
+	larger(d, n, "maxIterations", int64(out.maxIterations), int64(out.Safety.MaxIterations))
 	out.Safety.TimeoutMs = smaller(out.Safety.TimeoutMs, out.timeoutMs)
 	out.Safety.MaxIterations = smaller(out.Safety.MaxIterations, out.maxIterations)
 	d.requireLimit(n, &out)
-	if template := n.Member(recipeTemplate); template != nil && out.Recipe == "" && out.RAGSources == nil {
-		out.RAGSources = d.templateSources(template) // the file is its own recipe
+	if template := n.Member(recipeTemplate); template != nil && template.Kind != 'n' {
+		if out.Recipe == "" && out.RAGSources == nil {
+			out.RAGSources = d.templateSources(template) // the file is its own recipe
+		} else {
+			d.add(template, KindWarning, "leave it out", "%s has no effect beside recipe and ragSources", recipeTemplate)
+		}
 	}
 	return out.Definition
 }
@@ -51,6 +57,9 @@ func (d *decoder) definition(n *node) Definition {
 // name sets the id from the name, or the name from the id, if one is missing.
 func (d *decoder) name(n *node, out *fileDefinition) {
 	if out.uniqueID != "" {
+		if out.ID != "" && out.ID != out.uniqueID {
+			d.add(n.Member("id"), KindWarning, "leave one of both out", "id has no effect beside uniqueId %q", out.uniqueID)
+		}
 		out.ID = out.uniqueID
 	}
 	if _, given := d.seen["name"]; given || out.Name != "" {
@@ -75,6 +84,17 @@ func smaller[N int | int64](a, b N) N {
 		return b
 	}
 	return a
+}
+
+// larger reports the larger one of a limit of the definition and that of safety.
+func larger(d *decoder, n *node, name string, own, safety int64) {
+	switch safetyNode := n.Member("safety"); {
+	case own == 0 || safety == 0 || own == safety:
+	case own > safety:
+		d.add(n.Member(name), KindWarning, "leave it out", "%s has no effect: that of safety is smaller", name)
+	default:
+		d.add(safetyNode.Member(name), KindWarning, "leave it out", "%s has no effect: that of the definition is smaller", name)
+	}
 }
 
 // requireLimit reports an unbounded loop.

@@ -162,6 +162,9 @@ func (d *decoder) inputValues(n *node, in Input) {
 		return
 	}
 	check(def)
+	if in.Required {
+		d.add(n.Member("required"), KindWarning, "leave it out", "required has no effect: a run without a value has the default")
+	}
 	if len(in.Enum) > 0 && !slices.ContainsFunc(in.Enum, func(v json.RawMessage) bool { return string(v) == string(in.Default) }) {
 		d.add(def, KindValue, "", "is not in enum")
 	}

@@ -65,7 +65,7 @@ func init() {
 		textField("description", "What it is for.", func(d *fileDefinition) *string { return &d.Description }),
 		numberField("version", "The author's own number; the store counts revisions separately.", 0, func(d *fileDefinition) *int { return &d.Version }),
 		textField("recipe", "Name of the context recipe built into $ragContext before each iteration.", func(d *fileDefinition) *string { return &d.Recipe }),
-		listField("ragSources", "Context sources, as an alternative to recipe.", func(d *fileDefinition) *[]string { return &d.RAGSources }),
+		listField("ragSources", "Context sources, in addition to those of recipe.", func(d *fileDefinition) *[]string { return &d.RAGSources }),
 		{name: "inputs", doc: "Parameters of a run: an object that describes each, or only its type.",
 			value: "object of inputs, or of their types, by name", example: `{"target": "string"}`,
 			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern},

@@ -4,6 +4,9 @@ package manual
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -20,7 +23,19 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "manual".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "manual", Fires: "never; a user or another sentinel starts the sentinel", Event: "name manual, source user; data: what --event or event gives. Without it null"}
+	return triggers.Description{Name: "manual", Warnings: warnings, Fires: "never; a user or another sentinel starts the sentinel", Event: "name manual, source user; data: what --event or event gives. Without it null"}
+}
+
+// warnings reports the common options: they are for firings, and there are none.
+func warnings(t sentinels.Trigger) (list []string) {
+	var options map[string]json.RawMessage
+	if json.Unmarshal(t.Options, &options) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		list = append(list, name+" has no effect: a manual trigger never fires")
+	}
+	return list
 }
 
 // Check reports options other than the common ones. The common options have no
