@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -124,7 +125,9 @@ func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) er
 	if err != nil {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: "query: is not encoded as a query is"}
 	}
-	for name, values := range query {
+	given := map[string]string{} // what gave each parameter
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		values := query[name]
 		i := slices.IndexFunc(route.Query, func(p Param) bool { return p.Name == name })
 		if i < 0 {
 			return unknownQuery(name, route)
@@ -142,8 +145,11 @@ func queryParams(u *url.URL, route *Route, params map[string]json.RawMessage) er
 		if as == "" {
 			as = p.Name
 		}
+		if other, ok := given[as]; ok {
+			return &abi.Error{Code: abi.BadFields, Permanent: true, Field: name, Message: fmt.Sprintf("query: %q and %q are the same parameter", other, name)}
+		}
 		if as != "-" {
-			params[as] = value
+			params[as], given[as] = value, name
 		}
 	}
 	return nil

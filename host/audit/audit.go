@@ -321,6 +321,9 @@ func Read(ctx context.Context, state string, q Query) (Page, error) {
 			break
 		}
 	}
+	if q.Before != "" {
+		return out, fmt.Errorf("before %.80q: not the next of a page, or its entry is no longer kept", q.Before)
+	}
 	for _, l := range list {
 		out.Entries = append(out.Entries, l.entry)
 	}

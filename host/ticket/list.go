@@ -50,6 +50,11 @@ func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
 	}
 	f.Limit = min(f.Limit, maxPage)
 	now := s.Now()
+	if f.ParentID != "" {
+		if _, _, err := load(ctx, tx, f.ParentID); err != nil {
+			return out, err
+		}
+	}
 	words := split(f.Query)
 	x, r := f.index(words, now)
 	r.After = f.After

@@ -60,7 +60,11 @@ func (a verbs) auditCommand() *cobra.Command {
 				a.Info("%d lines are not entries", out.Damaged)
 			}
 			if len(out.Entries) == 0 {
-				a.Info("nothing is recorded")
+				if len(params) > 1 {
+					a.Info("nothing matches these flags")
+				} else {
+					a.Info("nothing is recorded")
+				}
 				return nil
 			}
 			rows := []output.Row{output.Head(a.PaintOut, "TIME", "ACTOR", "PROCESS", "EVENT", "OUTCOME", "DETAILS")}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,7 @@ func (a verbs) eventsCommand() *cobra.Command {
 			if err := s.Call(cmd.Context(), "events/tail", params, &out); err != nil {
 				return err
 			}
-			return a.showEvents(out.Events)
+			return a.showEvents(out.Events, strings.Join(args, ""))
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 20, "so many")
@@ -87,7 +88,7 @@ func (a verbs) eventsCommand() *cobra.Command {
 }
 
 // showEvents writes the records as they are stored, or a line each for people.
-func (a verbs) showEvents(events []json.RawMessage) error {
+func (a verbs) showEvents(events []json.RawMessage, pattern string) error {
 	if events == nil {
 		events = []json.RawMessage{}
 	}
@@ -109,7 +110,11 @@ func (a verbs) showEvents(events []json.RawMessage) error {
 		rows = append(rows, output.Row{output.LocalTime(e.Time), output.Escape(e.Name + e.Event), output.Clip(e.Source, 40), output.ClipJSON(e.Data, 80)})
 	}
 	if len(events) == 0 {
-		a.Info("no event")
+		if pattern == "" || pattern == "**" {
+			a.Info("there are no events yet")
+		} else {
+			a.Info("no event matches %s", output.Escape(pattern))
+		}
 		return nil
 	}
 	return a.Table(rows)

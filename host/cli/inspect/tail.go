@@ -54,7 +54,10 @@ func (a verbs) tailCommand() *cobra.Command {
 					return err
 				}
 			}
-			if err := a.showEvents(out.Events); err != nil || !follow {
+			if limit > 0 || a.Flags.Output != output.FormatTable {
+				err = a.showEvents(out.Events, pattern)
+			}
+			if err != nil || !follow {
 				return err
 			}
 			a.Info("no server runs here, so there is nothing to follow: this is what the log has")

@@ -41,7 +41,11 @@ func (a verbs) inbox() *cobra.Command {
 				return a.WriteJSON(raw)
 			}
 			if len(out.Entries) == 0 {
-				a.Info("nothing waits for a person")
+				if len(params) > 1 {
+					a.Info("nothing that matches these flags waits for a person")
+				} else {
+					a.Info("nothing waits for a person")
+				}
 				return nil
 			}
 			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "TYPE")}

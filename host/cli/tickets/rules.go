@@ -92,7 +92,11 @@ func (a verbs) rules() *cobra.Command {
 				return a.WriteJSON(raw)
 			}
 			if len(out.Rules) == 0 {
-				a.Info("there are no such rules; `sentinel ticket rules add TEXT` writes one")
+				if len(params) > 0 {
+					a.Info("no rule matches")
+				} else {
+					a.Info("there are no rules yet; `sentinel ticket rules add TEXT` writes one")
+				}
 				return nil
 			}
 			rows := []output.Row{output.Head(a.PaintOut, "RULE", "KIND", "STATE", "PRIORITY", "SOURCE", "OFFERED", "SUCCESS", "TEXT", "")}

@@ -193,7 +193,7 @@ func (a verbs) list() *cobra.Command {
 			if a.Flags.Output != output.FormatTable {
 				return a.WriteJSON(raw)
 			}
-			return a.showList(out.Tickets, out.Next)
+			return a.showList(out.Tickets, out.Next, len(params) > 1)
 		},
 	}
 	f := c.Flags()
@@ -205,9 +205,14 @@ func (a verbs) list() *cobra.Command {
 	return c
 }
 
-func (a verbs) showList(list []ticket, next string) error {
-	if len(list) == 0 {
-		a.Info("there are no such tickets; `sentinel ticket create TITLE` files one")
+func (a verbs) showList(list []ticket, next string, filtered bool) error {
+	switch {
+	case len(list) > 0:
+	case filtered && next == "":
+		a.Info("no ticket matches")
+		return nil
+	case next == "":
+		a.Info("there are no tickets yet; `sentinel ticket create TITLE` files one")
 		return nil
 	}
 	p := a.PaintOut

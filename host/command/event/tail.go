@@ -34,6 +34,9 @@ func (f family) tail(_ context.Context, _ *command.Call, in tailIn) (tailOut, er
 			Message: fmt.Sprintf("tail: pattern %q: ** can only stand at the end", in.Pattern),
 		}
 	}
+	if problem, hint := sentinels.CheckRunPattern(in.Pattern); problem != "" {
+		return tailOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "pattern", Message: "tail: " + problem, Hint: hint}
+	}
 	if in.Limit == 0 {
 		in.Limit = 50
 	}

@@ -104,7 +104,7 @@ func (m *Manager) logsList(_ context.Context, call *command.Call, in logsListIn)
 	if err != nil {
 		return listOut{}, err
 	}
-	return newestOf(all, in.Before, in.Limit), nil
+	return newestOf(all, in.Before, in.Limit)
 }
 
 type logsReadIn struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -140,14 +141,19 @@ func (m *Manager) list(_ context.Context, call *command.Call, in listIn) (listOu
 		return (call.By == command.ByUser || e.belongsTo(call)) && (!in.Running || e.isLive())
 	})
 	m.mu.Unlock()
-	return newestOf(all, in.Before, in.Limit), nil
+	return newestOf(all, in.Before, in.Limit)
 }
+
+var executionIDPattern = lazyregexp.New(`^[0-9a-f]{16}$`)
 
 // newestOf returns the newest of a list that begins with the oldest, or the newest of those
 // before one; 0 means 100. If that one is no longer kept, no older one is either.
-func newestOf(all []*execution, before string, limit int) listOut {
+func newestOf(all []*execution, before string, limit int) (listOut, error) {
 	out := listOut{Executions: []Status{}, Total: len(all)}
 	if before != "" {
+		if !executionIDPattern.MatchString(before) {
+			return out, &abi.Error{Code: abi.BadFields, Field: "before", Permanent: true, Message: fmt.Sprintf("invalid before %.50q: want the next of an earlier page", before)}
+		}
 		all = all[:max(slices.IndexFunc(all, func(e *execution) bool { return e.id == before }), 0)]
 	}
 	for i := len(all) - 1; i >= 0; i-- {
@@ -157,7 +163,7 @@ func newestOf(all []*execution, before string, limit int) listOut {
 		}
 		out.Executions = append(out.Executions, all[i].status())
 	}
-	return out
+	return out, nil
 }
 
 type killOut struct {

@@ -4,7 +4,9 @@ package worktree
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -146,6 +148,11 @@ func (f family) list(_ context.Context, _ *command.Call, in listIn) (out listOut
 	all, err := f.s.List()
 	if err != nil {
 		return out, err
+	}
+	if at, _, ok := strings.Cut(in.After, " "); in.After != "" {
+		if _, err := time.Parse(sortableTime, at); err != nil || !ok {
+			return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "after", Message: fmt.Sprintf("invalid after %.80q: want the next of an earlier page", in.After)}
+		}
 	}
 	position := func(t worktree.Worktree) string { return t.CreatedAt.UTC().Format(sortableTime) + " " + t.Ticket }
 	slices.SortFunc(all, func(a, b worktree.Worktree) int { return cmp.Compare(position(a), position(b)) })
