@@ -230,6 +230,11 @@ func TestErrors(t *testing.T) {
 		{`(() => { throw new Error('') })()`, abi.Plugin, "condition at 1:16: Error: ", ""},
 		{`(() => { const x = x + 1; return x })()`, abi.Plugin, "ReferenceError", ""},
 		{`(() => { let o = {}; o.o = o; return o })()`, abi.Plugin, "TypeError", ""},
+		{`new Map([[1, 2]])`, abi.Plugin, "the value has a Map, which JSON does not have: use Object.fromEntries", ""},
+		{`({tags: [new Set([1])]})`, abi.Plugin, "the value has a Set, which JSON does not have: use Array.from", ""},
+		{`'a1b2'.matchAll(/[0-9]/g)`, abi.Plugin, "the value has an iterator, which JSON does not have: use Array.from", ""},
+		{`new Set([1]).values()`, abi.Plugin, "the value has an iterator", ""},
+		{`[1].entries()`, abi.Plugin, "the value has an iterator", ""},
 		{`(() => { [].push.call(Object.freeze([]), 1) })()`, abi.Plugin, "TypeError", ""},
 
 		{strings.Repeat(" ", 16<<10) + "1", abi.Limit, "source", ""},

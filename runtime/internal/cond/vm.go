@@ -55,7 +55,8 @@ var tame = sync.OnceValue(func() *goja.Program { return goja.MustCompile("", tam
 // tameSource makes every key of an object data: Object.prototype has no names, so that a
 // field that an object lacks is undefined, also one that is called "constructor", and one that
 // is called "__proto__" can be set. What the names did for a conversion to a primitive value, a
-// symbol does. A BigInt in a result becomes a marked text, see [jsVM.result].
+// symbol does. A BigInt in a result becomes a marked text, see [jsVM.result]. A Map, a Set and an
+// iterator in a result are errors: JSON.stringify makes {} of them.
 const tameSource = `(function() {
 	const root = Object.prototype, define = Object.defineProperty;
 	for (const name of Object.getOwnPropertyNames(root)) delete root[name];
@@ -73,6 +74,10 @@ const tameSource = `(function() {
 		return hint === "number" ? NaN : "[object Object]";
 	}});
 	define(BigInt.prototype, "toJSON", {value: function() { return "\u0001bigint:" + this; }});
+	const iterators = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
+	for (const [kind, what, use] of [[Map.prototype, "a Map", "Object.fromEntries"], [Set.prototype, "a Set", "Array.from"], [iterators, "an iterator", "Array.from"]]) {
+		define(kind, "toJSON", {value: function() { throw new TypeError("the value has " + what + ", which JSON does not have: use " + use); }});
+	}
 })()`
 
 // bigMark begins a BigInt in the JSON of a result.
