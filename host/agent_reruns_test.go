@@ -187,6 +187,35 @@ func TestVariablesOfAgents(t *testing.T) {
 	}
 }
 
+// TestEnvironmentFilesThatModelsWrite: a file that commands on files write for models sets no variables of
+// programs, under any name that leads to it.
+func TestEnvironmentFilesThatModelsWrite(t *testing.T) {
+	ws, outside := t.TempDir(), filepath.Join(t.TempDir(), "app.vars")
+	for _, path := range []string{outside, filepath.Join(ws, ".env"), filepath.Join(ws, ".env.production"), filepath.Join(ws, ".sentinel", "app.vars"), filepath.Join(ws, "conf", "app.vars")} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("MODE=dev\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("conf/app.vars", filepath.Join(ws, ".env.local")); err != nil {
+		t.Skip("no links: ", err)
+	}
+	h := open(t, host.Options{Workspace: ws})
+	for path, refused := range map[string]bool{
+		outside: false, ".env": false, ".env.production": false, ".sentinel/app.vars": false, "conf/../.env": false,
+		"conf/app.vars": true, ".env.local": true, filepath.Join(ws, "conf", "app.vars"): true,
+	} {
+		res := run(t, h, fmt.Sprintf(`{"name": "a", "envFiles": [%q], "steps": [{"type": "shell", "command": "echo $MODE", "outputTo": "out"}]}`, path), ws)
+		var out struct{ Text string }
+		_ = json.Unmarshal(res.Variables["out"], &out)
+		if refused != (res.Error != nil && strings.Contains(res.Error.Message, "models and agents may write it")) || !refused && out.Text != "dev" {
+			t.Errorf("%s: %s, %v, %q", path, res.Status, res.Error, out.Text)
+		}
+	}
+}
+
 // TestConfinedRunsOfAgents: with shell.confine, a run that an agent starts of a person's definition is
 // confined like the agent and gets no secrets, and no run reads envFiles that a confined command
 // could have written.

@@ -41,6 +41,10 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q is in the workspace, where commands that shell.confine confines can write it", path),
 				Hint: fmt.Sprintf("keep it in %s, which they cannot write, or outside of the workspace", DirName)}
 		}
+		if h.writtenByModels(call.Workspace, path) {
+			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q: models and agents may write it, and with its variables choose what programs execute", path),
+				Hint: fmt.Sprintf("name it .env, or .env.local, .env.production and so on, or keep it in %s or outside of the workspace", DirName)}
+		}
 		file, err := envfile.Read(call.Workspace, path)
 		if err != nil {
 			return nil, err
@@ -83,6 +87,19 @@ func (h *Host) entrusted(call *command.Call, what string) error {
 	}
 	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "env", Message: fmt.Sprintf("the definition has %s, and %s started it in the workspace %s, %s", what, call.Who(), call.Workspace, why),
 		Hint: "have a person or a trigger start it, in the workspace that is served"}
+}
+
+// writtenByModels reports whether commands on files write a file for models and agents, by its name
+// or by what it leads to.
+func (h *Host) writtenByModels(workspace, path string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(workspace, path)
+	}
+	in := func(root string, real func(string) string) bool {
+		rel, err := filepath.Rel(real(root), real(path))
+		return err == nil && filepath.IsLocal(rel) && h.fileRules().In(root).MayWrite(filepath.ToSlash(rel)) == nil
+	}
+	return slices.ContainsFunc([]string{workspace, h.opt.Workspace}, func(root string) bool { return in(root, filepath.Clean) || in(root, rootfs.EvalLinks) })
 }
 
 // writtenConfined reports whether a command that is confined to a workspace can write a file or

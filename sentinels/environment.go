@@ -139,21 +139,44 @@ func (d *Definition) EachSecret(types *TypeSet, f func(path, name string)) {
 	})
 }
 
+// eachTriggerSecret calls f for every variable of the host, or secret, that a trigger compares
+// requests with.
+func (d *Definition) eachTriggerSecret(f func(path, name string)) {
+	for i, t := range d.Triggers {
+		if len(t.Options) == 0 || t.Options[0] != '{' {
+			continue
+		}
+		strictjson.EachMember(t.Options, func(option, value []byte) bool {
+			if strictjson.IsString(option, SecretOption) && value[0] == '"' {
+				f(fmt.Sprintf("trigger[%d].%s", i, SecretOption), strictjson.Unquote(value))
+			}
+			return true
+		})
+	}
+}
+
+// SecretOption is the option of triggers that names a variable of the host, or a secret.
+const SecretOption = "secretEnv"
+
 // AddedSecrets returns the uses of secrets that next has and before, which may be nil, has
-// not, as "NAME at PATH" and sorted. A use is a secret under the name of a variable: where
-// the step is does not count, and how many steps have it does.
+// not, as "NAME at PATH" and sorted. A use is a secret under the name of a variable, or in an option
+// of a trigger: where the step is does not count, and how many steps have it does.
 func AddedSecrets(before, next *Definition, types *TypeSet) (added []string) {
 	type use struct{ variable, secret string }
 	had := map[use]int{}
 	of := func(path, name string) use { return use{path[strings.LastIndexByte(path, '.')+1:], name} }
 	if before != nil {
-		before.EachSecret(types, func(path, name string) { had[of(path, name)]++ })
+		count := func(path, name string) { had[of(path, name)]++ }
+		before.EachSecret(types, count)
+		before.eachTriggerSecret(count)
 	}
-	next.EachSecret(types, func(path, name string) {
+	compare := func(path, name string) {
 		if had[of(path, name)]--; had[of(path, name)] < 0 {
 			added = append(added, name+" at "+path)
 		}
-	})
+	}
+	next.EachSecret(types, compare)
+	next.eachTriggerSecret(compare)
 	slices.Sort(added)
 	return added
 }

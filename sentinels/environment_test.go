@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 const withEnvironment = `{"name": "a",
@@ -63,11 +64,14 @@ func TestEnvironmentProblems(t *testing.T) {
 // TestAddedSecrets checks that an edit may move and remove uses of secrets, and that each new one counts.
 func TestAddedSecrets(t *testing.T) {
 	decode := func(text string) *sentinels.Definition {
-		d, problems := sentinels.Decode([]byte(text), sentinels.DecodeOptions{})
+		d, problems := sentinels.Decode([]byte(text), sentinels.DecodeOptions{Triggers: standard.Set().Formats()})
 		if len(problems.Errors()) > 0 {
 			t.Fatal(problems)
 		}
 		return d
+	}
+	hook := func(name string) string {
+		return `"trigger": {"type": "webhook", "auth": "token", "secretEnv": "` + name + `"}`
 	}
 	step := func(env string) string { return `{"type": "shell", "command": "x", "env": {` + env + `}}` }
 	before := decode(`{"name": "a", "steps": [` + step(`"A": {"secret": "S"}`) + `]}`)
@@ -84,6 +88,12 @@ func TestAddedSecrets(t *testing.T) {
 	}
 	if got := sentinels.AddedSecrets(nil, before, nil); len(got) != 1 {
 		t.Errorf("new: %q", got)
+	}
+	before = decode(`{"name": "a", "steps": [], ` + hook("HOOK") + `}`)
+	for name, want := range map[string]string{"HOOK": "[]", "HOME": "[HOME at trigger[0].secretEnv]"} {
+		if got := fmt.Sprint(sentinels.AddedSecrets(before, decode(`{"name": "a", "steps": [], `+hook(name)+`}`), nil)); got != want {
+			t.Errorf("webhook with %s: %s, want %s", name, got, want)
+		}
 	}
 }
 

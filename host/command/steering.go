@@ -65,6 +65,9 @@ var steered = []tool{
 	{name: "x11", source: "https://www.x.org/releases/current/doc/man/man1/xinit.1.xhtml", files: []string{".xprofile", ".xinitrc", ".xsession", ".xsessionrc"}},
 	{name: "systemd and dbus", source: "https://www.freedesktop.org/software/systemd/man/latest/systemd.unit.html", folders: []string{".local", ".config"}},
 	{name: "direnv", source: "https://direnv.net/man/direnv.1.html", files: []string{".envrc", ".env"}},
+	{name: "dotenv and direnv's dotenv_if_exists", source: "https://github.com/bkeepers/dotenv#customizing-rails", files: []string{
+		".env.local", ".env.development", ".env.development.local", ".env.test", ".env.test.local", ".env.staging", ".env.production", ".env.production.local",
+	}},
 	{name: "autoenv", source: "https://github.com/hyperupcall/autoenv", files: []string{".autoenv.zsh", ".autoenv"}},
 	{name: "r", source: "https://stat.ethz.ch/R-manual/R-devel/library/base/html/Startup.html", files: []string{".rprofile", ".renviron"}},
 	{name: "iex", source: "https://hexdocs.pm/iex/IEx.html", files: []string{".iex.exs"}},
