@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -645,8 +646,30 @@ func TestReviewsWhileAReviewerIsArmed(t *testing.T) {
 	if got := state("T-2"); got != "in_review" {
 		t.Errorf("with a reviewer: %s", got)
 	}
+	// An agent does not open the gate that its own work has to pass.
+	agent := func(name, params string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: command.ByAgent, As: "ci"})
+		return err
+	}
+	for name, params := range map[string]string{
+		"sentinel/pause": `{"sentinelId": "r"}`, "sentinel/delete": `{"sentinelId": "r"}`,
+	} {
+		if err := agent(name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "reviews the work") {
+			t.Errorf("%s by an agent: %v", name, err)
+		}
+	}
+	if err := agent("sentinel/pause", `{"sentinelId": "r", "until": "2999-01-01T00:00:00Z"}`); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("pause until a time by an agent: %v", err)
+	}
+	if err := agent("sentinel/update", `{"sentinelId": "r", "definition": {"name": "r", "steps": [{"type": "set", "values": {"a": 1}}]}}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := state("T-3"); got != "in_review" {
+		t.Errorf("with a reviewer that an agent has changed: %s", got)
+	}
+	must(t, h, "sentinel/rollback", `{"sentinelId": "r", "to": 1}`, nil)
 	must(t, h, "sentinel/pause", `{"sentinelId": "r"}`, nil)
-	if got := state("T-3"); got != "done" {
+	if got := state("T-4"); got != "done" {
 		t.Errorf("with a reviewer that is paused: %s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -43,21 +44,40 @@ func (h *Host) reviews() bool {
 		h.opt.Logger.Warn("it is not known whether a reviewer is armed, so finished work waits for one", "reason", err)
 		return true
 	}
-	known := map[sentinels.ID]bool{}
+	armed := map[sentinels.ID]bool{}
 	for _, t := range list {
-		if !t.Armed || known[t.Sentinel] {
-			continue
-		}
-		known[t.Sentinel] = true
-		stored, err := h.rt.Definition(t.Sentinel)
-		if err != nil {
-			continue // it was deleted
-		}
-		if def, err := h.rt.Decoded(stored); err == nil && claimsReviews(def) {
-			return true
+		armed[t.Sentinel] = armed[t.Sentinel] || t.Armed
+	}
+	all, err := h.rt.Definitions()
+	if err != nil {
+		h.opt.Logger.Warn("it is not known whether a reviewer is armed, so finished work waits for one", "reason", err)
+		return true
+	}
+	return slices.ContainsFunc(all, func(s runtime.Stored) bool {
+		// An agent may have removed the trigger.
+		return (armed[s.ID] || s.Within != nil) && h.isReviewer(s.ID)
+	})
+}
+
+// isReviewer reports whether a definition claims tickets as a reviewer. What agents and models have
+// changed in it does not count: their work is what it reviews.
+func (h *Host) isReviewer(id sentinels.ID) bool {
+	stored, err := h.rt.Definition(id)
+	if err != nil {
+		return false // it was deleted
+	}
+	if stored.Within != nil {
+		if list, err := h.rt.Revisions(id); err == nil {
+			own := slices.IndexFunc(list, func(r runtime.Stored) bool { return r.Within == nil && !r.Deleted })
+			if own >= 0 {
+				if before, err := h.rt.Revision(id, list[own].Revision); err == nil {
+					stored = before
+				}
+			}
 		}
 	}
-	return false
+	def, err := h.rt.Decoded(stored)
+	return err == nil && len(def.Triggers) > 0 && claimsReviews(def)
 }
 
 // claimsReviews reports whether a step of a definition claims tickets as a reviewer.

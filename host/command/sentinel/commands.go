@@ -6,6 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Options say what the commands steer.
@@ -25,6 +26,9 @@ type Options struct {
 	// Lookup returns a command, for the aliases of its parameters. Default: commands have
 	// none.
 	Lookup func(name string) (command.Command, bool)
+	// Gate reports whether a person's sentinel is a gate that the work of agents has to pass, so that only
+	// persons pause or delete it. Default: none is.
+	Gate func(sentinels.ID) bool
 	// Rules decide which files callers that are held to rules of files may name.
 	Rules command.FileRules
 	// Trust decides which files are obeyed. Default: those that are the user's or

@@ -76,10 +76,16 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 		if err != nil {
 			return runtime.RunInfo{}, err
 		}
+		if err := f.keepsGate(call, in.SentinelID); err != nil {
+			return runtime.RunInfo{}, err
+		}
 		return f.pauseTriggers(ctx, in.SentinelID, true, until)
 	}
 	info, err := f.target(in.targetIn, false)
 	if abi.CodeOf(err) == abi.NotFound && in.Run == "" && in.SentinelID != "" {
+		if err := f.keepsGate(call, in.SentinelID); err != nil {
+			return info, err
+		}
 		return f.pauseTriggers(ctx, in.SentinelID, true, time.Time{})
 	}
 	if err != nil {
@@ -93,6 +99,15 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// keepsGate returns the error of a call that would open a gate for the work of its own caller.
+func (f family) keepsGate(call *command.Call, id string) error {
+	if !call.Bounded() || f.opt.Gate == nil || !f.opt.Gate(sentinels.ID(id)) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s: sentinel %q reviews the work on tickets, so only a person pauses or deletes it", call.Command, id),
+		Hint: "work goes on without it: finished tickets wait for their review"}
 }
 
 // pauseEnd returns the time at which a pause ends by itself.
@@ -149,6 +164,9 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	more := runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls}
 	if more != (runtime.LimitExtension{}) && call.By != command.ByUser {
 		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+	}
+	if answer := sentinels.Interrupt(in.OnInterrupt); answer != "" && answer != sentinels.InterruptAsk && call.By != command.ByUser {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Field: "onInterrupt", Message: fmt.Sprintf("resume run %s: only a person says what happens to its calls in doubt", info.ID), Hint: "sentinel inbox lists what waits for a person"}
 	}
 	workspace, err := f.movedTo(call, info, in.Workspace)
 	if err != nil {

@@ -71,6 +71,9 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return deleted{}, err
 	}
+	if err := f.keepsGate(call, string(in.SentinelID)); err != nil {
+		return deleted{}, err
+	}
 	// The revision that comes back by a rollback has no comments: the file is all there is of them.
 	if head, err := f.rt.Definition(in.SentinelID); err == nil && head.Origin != "" && call.Bound() != nil {
 		return deleted{}, &abi.Error{
