@@ -222,6 +222,10 @@ func (h *Host) open(ctx context.Context) error {
 		Secret:          h.secret,
 		Workspace:       h.opt.Workspace,
 		Project:         h.project(),
+		CheckWorkspace: func(dir string, within []string) error {
+			_, err := h.baseOf(dir, within)
+			return err
+		},
 		WorkspaceExists: func(dir string) bool { _, err := os.Stat(dir); return !errors.Is(err, fs.ErrNotExist) },
 		OnInterrupt:     h.opt.OnInterrupt,
 		Limits:          h.limits(),

@@ -66,6 +66,9 @@ type Options struct {
 	OnInterrupt sentinels.Interrupt
 	// Limits bound what runs may use. Zero fields take their defaults.
 	Limits Limits
+	// CheckWorkspace decides whether the triggers of a definition with a bound may look at a workspace
+	// in [Options.Workspace]. Default nil: they may.
+	CheckWorkspace func(dir string, within []string) error
 	// Triggers are the kinds that definitions may name; see [Runtime.Arm].
 	// Default none: definitions may name any, unchecked, and none fires.
 	Triggers triggers.Set

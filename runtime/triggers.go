@@ -38,6 +38,16 @@ func (rt *Runtime) openTriggers(now func() time.Time) {
 			if err != nil || def.Workspace == "" {
 				return dir, err
 			}
+			if r.Within != nil { // that a file was changed says something about it
+				if err := execution.CheckBoundWorkspace(dir, rt.opt.Workspace); err != nil {
+					return "", err
+				}
+				if rt.opt.CheckWorkspace != nil {
+					if err := rt.opt.CheckWorkspace(dir, r.Within); err != nil {
+						return "", err
+					}
+				}
+			}
 			// A trigger on a folder that is missing would never fire.
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 				return "", fmt.Errorf("workspace %q: no folder %q: create it, then save the definition again or restart", def.Workspace, dir)
@@ -248,7 +258,7 @@ func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
 }
 
 func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
-	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Chain: eventlog.Chain{Hops: s.Hops, Path: s.Path}, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
+	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Within: s.Within, Chain: eventlog.Chain{Hops: s.Hops, Path: s.Path}, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
 }
 
 // triggerEvents is the event log as triggers need it.

@@ -125,6 +125,7 @@ type Revision struct {
 	ID     sentinels.ID
 	Number int
 	Origin string         // the file that it is from, "" for none
+	Within []string       // the commands that its runs may call, nil for no bound
 	Chain  eventlog.Chain // of the run that saved it, empty for none
 	Decode func() (*sentinels.Definition, error)
 }

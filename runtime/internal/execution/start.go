@@ -338,8 +338,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		begin.Variables[name] = journal.Compact(v)
 	}
 	if (opt.parent == nil || opt.commanded) && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
-		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s", begin.Workspace, opt.Workspace),
-			Hint: "a definition that comes from a model or an agent works in the workspace of who starts it; a person lifts that with `sentinel accept`"}
+		return nil, outside(begin.Workspace, opt.Workspace)
 	}
 	if p := opt.parent; p != nil {
 		if begin.Within != nil && !opt.called && !opt.commanded && !inside(begin.Workspace, p.begin.Workspace) {
@@ -362,6 +361,22 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	// starts execute for the agent that made their definition.
 	begin.As = cmp.Or(maker, begin.As)
 	return begin, nil
+}
+
+// outside is the error of a definition with a bound that would work outside of the workspace of who
+// starts it.
+func outside(dir, base string) error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "workspace", Message: fmt.Sprintf("workspace %s is not in %s", dir, base),
+		Hint: "a definition that comes from a model or an agent works in the workspace of who starts it; a person lifts that with `sentinel accept`"}
+}
+
+// CheckBoundWorkspace returns an error if dir, the workspace of a definition with a bound, is not in
+// base.
+func CheckBoundWorkspace(dir, base string) error {
+	if inside(dir, base) {
+		return nil
+	}
+	return outside(dir, base)
 }
 
 // bound returns the commands that a new run may call, nil for all: what bounds its
