@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
@@ -80,7 +81,7 @@ func (a *API) output(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	open := func() (*outputs, error) {
-		o := &outputs{}
+		o := &outputs{ctx: r.Context()}
 		for i, id := range ids {
 			opt := q.OutputOptions
 			opt.Follow = q.Follow && i == len(ids)-1
@@ -101,6 +102,10 @@ func (a *API) output(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer s.Close()
 		patience(w)
+		if strings.Contains(r.Header.Get("Range"), ",") { // each range could read all of the output again
+			r = r.Clone(r.Context())
+			r.Header.Del("Range") // as RFC 9110 allows; the answer is the whole
+		}
 		http.ServeContent(w, r, "", time.Time{}, s)
 		return nil
 	}
@@ -227,11 +232,15 @@ var item = lazyregexp.New(`#[0-9]+`)
 
 // outputs are several outputs, one behind the other.
 type outputs struct {
+	ctx  context.Context // of the request: nothing is read for a client that went away
 	list []Output
 	at   int
 }
 
 func (o *outputs) Read(p []byte) (int, error) {
+	if err := o.ctx.Err(); err != nil {
+		return 0, err
+	}
 	for o.at < len(o.list) {
 		n, err := o.list[o.at].Read(p)
 		if n > 0 || !errors.Is(err, io.EOF) {

@@ -81,6 +81,9 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", c.asked, got.status, got.body, c.want)
 		}
 	}
+	if got := s.do("GET", "/v1/runs/r1/steps/0/output", "", "Range: bytes=4-7,2-3,0-1"); got.status != 200 || !strings.HasSuffix(got.body, "ccc\xff|") {
+		t.Errorf("several ranges: %d %q, want all", got.status, got.body)
+	}
 	for path, code := range map[string]abi.Code{"9/output": abi.NotFound, "0/output?attempt=7": abi.NotFound, "0/output?offset=-1": abi.BadFields, "0/output?offset=1&tail=1": abi.BadFields, "0/output?tail=x": abi.BadFields} {
 		if got := s.do("GET", "/v1/runs/r1/steps/"+path, ""); got.problem.Code != code {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
