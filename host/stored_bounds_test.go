@@ -440,6 +440,41 @@ func TestQuestionsShowTheirOrigin(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowEdits: an agent that changes what an approval of a person's loop is about is named by the
+// next question.
+func TestQuestionsShowEdits(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	def := s.definition("gate")
+	delete(def, "trigger")
+	def["loop"] = map[string]any{"type": "count", "max": 2}
+	def["steps"] = []any{map[string]any{"type": "approve", "prompt": "deploy?"}, map[string]any{"type": "set", "values": map[string]any{"a": 1}}}
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
+	s.must(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "gate"})
+	for i, want := range []string{"", "with steps of agent:ci"} {
+		var out struct {
+			Entries []struct {
+				ID, Origin string
+				Pin        struct{ Question string }
+			}
+		}
+		for len(out.Entries) == 0 {
+			must(t, s.h, "inbox/list", map[string]any{"kind": []any{"approval"}}, &out)
+			if s.Context().Err() != nil {
+				t.Fatal("nothing is asked")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		e := out.Entries[0]
+		if e.Origin != want {
+			t.Errorf("question %d: origin %q, want %q", i, e.Origin, want)
+		}
+		if i == 0 {
+			s.must(command.ByAgent, "sentinel/step/update", map[string]any{"sentinelId": e.ID, "address": "1", "params": map[string]any{"values": map[string]any{"a": 2}}})
+			must(t, s.h, "sentinel/decide", map[string]any{"run": e.ID, "question": e.Pin.Question, "verdict": "approve"}, nil)
+		}
+	}
+}
+
 // TestLimitsAndPausesOfOthers: an agent or model raises no limit of a run, no pattern gives a model a
 // pause, and what it changes in the limits of a definition is bounded and in the history by its name.
 func TestLimitsAndPausesOfOthers(t *testing.T) {

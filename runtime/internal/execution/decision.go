@@ -78,7 +78,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	what.Prompt = r.ex.svc.Redact.Text(what.Prompt)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
-	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event))
+	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker))
 	q := r.pending[name] // of the last process: its decision may be under way
 	if q == nil {
 		q = &pendingDecision{answer: make(chan *journal.SignalBody, 1)}

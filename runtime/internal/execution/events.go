@@ -32,9 +32,13 @@ func emitsFor(as string, bounded bool) string {
 	return ""
 }
 
-// originOf says what led to a run and its iteration, see [run.PendingDecision].
-func originOf(begin *journal.RunStartBody, event *sentinels.Event) string {
+// originOf says what led to a run and its iteration, and which agent has changed the definition of the
+// iteration, see [run.PendingDecision].
+func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string) string {
 	var parts []string
+	if maker != "" && maker != begin.As {
+		parts = append(parts, "with steps of "+maker)
+	}
 	if revision.AgentOf(begin.As) != "" {
 		parts = append(parts, "started for "+begin.As)
 	}
