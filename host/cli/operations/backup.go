@@ -129,6 +129,9 @@ func (a verbs) restoreCommand() *cobra.Command {
 				if _, err := host.Content(to.Dir, to.Project, settings, a.Env.Getenv).Revoke(); err != nil {
 					return err
 				}
+				if err := a.forgetCalls(cmd.Context(), to.Project, ""); err != nil {
+					return err
+				}
 				had, err := secret.NewAllowed(config.Path(a.Env.Getenv), to.Dir, settings.Policy).Revoke(cmd.Context())
 				if had && err == nil {
 					a.Info("the sentinels of %s may use no secrets any more: allow them again with `sentinel secret allow`", a.Relative(to.Dir))

@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,14 +25,17 @@ type untrusted struct {
 
 // trustCommand shows what of a project does not count, and makes it count.
 func (a verbs) trustCommand() *cobra.Command {
-	var yes, revoke bool
+	var yes, revoke, calls bool
+	var forget string
 	c := &cobra.Command{
 		Use: "trust [DIR]", Short: "Show what came with a project and would be executed, and trust it",
 		Long: "Definitions, recipes, plugins and the store that came with a folder count only after you have\n" +
 			"trusted them: they are executed with your rights. What you write yourself in a folder that you\n" +
 			"trust needs no question, and what git brings into it later does. Servers load what is trusted\n" +
-			"within seconds. The setting trust.roots names folders whose projects need no question.",
-		Example: "  sentinel trust\n  sentinel trust ~/src/tool --yes\n  sentinel trust --revoke",
+			"within seconds. The setting trust.roots names folders whose projects need no question.\n\n" +
+			"--calls lists the kinds of calls that `sentinel do` makes in the folder without a question, because\n" +
+			"you answered always. --forget KIND has it ask again.",
+		Example: "  sentinel trust\n  sentinel trust ~/src/tool --yes\n  sentinel trust --revoke\n  sentinel trust --calls\n  sentinel trust --forget 'go test'",
 		Args:    app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -40,12 +44,24 @@ func (a verbs) trustCommand() *cobra.Command {
 			if err := a.OnlyPerson(cmd.Context(), "trust"); err != nil {
 				return err
 			}
+			workspace := a.Workspace()
+			if len(args) > 0 {
+				workspace = a.Path(args[0])
+			}
+			switch {
+			case calls && (yes || revoke || forget != "") || forget != "" && (yes || revoke):
+				return app.NewUsageError("--calls, --forget, --revoke and --yes exclude each other", "")
+			case calls:
+				return a.listCalls(workspace)
+			case forget != "":
+				return a.forgetCalls(cmd.Context(), workspace, forget)
+			}
 			folder, err := a.Content()
 			if err != nil {
 				return err
 			}
 			if revoke {
-				return a.revokeTrust(folder)
+				return errors.Join(a.revokeTrust(folder), a.forgetCalls(cmd.Context(), workspace, ""))
 			}
 			if !app.IsDir(a.Dir()) {
 				return app.NotFound("name the folder of a project: sentinel trust DIR", "no folder %s", a.Relative(a.Dir()))
@@ -54,8 +70,47 @@ func (a verbs) trustCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "trust without a question what is shown")
-	c.Flags().BoolVar(&revoke, "revoke", false, "trust nothing of the project any more; what a store has loaded stays in it")
+	c.Flags().BoolVar(&revoke, "revoke", false, "trust nothing of the project any more, and forget its calls; what a store has loaded stays in it")
+	c.Flags().BoolVar(&calls, "calls", false, "list the kinds of calls that sentinel do makes here without a question")
+	c.Flags().StringVar(&forget, "forget", "", "have sentinel do ask again about a kind of call, such as 'go test'")
 	return c
+}
+
+// listCalls lists the kinds of calls that `sentinel do` makes in a folder without a question.
+func (a verbs) listCalls(workspace string) error {
+	allowed, err := a.AllowedCalls()
+	if err != nil {
+		return err
+	}
+	list, err := allowed.Of(workspace)
+	if err != nil {
+		return err
+	}
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(map[string]any{"calls": append([]string{}, list...)})
+	}
+	if len(list) == 0 {
+		a.Info("no kind of call is always allowed in %s", a.Relative(workspace))
+	}
+	for _, kind := range list {
+		if err := a.Out.Printf("%s\n", output.Escape(kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetCalls removes a kind of call that is allowed in a folder; all with an empty kind.
+func (a verbs) forgetCalls(ctx context.Context, workspace, kind string) error {
+	allowed, err := a.AllowedCalls()
+	if err != nil {
+		return err
+	}
+	had, err := allowed.Remove(ctx, workspace, kind)
+	if err == nil && !had && kind != "" {
+		return app.NotFound("sentinel trust --calls lists them", "no call %q is always allowed in %s", kind, a.Relative(workspace))
+	}
+	return err
 }
 
 func (a verbs) revokeTrust(folder *content.Folder) error {

@@ -76,6 +76,10 @@ func (f *follower) askNext(ctx context.Context) {
 	if next == nil {
 		return
 	}
+	if f.answeredAlways(ctx, next) {
+		f.askNext(ctx)
+		return
+	}
 	// What was typed before the question was shown does not answer it.
 	typed, early := f.app.FreshLines()
 	next.typed = typed
@@ -127,6 +131,10 @@ func (f *follower) question(p prompt) {
 	if p.decision.Kind == runtime.DecisionApproval {
 		choices = "approve (y) / reject (n, or n and why)"
 	}
+	if k, ok := f.alwaysKind(&p); ok {
+		a.PrintErr("  %-7s %s\n", "always", a.Paint.Dim(termtext.Sprintf("approve, and ask no more in %s about %s", f.always.base(), k.scope)))
+		choices = "approve (y) / always / reject (n, or n and why)"
+	}
 	a.PrintErr("%s: ", choices)
 }
 
@@ -176,7 +184,14 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) {
 		f.endPrompt(false)
 		return
 	}
+	kind, always := f.askedAlways(line)
+	if always {
+		line = "approve always allowed in this folder"
+	}
 	d, err := decisionOf(line, p.decision)
+	if err == nil && always {
+		err = f.always.add(ctx, kind)
+	}
 	if err == nil {
 		d.By = f.app.User()
 		err = sendDecision(ctx, f.session, p.run, d)

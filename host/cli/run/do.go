@@ -19,6 +19,9 @@ import (
 // this name takes the place of the one that is part of the program.
 const doName = "do"
 
+// doFile is the name of its definition in the program, where a source has that of a file.
+const doFile = "do.json (part of the program)"
+
 // newest is the value of --continue and --undo without a run.
 const newest = "newest"
 
@@ -44,6 +47,8 @@ func (a verbs) doCommand() *cobra.Command {
 		Use: "do TASK", Short: "Have a model work on a task in this folder",
 		Long: "A model works on TASK with the files and programs of the folder. Before the first write and the first\n" +
 			"shell command of each kind you see what it would do, and decide; without a terminal these are refused.\n" +
+			"Where the answer always is offered, the kind is not asked about in this folder any more, for tasks that\n" +
+			"begin with the sentinel of the program: `sentinel trust --calls` lists these kinds, --forget KIND removes one.\n" +
 			"The run begins and ends with a checkpoint of the files, so that --undo can revert its changes, and the\n" +
 			"work is checked by the project's own build and tests, or by --check. TASK may be -, or @FILE.\n\n" +
 			"A task may outgrow the window of its model: results of tools are then left out, and the model goes on from\n" +
@@ -166,7 +171,7 @@ func (a verbs) do(ctx context.Context, task, previous string, f *doFlags) error 
 			return err
 		}
 		params["inputs"] = f.doInputs(a, task, previous)
-		return a.followDo(ctx, s, func() (sentinels.RunID, error) {
+		return a.followDo(ctx, s, a.always(ctx, s, src), func() (sentinels.RunID, error) {
 			var out struct{ Run sentinels.RunID }
 			err := s.Call(ctx, "sentinel/start", params, &out)
 			return out.Run, app.NameFile(err, src)
@@ -222,7 +227,7 @@ func (a verbs) doSource(ctx context.Context, s *app.Session) (src *app.Source, e
 		return nil, err
 	case src == nil:
 		text, _ := sentinels.ShippedText(doName)
-		return &app.Source{Text: text, File: "do.json (part of the program)", Base: a.Workspace()}, nil
+		return &app.Source{Text: text, File: doFile, Base: a.Workspace()}, nil
 	case src.File != "":
 		a.Info("runs %s in place of the sentinel do of the program", src.File)
 	default:
@@ -305,11 +310,11 @@ func (f *doFlags) doInputs(a verbs, task, previous string) map[string]any {
 
 // followDo begins a run, follows it and shows what it did. The terminal is read from the
 // beginning, so that no question is answered by what was typed before it.
-func (a verbs) followDo(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error)) error {
+func (a verbs) followDo(ctx context.Context, s *app.Session, w *always, begin func() (sentinels.RunID, error)) error {
 	if a.CanAsk() {
 		a.TypedLines()
 	}
-	out, err := a.followAs(ctx, s, begin, true)
+	out, err := a.followAs(ctx, s, begin, true, w)
 	if err != nil {
 		return err
 	}

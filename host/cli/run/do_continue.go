@@ -88,7 +88,7 @@ func (a verbs) resumeDo(ctx context.Context, s *app.Session, info runtime.RunInf
 	if err != nil {
 		return err
 	}
-	return a.followDo(ctx, s, func() (sentinels.RunID, error) {
+	return a.followDo(ctx, s, nil, func() (sentinels.RunID, error) {
 		if info.Live && info.Status != sentinels.StatusPaused && !changes {
 			a.Info("run %s is active", info.ID)
 			return info.ID, nil

@@ -75,11 +75,11 @@ func (f *runFlags) elsewhere(a verbs) error {
 // Meanwhile Ctrl-C stops the run and not the program. A run in another process
 // continues when this one ends.
 func (a verbs) follow(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error)) (outcome, error) {
-	return a.followAs(ctx, s, begin, false)
+	return a.followAs(ctx, s, begin, false, nil)
 }
 
-// followAs is follow, with the view of a task if task.
-func (a verbs) followAs(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error), task bool) (outcome, error) {
+// followAs is follow, with the view of a task if task, and answers for its questions.
+func (a verbs) followAs(ctx context.Context, s *app.Session, begin func() (sentinels.RunID, error), task bool, answers *always) (outcome, error) {
 	// Progress that the run reports before its id is known is read from here on.
 	cursor, err := s.Cursor(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a verbs) followAs(ctx context.Context, s *app.Session, begin func() (senti
 	w := watchRun(ctx, a, s, id, cursor)
 	defer w.close()
 	f := &follower{
-		app: a, session: s, watch: w, id: id, task: task, view: a.newView(id, task),
+		app: a, session: s, watch: w, id: id, task: task, always: answers, view: a.newView(id, task),
 		busy: map[string]int{}, early: early{}, notice: make(chan string, 1),
 	}
 	defer f.view.close()

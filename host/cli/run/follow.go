@@ -39,6 +39,7 @@ type follower struct {
 	view    view
 	id      sentinels.RunID
 	task    bool // sentinel do: the view is that of a task
+	always  *always
 
 	busy    map[string]int // calls in progress that must not be interrupted, by position
 	early   early
