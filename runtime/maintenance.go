@@ -124,7 +124,7 @@ func (rt *Runtime) Backup(ctx context.Context, fn func(Snapshot) error) error {
 	if err := rt.await(ctx, rt.db.Enqueue(store.Batch{})); err != nil {
 		return err
 	}
-	s, err := rt.Snapshot(ctx, "backup")
+	s, err := rt.Snapshot(ctx, snapshots.OfBackup)
 	if err != nil {
 		return err
 	}

@@ -143,3 +143,33 @@ func TestSnapshotNow(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The snapshot of a backup whose process ended before it is removed at the next start, and is not taken
+// for one by the hour.
+func TestSnapshotOfInterruptedBackup(t *testing.T) {
+	dir := t.TempDir()
+	for _, why := range []string{"backup", "hourly"} {
+		rt, err := runtime.Open(t.Context(), runtime.Options{Dir: dir, MinFree: -1, SnapshotEvery: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := runtime.Snapshots(dir)
+		if err != nil || len(list) != 0 || !rt.Health().Snapshot.IsZero() {
+			t.Errorf("before the snapshot %q: %v, newest %v, %v", why, list, rt.Health().Snapshot, err)
+		}
+		if _, err := rt.Snapshot(t.Context(), why); err != nil {
+			t.Fatal(err)
+		}
+		if err := rt.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: dir, MinFree: -1, SnapshotEvery: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	if list, err := runtime.Snapshots(dir); err != nil || len(list) != 1 || list[0].Why != "hourly" {
+		t.Errorf("the snapshots are %v, %v", list, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -77,8 +78,12 @@ func List(dir string) ([]maintenance.Snapshot, error) {
 	return out, err
 }
 
+// OfBackup is why the snapshot of a backup is taken, which its process removes at the end of the backup.
+const OfBackup = "backup"
+
 // Open returns a keeper that knows when the newest snapshot was taken, by whichever
-// process: many short processes take one an hour together, and not one each.
+// process: many short processes take one an hour together, and not one each. Snapshots of
+// backups that ended with their process are removed.
 func Open(opt Options) (*Keeper, error) {
 	if opt.Every == 0 {
 		opt.Every = defaultEvery
@@ -92,6 +97,12 @@ func Open(opt Options) (*Keeper, error) {
 		return nil, err
 	}
 	for _, s := range list {
+		if s.Store == opt.Store.ID() && s.Why == OfBackup {
+			if err := os.Remove(s.Path); err != nil {
+				opt.Log.Warn("the snapshot of a backup that was interrupted cannot be removed", "file", s.Path, "error", err)
+			}
+			continue
+		}
 		if s.Store == opt.Store.ID() {
 			k.last = s.Taken
 			opt.Taken(s.Taken)
