@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/internal/needs"
 )
 
 // A brokenProject has a test that fails, a repair that is wrong, and one that is right.
@@ -43,10 +44,12 @@ var brokenProjects = []brokenProject{
 // what these tests have compiled.
 func (p brokenProject) open(t *testing.T) (ws string, git func(...string) string, passes func() bool) {
 	t.Helper()
-	if _, err := exec.LookPath(p.test[0]); err != nil {
-		t.Skip(p.test[0] + " is not on this machine")
+	version := "--version"
+	if p.test[0] == "go" {
+		version = "version"
 	}
 	ws, git = project(t)
+	needs.Program(t, ws, nil, p.test[0], version)
 	write(t, ws, p.files)
 	git("add", ".")
 	git("commit", "-q", "-m", "broken")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/internal/needs"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -90,11 +91,11 @@ func runExample(t *testing.T, name, ws string, opt runtime.StartOptions) (*host.
 // TestExample1BuildFixLoop shows the whole loop: write, test, fix and commit, end to end. The
 // real npm is used where there is one.
 func TestExample1BuildFixLoop(t *testing.T) {
-	if _, err := exec.LookPath("npm"); err != nil {
+	if err := needs.Works(t.TempDir(), nil, "npm", "--version"); err != nil {
 		bin := t.TempDir()
 		write(t, bin, map[string]string{"npm": "#!/bin/sh\nexec sh ./build.sh\n"})
 		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-		t.Log("npm is not installed: a script stands in for it")
+		t.Logf("a script stands in for npm: %v", err)
 	}
 	ws := repository(t, map[string]string{
 		"package.json": `{"name":"x","version":"1.0.0","scripts":{"build":"sh ./build.sh"}}`,

@@ -53,6 +53,7 @@ var layers = []layer{
 	{"internal/boundedregexp", nil, nil},
 	{"sentinels/strictjson", nil, []string{"github.com/go-json-experiment/json"}},
 	{"internal/linediff", nil, nil},
+	{"internal/needs", nil, nil}, // of tests alone
 	{"sentinels/internal/schemacost", []string{"internal/boundedregexp", "sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema

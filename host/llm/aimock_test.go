@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/llm/cassette"
+	"github.com/sentinel-runtime/sentinel/internal/needs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -31,9 +32,8 @@ func startAimock(t *testing.T) string {
 		}
 		t.Skip(text)
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		lacking("node is not installed")
+	if err := needs.Works("", nil, "node", "--version"); err != nil {
+		lacking(err.Error())
 	}
 	folder, err := filepath.Abs("testdata/aimock")
 	if err != nil {
@@ -43,7 +43,7 @@ func startAimock(t *testing.T) string {
 		lacking("the package @copilotkit/aimock is not installed")
 	}
 	// The server ends when its input does, also if this process is killed.
-	cmd := exec.Command(node, filepath.Join(folder, "serve.mjs"))
+	cmd := exec.Command("node", filepath.Join(folder, "serve.mjs"))
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
 	if err != nil {

@@ -434,7 +434,7 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 	case done.ExitCode != c.Code:
 		r.Message = fmt.Sprintf("Test failed: expected exit code %d, got %d", c.Code, done.ExitCode)
 		if done.ExitCode == 127 {
-			r.Message += " (a command was not found)"
+			r.Message += notFound(r.Output)
 		}
 	case c.Code != 0:
 		r.Status, r.Message = Passed, fmt.Sprintf("Exited with expected code %d", c.Code)
@@ -442,6 +442,15 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 		r.Status, r.Message = Passed, "Test passed"
 	}
 	return r
+}
+
+// notFound says what exit code 127 means: the shell found no program, and says so in the output, or the
+// program it found is the shim of a version manager, which finds no version of the real one.
+func notFound(output string) string {
+	if strings.Contains(output, "not found") {
+		return " (a command was not found)"
+	}
+	return " (a command found no program to execute: a check does not read the folder of a version manager in the home, such as ~/.pyenv, unless verify.read names it; verify.env passes its variables)"
 }
 
 // shellLine replaces {{NAME}} by "$NAME": the command gets the variable, and its value

@@ -24,6 +24,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/verify"
+	"github.com/sentinel-runtime/sentinel/internal/needs"
 )
 
 // repo makes a repository with these files on the branches main and work.
@@ -336,11 +337,12 @@ func TestRequestsOfAgentsHaveNoDefault(t *testing.T) {
 }
 
 func TestService(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not on this machine")
-	}
+	needs.Program(t, "", nil, "python3", "--version")
 	dir := repo(t, map[string]string{"hello.json": `{"ok":true}`})
 	v := verifier(t)
+	if r, c := one(t, v, dir, `{"type": "test_pass", "verify": {"command": "python3 --version"}}`); r.Status != verify.Passing {
+		t.Skipf("python3 does not work in a check on this machine: %s", strings.Join(strings.Fields(c.Output), " "))
+	}
 	serve := `"service":{"command":"exec python3 -m http.server $PORT --bind 127.0.0.1","readyPath":"/"}`
 	r := run(t, v, verify.Job{Approved: true, RepoURL: dir, Branch: "work", Criteria: criteria(t, `[
 		{"type":"http","verify":{"path":"/hello.json","expect_body":{"ok":true},`+serve+`}},
@@ -600,4 +602,17 @@ func FuzzCriteria(f *testing.F) {
 			t.Errorf("%s: again: %v", text, err)
 		}
 	})
+}
+
+// The shim of a version manager ends with 127 where it cannot read its folder. The message says which
+// settings it needs, and not that the program is missing.
+func TestShimOfVersionManager(t *testing.T) {
+	v := verifier(t)
+	dir := repo(t, map[string]string{"python3": "#!/bin/sh\necho 'python3: no version is set' >&2\nexit 127\n"})
+	if _, c := one(t, v, dir, `{"type": "test_pass", "verify": {"command": "sh ./python3"}}`); !strings.Contains(c.Message, "unless verify.read names it") {
+		t.Errorf("a shim: %+v", c)
+	}
+	if _, c := one(t, v, dir, `{"type": "test_pass", "verify": {"command": "no-such-program"}}`); !strings.HasSuffix(c.Message, "got 127 (a command was not found)") {
+		t.Errorf("a missing program: %+v", c)
+	}
 }

@@ -81,7 +81,7 @@ var languages = map[string]language{
 func TestVerifyLanguages(t *testing.T) {
 	for name, l := range languages {
 		t.Run(name, func(t *testing.T) {
-			needs(t, l.tool)
+			needsTool(t, l.tool)
 			b := newHarness(t, code.Options{Run: execute}, l.files)
 			files := b.listing(l.leaves)
 			right := b.get(l.file)
@@ -242,7 +242,7 @@ func TestVerifyPython(t *testing.T) {
 
 // TestVerifyPythonFiles checks files that only Python itself can judge.
 func TestVerifyPythonFiles(t *testing.T) {
-	needs(t, "python3")
+	needsTool(t, "python3")
 	odd := map[string]string{
 		"setup.py": "", ".gitignore": "build/\n", "build/broken.py": "def (\n", ".venv/pyvenv.cfg": "home = /usr\n", ".venv/lib/broken.py": "def (\n",
 		"env/pyvenv.cfg": "home = /usr\n", "env/broken.py": "def (\n", "line\nbreak.py": "x = 1\n", "latin.py": "# -*- coding: latin-1 -*-\nx = '\xe9'\n", "-c.py": "x = 1\n",

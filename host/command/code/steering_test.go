@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/code"
+	"github.com/sentinel-runtime/sentinel/internal/needs"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -124,25 +125,31 @@ func newSteering(t *testing.T, s steering) (b *harness, text, canary string) {
 	return newHarness(t, code.Options{Run: execute}, files), fill.Replace(s.text), canary
 }
 
-// needs skips the test if a tool is not installed. pytest is a module of the python3 that
-// code/verify starts.
-func needs(t *testing.T, tool string) {
+// needsTool skips the test if a tool does not work as [execute] starts it. pytest is a module of the
+// python3 that code/verify starts.
+func needsTool(t *testing.T, tool string) {
 	t.Helper()
-	_, err := exec.LookPath(tool)
-	if tool == "pytest" {
-		err = exec.Command("python3", "-m", "pytest", "--version").Run()
+	argv := []string{tool, "--version"}
+	switch tool {
+	case "pytest":
+		argv = []string{"python3", "-m", "pytest", "--version"}
+	case "go":
+		argv = []string{"go", "version"}
+	case "rustup": // cargo is what reads its files
+		needsTool(t, "cargo")
 	}
-	if err != nil {
-		t.Skipf("%s is not installed: %v", tool, err)
-	}
+	needs.Program(t, t.TempDir(), append(os.Environ(), executedWith...), argv...)
 }
+
+// executedWith are the variables that [execute] adds.
+var executedWith = []string{"GOFLAGS=", "GOPROXY=off", "CARGO_NET_OFFLINE=true"}
 
 // execute executes a program as the host does, with the variables of the call.
 func execute(ctx context.Context, call *command.Call, dir string, argv []string, stdin string) (int, string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(call.Workspace, dir)
 	cmd.Stdin = strings.NewReader(stdin)
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "CARGO_NET_OFFLINE=true")
+	cmd.Env = append(os.Environ(), executedWith...)
 	for name, value := range call.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -233,7 +240,7 @@ func TestSteeringFilesSteer(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s %s", s.tool, s.file), func(t *testing.T) {
-			needs(t, s.tool)
+			needsTool(t, s.tool)
 			b, text, canary := newSteering(t, s)
 			t.Setenv("GOTOOLCHAIN", "auto") // the default of Go
 			b.put(s.file, text)
