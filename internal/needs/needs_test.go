@@ -1,6 +1,7 @@
 package needs_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,16 +48,24 @@ func TestWorks(t *testing.T) {
 	if err := needs.Works(without, nil, filepath.Join(without, "absent")); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a program that is not there: %v", err)
 	}
-	skipped := false
-	t.Run("skips", func(t *testing.T) {
-		defer func() { skipped = t.Skipped() }()
-		needs.Program(t, without, nil, program, "--version")
-		t.Error("the test goes on")
-	})
-	if !skipped {
-		t.Error("the test is not skipped")
+	r := &recorder{TB: t}
+	needs.Program(r, with, nil, program, "--version")
+	if r.reason != "" {
+		t.Errorf("skipped: %s", r.reason)
+	}
+	needs.Program(r, without, nil, program, "--version")
+	if !strings.HasSuffix(r.reason, "no version set") {
+		t.Errorf("the test is not skipped: %q", r.reason)
 	}
 }
+
+// A recorder keeps why a test is skipped, and goes on: a skip would be reported.
+type recorder struct {
+	testing.TB
+	reason string
+}
+
+func (r *recorder) Skip(args ...any) { r.reason = fmt.Sprint(args...) }
 
 func errorText(err error) string {
 	if err == nil {
