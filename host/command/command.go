@@ -93,6 +93,7 @@ type Call struct {
 	Command   string
 	Params    json.RawMessage
 	By        By
+	Step      bool            // with ByModel: a step of a definition with a bound made the call, and no model chose it
 	As        string          // name of the agent, or the persona of the person or run; empty for none
 	Run       sentinels.RunID // empty when no run called
 	Sender    sentinels.RunID // without Run: the run whose step started the process that called; empty for none

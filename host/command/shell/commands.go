@@ -115,7 +115,7 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 		return executeOut{}, err
 	}
 	out.Output, out.Dropped = lineEnd(output.text()), output.dropped
-	if call.By != command.ByModel {
+	if call.By != command.ByModel || call.Step {
 		out.streams = newStreams(&stdout, &stderr)
 		out.Truncated = !stdout.complete() || !stderr.complete()
 	}
