@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
@@ -36,7 +37,7 @@ const AnyRevision = revision.Any
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
 		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
-		Chain: rt.Chain, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
+		Chain: rt.Chain, ChainAt: func(id sentinels.ID, at time.Time) (int, []string) { return rt.dispatch.ChainAt(id, at) }, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read
 			return rt.dispatch.Refresh(ctx, id)

@@ -363,6 +363,47 @@ func TestTriggersOfRunsEnd(t *testing.T) {
 	}
 }
 
+// Files of definitions that are written during runs continue their chain. A sentinel that writes
+// its own file keeps the chain of its triggers, also while longer ones are active.
+func TestFilesOfRunsEnd(t *testing.T) {
+	s := serve(t, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Hops: 3}})
+	save := func(id sentinels.ID, n int, changed time.Time) {
+		t.Helper()
+		src := fmt.Sprintf(`{"id":%q,"name":"n","loop":{"type":"once"},"concurrency":"parallel","steps":[{"type":"pause","event":"end"}],"trigger":{"type":"test","tag":"%d"}}`, id, n)
+		if _, err := s.SaveWith(within(t), decode(t, s.Runtime, src), runtime.SaveOptions{Expect: runtime.AnyRevision, Changed: changed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := time.Now().Add(-time.Hour)
+	save("own", 0, before)
+	for i, id := range []sentinels.ID{"g0", "g1", "g2", "g3"} {
+		changed := before
+		if i > 0 {
+			changed = time.Now()
+		}
+		save(id, i, changed)
+		adm := s.fire(t, id, 0, fired(i))
+		if want := i < 3; (adm.Outcome == triggers.Started) != want {
+			t.Fatalf("%s: %+v", id, adm)
+		}
+		if run := adm.Run; run != "" {
+			until(t, "the chain of the run", func() bool { hops, _ := s.Chain(run); return hops == i+1 })
+		}
+	}
+	for i := range 5 {
+		adm := s.fire(t, "own", 0, fired(i))
+		if adm.Outcome != triggers.Started {
+			t.Fatalf("own file, edit %d: %+v", i, adm)
+		}
+		s.number(t, adm.Run)
+		save("own", i+1, time.Now())
+	}
+	save("g3", 9, before)
+	if adm := s.fire(t, "g3", 0, fired(10)); adm.Outcome != triggers.Started {
+		t.Errorf("a file of a person: %+v", adm)
+	}
+}
+
 // A firing that reports the save of its definition continues the chain of the run that saved
 // it, so that sentinels which edit each other come to an end.
 func TestEditsInACircleEnd(t *testing.T) {

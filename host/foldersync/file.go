@@ -57,6 +57,7 @@ type file struct {
 
 	state    State
 	digest   string // of the content that was last read, "" if it could not be
+	changed  time.Time // as it was noticed since the start; zero before
 	missing  time.Time
 	problems sentinels.Problems
 

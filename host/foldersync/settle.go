@@ -262,7 +262,7 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		f.mark.Digest = one.digest
 		return
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true, Changed: f.changed}
 	s, err := r.opt.Definitions.SaveWith(ctx, one.def, opt)
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))

@@ -313,7 +313,7 @@ func (r *Syncer) take(ctx context.Context, d delivery) {
 			r.miss(f)
 			continue
 		}
-		f.missing = time.Time{}
+		f.missing, f.changed = time.Time{}, c.ChangedAt()
 		switch {
 		case f.kind == KindPlugin:
 			plugins = append(plugins, f)

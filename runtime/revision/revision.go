@@ -61,6 +61,10 @@ type SaveOptions struct {
 	// which the revision adds continue its chain of events, so that runs which make triggers
 	// come to an end as well. Default empty: no run.
 	Run sentinels.RunID
+	// Changed is when the file that the revision comes from was changed. Without Run it
+	// continues the longest chain of the runs that were active then, like the firing of a
+	// file trigger; that of runs of the sentinel itself is preferred. Default zero: not known.
+	Changed time.Time
 	// By says who makes the revision. Default empty: not known.
 	By string
 	// Maker is the agent whose bound Within is, if By is not that agent. Default empty.

@@ -28,6 +28,9 @@ type Change struct {
 	at time.Time // of the change; of a deletion about when it was found
 }
 
+// ChangedAt returns when the file was changed; of a deletion about when it was found.
+func (c Change) ChangedAt() time.Time { return c.at }
+
 // A File is the state of one file at its last check.
 type File struct {
 	Path    string

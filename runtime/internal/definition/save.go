@@ -73,7 +73,11 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 	if err := s.checkSecrets(head, def, opt.Within); err != nil {
 		return revision.Stored{}, err
 	}
-	next.Hops, next.Path = s.opt.Chain(opt.Run)
+	if opt.Run == "" && !opt.Changed.IsZero() && s.opt.ChainAt != nil {
+		next.Hops, next.Path = s.opt.ChainAt(def.ID, opt.Changed)
+	} else {
+		next.Hops, next.Path = s.opt.Chain(opt.Run)
+	}
 	if head.Revision > 0 && !head.Deleted {
 		if !opt.Whole && next.Maker == "" {
 			next.Maker = head.Agent()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -32,6 +33,8 @@ type Options struct {
 	Commands external.Commands
 	// Chain returns the chain of a run, see [revision.SaveOptions].
 	Chain func(sentinels.RunID) (hops int, path []string)
+	// ChainAt returns the chain of a change of a file of a sentinel at a time. Default nil: it has none.
+	ChainAt func(id sentinels.ID, at time.Time) (hops int, path []string)
 	// Writable returns why the engine accepts nothing new, nil if it does.
 	Writable func() error
 	// Await waits until a commit is done on behalf of a client, or returns the error

@@ -97,6 +97,16 @@ func (t *armedTrigger) changed(f *triggers.Firing) eventlog.Chain {
 	return all
 }
 
+// ChainAt returns the chain of a change of a file of a sentinel at a time: that of its own
+// runs, or else the longest of the runs that were active then.
+func (d *Dispatcher) ChainAt(id sentinels.ID, at time.Time) (hops int, path []string) {
+	all, own := d.causes(id, at)
+	if own.Hops > 0 {
+		all = own
+	}
+	return all.Hops, all.Path
+}
+
 // causes returns the longest chain of the runs that were active at a time, and that of
 // the runs of one sentinel among them; without hops if there are none.
 func (d *Dispatcher) causes(id sentinels.ID, at time.Time) (all, own eventlog.Chain) {
