@@ -56,7 +56,7 @@ type file struct {
 	kind   Kind
 
 	state    State
-	digest   string // of the content that was last read, "" if it could not be
+	digest   string    // of the content that was last read, "" if it could not be
 	changed  time.Time // as it was noticed since the start; zero before
 	missing  time.Time
 	problems sentinels.Problems

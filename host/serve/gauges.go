@@ -45,10 +45,22 @@ func (s *Server) gauges() metrics.Options {
 			used := gitexec.Used()
 			return used.Commands, used.Busy
 		},
+		Spans: s.spans(),
 		Feed: func() metrics.Feed {
 			f, k := s.feed.Stats(), s.sockets.Stats()
 			return metrics.Feed{Subscribers: f.Subscribers, Published: f.Published, Gaps: f.Gaps, Lost: f.Lost, Dropped: k.Dropped, Refused: k.Refused}
 		},
+	}
+}
+
+// spans returns the counts of the spans of traces, nil without traces.
+func (s *Server) spans() func() metrics.Spans {
+	if s.tracer == nil {
+		return nil
+	}
+	return func() metrics.Spans {
+		t := s.tracer.Stats()
+		return metrics.Spans{Sent: t.Sent, Dropped: t.Dropped, Failed: t.Failed}
 	}
 }
 

@@ -85,7 +85,6 @@ func Open(ctx context.Context, opt Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context) (err error) {
-	s.metrics = metrics.New(s.gauges())
 	opt := s.opt.Host
 	if opt.Settings == nil {
 		if opt.Settings, err = config.Load(config.Options{File: opt.Config, Getenv: opt.Getenv, Flags: opt.Set}); err != nil {
@@ -95,6 +94,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.tracer, err = s.openTracer(opt.Settings.Tracing.Endpoint); err != nil {
 		return err
 	}
+	s.metrics = metrics.New(s.gauges())
 	opt.Logger, opt.Observer, opt.Recorded, opt.Kinds = s.log, s.observer(), s.activity.recorded, append(opt.Kinds, s.opt.Kinds...)
 	opt.Tickets = ticket.Observer{
 		Retried:   func(c retry.Category, delay time.Duration) { s.metrics.TicketRetried(string(c), delay) },

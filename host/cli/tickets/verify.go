@@ -136,6 +136,9 @@ func (a verbs) showVerification(v verification) error {
 		}
 	}
 	line := fmt.Sprintf("%s: %d of %d checks passed", v.Status, v.Summary.Passed, v.Summary.Total)
+	if v.Summary.Skipped > 0 {
+		line += fmt.Sprintf(", %d skipped", v.Summary.Skipped)
+	}
 	if v.Commit != "" {
 		line += fmt.Sprintf(" at %.12s", v.Commit)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	Git func() (commands uint64, busy time.Duration)
 	// Feed tells how the live feed fares.
 	Feed func() Feed
+	// Spans tells how the spans of traces fare. Default: there are no traces.
+	Spans func() Spans
 	// Types is how many step types have a label of their own. Default: 100.
 	Types int
 	// Sentinels is how many sentinels have a label of their own in the metrics of runs; the others
@@ -55,6 +57,13 @@ type Feed struct {
 	Lost        uint64 // entries in those gaps
 	Dropped     uint64 // readers, because they were too slow
 	Refused     uint64 // readers, because there were too many
+}
+
+// Spans is how the spans of traces fare, from the process's start.
+type Spans struct {
+	Sent    uint64
+	Dropped uint64 // because too many were waiting to be sent
+	Failed  uint64 // could not be sent, or were refused
 }
 
 // Metrics counts. All methods are safe for concurrent use and return at once.

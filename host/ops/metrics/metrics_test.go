@@ -75,6 +75,7 @@ func TestEverythingIsCounted(t *testing.T) {
 		Plugins:     func() int { return 5 },
 		Store:       func() metrics.Store { return metrics.Store{Commits: 6, Bytes: 7, Stalled: true} },
 		Git:         func() (uint64, time.Duration) { return 14, 1500 * time.Millisecond },
+		Spans:       func() metrics.Spans { return metrics.Spans{Sent: 21, Dropped: 22, Failed: 23} },
 		Feed: func() metrics.Feed {
 			return metrics.Feed{Subscribers: 8, Published: 9, Gaps: 10, Lost: 11, Dropped: 12, Refused: 13}
 		},
@@ -137,6 +138,9 @@ func TestEverythingIsCounted(t *testing.T) {
 		`sentinel_retry_delay_seconds_sum`:                                   2,
 		`sentinel_tickets_retried_total{category="timeout"}`:                 1,
 		`sentinel_tickets_retry_exhausted_total`:                             0,
+		`sentinel_trace_spans_total{outcome="sent"}`:                         21,
+		`sentinel_trace_spans_total{outcome="dropped"}`:                      22,
+		`sentinel_trace_spans_total{outcome="failed"}`:                       23,
 		`sentinel_git_commands_total`:                                        14,
 		`sentinel_git_seconds_total`:                                         1.5,
 		`sentinel_http_requests_total{code="200",route="GET /v1/runs/{id}"}`: 1,

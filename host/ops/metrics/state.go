@@ -12,7 +12,7 @@ type state struct {
 
 	build, runs, definitions, plugins  *prometheus.Desc
 	commits, bytes, stalled            *prometheus.Desc
-	gitCommands, gitSeconds            *prometheus.Desc
+	gitCommands, gitSeconds, spans     *prometheus.Desc
 	subscribers, published, gaps, lost *prometheus.Desc
 	dropped, refused                   *prometheus.Desc
 }
@@ -32,6 +32,7 @@ func newState(o Options) *state {
 		stalled:     desc("store_stalled", "1 while the store takes no writes."),
 		gitCommands: desc("git_commands_total", "Commands of git that were started."),
 		gitSeconds:  desc("git_seconds_total", "Time in which at least one command of git ran."),
+		spans:       desc("trace_spans_total", "Spans of traces that were sent, dropped because too many were waiting, or failed to be sent, by outcome.", "outcome"),
 		subscribers: desc("feed_subscribers", "Readers of the live feed."),
 		published:   desc("feed_entries_total", "Entries of the live feed."),
 		gaps:        desc("feed_gaps_total", "Gaps that were reported to readers of the live feed."),
@@ -78,6 +79,12 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		commands, busy := s.opt.Git()
 		count(s.gitCommands, commands)
 		tell(s.gitSeconds, prometheus.CounterValue, busy.Seconds())
+	}
+	if s.opt.Spans != nil {
+		spans := s.opt.Spans()
+		for outcome, n := range map[string]uint64{"sent": spans.Sent, "dropped": spans.Dropped, "failed": spans.Failed} {
+			tell(s.spans, prometheus.CounterValue, float64(n), outcome)
+		}
 	}
 	if s.opt.Feed != nil {
 		f := s.opt.Feed()
