@@ -126,7 +126,7 @@ func TestNamesOfVariables(t *testing.T) {
 	}
 	for _, name := range []string{"constructor", "toString", "length", "then", "_", "eval", "class"} {
 		if !checked[name] {
-			t.Errorf("%q is no name of a variable", name)
+			t.Errorf("the variable %q is refused", name)
 		}
 	}
 }
