@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -142,6 +143,8 @@ type StoredDefinition struct {
 	ID       sentinels.ID `json:"id"`
 	Revision int          `json:"revision"`
 	Secrets  []string     `json:"secrets,omitempty"` // that it names
+
+	Definition json.RawMessage `json:"definition"`
 }
 
 // StoredDefinitions returns the definitions in the store of a state folder, which is not opened.
@@ -158,7 +161,7 @@ func StoredDefinitions(ctx context.Context, state string) ([]StoredDefinition, e
 			return nil, fmt.Errorf("read sentinel %q of the store in %q: %w", s.ID, state, err)
 		}
 		addSecrets(names, value)
-		list[i] = StoredDefinition{s.ID, s.Revision, slices.Sorted(maps.Keys(names))}
+		list[i] = StoredDefinition{s.ID, s.Revision, slices.Sorted(maps.Keys(names)), s.Definition}
 	}
 	return list, nil
 }
@@ -180,7 +183,7 @@ func addSecrets(names map[string]bool, value any) {
 	}
 }
 
-// storedText describes the definitions in a store, one a line.
+// storedText describes the definitions in a store, each with its whole text.
 func storedText(ctx context.Context, state string) []string {
 	list, err := StoredDefinitions(ctx, state)
 	if err != nil {
@@ -193,6 +196,11 @@ func storedText(ctx context.Context, state string) []string {
 			line += ", names the secrets " + strings.Join(d.Secrets, ", ")
 		}
 		lines = append(lines, line)
+		var text bytes.Buffer
+		if json.Indent(&text, d.Definition, "  ", "  ") != nil {
+			text.Write(d.Definition)
+		}
+		lines = append(lines, strings.Split("  "+text.String(), "\n")...)
 	}
 	return lines
 }
