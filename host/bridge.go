@@ -65,7 +65,7 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 	if call.Documents != nil {
 		own.Records = (*Host)(c).recordsOf(own, call.Documents)
 	}
-	return (*Host)(c).call(withRun(ctx, call.Run), own)
+	return (*Host)(c).call(runtime.WithDocumentOwner(withRun(ctx, call.Run), own.Share()), own)
 }
 
 // records is a transaction as commands see it.
@@ -76,12 +76,20 @@ type records struct {
 
 var _ command.Records = records{}
 
-// recordsOf returns a transaction as a call sees it. What agents and models write counts for their quota.
+// recordsOf returns a transaction as a call sees it. What agents and models write counts for their quota,
+// and one call of theirs reads a bounded number of bytes.
 func (h *Host) recordsOf(call *command.Call, tx *runtime.DocumentTx) records {
 	most := int64(h.settings.Limits.AgentBytes)
 	tx.CountFor(runtime.DocumentQuota{Owner: call.Share(), Most: most, All: allAgents * most})
+	if call.Share() != "" {
+		tx.BoundReads(maxAgentRead)
+	}
 	return records{tx, call.Redact}
 }
+
+// maxAgentRead is how many bytes of documents one call of an agent or a model reads to find some. Its
+// answer says where the next call continues.
+const maxAgentRead = 8 << 20
 
 // allAgents is how many times as many bytes as one agent may have all agents and models have together.
 const allAgents = 4
@@ -99,30 +107,31 @@ func (h *Host) redactFor(call *command.Call) func([]byte) []byte {
 
 // List selects documents in the order of their ids. Documents whose id holds a secret are left out
 // for callers who do not see it.
-func (r records) List(ctx context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
+func (r records) List(ctx context.Context, collection string, q command.Query) (out []sentinels.Document, next string, err error) {
 	limit := q.Limit
 	if limit <= 0 {
 		limit = 100
 	}
 	limit = min(limit, 1000)
-	var out []sentinels.Document
-	matches := q.Matcher()
-	err := r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
+	matches, last := q.Matcher(), q.After
+	err = r.Scan(ctx, collection, q.After, q.Reverse, func(d sentinels.Document) bool {
+		if last != q.After && r.ReadEnough() { // so that each call gets further
+			next = last
+			return false
+		}
 		if r.redact != nil {
 			if string(r.redact([]byte(d.ID))) != d.ID {
-				return ctx.Err() == nil
+				return true
 			}
 			d.Data = r.redact(d.Data)
 		}
+		last = d.ID
 		if matches(d) {
 			out = append(out, d)
 		}
-		return len(out) < limit && ctx.Err() == nil
+		return len(out) < limit
 	})
-	if err == nil && len(out) < limit {
-		err = context.Cause(ctx)
-	}
-	return out, err
+	return out, next, err
 }
 
 // outgoing is the client for requests of plugins as the engine sees it.

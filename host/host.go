@@ -353,12 +353,17 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 	if own.Run == "" {
 		own.Sender = h.senderRun(principal.From(ctx).Process.PID, "")
 	}
+	ctx = runtime.WithDocumentOwner(ctx, own.Share())
 	var out json.RawMessage
 	var err error
 	if c, ok := h.registry.Lookup(own.Command); !ok || !c.InStore {
 		out, err = h.call(ctx, &own)
 	} else {
-		err = h.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
+		transact := h.rt.Documents().Update
+		if c.ReadOnly() {
+			transact = h.rt.Documents().View
+		}
+		err = transact(ctx, func(tx *runtime.DocumentTx) error {
 			own.Records = h.recordsOf(&own, tx)
 			var err error
 			out, err = h.registry.Call(ctx, &own)

@@ -64,3 +64,57 @@ func TestDocumentsOfAgents(t *testing.T) {
 		t.Errorf("after a deletion: %v", err)
 	}
 }
+
+// TestReadsOfAgents: one call of an agent reads a bounded number of bytes, and its answer says where the
+// next one continues, so that all documents are found. A person gets all of them at once.
+func TestReadsOfAgents(t *testing.T) {
+	h := open(t, host.Options{})
+	call := func(by command.By, name, params string) (out struct {
+		Items []struct{ ID string }
+		Next  string
+	}, err error) {
+		raw, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: by, As: "ci"})
+		if err == nil {
+			err = json.Unmarshal(raw, &out)
+		}
+		return out, err
+	}
+	large := strings.Repeat("x", 1000_000)
+	for n := range 20 {
+		if _, err := call(command.ByUser, "data/create", fmt.Sprintf(`{"collection":"c","id":"d%02d","data":{"n":%d,"x":%q}}`, n, n, large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, pages := "", 0
+	for found := 0; ; {
+		out, err := call(command.ByAgent, "data/list", fmt.Sprintf(`{"collection":"c","filter":{"n":{"$in":[3,19]}}%s}`, after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(out.Items)
+		if pages++; out.Next == "" || pages > 20 {
+			if found != 2 {
+				t.Errorf("an agent found %d documents in %d pages, want 2", found, pages)
+			}
+			break
+		}
+		after = fmt.Sprintf(`,"after":%q`, out.Next)
+	}
+	if pages != 3 {
+		t.Errorf("an agent read 20 MB in %d calls, want 3", pages)
+	}
+	if out, err := call(command.ByUser, "data/list", `{"collection":"c","filter":{"n":{"$in":[3,19]}}}`); err != nil || len(out.Items) != 2 || out.Next != "" {
+		t.Errorf("a person: %d documents, next %q, %v", len(out.Items), out.Next, err)
+	}
+	for name, params := range map[string]string{
+		"data/read": `{"collection":"c","filter":{"n":19}}`,
+		"data/list": `{"collection":"c","filter":{"n":19},"orderBy":[{"field":"n"}]}`,
+	} {
+		if _, err := call(command.ByAgent, name, params); abi.CodeOf(err) != abi.Limit {
+			t.Errorf("%s of an agent reads all documents: %v", name, err)
+		}
+		if _, err := call(command.ByUser, name, params); err != nil {
+			t.Errorf("%s of a person: %v", name, err)
+		}
+	}
+}

@@ -230,7 +230,7 @@ type rooms Host
 // RecentMessages returns what was said last in a room.
 func (r *rooms) RecentMessages(ctx context.Context, room string, limit int) ([]rag.ChatMessage, error) {
 	var out []rag.ChatMessage
-	err := r.rt.Documents().Update(ctx, func(tx *runtime.DocumentTx) error {
+	err := r.rt.Documents().View(ctx, func(tx *runtime.DocumentTx) error {
 		messages, err := chat.History(ctx, records{DocumentTx: tx}, room, limit)
 		for _, m := range messages {
 			out = append(out, rag.ChatMessage{From: m.From, Text: m.Text, Time: m.SentAt})

@@ -108,7 +108,7 @@ var layers = []layer{
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/external", "runtime/internal/store"}, nil},
 	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "runtime/internal/eventlog", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/redact", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
-	{"runtime/internal/document", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
+	{"runtime/internal/document", []string{"internal/fairqueue", "sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/redact", "runtime/internal/store"}, nil},
 	{"runtime/internal/failure", []string{"sdk/abi"}, nil},
 	{"runtime/internal/journal", []string{"sentinels", "sdk/abi", "runtime/run"}, nil},

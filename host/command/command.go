@@ -270,7 +270,9 @@ func (c *Call) forAgent() bool { return strings.HasPrefix(c.As, string(ByAgent)+
 // writes at once, and all of them become durable together when it succeeds.
 type Records interface {
 	Get(ctx context.Context, collection, id string) (sentinels.Document, error)
-	List(ctx context.Context, collection string, q Query) ([]sentinels.Document, error)
+	// List returns at most as many documents as q says. next is not empty if it ended before, since one
+	// call of its caller may not read more: List goes on behind that id.
+	List(ctx context.Context, collection string, q Query) (docs []sentinels.Document, next string, err error)
 	// Put writes data. expect is the revision it was made on, 0 for a new
 	// document, or sentinels.AnyRevision.
 	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)

@@ -62,7 +62,7 @@ func (s *Service) List(ctx context.Context, tx Tx, f Filter) (List, error) {
 	var bad error
 	seen := map[string]bool{}
 	err := tx.ScanIndex(ctx, x, r, func(position string, d sentinels.Document) bool {
-		if len(out.Tickets) == f.Limit || scanned == maxScanned {
+		if len(out.Tickets) == f.Limit || scanned == maxScanned || scanned > 0 && tx.ReadEnough() {
 			out.Next = last
 			return false
 		}

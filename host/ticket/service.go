@@ -19,6 +19,8 @@ type Tx interface {
 	Get(ctx context.Context, collection, id string) (sentinels.Document, error)
 	Scan(ctx context.Context, collection, after string, reverse bool, fn func(sentinels.Document) bool) error
 	ScanIndex(ctx context.Context, x *runtime.DocumentIndex, r runtime.DocumentRange, fn func(position string, d sentinels.Document) bool) error
+	// ReadEnough reports whether scans have read as many bytes as the caller may with one call.
+	ReadEnough() bool
 	Put(ctx context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error)
 	Delete(ctx context.Context, collection, id string, expect uint64) error
 	Emit(ctx context.Context, e sentinels.Event) error

@@ -26,8 +26,8 @@ func (m memory) Get(_ context.Context, collection, id string) (sentinels.Documen
 	return d, nil
 }
 
-func (m memory) List(context.Context, string, command.Query) ([]sentinels.Document, error) {
-	return nil, errors.New("chat does not list")
+func (m memory) List(context.Context, string, command.Query) ([]sentinels.Document, string, error) {
+	return nil, "", errors.New("chat does not list")
 }
 
 func (m memory) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {

@@ -26,7 +26,7 @@ type order struct {
 
 type listOut struct {
 	Items []sentinels.Document `json:"items"`
-	Next  string               `json:"next,omitempty" jsonschema:"give it as after to read on; absent at the end"`
+	Next  string               `json:"next,omitempty" jsonschema:"give it as after to read on; absent at the end. Pages of agents and models may have fewer documents than limit, also none, before the end"`
 }
 
 // list answers with at most limit documents and 4 MiB, whatever comes first,
@@ -48,7 +48,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 	if len(in.OrderBy) > 0 {
 		return f.listOrdered(ctx, call, in)
 	}
-	docs, err := f.query(ctx, call, in.Collection, q)
+	docs, next, err := f.query(ctx, call, in.Collection, q)
 	if err != nil {
 		return out, err
 	}
@@ -62,13 +62,14 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 		out.Items = append(out.Items, d)
 	}
 	if len(docs) < in.Limit {
+		out.Next = next
 		return out, nil
 	}
 	// A full page: is there one more? The query's own limit leaves no room to
 	// ask for it at once.
 	q.After, q.Limit = docs[len(docs)-1].ID, 1
-	more, err := f.query(ctx, call, in.Collection, q)
-	if err == nil && len(more) > 0 {
+	more, next, err := f.query(ctx, call, in.Collection, q)
+	if err == nil && (len(more) > 0 || next != "") {
 		out.Next = q.After
 	}
 	return out, err

@@ -38,14 +38,17 @@ func (f family) listOrdered(ctx context.Context, call *command.Call, in listIn) 
 		all = all[at+1:]
 	}
 	size := 0
-	for i, s := range all {
+	for _, s := range all {
 		doc, err := f.one(ctx, call, in.Collection, s.id)
+		if abi.CodeOf(err) == abi.NotFound {
+			continue // it was deleted since it was sorted
+		}
 		if err != nil {
 			return out, err
 		}
 		size += len(doc.Data)
-		if i > 0 && (size > maxPage || i == in.Limit) {
-			out.Next = all[i-1].id
+		if n := len(out.Items); n > 0 && (size > maxPage || n == in.Limit) {
+			out.Next = out.Items[n-1].ID
 			return out, nil
 		}
 		out.Items = append(out.Items, doc)
@@ -68,9 +71,12 @@ func (f family) sorted(ctx context.Context, call *command.Call, in listIn) ([]so
 	size := 0
 	q := command.Query{Filter: in.Filter, Limit: 100}
 	for {
-		docs, err := f.query(ctx, call, in.Collection, q)
+		docs, next, err := f.query(ctx, call, in.Collection, q)
 		if err != nil {
 			return nil, err
+		}
+		if next != "" {
+			return nil, tooMuch(call, "orderBy", "list without orderBy, page by page")
 		}
 		for _, d := range docs {
 			fields := command.FieldsOf(d)

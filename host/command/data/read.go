@@ -51,9 +51,12 @@ func (f family) read(ctx context.Context, call *command.Call, in readIn) (one, e
 // readMatch reads the only document that matches. Several are an error: which
 // of them was meant must not depend on the order of ids.
 func (f family) readMatch(ctx context.Context, call *command.Call, in readIn) (one, error) {
-	docs, err := f.query(ctx, call, in.Collection, command.Query{Filter: in.Filter, Limit: 2})
+	docs, next, err := f.query(ctx, call, in.Collection, command.Query{Filter: in.Filter, Limit: 2})
 	if err != nil {
 		return one{}, err
+	}
+	if next != "" && len(docs) < 2 {
+		return one{}, tooMuch(call, "filter", "list with the filter, and continue with next, or read by id")
 	}
 	switch len(docs) {
 	case 0:
@@ -68,19 +71,26 @@ func (f family) readMatch(ctx context.Context, call *command.Call, in readIn) (o
 	}
 }
 
-// query lists documents of a collection or definitions of the host.
-func (f family) query(ctx context.Context, call *command.Call, collection string, q command.Query) ([]sentinels.Document, error) {
+// tooMuch is the error of a call that would have to read more of a collection than its caller may.
+func tooMuch(call *command.Call, field, hint string) error {
+	return &abi.Error{Code: abi.Limit, Permanent: true, Field: field, Hint: hint,
+		Message: call.Command + ": the collection is larger than what one call of an agent or a model reads"}
+}
+
+// query lists documents of a collection or definitions of the host. next is as in Records.List.
+func (f family) query(ctx context.Context, call *command.Call, collection string, q command.Query) (docs []sentinels.Document, next string, err error) {
 	if err := command.CheckFilter(call.Command, q.Filter); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := f.separate(call, collection); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if collection == definitions {
-		return f.queryDefinitions(ctx, call, q)
+		docs, err = f.queryDefinitions(ctx, call, q)
+		return docs, "", err
 	}
 	if err := records(call); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	return call.Records.List(ctx, collection, q)
 }

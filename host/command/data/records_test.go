@@ -23,7 +23,7 @@ func (m memory) Get(_ context.Context, collection, id string) (sentinels.Documen
 	return d, nil
 }
 
-func (m memory) List(_ context.Context, collection string, q command.Query) ([]sentinels.Document, error) {
+func (m memory) List(_ context.Context, collection string, q command.Query) ([]sentinels.Document, string, error) {
 	var docs []sentinels.Document
 	matches := q.Matcher()
 	for key, d := range m {
@@ -41,7 +41,7 @@ func (m memory) List(_ context.Context, collection string, q command.Query) ([]s
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	return docs[:min(len(docs), q.Limit)], nil
+	return docs[:min(len(docs), q.Limit)], "", nil
 }
 
 func (m memory) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {

@@ -26,12 +26,14 @@ type recallIn struct {
 	Tags       []string `json:"tags,omitempty" jsonschema:"only memories with all of these tags"`
 	Limit      int      `json:"limit,omitempty" jsonschema:"how many, 10 if not given" minimum:"1" maximum:"100"`
 	SentinelID string   `json:"sentinelId,omitempty" jsonschema:"whose memories; those of the caller's sentinel if not given, for a user those of all"`
+	After      string   `json:"after,omitempty" jsonschema:"the next of an earlier answer: search behind that id"`
 }
 
 type recallOut struct {
 	Memories []recalled `json:"memories" jsonschema:"those with the most words of the query first, then the newest"`
 	Total    int        `json:"total" jsonschema:"how many match"`
 	Text     string     `json:"text" jsonschema:"their texts, with an empty line between them"`
+	Next     string     `json:"next,omitempty" jsonschema:"give it as after to search the rest; absent if all memories were searched"`
 }
 
 type recalled struct {
@@ -53,14 +55,14 @@ func recall(ctx context.Context, call *command.Call, in recallIn) (recallOut, er
 	if err := records(call); err != nil {
 		return out, err
 	}
-	found, err := search(ctx, call, owner, in)
+	found, next, err := search(ctx, call, owner, in)
 	if err != nil {
 		return out, err
 	}
 	slices.SortFunc(found, func(a, b recalled) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.StoredAt.Compare(a.StoredAt), strings.Compare(a.ID, b.ID))
 	})
-	out.Total = len(found)
+	out.Total, out.Next = len(found), next
 	size := 0
 	for _, r := range found[:min(len(found), cmp.Or(in.Limit, defaultFound))] {
 		if size += len(r.Text); size > maxAnswer && len(out.Memories) > 0 {
@@ -78,28 +80,28 @@ func recall(ctx context.Context, call *command.Call, in recallIn) (recallOut, er
 // maxWords bounds the words and the tags of one search, which looks for each in every memory.
 const maxWords = 64
 
-func search(ctx context.Context, call *command.Call, owner string, in recallIn) (found []recalled, err error) {
-	q := command.Query{Filter: map[string]json.RawMessage{}, Limit: 500}
+func search(ctx context.Context, call *command.Call, owner string, in recallIn) (found []recalled, next string, err error) {
+	q := command.Query{Filter: map[string]json.RawMessage{}, After: in.After, Limit: 500}
 	for name, value := range map[string]string{"sentinel": owner, "key": in.Key} {
 		if value == "" {
 			continue
 		}
 		if q.Filter[name], err = json.Marshal(value); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	phrase := strings.ToLower(strings.TrimSpace(in.Query))
 	words := strings.Fields(phrase)
 	switch {
 	case len(words) > maxWords:
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "query", Message: fmt.Sprintf("%s: query: %d words, at most %d are looked for", call.Command, len(words), maxWords)}
+		return nil, "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: "query", Message: fmt.Sprintf("%s: query: %d words, at most %d are looked for", call.Command, len(words), maxWords)}
 	case len(in.Tags) > maxWords:
-		return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "tags", Message: fmt.Sprintf("%s: %d tags, at most %d are compared", call.Command, len(in.Tags), maxWords)}
+		return nil, "", &abi.Error{Code: abi.BadFields, Permanent: true, Field: "tags", Message: fmt.Sprintf("%s: %d tags, at most %d are compared", call.Command, len(in.Tags), maxWords)}
 	}
 	for searched := 0; ; {
-		docs, err := call.Records.List(ctx, Collection, q)
+		docs, next, err := call.Records.List(ctx, Collection, q)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		for _, d := range docs {
 			r := recalled{ID: d.ID, StoredAt: d.UpdatedAt}
@@ -111,11 +113,11 @@ func search(ctx context.Context, call *command.Call, owner string, in recallIn) 
 			}
 			found = append(found, r)
 		}
-		if len(docs) < q.Limit {
-			return found, nil
+		if len(docs) < q.Limit || next != "" {
+			return found, next, nil
 		}
 		if searched += len(docs); searched >= maxSearched {
-			return nil, &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: there are more than %d memories", call.Command, maxSearched),
+			return nil, "", &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s: there are more than %d memories", call.Command, maxSearched),
 				Hint: "data/delete removes those of the collection memory that are not needed, or recall by key"}
 		}
 		q.After = docs[len(docs)-1].ID

@@ -1,7 +1,7 @@
 // Package document keeps collections of JSON documents with revisions in the store of
 // an engine. Commands read and write them in transactions.
 //
-// A [Store] executes one transaction at a time. [Store.Update] commits the writes of a
+// A [Store] executes one transaction that may write at a time; [Store.View] reads beside it. [Store.Update] commits the writes of a
 // transaction by itself; [Store.Transact] hands them to the caller, which commits them
 // together with the end of a host call, so that such a command happens exactly once.
 // Events that a transaction emits are part of the same commit.

@@ -53,8 +53,11 @@ const entryMark = "\xff"
 // Register adds indexes, and builds those that the store does not have in this
 // version. It must be called before the first transaction.
 func (s *Store) Register(ctx context.Context, indexes ...*Index) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for _, x := range indexes {
 		for _, have := range s.indexes[x.Collection] {
 			if have.Name == x.Name {
@@ -191,8 +194,8 @@ func (tx *Tx) entry(key, id string, remove bool) {
 // ScanIndex calls fn for the documents of a part of an index, in its order, until fn
 // returns false. A document with several entries comes once for each. position goes
 // into [Range.After] of the next scan. fn may read and write: a document that it moves
-// behind the position of the scan may come again.
-func (tx *Tx) ScanIndex(_ context.Context, x *Index, r Range, fn func(position string, doc sentinels.Document) bool) error {
+// behind the position of the scan may come again. A scan ends with ctx.
+func (tx *Tx) ScanIndex(ctx context.Context, x *Index, r Range, fn func(position string, doc sentinels.Document) bool) error {
 	if tx.done {
 		return errDone
 	}
@@ -207,16 +210,20 @@ func (tx *Tx) ScanIndex(_ context.Context, x *Index, r Range, fn func(position s
 			return err
 		}
 		for _, e := range page {
-			doc, ok, err := tx.lookup(documentKey(x.Collection, e.id))
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			w, err := tx.lookupWrite(documentKey(x.Collection, e.id))
 			if err != nil {
 				return err
 			}
-			if !ok { // fn deleted it
+			if w.deleted { // by fn, or beside a transaction that only reads
 				continue
 			}
-			if !fn(base64.RawURLEncoding.EncodeToString([]byte(e.suffix)), doc) {
+			if !fn(base64.RawURLEncoding.EncodeToString([]byte(e.suffix)), w.doc) {
 				return nil
 			}
+			tx.read += int64(w.size)
 			if left--; left == 0 {
 				return nil
 			}

@@ -149,13 +149,13 @@ func TestIndexBeforeTheCommit(t *testing.T) {
 	})
 	db.SetFault(errors.New("the disk does not answer"))
 	gone, cancel := context.WithCancel(ctx)
-	cancel()
 	_ = s.Update(gone, func(tx *document.Tx) error {
+		cancel() // no wait for the commit
 		put(t, tx, "c", job{State: "on", Priority: 9})
 		put(t, tx, "b", job{State: "off", Priority: 2})
 		return nil
 	})
-	_ = s.Update(gone, func(tx *document.Tx) error {
+	_ = s.Update(ctx, func(tx *document.Tx) error {
 		if diff := gocmp.Diff([]string{"c", "a"}, ids(t, tx, x, document.Range{Equal: []any{"on"}})); diff != "" {
 			t.Errorf("before the commit (-want +got):\n%s", diff)
 		}

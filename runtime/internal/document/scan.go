@@ -11,22 +11,35 @@ import (
 )
 
 // Scan calls fn for the documents of a collection in the order of their IDs, or in
-// reverse order, beginning after the ID after, until fn returns false.
-func (tx *Tx) Scan(_ context.Context, collection, after string, reverse bool, fn func(sentinels.Document) bool) error {
+// reverse order, beginning after the ID after, until fn returns false or ctx ends.
+func (tx *Tx) Scan(ctx context.Context, collection, after string, reverse bool, fn func(sentinels.Document) bool) error {
 	if tx.done {
 		return errDone
 	}
 	return tx.merged(area{bucket: Bucket, prefix: documentKey(collection, "")}, after, reverse, func(_ string, value []byte, w *pendingWrite) (bool, error) {
-		if w != nil {
-			return fn(w.doc), nil
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
 		}
 		var doc sentinels.Document
-		if err := json.Unmarshal(value, &doc); err != nil {
+		size := len(value)
+		if w != nil {
+			doc, size = w.doc, w.size
+		} else if err := json.Unmarshal(value, &doc); err != nil {
 			return false, err
 		}
-		return fn(doc), nil
+		more := fn(doc)
+		tx.read += int64(size)
+		return more, nil
 	})
 }
+
+// BoundReads sets how many bytes of documents the scans of the transaction should read; 0 is any
+// number. It ends no scan: what scans asks [Tx.ReadEnough], and says where it ended.
+func (tx *Tx) BoundReads(most int64) { tx.mostRead = most }
+
+// ReadEnough reports whether scans have read as much as the transaction should, before the document
+// that the callback of a scan has.
+func (tx *Tx) ReadEnough() bool { return tx.mostRead > 0 && tx.read >= tx.mostRead }
 
 // An area is the pairs of a bucket below a prefix.
 type area struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -46,13 +47,14 @@ type Events interface {
 //
 // # Concurrency
 //
-// Safe for concurrent use. Transactions execute one after the other; keep them short.
+// Safe for concurrent use. Transactions that may write execute one after the other, in turn for each
+// owner (see [WithOwner]); keep them short. Those of [Store.View] wait for none and keep none waiting.
 type Store struct {
 	opt     Options
 	indexes map[string][]*Index // by collection
 
-	mu    sync.Mutex       // held by the open transaction
-	usage map[string]int64 // bytes of documents by owner, see [Tx.CountFor]; nil until it is needed
+	writers *fairqueue.Queue // its one place is that of the open transaction that may write
+	usage   map[string]int64 // bytes of documents by owner, see [Tx.CountFor]; nil until it is needed; of that transaction
 
 	pendingMu sync.Mutex
 	pending   map[string]pendingWrite // by key; enqueued, and perhaps not committed yet
@@ -77,7 +79,34 @@ func (w *pendingWrite) counted() (owner string, size int) {
 }
 
 // New returns the documents of a store.
-func New(opt Options) *Store { return &Store{opt: opt, pending: map[string]pendingWrite{}} }
+func New(opt Options) *Store {
+	return &Store{opt: opt, writers: fairqueue.New(1), pending: map[string]pendingWrite{}}
+}
+
+type ownerKey struct{}
+
+// WithOwner returns a context whose transactions wait in the queue of an agent or a model; without
+// one they wait in that of persons.
+func WithOwner(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+// enter waits until no other transaction may write.
+func (s *Store) enter(ctx context.Context) (leave func(), err error) {
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return s.writers.Enter(ctx, fairqueue.Of(owner))
+}
+
+// View executes fn in a transaction that only reads, beside all others. fn sees each document, and each
+// page of a scan, as it is at the time of the read: what commits in between may be in the later ones only.
+func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	tx := &Tx{store: s, readOnly: true}
+	defer func() { tx.done = true }()
+	return fn(tx)
+}
 
 // Update executes fn in a transaction and waits until its writes are durable. When
 // fn fails, nothing is written. A transaction with writes is the error unavailable
@@ -85,7 +114,7 @@ func New(opt Options) *Store { return &Store{opt: opt, pending: map[string]pendi
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 	var ticket *store.Ticket
 	var empty bool
-	err := s.Transact(func(tx *Tx) error {
+	err := s.Transact(ctx, func(tx *Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -108,17 +137,21 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
 // Transact executes fn in a transaction and gives its writes to commit, which
 // enqueues them in a batch of the caller's and returns its ticket. commit is called
 // once, also without writes, while no other transaction is open. When Transact
-// returns an error, nothing is written; it does not wait for the commit.
-func (s *Store) Transact(fn func(*Tx) error, commit func(puts []store.Put) *store.Ticket) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// returns an error, nothing is written; it does not wait for the commit. The wait for
+// other transactions ends with ctx.
+func (s *Store) Transact(ctx context.Context, fn func(*Tx) error, commit func(puts []store.Put) *store.Ticket) error {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	tx := &Tx{store: s, wrote: map[string]pendingWrite{}}
 	defer func() { tx.done = true }()
 	if err := fn(tx); err != nil {
 		return err
 	}
 	var ticket *store.Ticket
-	err := s.opt.Events.AppendAll(tx.events, func(puts ...store.Put) *store.Ticket {
+	err = s.opt.Events.AppendAll(tx.events, func(puts ...store.Put) *store.Ticket {
 		ticket = commit(append(tx.puts, puts...))
 		return ticket
 	})

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -146,8 +148,8 @@ func TestScan(t *testing.T) {
 	})
 	db.SetFault(errors.New("the disk does not answer"))
 	gone, cancel := context.WithCancel(ctx)
-	cancel()
 	_ = s.Update(gone, func(tx *document.Tx) error {
+		cancel() // no wait for the commit
 		put(tx, "a", `"ahead"`)
 		put(tx, "d", `"ahead"`)
 		return tx.Delete(ctx, "c", "f", sentinels.AnyRevision)
@@ -164,7 +166,7 @@ func TestScan(t *testing.T) {
 		}
 		return got
 	}
-	_ = s.Update(gone, func(tx *document.Tx) error {
+	_ = s.Update(ctx, func(tx *document.Tx) error {
 		put(tx, "c", `"own"`)
 		put(tx, "z", `"own"`)
 		put(tx, "h", `"own"`)
@@ -227,17 +229,17 @@ func TestCommitHasWritesAndEvents(t *testing.T) {
 		last = db.Enqueue(store.Batch{Puts: puts})
 		return last
 	}
-	if err := s.Transact(fill("b"), commit); err != nil {
+	if err := s.Transact(ctx, fill("b"), commit); err != nil {
 		t.Error(err)
 	}
-	if err := s.Transact(func(*document.Tx) error { return nil }, commit); err != nil {
+	if err := s.Transact(ctx, func(*document.Tx) error { return nil }, commit); err != nil {
 		t.Error(err)
 	}
-	if err := s.Transact(fill("b"), commit); abi.CodeOf(err) != abi.Conflict {
+	if err := s.Transact(ctx, fill("b"), commit); abi.CodeOf(err) != abi.Conflict {
 		t.Errorf("a document that exists: %v, want a conflict", err)
 	}
 	far := func(tx *document.Tx) error { return tx.Emit(ctx, sentinels.Event{ID: "x", Name: "far", Hops: 1}) }
-	if err := s.Transact(far, commit); !errors.Is(err, errHops) {
+	if err := s.Transact(ctx, far, commit); !errors.Is(err, errHops) {
 		t.Errorf("an event that the log refuses: %v", err)
 	}
 	for _, e := range []sentinels.Event{{ID: "x"}, {Name: "x"}} {
@@ -274,4 +276,124 @@ func TestReadOnly(t *testing.T) {
 	if !errors.Is(err, readOnly) {
 		t.Errorf("put: %v, want %v", err, readOnly)
 	}
+}
+
+// TestViewBesideUpdate: transactions that only read do not wait for one that may write, and see what
+// was committed before it.
+func TestViewBesideUpdate(t *testing.T) {
+	ctx := within(t)
+	s := open(store.NewMemory())
+	put := func(tx *document.Tx, data string) error {
+		_, err := tx.Put(ctx, "c", "a", json.RawMessage(data), sentinels.AnyRevision)
+		return err
+	}
+	transact(t, s, func(tx *document.Tx) error { return put(tx, `1`) })
+	transact(t, s, func(tx *document.Tx) error {
+		if err := put(tx, `2`); err != nil {
+			return err
+		}
+		return s.View(ctx, func(view *document.Tx) error {
+			if got, err := view.Get(ctx, "c", "a"); err != nil || string(got.Data) != "1" {
+				t.Errorf("beside an open transaction: %s, %v", got.Data, err)
+			}
+			for _, err := range []error{put(view, `3`), view.Delete(ctx, "c", "a", 1), view.Emit(ctx, sentinels.Event{ID: "e", Name: "e"})} {
+				if err == nil {
+					t.Error("a transaction that only reads wrote")
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// TestScanEnds: a scan ends with its context, and reports when it has read what it should.
+func TestScanEnds(t *testing.T) {
+	s := open(store.NewMemory())
+	x := &document.Index{Collection: "c", Name: "id", Version: 1, Values: func(d sentinels.Document) [][]any { return [][]any{{d.ID}} }}
+	if err := s.Register(within(t), x); err != nil {
+		t.Fatal(err)
+	}
+	transact(t, s, func(tx *document.Tx) error {
+		for _, id := range []string{"a", "b", "c", "d"} {
+			if _, err := tx.Put(t.Context(), "c", id, json.RawMessage(`"`+strings.Repeat("x", 1000)+`"`), 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for name, scan := range map[string]func(ctx context.Context, tx *document.Tx, fn func(sentinels.Document) bool) error{
+		"Scan": func(ctx context.Context, tx *document.Tx, fn func(sentinels.Document) bool) error {
+			return tx.Scan(ctx, "c", "", false, fn)
+		},
+		"ScanIndex": func(ctx context.Context, tx *document.Tx, fn func(sentinels.Document) bool) error {
+			return tx.ScanIndex(ctx, x, document.Range{}, func(_ string, d sentinels.Document) bool { return fn(d) })
+		},
+	} {
+		err := s.View(within(t), func(tx *document.Tx) error {
+			tx.BoundReads(2000)
+			got := ""
+			err := scan(t.Context(), tx, func(d sentinels.Document) bool {
+				got += fmt.Sprint(d.ID, tx.ReadEnough(), " ")
+				return true
+			})
+			if want := "afalse bfalse ctrue dtrue "; got != want {
+				t.Errorf("%s: %s, want %s", name, got, want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		left := errors.New("the caller left")
+		ctx, cancel := context.WithCancelCause(within(t))
+		n := 0
+		err = s.View(ctx, func(tx *document.Tx) error {
+			return scan(ctx, tx, func(sentinels.Document) bool {
+				n++
+				cancel(left)
+				return true
+			})
+		})
+		if n != 1 || !errors.Is(err, left) {
+			t.Errorf("%s whose caller left: %d documents, %v", name, n, err)
+		}
+	}
+}
+
+// TestWritersTakeTurns: a person's transaction waits for one of an agent, not for all that the agent
+// asked for before, and no longer than its caller.
+func TestWritersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		defer db.Close() //nolint:errcheck // it is in memory
+		s := open(db)
+		var got []string
+		hold := make(chan struct{})
+		begin := func(ctx context.Context, name string) {
+			go func() {
+				err := s.Update(ctx, func(*document.Tx) error {
+					got = append(got, name)
+					<-hold
+					return nil
+				})
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		agent := document.WithOwner(t.Context(), "agent:a")
+		for _, name := range []string{"a1", "a2", "a3", "a4"} {
+			begin(agent, name)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		begin(ended, "left")
+		cancel()
+		begin(t.Context(), "person")
+		close(hold)
+		synctest.Wait()
+		if want := []string{"a1", "person", "a2", "a3", "a4"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
 }

@@ -21,10 +21,17 @@ type Tx struct {
 	events []sentinels.Event // emitted with the writes
 	quota  Quota
 	usage  map[string]int64 // bytes by owner with the writes; nil if none has an owner
-	done   bool
+
+	read, mostRead int64 // bytes that scans have read, and should read at most; 0 for any number
+
+	readOnly bool // it is beside the transaction that may write
+	done     bool
 }
 
-var errDone = errors.New("documents: transaction is over")
+var (
+	errDone     = errors.New("documents: transaction is over")
+	errReadOnly = errors.New("documents: transaction only reads")
+)
 
 func documentKey(collection, id string) []byte { return []byte(collection + "\x00" + id) }
 
@@ -73,6 +80,9 @@ func (tx *Tx) Get(_ context.Context, collection, id string) (sentinels.Document,
 // document, [sentinels.AnyRevision] for any or none. Otherwise it is the error
 // conflict.
 func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage, expect uint64) (sentinels.Document, error) {
+	if tx.readOnly {
+		return sentinels.Document{}, errReadOnly
+	}
 	key := documentKey(collection, id)
 	w, err := tx.lookupWrite(key)
 	old, ok := w.doc, !w.deleted
@@ -110,6 +120,9 @@ func (tx *Tx) Put(_ context.Context, collection, id string, data json.RawMessage
 // Delete removes a document; expect is as in [Tx.Put]. It is the error not_found if
 // there is none.
 func (tx *Tx) Delete(_ context.Context, collection, id string, expect uint64) error {
+	if tx.readOnly {
+		return errReadOnly
+	}
 	key := documentKey(collection, id)
 	w, err := tx.lookupWrite(key)
 	old := w.doc
@@ -153,6 +166,9 @@ func checkRevision(collection, id string, old sentinels.Document, exists bool, e
 // the log has already is not emitted again. A chain of events that has become too
 // long is the error limit, and so is more than an iteration may emit.
 func (tx *Tx) Emit(ctx context.Context, e sentinels.Event) error {
+	if tx.readOnly {
+		return errReadOnly
+	}
 	if e.ID == "" || e.Name == "" {
 		return failure.New(abi.Internal, "emit in a transaction: an event needs an id and a name")
 	}

@@ -42,7 +42,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	}
 	info, known := a.svc.Commands.Lookup(req.Command)
 	if known && info.InStore {
-		return a.storeCommand(ctx, c, *req)
+		return a.storeCommand(ctx, c, *req, info)
 	}
 	info.ReadOnly = info.ReadOnly || info.OnlyReads(req.Params)
 	a.setAsRun(c, info.AsRun)
@@ -194,9 +194,9 @@ func (a *attempt) commandEnv() map[string]string {
 	return env
 }
 
-// storeCommand calls a command that writes only documents. Its writes and the call's
+// storeCommand calls a command that reads or writes only documents. Its writes and the call's
 // end are one commit, so it is never in doubt.
-func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest) error {
+func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest, info external.CommandInfo) error {
 	if a.label == "" {
 		a.label = req.Command
 	}
@@ -205,7 +205,7 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 	count := a.run.Emission()
 	var end callEnd
 	var done *store.Ticket
-	err := a.svc.Documents.Transact(func(tx *document.Tx) error {
+	work := func(tx *document.Tx) error {
 		out, err := a.svc.Commands.Call(eventlog.WithEmission(ctx, count), a.commandCall(ctx, c, req, tx))
 		if err != nil {
 			return err
@@ -216,11 +216,23 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest)
 		end.body = body
 		end.body.Emitted = count.Total()
 		return nil
-	}, func(puts []store.Put) *store.Ticket {
-		end.puts = puts
-		done = a.complete(c, end)
-		return done
-	})
+	}
+	owner := a.run.EmitsFor()
+	if owner == "" && req.By == "model" {
+		owner = req.By
+	}
+	var err error
+	if info.ReadOnly {
+		if err = a.svc.Documents.View(ctx, work); err == nil {
+			done = a.complete(c, end)
+		}
+	} else {
+		err = a.svc.Documents.Transact(document.WithOwner(ctx, owner), work, func(puts []store.Put) *store.Ticket {
+			end.puts = puts
+			done = a.complete(c, end)
+			return done
+		})
+	}
 	if done == nil { // the command failed, nothing was written
 		count.Revoke()
 		if RunEnding(ctx) {
