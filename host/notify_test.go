@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -361,5 +362,29 @@ func TestNotifyWithoutATarget(t *testing.T) {
 		if _, err := host.Open(t.Context(), host.Options{Workspace: t.TempDir(), Set: map[string]string{key: value}}); err == nil || !strings.Contains(fmt.Sprint(err), key) {
 			t.Errorf("%s %q: %v", key, value, err)
 		}
+	}
+}
+
+// A message of an agent names it whatever the message says, and that of a person does not.
+func TestNotifySaysWhoSent(t *testing.T) {
+	dir := t.TempDir()
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.command": `cat >> '` + dir + `/got'; echo >> '` + dir + `/got'`, "notify.rate": "1"}})
+	send := func(by command.By) string {
+		out, err := h.CallAs(t.Context(), &command.Call{Command: "notify/send", By: by, As: "ci", Params: json.RawMessage(`{"title": "deploy", "text": "t", "kind": "failed"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	for range 3 {
+		send(command.ByAgent)
+	}
+	if out := send(command.ByUser); !strings.Contains(out, `"ok":true`) {
+		t.Errorf("a message of a person beside those of an agent: %s", out)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "got"))
+	want := `{"title":"agent:ci: deploy","text":"t","severity":"info","by":"agent:ci"}` + "\n" + `{"title":"deploy","text":"t","severity":"info"}` + "\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }

@@ -221,9 +221,9 @@ type Notify struct {
 	Webhook  string   `json:"webhook" doc:"URL that gets a POST for each message; https, or http on this machine; empty is none"`
 	Secret   string   `json:"secret" doc:"name of the secret that signs these requests as Standard Webhooks define: base64 with an optional prefix whsec_; empty leaves them unsigned"`
 	Format   string   `json:"format" doc:"of the body that the webhook gets: standard, slack, discord, teams, ntfy, or template"`
-	Template string   `json:"template" doc:"of the body with the format template: a text/template of Go that makes JSON, such as {\"msg\": {{json .Title}}}; .Title, .Text, .Severity, .Event, .Ticket, .Run, .URL"`
+	Template string   `json:"template" doc:"of the body with the format template: a text/template of Go that makes JSON, such as {\"msg\": {{json .Title}}}; .Title, .Text, .Severity, .Event, .Ticket, .Run, .URL, .By"`
 	Email    Email    `json:"email" doc:"mail server that sends each message"`
-	Command  string   `json:"command" doc:"shell line that is executed for each message: the message as JSON is its standard input, and SENTINEL_NOTIFY_TITLE, _TEXT, _SEVERITY, _RUN and _TICKET are in its environment"`
+	Command  string   `json:"command" doc:"shell line that is executed for each message: the message as JSON is its standard input, and SENTINEL_NOTIFY_TITLE, _TEXT, _SEVERITY, _RUN, _TICKET and _BY are in its environment"`
 	Timeout  Duration `json:"timeout" doc:"of a delivery to one target"`
 	On       []string `json:"on" doc:"what people are notified of: failed, timed_out, waiting, quarantined, interrupted, skipped, recovered, overdue, paused, tickets; notify of a definition has precedence for its runs"`
 	Rate     int      `json:"rate" doc:"messages in an hour; further ones are left out, and one message says how many; 0 removes the limit"`

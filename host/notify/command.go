@@ -43,7 +43,7 @@ func (s *Service) execute(ctx context.Context, m Message) error {
 	defer r.Close()
 	env := []string{
 		"SENTINEL_NOTIFY_TITLE=" + m.Title, "SENTINEL_NOTIFY_TEXT=" + m.Text, "SENTINEL_NOTIFY_SEVERITY=" + string(m.Severity),
-		"SENTINEL_NOTIFY_RUN=" + m.Run, "SENTINEL_NOTIFY_TICKET=" + m.Ticket,
+		"SENTINEL_NOTIFY_RUN=" + m.Run, "SENTINEL_NOTIFY_TICKET=" + m.Ticket, "SENTINEL_NOTIFY_BY=" + m.By,
 	}
 	p, err := s.opt.Shell(s.opt.Command, env, bytes.NewReader(stdin), w)
 	_ = w.Close() // the command has it

@@ -190,7 +190,7 @@ func parseTemplate(text string) (*template.Template, error) {
 		return nil, badTemplate(err)
 	}
 	const value = "a \"quoted\" text\nof two lines, \\ and <b>"
-	if _, err := executed(t, Message{Title: value, Text: value, Severity: Warning, Event: value, Ticket: value, Run: value, URL: value}); err != nil {
+	if _, err := executed(t, Message{Title: value, Text: value, Severity: Warning, Event: value, Ticket: value, Run: value, URL: value, By: value}); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -217,5 +217,5 @@ func executed(t *template.Template, m Message) ([]byte, error) {
 
 func badTemplate(err error) error {
 	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "notify.template", Message: "notify.template: " + err.Error(),
-		Hint: `write values as {{json .Title}}, without quotes around them; there are .Title, .Text, .Severity, .Event, .Ticket, .Run and .URL`}
+		Hint: `write values as {{json .Title}}, without quotes around them; there are .Title, .Text, .Severity, .Event, .Ticket, .Run, .URL and .By`}
 }

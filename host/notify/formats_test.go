@@ -120,3 +120,17 @@ func TestTemplateIsChecked(t *testing.T) {
 		t.Errorf("ntfy without a topic: %v", err)
 	}
 }
+
+// Each format says which agent or model sends a message.
+func TestFormatsNameTheSender(t *testing.T) {
+	for _, format := range notify.Formats() {
+		v := newReceiver(t)
+		m := notify.Message{Title: "Deploy waits for your approval", By: "agent:ci"}
+		if _, err := service(t, notify.Options{Webhook: v.url, Format: format, Template: `{"msg": {{json .Title}}}`}).Send(t.Context(), m, "k"); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(v.got[0].body); !strings.Contains(got, "agent:ci: Deploy waits") {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+}

@@ -38,6 +38,11 @@ type Message struct {
 	Ticket   string   `json:"ticket,omitempty"`
 	Run      string   `json:"run,omitempty"`
 	URL      string   `json:"url,omitempty"` // where to read more: http or https
+	// By is the agent or model that sends it, which its title begins with, so that every target shows
+	// it; "" for the host and for persons with the steps of their definitions.
+	By string `json:"by,omitempty"`
+	// Owner is the agent or model for whose part of the rate it counts, "" for all others.
+	Owner string `json:"-"`
 }
 
 // A Notifier sends messages to places that it has names for, such as mail or a chat.
@@ -69,13 +74,16 @@ func (m Message) prepare(hide func(string) string) (Message, error) {
 	for _, f := range []struct {
 		name  string
 		value *string
-	}{{"event", &m.Event}, {"ticket", &m.Ticket}, {"run", &m.Run}, {"url", &m.URL}} {
+	}{{"event", &m.Event}, {"ticket", &m.Ticket}, {"run", &m.Run}, {"url", &m.URL}, {"by", &m.By}} {
 		if len(*f.value) > MaxField {
 			return m, bad(f.name, "has %d bytes, at most %d", len(*f.value), MaxField)
 		}
 		*f.value = string(termtext.Line(hide(*f.value)))
 	}
 	// Secrets are removed before anything is cut: a half of one would not be found.
+	if m.By != "" {
+		m.Title = textcut.Mark(m.By, MaxTitle/2) + ": " + m.Title
+	}
 	m.Title = textcut.Mark(string(termtext.Line(hide(m.Title))), MaxTitle)
 	m.Text = shorten(string(termtext.Block(hide(m.Text), "")), MaxText)
 	return m, nil

@@ -13,15 +13,14 @@ const rateWindow = time.Hour
 // summaryDelay is the delay after which a summary that no target took is sent again.
 const summaryDelay = time.Minute
 
-// rate counts the messages of the last hour, and those that were left out. It ends with the
-// process; each message that is left out is a line of the log too.
+// rate counts the messages of one owner in the last hour, and those that were left out. It ends
+// with the process; each message that is left out is a line of the log too.
 type rate struct {
 	sent    []admitted // oldest first
 	left    int        // left out, and not reported
 	since   time.Time  // of the first one of them
 	timer   *time.Timer
 	pending bool // the timer is set, or a summary is being sent
-	closed  bool
 }
 
 type admitted struct {
@@ -34,9 +33,14 @@ type admitted struct {
 func (s *Service) admit(m Message, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, now := &s.rate, s.opt.Now()
 	if s.opt.Rate <= 0 {
 		return true
+	}
+	now := s.opt.Now()
+	r := s.rates[m.Owner]
+	if r == nil {
+		r = new(rate)
+		s.rates[m.Owner] = r
 	}
 	r.forget(now)
 	if slices.ContainsFunc(r.sent, func(a admitted) bool { return a.id == id }) {
@@ -50,9 +54,9 @@ func (s *Service) admit(m Message, id string) bool {
 		r.since = now
 	}
 	r.left++
-	s.opt.Logger.Warn("a message is left out, because notify.rate is reached", "title", m.Title, "run", m.Run, "ticket", m.Ticket, "rate", s.opt.Rate)
-	if !r.pending && !r.closed {
-		s.scheduleSummary(r.sent[0].at.Add(rateWindow).Sub(now))
+	s.opt.Logger.Warn("a message is left out, because notify.rate is reached", "by", m.By, "title", m.Title, "run", m.Run, "ticket", m.Ticket, "rate", s.opt.Rate)
+	if !r.pending && !s.closed {
+		s.scheduleSummary(m.Owner, r, r.sent[0].at.Add(rateWindow).Sub(now))
 	}
 	return false
 }
@@ -66,32 +70,36 @@ func (r *rate) forget(now time.Time) {
 	r.sent = slices.Delete(r.sent, 0, i)
 }
 
-// scheduleSummary has the summary sent after a delay. The caller holds s.mu.
-func (s *Service) scheduleSummary(delay time.Duration) {
-	s.rate.pending = true
+// scheduleSummary has the summary for an owner sent after a delay. The caller holds s.mu.
+func (s *Service) scheduleSummary(owner string, r *rate, delay time.Duration) {
+	r.pending = true
 	s.background.Add(1)
-	s.rate.timer = time.AfterFunc(delay, func() {
+	r.timer = time.AfterFunc(delay, func() {
 		defer s.background.Done()
-		s.summarize()
+		s.summarize(owner, r)
 	})
 }
 
-// summarize sends the message that says how many were left out.
-func (s *Service) summarize() {
+// summarize sends the message that says how many of an owner were left out.
+func (s *Service) summarize(owner string, r *rate) {
 	id := "msg_" + rand.Text()
 	s.mu.Lock()
-	r, now := &s.rate, s.opt.Now()
+	now := s.opt.Now()
 	left, since := r.left, r.since
 	r.left = 0
 	r.forget(now)
 	r.sent = append(r.sent, admitted{id, now})
 	s.mu.Unlock()
-	m := Message{
-		Title: fmt.Sprintf("%d messages were left out", left), Severity: Warning,
-		Text: fmt.Sprintf("Since %s more messages were due than the %d in an hour that notify.rate allows. The log of the server has their titles.\n\nsentinel inbox\nsentinel list", since.UTC().Format(time.RFC3339), s.opt.Rate),
+	whose, messages, were := "", "messages", "were"
+	if owner != "" {
+		whose = " of " + s.opt.Hide(owner)
 	}
 	if left == 1 {
-		m.Title = "1 message was left out"
+		messages, were = "message", "was"
+	}
+	m := Message{
+		Title: fmt.Sprintf("%d %s%s %s left out", left, messages, whose, were), Severity: Warning,
+		Text: fmt.Sprintf("Since %s more messages were due than the %d in an hour that notify.rate allows. The log of the server has their titles.\n\nsentinel inbox\nsentinel list", since.UTC().Format(time.RFC3339), s.opt.Rate),
 	}
 	_, err := s.deliver(s.ctx, s.targets(), m, id)
 	s.mu.Lock()
@@ -104,23 +112,28 @@ func (s *Service) summarize() {
 	} else if len(r.sent) >= s.opt.Rate {
 		delay = r.sent[0].at.Add(rateWindow).Sub(now)
 	}
-	if r.left > 0 && !r.closed {
-		s.scheduleSummary(delay)
+	if r.left > 0 && !s.closed {
+		s.scheduleSummary(owner, r, delay)
 	}
 }
 
 // Close ends what the Service does in the background. It is idempotent.
 func (s *Service) Close() {
 	s.mu.Lock()
-	s.rate.closed = true
-	if s.rate.pending && s.rate.timer.Stop() {
-		s.background.Done()
+	s.closed = true
+	for _, r := range s.rates {
+		if r.pending && r.timer.Stop() {
+			s.background.Done()
+		}
 	}
 	s.mu.Unlock()
 	s.cancel()
 	s.background.Wait()
 	s.mu.Lock()
-	left := s.rate.left
+	left := 0
+	for _, r := range s.rates {
+		left += r.left
+	}
 	s.mu.Unlock()
 	if left > 0 {
 		s.opt.Logger.Warn("messages were left out, and the summary of them was not sent", "messages", left)

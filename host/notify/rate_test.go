@@ -93,3 +93,40 @@ func TestRate(t *testing.T) {
 		}
 	})
 }
+
+// What an agent sends leaves the rate of others as it is.
+func TestRateOfOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &inbox{}
+		s := service(t, notify.Options{Notifier: i, Rate: 2})
+		defer s.Close()
+		send := func(owner, title string) bool {
+			t.Helper()
+			sent, err := s.Send(t.Context(), notify.Message{Title: title, By: owner, Owner: owner}, "")
+			if err != nil || len(sent) != 1 {
+				t.Fatal(sent, err)
+			}
+			return sent[0].OK
+		}
+		for n := range 6 {
+			if ok := send("agent:ci", "noise"); ok != (n < 2) {
+				t.Errorf("message %d of the agent: sent %t", n, ok)
+			}
+		}
+		for _, owner := range []string{"", "agent:other"} {
+			if !send(owner, "failed") {
+				t.Errorf("the message of %q is left out", owner)
+			}
+		}
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		var titles []string
+		for _, m := range i.got() {
+			titles = append(titles, m.Title)
+		}
+		want := []string{"agent:ci: noise", "agent:ci: noise", "failed", "agent:other: failed", "4 messages of agent:ci were left out"}
+		if !slices.Equal(titles, want) {
+			t.Errorf("%q, want %q", titles, want)
+		}
+	})
+}

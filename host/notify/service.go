@@ -38,7 +38,7 @@ type Options struct {
 	Email    Email                    // default none
 	Command  string                   // shell line that gets each message; default none
 	Shell    Shell                    // starts Command
-	Rate     int                      // messages in an hour; default no bound
+	Rate     int                      // messages of each owner in an hour; default no bound
 	Logger   *slog.Logger             // default none
 	Notifier Notifier                 // further targets; default none
 	Hide     func(text string) string // removes secrets; default the text as it is
@@ -60,10 +60,11 @@ type Service struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 
-	mu   sync.Mutex
-	rate rate
-	done map[string]bool // deliveries that were taken, by target and id
-	ring []string        // their keys, oldest first
+	mu     sync.Mutex
+	rates  map[string]*rate // by owner of messages
+	closed bool
+	done   map[string]bool // deliveries that were taken, by target and id
+	ring   []string        // their keys, oldest first
 }
 
 // New returns a Service, or the error bad_fields for options that it cannot send with. The caller
@@ -110,7 +111,7 @@ func New(opt Options) (*Service, error) {
 	// A redirect would send the message to a server that is not configured.
 	client := &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Service{opt: opt, http: client, template: body, ctx: ctx, cancel: cancel, done: map[string]bool{}}, nil
+	return &Service{opt: opt, http: client, template: body, ctx: ctx, cancel: cancel, rates: map[string]*rate{}, done: map[string]bool{}}, nil
 }
 
 // Sent is what became of a message at one target.

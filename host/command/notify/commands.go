@@ -53,9 +53,13 @@ func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOu
 			return sendOut{Sent: []notify.Sent{}, Note: fmt.Sprintf("not sent: %s has no %s", setting, in.Kind)}, nil
 		}
 	}
-	sent, err := f.s.Send(ctx, notify.Message{
-		Title: in.Title, Text: in.Text, Severity: notify.Severity(in.Severity), Event: in.Event, Ticket: in.Ticket, Run: in.Run, URL: in.URL,
-	}, call.Key)
+	m := notify.Message{
+		Title: in.Title, Text: in.Text, Severity: notify.Severity(in.Severity), Event: in.Event, Ticket: in.Ticket, Run: in.Run, URL: in.URL, Owner: call.Share(),
+	}
+	if m.Owner != "" {
+		m.By = call.Who()
+	}
+	sent, err := f.s.Send(ctx, m, call.Key)
 	out := sendOut{Sent: append([]notify.Sent{}, sent...)}
 	if len(sent) == 0 {
 		out.Note = "no target: set notify.webhook, notify.email or notify.command, or install a plugin that notifies"

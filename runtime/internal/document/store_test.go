@@ -365,7 +365,7 @@ func TestScanEnds(t *testing.T) {
 func TestWritersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		defer db.Close() //nolint:errcheck // it is in memory
+		defer db.Close()
 		s := open(db)
 		var got []string
 		hold := make(chan struct{})
