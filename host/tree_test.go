@@ -101,7 +101,7 @@ var layers = []layer{
 	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/run", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/snapshots", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
 	{"runtime/internal/maintenance/repair", []string{"sentinels", "sdk/abi", "runtime/maintenance", "runtime/internal/history", "runtime/internal/journal", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},
-	{"runtime/internal/maintenance/retention", []string{"sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
+	{"runtime/internal/maintenance/retention", []string{"internal/share", "sentinels", "runtime/maintenance", "runtime/internal/journal", "runtime/internal/store"}, nil},
 	{"runtime/internal/maintenance/statefolder", []string{"sdk/abi", "runtime/maintenance", "runtime/internal/store", "runtime/internal/subprocess"}, nil},
 	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
@@ -141,8 +141,8 @@ var layers = []layer{
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", []string{"host/internal/pipes"}, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
 	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/peer", "host/internal/trash", "sdk/abi"}, nil},
-	{"host/checkpoint", []string{"internal/fairqueue", "host/internal/atomicfile", "host/internal/gitexec", "host/internal/share", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
-	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                                                 // it looks whether a run is active
+	{"host/checkpoint", []string{"internal/fairqueue", "host/internal/atomicfile", "host/internal/gitexec", "internal/share", "host/internal/rootfs", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
+	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                                            // it looks whether a run is active
 	{"host/internal/fixturetest", nil, nil},
 	{"host/internal/gitexec/gitexectest", nil, nil},
 	{"host/internal/gitexec", []string{"host/internal/pipes", "host/internal/termtext", "sdk/abi"}, nil},
@@ -156,14 +156,14 @@ var layers = []layer{
 	{"host/command/worktree", []string{"host/command", "host/worktree", "sdk/abi"}, nil},
 	{"host/principal", []string{"sdk/abi"}, nil},
 	{"host/audit", []string{"host/logfile"}, nil},
-	{"host/logfile", []string{"host/internal/atomicfile", "host/internal/share"}, nil},
+	{"host/logfile", []string{"host/internal/atomicfile", "internal/share"}, nil},
 	{"host/command/audit", []string{"host/command", "host/audit", "sdk/abi"}, nil},
 	{"host/command/inbox", []string{"host/command", "host/ticket", "runtime", "sentinels", "sdk/abi"}, nil}, // it joins what waits
 	{"host/command/verify", []string{"host/command", "host/ticket", "host/verify", "sdk/abi"}, nil},
 	{"host/validation", []string{"host/command", "sentinels", "sentinels/reference", "sdk/abi"}, nil}, // what definitions name is commands first
 	{"host/internal/atomicfile", nil, nil},
 	{"host/internal/termtext", nil, nil},
-	{"host/internal/share", nil, nil},
+	{"internal/share", nil, nil},
 	{"host/internal/trust", []string{"host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
 	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sentinels/strictjson", "sdk/abi"}, nil},
 	{"host/plugin/grant", []string{"host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it is the engine's operator
@@ -210,7 +210,7 @@ var layers = []layer{
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
 	{"host/config", []string{"host/confine", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/notify", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/pipes", "host/internal/rootfs", "host/internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools

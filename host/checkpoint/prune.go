@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/share"
 	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
+	"github.com/sentinel-runtime/sentinel/internal/share"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 

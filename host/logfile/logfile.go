@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
-	"github.com/sentinel-runtime/sentinel/host/internal/share"
+	"github.com/sentinel-runtime/sentinel/internal/share"
 )
 
 // Options bound a log. The zero value keeps 5 files of 16 MiB.

@@ -13,6 +13,10 @@ type Retention struct {
 	MaxAge   time.Duration // since a run's end
 	MaxRuns  int           // of each sentinel
 	MaxBytes int64         // of records and results in all; a blob counts for every run that uses it
+
+	// Where MaxRuns or MaxBytes is reached, the agent, model or person with the most loses
+	// the oldest. Persons lose none while they have at most half.
+
 	// KeepFailed is how many times as long, and how many times as many, failures
 	// are kept: runs that failed or reached a limit. With MaxBytes, a failure
 	// is removed before another run that ended if it is more than so many times

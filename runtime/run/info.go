@@ -41,6 +41,7 @@ type Info struct {
 	Hash       string           `json:"hash"`
 	Workspace  string           `json:"workspace"`
 	As         string           `json:"as,omitempty"` // see StartOptions
+	By         string           `json:"by,omitempty"` // agent or model whose share of what is kept it counts for; empty for a person
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/internal/share"
 	"github.com/sentinel-runtime/sentinel/host/redact"
+	"github.com/sentinel-runtime/sentinel/internal/share"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )

@@ -135,7 +135,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	now := time.Now().UTC()
 	r.info = run.Info{
 		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
-		Workspace: begin.Workspace, As: begin.As, Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
+		Workspace: begin.Workspace, As: begin.As, By: emitsFor(begin.As, begin.Within != nil), Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)

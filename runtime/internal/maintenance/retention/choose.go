@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/share"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -16,6 +17,7 @@ import (
 type keptRun struct {
 	id       sentinels.RunID
 	sentinel sentinels.ID
+	owner    string   // agent or model, "" for a person
 	above    *keptRun // nil for a root, and if retention has removed the run above
 	below    []*keptRun
 	over     bool // it and all runs below it have ended
@@ -73,13 +75,14 @@ func (p *pruning) read() error {
 func (p *pruning) decode(r *keptRun, value []byte) (parent sentinels.RunID) {
 	var summary struct {
 		Run
+		By        string    `json:"by"`
 		UpdatedAt time.Time `json:"updatedAt"`
 		EndedAt   time.Time `json:"endedAt"`
 	}
 	if json.Unmarshal(value, &summary) != nil {
 		return ""
 	}
-	r.sentinel, r.ended = summary.Sentinel, summary.EndedAt
+	r.sentinel, r.owner, r.ended = summary.Sentinel, summary.By, summary.EndedAt
 	r.final = summary.Status.Final() && !p.Executing(r.id)
 	if r.ended.IsZero() {
 		r.ended = summary.UpdatedAt
@@ -119,25 +122,32 @@ func (p *pruning) choose(ctx context.Context) ([]*keptRun, error) {
 // old reports whether a tree is older than allowed.
 func (p *pruning) old(r *keptRun) bool { return p.keep.MaxAge > 0 && p.age(r) > p.keep.MaxAge }
 
-// surplus reports for each root whether newer ones of its sentinel reach MaxRuns.
-// Failures are counted by themselves.
+// surplus reports for each root whether it is beyond MaxRuns of its sentinel: the owner with the
+// most runs loses its oldest first. Failures are counted by themselves.
 func (p *pruning) surplus(roots []*keptRun) []bool {
 	type group struct {
 		sentinel sentinels.ID
 		failed   bool
 	}
-	count := map[group]int{}
+	groups := map[group][]share.Item[int]{}
+	for i, r := range roots {
+		if !p.old(r) {
+			g := group{r.sentinel, r.failed}
+			groups[g] = append(groups[g], share.Item[int]{Value: i, Owner: r.owner, Size: 1})
+		}
+	}
 	surplus := make([]bool, len(roots))
-	for i := len(roots) - 1; i >= 0; i-- { // newest first
-		g := group{roots[i].sentinel, roots[i].failed}
+	for g, items := range groups {
 		most := float64(p.keep.MaxRuns)
 		if g.failed {
 			most *= p.keep.KeepFailed
 		}
-		if !p.old(roots[i]) {
-			count[g]++
+		if most <= 0 {
+			continue
 		}
-		surplus[i] = most > 0 && float64(count[g]) > most
+		for _, i := range share.Beyond(items, int64(most), int64(most/2)) {
+			surplus[i] = true
+		}
 	}
 	return surplus
 }
@@ -206,13 +216,13 @@ func (p *pruning) iterationEnd(id sentinels.RunID) (at time.Time, err error) {
 	return at, err
 }
 
-// beyondBytes returns what must be removed, the first of left first, so that no
-// more than MaxBytes are left.
+// beyondBytes returns what must be removed so that no more than MaxBytes are left. The owner with
+// the most loses its runs in the order of left.
 func (p *pruning) beyondBytes(ctx context.Context, left []*keptRun) ([]*keptRun, error) {
-	sizes := make([]int64, len(left))
-	var total int64
+	items := make([]share.Item[*keptRun], len(left))
 	for i, root := range left {
 		var err error
+		items[i] = share.Item[*keptRun]{Value: root, Owner: root.owner}
 		root.walk(func(r *keptRun) {
 			if err != nil {
 				return
@@ -220,19 +230,14 @@ func (p *pruning) beyondBytes(ctx context.Context, left []*keptRun) ([]*keptRun,
 			if err = context.Cause(ctx); err == nil {
 				var n int64
 				n, err = p.size(r.id)
-				sizes[i] += n
+				items[i].Size += n
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		total += sizes[i]
 	}
-	n := 0
-	for ; n < len(left) && total > p.keep.MaxBytes; n++ {
-		total -= sizes[n]
-	}
-	return left[:n], nil
+	return share.Beyond(items, p.keep.MaxBytes, p.keep.MaxBytes/2), nil
 }
 
 // size returns the size of a run: its records and result, and the blobs that they

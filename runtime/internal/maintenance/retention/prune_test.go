@@ -69,12 +69,18 @@ func (f *fixture) put(t *testing.T, bucket, key, value string) {
 	f.write(t, store.Batch{Puts: []store.Put{{Bucket: bucket, Key: []byte(key), Value: []byte(value)}}})
 }
 
-// add stores a run that ended the given time ago, or was updated then.
+// add stores a run of a person that ended the given time ago, or was updated then.
 func (f *fixture) add(t *testing.T, sentinel sentinels.ID, parent sentinels.RunID, status sentinels.Status, ago time.Duration, snapshot uint64) sentinels.RunID {
+	t.Helper()
+	return f.addOf(t, "", sentinel, parent, status, ago, snapshot)
+}
+
+// addOf is add for a run that counts for an agent.
+func (f *fixture) addOf(t *testing.T, by string, sentinel sentinels.ID, parent sentinels.RunID, status sentinels.Status, ago time.Duration, snapshot uint64) sentinels.RunID {
 	t.Helper()
 	id := sentinels.RunID(uuid.Must(uuid.NewV7()).String())
 	at := f.now.Add(-ago)
-	summary := map[string]any{"id": id, "sentinel": sentinel, "parent": parent, "status": status, "updatedAt": at, "snapshot": snapshot}
+	summary := map[string]any{"id": id, "sentinel": sentinel, "parent": parent, "status": status, "by": by, "updatedAt": at, "snapshot": snapshot}
 	if status.Final() {
 		summary["endedAt"] = at
 	}
@@ -219,6 +225,37 @@ func TestBytes(t *testing.T) {
 	}
 	if out := f.prune(t, maintenance.Retention{MaxBytes: 2200}); out.Runs != 1 || out.Bytes != 64 {
 		t.Errorf("%+v", out)
+	}
+}
+
+// At a bound in bytes or in runs of a sentinel, the owner with the most loses its oldest runs: persons
+// lose none to an agent while they have at most half.
+func TestOwners(t *testing.T) {
+	for name, keep := range map[string]maintenance.Retention{"runs": {MaxRuns: 4}, "bytes": {MaxBytes: 4500}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			add := func(by string, ago int) sentinels.RunID {
+				id := f.addOf(t, by, "a", "", sentinels.StatusCompleted, time.Duration(ago)*time.Hour, 0)
+				f.put(t, "results", string(id), strings.Repeat("x", 1000))
+				return id
+			}
+			want := []sentinels.RunID{add("", 100), add("agent:b", 99)}
+			for i := range 6 {
+				add("agent:a", 60-i)
+			}
+			want = append(want, add("", 10), add("agent:a", 1))
+			f.prune(t, keep)
+			if diff := cmp.Diff(want, f.runs(t)); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+			for range 3 {
+				want = append(want, add("", 0))
+			}
+			f.prune(t, keep) // a person's own loss
+			if left := f.runs(t); len(left) != 4 || slices.Contains(left, want[0]) {
+				t.Errorf("left %v of %v", left, want)
+			}
+		})
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sentinel-runtime/sentinel/host/internal/share"
+	"github.com/sentinel-runtime/sentinel/internal/share"
 )
 
 // TestBeyond has lists of owners, oldest first: a capital letter stays, p is a person.
