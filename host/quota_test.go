@@ -118,3 +118,62 @@ func TestReadsOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// TestRunsOfAgents: the unfinished runs of an agent have a bound in number and in bytes, also after a
+// restart, and those of other agents and of persons are accepted beside them.
+func TestRunsOfAgents(t *testing.T) {
+	opt := host.Options{Workspace: t.TempDir(), Set: map[string]string{"limits.agentRuns": "3", "limits.agentBytes": "100000"}}
+	h := open(t, opt)
+	start := func(by command.By, as string, bytes int) (string, error) {
+		params := fmt.Sprintf(`{"definition": {"id": "hog", "name": "h", "steps": [{"type": "wait", "durationMs": 86000000}]}, "variables": {"x": %q}}`, strings.Repeat("x", bytes))
+		raw, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/start", Params: json.RawMessage(params), By: by, As: as})
+		var out struct{ Run string }
+		if err == nil {
+			err = json.Unmarshal(raw, &out)
+		}
+		return out.Run, err
+	}
+	refused := func(when string, bytes int, names ...string) {
+		t.Helper()
+		_, err := start(command.ByAgent, "ci", bytes)
+		for _, name := range append(names, "agent:ci") {
+			if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v, want the error limit with %q", when, err, name)
+			}
+		}
+	}
+	first := ""
+	for _, n := range []int{60_000, 1000} {
+		run, err := start(command.ByAgent, "ci", n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = run
+		}
+	}
+	refused("in bytes", 60_000, "limits.agentBytes", "at most 97 KiB")
+	if _, err := start(command.ByAgent, "ci", 1000); err != nil {
+		t.Fatal(err)
+	}
+	refused("in number", 10, "limits.agentRuns", "3 unfinished runs")
+	if _, err := start(command.ByAgent, "other", 60_000); err != nil {
+		t.Errorf("another agent: %v", err)
+	}
+	for range 4 {
+		if _, err := start(command.ByUser, "", 60_000); err != nil {
+			t.Errorf("a person: %v", err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h = open(t, opt)
+	refused("after a restart", 10, "limits.agentRuns")
+	if _, err := h.Call(t.Context(), "sentinel/stop", json.RawMessage(fmt.Sprintf(`{"run": %q}`, first))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(command.ByAgent, "ci", 60_000); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+}

@@ -122,7 +122,7 @@ var layers = []layer{
 		"runtime/internal/journal", "runtime/internal/openfiles", "runtime/internal/pluginset", "runtime/internal/redact", "runtime/internal/store", "runtime/internal/values",
 		"runtime/internal/wasm",
 	}, nil},
-	{"runtime/internal/execution", []string{
+	{"runtime/internal/execution", []string{"internal/fairqueue",
 		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/revision", "runtime/run", "runtime/trace",
 		"runtime/internal/budget", "runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/definition", "runtime/internal/eventlog", "runtime/internal/execution/step",
 		"runtime/internal/history", "runtime/internal/journal", "runtime/internal/maintenance/health", "runtime/internal/maintenance/retention", "runtime/internal/pluginset",

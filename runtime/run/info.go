@@ -40,8 +40,9 @@ type Info struct {
 	Edit       int              `json:"edit,omitempty"` // number of the run's newest own edit; 0 if it follows the sentinel
 	Hash       string           `json:"hash"`
 	Workspace  string           `json:"workspace"`
-	As         string           `json:"as,omitempty"` // see StartOptions
-	By         string           `json:"by,omitempty"` // agent or model whose share of what is kept it counts for; empty for a person
+	As         string           `json:"as,omitempty"`         // see StartOptions
+	By         string           `json:"by,omitempty"`         // agent or model whose share of what is kept it counts for; empty for a person
+	StartBytes int64            `json:"startBytes,omitempty"` // of a run with By: bytes of the variables, inputs and event that it was started with
 	Parent     sentinels.RunID  `json:"parent,omitempty"`
 	Root       sentinels.RunID  `json:"root"`
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/capacity"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
@@ -109,6 +110,8 @@ type Executor struct {
 	draining bool                         // Drain was called: no step starts any more
 	readOnly bool                         // the runtime is read-only: the clocks of all runs are held
 
+	admission *fairqueue.Queue // its one place is that of a start which counts the runs of its owner
+
 	waits waitGraph // steps that wait for runs
 
 	// takeoverMu is held for reading while a run is taken over, and for writing while a
@@ -120,7 +123,7 @@ type Executor struct {
 func New(opt Options) *Executor {
 	ex := &Executor{
 		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
-		runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
+		admission: fairqueue.New(1), runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
 	}
 	ex.ctx, ex.cancel = context.WithCancelCause(context.Background())
 	opt.Definitions.Follow(ex.wakeForRevision)

@@ -137,6 +137,17 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
 		Workspace: begin.Workspace, As: begin.As, By: emitsFor(begin.As, begin.Within != nil), Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
+	if r.info.By != "" {
+		r.info.StartBytes = startBytes(begin)
+		leave, err := ex.admitHeld(ctx, &r.info, opt.parent == nil || opt.commanded)
+		if err != nil {
+			r.cancel(step.ErrStopped)
+			r.expect(nil)
+			r.budget.Close(r.id)
+			return "", err
+		}
+		defer leave()
+	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
 	}
