@@ -40,17 +40,18 @@ func readCall(item json.RawMessage, names map[string]bool) (Call, bool) {
 	if nested, ok := fields["function"]; ok && len(nested) > 0 && nested[0] == '{' {
 		return readCall(nested, names)
 	}
-	// Models of different schools name the two parts differently. The first
-	// name that is there counts; what is left over is what a call has not.
+	// Models of different schools name the two parts differently, and some write a
+	// command as a step has it. The first name that is there counts; what is left over
+	// is what a call has not.
 	var call Call
-	for _, key := range []string{"tool", "name", "function", "tool_name"} {
+	for _, key := range []string{"tool", "name", "function", "tool_name", "command"} {
 		if raw, ok := fields[key]; ok && json.Unmarshal(raw, &call.Name) == nil && call.Name != "" {
 			delete(fields, key)
 			break
 		}
 	}
 	call.Arguments = json.RawMessage("{}")
-	for _, key := range []string{"arguments", "parameters", "input", "args"} {
+	for _, key := range []string{"arguments", "parameters", "params", "input", "args"} {
 		raw, ok := fields[key]
 		if !ok {
 			continue
