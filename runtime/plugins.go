@@ -74,7 +74,8 @@ func (rt *Runtime) PreparePlugin(ctx context.Context, module []byte) (plugin.Pre
 
 // UnloadPlugin takes the plugin that was loaded from a source out: its step
 // types are unknown to definitions that are read from now on and to iterations
-// that begin. Iterations that have begun, and parked steps, end with it.
+// that begin. Iterations that have begun, and parked steps, end with it. Loops that use them are
+// paused before their next iteration, with [run.ReasonNoPlugin], until a plugin has them again.
 func (rt *Runtime) UnloadPlugin(_ context.Context, source string) error {
 	return rt.plugins.Unload(source)
 }

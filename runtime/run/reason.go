@@ -10,6 +10,10 @@ const (
 	ReasonMemory        = "maxMemoryMb"
 )
 
+// ReasonNoPlugin begins the reason of a run that is paused because no plugin provides a step type of
+// its definition. It is resumed when one does.
+const ReasonNoPlugin = "waits for a plugin: "
+
 // TimedOut returns every reason of a run that ended as timed_out, or paused at a limit. There
 // are no others.
 func TimedOut() []string {

@@ -64,7 +64,7 @@ func (r *liveRun) interrupted() (open, loopDone bool) {
 // due, and begins it. An edit during the wait makes it decide again.
 func (r *liveRun) nextIteration() (bool, error) {
 	for {
-		if err := r.WaitWhilePaused(r.ctx); err != nil {
+		if err := r.waitWhilePaused(); err != nil {
 			return false, err
 		}
 		next := r.newest()
@@ -282,7 +282,7 @@ func (t *timeoutTimer) stop() {
 }
 
 // beginIteration begins an iteration that uses next. begun is false if an edit was made
-// since next was chosen.
+// since next was chosen, or the run was paused because a step has no plugin.
 func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent) (begun bool, err error) {
 	// The start time is taken before the newest revision is read, so that the iteration
 	// uses every revision that was committed before its start.
@@ -297,6 +297,10 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 		}
 	}()
 	def := r.decodeForView(next.def, view)
+	if missing := missingPlugin(def, view); missing != nil {
+		r.pauseForPlugin(missing)
+		return false, nil
+	}
 	fork := r.forkedIteration()
 	rag, err := r.forkedContext(fork)
 	if err == nil && rag == nil {

@@ -2,9 +2,15 @@ package execution
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/pluginset"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -61,4 +67,78 @@ func (r *liveRun) Plugins() *pluginset.View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view
+}
+
+// missingPlugin returns why a step of a loop has no plugin in a view, nil if each has one. A
+// definition that is executed once is no loop: its caller gets the error of the step. A plugin that the
+// operator has denied is not missing: the step fails with that.
+func missingPlugin(def *sentinels.Definition, v *pluginset.View) error {
+	if def.Loop.Type == sentinels.LoopOnce {
+		return nil
+	}
+	return missingIn(def.Steps, v)
+}
+
+func missingIn(steps []sentinels.Step, v *pluginset.View) error {
+	for i := range steps {
+		if _, err := v.Lookup(steps[i].Type); err != nil && abi.CodeOf(err) != abi.Denied {
+			return err
+		}
+		for _, nested := range steps[i].Blocks {
+			if err := missingIn(nested, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pausedForPlugin reports whether the run is paused by pauseForPlugin.
+func (r *liveRun) pausedForPlugin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.info.Status == sentinels.StatusPaused && strings.HasPrefix(r.info.Reason, run.ReasonNoPlugin)
+}
+
+// pauseForPlugin pauses the run before an iteration that would find a step without a plugin.
+func (r *liveRun) pauseForPlugin(missing error) {
+	r.pause(run.ReasonNoPlugin+textcut.Mark(missing.Error(), maxPluginReason), "", "", "")
+}
+
+// maxPluginReason limits the bytes of the reason of a pause.
+const maxPluginReason = 300
+
+// waitWhilePaused waits between iterations while the run is paused. A run that is paused for a
+// plugin is resumed when its steps have one again, by the return of the plugin or by an edit.
+func (r *liveRun) waitWhilePaused() error {
+	for r.pausedForPlugin() {
+		swapped := r.ex.opt.Plugins.Swapped()
+		view := r.ex.opt.Plugins.View()
+		missing := missingPlugin(r.newest().def, view)
+		view.End()
+		if missing == nil {
+			if err := r.resume(r.ctx, run.ResumeOptions{By: "plugin"}); err != nil && abi.CodeOf(err) != abi.Conflict {
+				return err
+			}
+			continue
+		}
+		ctx, cancel := r.cancelOnEdit()
+		over := make(chan struct{})
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			select {
+			case <-swapped:
+				r.wakeForEdit()
+			case <-over:
+			}
+		})
+		err := r.WaitWhilePaused(ctx)
+		close(over)
+		watch.Wait()
+		cancel()
+		if err != nil && !errors.Is(err, errEdited) {
+			return err
+		}
+	}
+	return r.WaitWhilePaused(r.ctx)
 }

@@ -60,6 +60,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	live     *Table
+	swapped  chan struct{}      // closed when another table becomes live
 	byDigest map[string]*Module // every module in memory
 	idle     []*Module          // those that are not held, the oldest first
 	infos    []plugin.Info
@@ -71,7 +72,7 @@ type Set struct {
 
 // New returns a set without plugins.
 func New(opt Options) *Set {
-	return &Set{opt: opt, live: emptyTable(), byDigest: map[string]*Module{}, waits: map[string]plugin.Info{}, unkept: map[string][]byte{}}
+	return &Set{opt: opt, live: emptyTable(), swapped: make(chan struct{}), byDigest: map[string]*Module{}, waits: map[string]plugin.Info{}, unkept: map[string][]byte{}}
 }
 
 // keep puts a module's code into the store, where a later release finds it for a

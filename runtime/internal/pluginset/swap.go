@@ -156,6 +156,13 @@ func (s *Set) discard(m *Module) {
 	s.release(m)
 }
 
+// Swapped returns a channel that is closed when the live plugins change.
+func (s *Set) Swapped() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.swapped
+}
+
 // swap makes a table the live one. The caller has the mutex.
 func (s *Set) swap(table *Table) {
 	// Held before the old ones are released, so that what is in both tables is never
@@ -169,6 +176,8 @@ func (s *Set) swap(table *Table) {
 		table.swaps++
 	}
 	s.live = table
+	close(s.swapped)
+	s.swapped = make(chan struct{})
 	if old.users--; old.users == 0 {
 		for _, m := range old.modules {
 			s.release(m)
