@@ -117,7 +117,7 @@ func TestTicketColumns(t *testing.T) {
 			t.Errorf("no field %s", column)
 		}
 	}
-	for _, field := range []string{"errorCategory", "errorSubcategory", "maxRetries", "backoffType", "nextDelayMs", "attemptsRemaining"} {
+	for _, field := range []string{"errorCategory", "errorSubcategory", "confidence", "maxRetries", "backoffType", "nextDelayMs", "attemptsRemaining"} {
 		if _, ok := have["retry_strategy"].(map[string]any)[field]; !ok {
 			t.Errorf("no field retry_strategy.%s", field)
 		}

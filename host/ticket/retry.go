@@ -122,7 +122,7 @@ func (s *Service) outcome(out Outcome, t *Ticket, err error) (Outcome, error) {
 func (s *Service) strategy(c retry.Classification, d retry.Decision) *Strategy {
 	own := s.opt.Profile.Strategy(c)
 	return &Strategy{
-		ErrorCategory: c.Category, ErrorSubcategory: c.Subcategory, MaxRetries: own.MaxRetries, BackoffType: own.BackoffType,
+		ErrorCategory: c.Category, ErrorSubcategory: c.Subcategory, Confidence: c.Confidence, MaxRetries: own.MaxRetries, BackoffType: own.BackoffType,
 		NextDelayMs: d.Delay.Milliseconds(), AttemptsRemaining: d.AttemptsRemaining,
 	}
 }

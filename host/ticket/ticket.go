@@ -81,6 +81,7 @@ type Ticket struct {
 	Open       int  `json:"open_dependencies,omitempty"`
 	Due        bool `json:"retry_due,omitempty"` // RetryAfter has passed
 	Attempts   int  `json:"attempts,omitempty"`
+	Worked     int  `json:"worked,omitempty"` // attempts of workers among these
 	Activities int  `json:"activities,omitempty"`
 	// Imported is a digest of the row that the ticket was imported from, and ImportedAt the
 	// number of its activities then.
@@ -140,6 +141,7 @@ func (c *Criteria) Digest() string {
 type Strategy struct {
 	ErrorCategory     retry.Category `json:"errorCategory"`
 	ErrorSubcategory  string         `json:"errorSubcategory"`
+	Confidence        float64        `json:"confidence"` // of the category, 0 to 1
 	MaxRetries        int            `json:"maxRetries"`
 	BackoffType       string         `json:"backoffType"`
 	NextDelayMs       int64          `json:"nextDelayMs"`

@@ -192,7 +192,7 @@ func TestSpecRetryAfterHoldsClaimOnly(t *testing.T) {
 	want(t, "assignee_id", "", v.AssigneeID)
 	want(t, "retry_count", 1, v.RetryCount)
 	want(t, "retryInSeconds", p(1), v.RetryInSeconds)
-	want(t, "strategy", &ticket.Strategy{ErrorCategory: retry.API, ErrorSubcategory: "network", MaxRetries: 7, BackoffType: "exponential", NextDelayMs: 1000, AttemptsRemaining: 6}, v.RetryStrategy)
+	want(t, "strategy", &ticket.Strategy{ErrorCategory: retry.API, ErrorSubcategory: "network", Confidence: 0.8, MaxRetries: 7, BackoffType: "exponential", NextDelayMs: 1000, AttemptsRemaining: 6}, v.RetryStrategy)
 	want(t, "list", []string{"a"}, d.list(ticket.Filter{States: []ticket.State{ticket.Ready}}))
 	d.now = d.now.Add(999 * time.Millisecond)
 	if id, _ := d.claim(ticket.Claim{}); id != "" {

@@ -54,20 +54,21 @@ type Step struct {
 
 // An Attempt is one attempt of a step execution.
 type Attempt struct {
-	Number   int               `json:"number"`
-	Start    time.Time         `json:"start"`
-	Duration time.Duration     `json:"-"`
-	Millis   float64           `json:"durationMs,omitempty"`
-	Module   string            `json:"module,omitempty"`  // digest of the plugin
-	Fields   json.RawMessage   `json:"fields,omitempty"`  // as resolved
-	Env      map[string]string `json:"env,omitempty"`     // values of the references in shell lines, as environment variables
-	Unknown  []string          `json:"unknown,omitempty"` // references that were left as written
-	Unset    []string          `json:"unset,omitempty"`   // references that were null, because the variable has no value yet
-	Error    *abi.Error        `json:"error,omitempty"`
-	RetryAt  time.Time         `json:"retryAt,omitzero"`
-	Category string            `json:"category,omitempty"`
-	Calls    []*Call           `json:"calls,omitempty"`
-	Steps    []*Step           `json:"steps,omitempty"` // nested
+	Number     int               `json:"number"`
+	Start      time.Time         `json:"start"`
+	Duration   time.Duration     `json:"-"`
+	Millis     float64           `json:"durationMs,omitempty"`
+	Module     string            `json:"module,omitempty"`  // digest of the plugin
+	Fields     json.RawMessage   `json:"fields,omitempty"`  // as resolved
+	Env        map[string]string `json:"env,omitempty"`     // values of the references in shell lines, as environment variables
+	Unknown    []string          `json:"unknown,omitempty"` // references that were left as written
+	Unset      []string          `json:"unset,omitempty"`   // references that were null, because the variable has no value yet
+	Error      *abi.Error        `json:"error,omitempty"`
+	RetryAt    time.Time         `json:"retryAt,omitzero"`
+	Category   string            `json:"category,omitempty"`
+	Confidence float64           `json:"confidence,omitempty"` // of the category, 0 to 1
+	Calls      []*Call           `json:"calls,omitempty"`
+	Steps      []*Step           `json:"steps,omitempty"` // nested
 }
 
 // A Call is one host call.
@@ -168,7 +169,8 @@ func joinAttempt(list []*Attempt, a *Attempt) []*Attempt {
 		if before.Number != a.Number {
 			continue
 		}
-		before.Error, before.RetryAt, before.Category, before.Duration, before.Millis = a.Error, a.RetryAt, a.Category, a.Duration, a.Millis
+		before.Error, before.RetryAt, before.Category, before.Confidence = a.Error, a.RetryAt, a.Category, a.Confidence
+		before.Duration, before.Millis = a.Duration, a.Millis
 		for _, c := range a.Calls {
 			before.Calls = joinCall(before.Calls, c)
 		}

@@ -95,7 +95,7 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 		c.Request, err = t.Load(rec.Checkpoint.State)
 	case journal.Retry:
 		a := t.attempt(step, rec, at)
-		a.Error, a.RetryAt, a.Category = rec.Retry.Error, time.UnixMicro(rec.Retry.Due), rec.Retry.Category
+		a.Error, a.RetryAt, a.Category, a.Confidence = rec.Retry.Error, time.UnixMicro(rec.Retry.Due), rec.Retry.Category, rec.Retry.Confidence
 		a.Duration = at.Sub(a.Start)
 		a.Millis = millis(a.Duration)
 	case journal.StepEnd:

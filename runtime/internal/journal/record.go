@@ -297,10 +297,11 @@ type StepEndBody struct {
 
 // RetryBody is the end of a failed attempt that another attempt follows.
 type RetryBody struct {
-	Error    *abi.Error `json:"err"`
-	Category string     `json:"cat"`
-	Due      int64      `json:"due"` // start of the next attempt, microseconds since 1970
-	Left     int        `json:"left"`
+	Error      *abi.Error `json:"err"`
+	Category   string     `json:"cat"`
+	Confidence float64    `json:"conf,omitempty"` // of the category, 0 to 1
+	Due        int64      `json:"due"`            // start of the next attempt, microseconds since 1970
+	Left       int        `json:"left"`
 }
 
 // SignalBody is an input from outside that a replay of the run needs.

@@ -143,7 +143,7 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 	x.category = string(class.Category)
 	due := x.svc.Calendar.Now().Add(d.Delay)
 	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
-		Error: failed, Category: x.category, Due: due.UnixMicro(), Left: d.AttemptsRemaining,
+		Error: failed, Category: x.category, Confidence: class.Confidence, Due: due.UnixMicro(), Left: d.AttemptsRemaining,
 	}})
 	p := x.progress(run.OnRetry, n)
 	p.Error, p.RetryAt, p.Category = failed, due, x.category
