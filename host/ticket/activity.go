@@ -20,7 +20,7 @@ const (
 	DueEvent      = "ticket:due"        // the delay before a retry is over
 	ProgressEvent = "ticket:progress"   // another phase
 	ActivityEvent = "ticket:activity"   // an entry that an agent or person reported
-	PullEvent     = "pr:created"        // work was proposed
+	PullEvent     = "pr:created"        // work was proposed, once for each pull request
 	FiledEvent    = "tickets:generated" // a ticket was filed in a session
 )
 
@@ -214,7 +214,8 @@ func (s *Service) ListActivities(ctx context.Context, tx Tx, id string, categori
 	return page, err
 }
 
-// An Attempt is one execution of the work on a ticket. It is written when it ends.
+// An Attempt is one execution of the work on a ticket, or one look at its result, such as a
+// review, which has the number of the work. It is written when it ends.
 type Attempt struct {
 	Number    int             `json:"attempt"`
 	TicketID  string          `json:"ticket_id"`
@@ -234,10 +235,38 @@ type Attempt struct {
 	Key       string          `json:"key,omitempty"`   // idempotency key of the report
 }
 
-// end appends an attempt of the ticket's lease, if it has one.
+// Attempt returns the number of the work that the ticket's claim is about, of that of the next
+// worker if there is no claim.
+func (t *Ticket) Attempt() int {
+	if t.Lease == nil {
+		return t.attempt(Worker)
+	}
+	return t.attempt(t.Lease.Role)
+}
+
+// attempt returns the number of the work of a claim: a worker begins the next one, and others look
+// at the last one.
+func (t *Ticket) attempt(role Role) int {
+	if role == Worker {
+		return t.Worked + 1
+	}
+	return max(t.Worked, 1)
+}
+
+// end appends an attempt of the ticket's lease, if it has one. What ends without a lease is work,
+// unless it is feedback.
 func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
+	role := Worker
+	if t.Lease != nil {
+		role = t.Lease.Role
+	} else if a.Feedback != nil {
+		role = Reviewer
+	}
+	a.Number, a.TicketID, a.EndedAt = t.attempt(role), t.ID, s.Now()
 	t.Attempts++
-	a.Number, a.TicketID, a.EndedAt = t.Attempts, t.ID, s.Now()
+	if role == Worker {
+		t.Worked++
+	}
 	if l := t.Lease; l != nil {
 		at := l.ClaimedAt
 		a.Holder, a.By, a.Role, a.Token, a.StartedAt = l.Holder, l.By, l.Role, l.Token, &at
@@ -247,7 +276,7 @@ func (s *Service) end(ctx context.Context, tx Tx, t *Ticket, a Attempt) error {
 	}
 	data, err := json.Marshal(a)
 	if err == nil {
-		_, err = tx.Put(ctx, Attempts, numbered(t.ID, a.Number), data, 0)
+		_, err = tx.Put(ctx, Attempts, numbered(t.ID, t.Attempts), data, 0)
 	}
 	return err
 }

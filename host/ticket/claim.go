@@ -89,8 +89,8 @@ func (s *Service) Claim(ctx context.Context, tx Tx, c Claim) (*View, error) {
 		if t.StartedAt == nil {
 			t.StartedAt = &now
 		}
-		if _, err := s.note(ctx, tx, t, c.Agent, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.Attempts+1), map[string]any{
-			"role": c.Role, "claimed_by": c.By, "token": t.Fence, "from": from, "to": t.State, "attempt": t.Attempts + 1,
+		if _, err := s.note(ctx, tx, t, c.Agent, "ticket_claimed", fmt.Sprintf("claimed by %s, attempt %d", c.Agent, t.attempt(c.Role)), map[string]any{
+			"role": c.Role, "claimed_by": c.By, "token": t.Fence, "from": from, "to": t.State, "attempt": t.attempt(c.Role),
 		}); err != nil {
 			return err
 		}

@@ -69,6 +69,7 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		if branch := cmp.Or(r.BranchName, t.VerifiedBranch); branch != "" {
 			t.BranchName = branch
 		}
+		proposed := r.PullRequest != nil && !t.proposed(r.PullRequest)
 		if r.PullRequest != nil {
 			t.PullRequest = r.PullRequest
 		}
@@ -99,12 +100,19 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 				s.opt.Observer.Recovered()
 			}
 		}
-		if err := s.changed(ctx, tx, t, actor, from, details); err != nil || r.PullRequest == nil {
+		if err := s.changed(ctx, tx, t, actor, from, details); err != nil || !proposed {
 			return err
 		}
 		return s.emit(ctx, tx, t, PullEvent, map[string]any{"pull_request": r.PullRequest, "branch_name": t.BranchName})
 	})
 	return s.view(t, err)
+}
+
+// proposed reports whether a pull request is the one that the ticket has, with the same or with
+// more commits on its branch.
+func (t *Ticket) proposed(p *PullRequest) bool {
+	old := t.PullRequest
+	return old != nil && old.URL == p.URL && old.Number == p.Number && old.Branch == p.Branch
 }
 
 // addFiles adds what the work changed; the newest change of a path holds.
@@ -320,7 +328,7 @@ func (s *Service) Decide(ctx context.Context, tx Tx, id string, d Decision) (Vie
 	if !ok {
 		return View{}, bad("action", "%.40q: want release, reject, accept or hold", d.Action)
 	}
-	if err := s.checkCriteria(d.Fields); err != nil {
+	if err := s.check(d.Fields); err != nil {
 		return View{}, err
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {

@@ -77,7 +77,7 @@ var validID = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // the same content finds the ticket, and one with other content is the error conflict.
 func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fields) (v View, created bool, err error) {
 	t := &Ticket{ID: id, Key: key, CreatedBy: actor, State: Ready, AssigneeType: "agent", RepoURL: s.opt.RepoURL, VerificationStatus: Pending, VerificationLog: []json.RawMessage{}, ImpactFlags: []Flag{}}
-	if err := s.checkCriteria(f); err != nil {
+	if err := s.check(f); err != nil {
 		return v, false, err
 	}
 	f.apply(t)
@@ -225,7 +225,7 @@ func number(ctx context.Context, tx Tx, t *Ticket) error {
 // Update changes fields of a ticket, and its state if the machine allows it. Other
 // criteria have to be verified again.
 func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields) (View, error) {
-	if err := s.checkCriteria(f); err != nil {
+	if err := s.check(f); err != nil {
 		return View{}, err
 	}
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
@@ -266,8 +266,13 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 
 const approvalReason = "approval: an agent wrote acceptance criteria that execute commands or send requests that may change something"
 
-// checkCriteria refuses criteria that cannot be verified.
-func (s *Service) checkCriteria(f Fields) error {
+// check refuses a repository that cannot be worked in, and criteria that cannot be verified.
+func (s *Service) check(f Fields) error {
+	if f.RepoURL != nil && *f.RepoURL != "" && s.opt.CheckRepo != nil {
+		if err := s.opt.CheckRepo(*f.RepoURL); err != nil {
+			return err
+		}
+	}
 	if f.AcceptanceCriteria == nil || s.opt.CheckCriteria == nil {
 		return nil
 	}

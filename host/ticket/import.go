@@ -147,7 +147,7 @@ func (s *Service) Import(ctx context.Context, tx Tx, actor string, person bool, 
 		return out, nil
 	default:
 		out.Action, was = ImportUpdated, old.State
-		t.Activities, t.Attempts, t.Verifications, t.Fence = old.Activities, old.Attempts, old.Verifications, old.Fence
+		t.Activities, t.Attempts, t.Worked, t.Verifications, t.Fence = old.Activities, old.Attempts, old.Worked, old.Verifications, old.Fence
 	}
 	if t.Open, err = open(ctx, tx, t, map[string]bool{}); err != nil {
 		return out, err

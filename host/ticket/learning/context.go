@@ -151,7 +151,7 @@ func (l *Learner) Context(ctx context.Context, tx ticket.Tx, s *ticket.Service, 
 		}
 	}
 	c := Context{
-		TicketID: id, Attempt: t.Attempts + 1, Feedback: reviews(t, attempts), Failures: failed(attempts),
+		TicketID: id, Attempt: v.Attempt(), Feedback: reviews(t, attempts), Failures: failed(attempts),
 		Dependencies: []Dependency{}, Rules: []Offered{}, Patterns: []Offered{},
 		review: token != 0 && t.Lease.Role == ticket.Reviewer, texts: in.Texts,
 		Ticket: Subject{t.Title, t.Description, t.State, t.Labels, t.Project, t.RepoURL, t.BranchName, t.BaseBranch, t.AcceptanceCriteria, t.VerificationStatus},
