@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/verify"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -26,11 +27,17 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.CheckWith((*checkTypes)(h)), Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
 	})
+}
+
+// checkRepo returns an error if git is not executed for the repository of a ticket.
+func checkRepo(repoURL string) error {
+	_, err := gitsource.Parse("repo_url", repoURL)
+	return err
 }
 
 // reviews reports whether finished work is reviewed. Without a reviewer it would wait for ever, so by

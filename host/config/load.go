@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/confine"
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/notify"
@@ -309,8 +310,8 @@ func (l *Loaded) check(origins map[string]string) []string {
 		say("worktrees.size", "invalid size: want at least 1MB")
 	}
 	if l.Forge.URL != "" {
-		if u, err := url.Parse(l.Forge.URL); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
-			say("forge.url", "invalid URL: want https://HOST without credentials")
+		if _, ok := endpoint.Parse(l.Forge.URL); !ok {
+			say("forge.url", "invalid URL: want https://HOST without credentials; http only for this machine")
 		}
 	}
 	if l.Forge.Kind != "" {

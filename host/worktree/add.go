@@ -74,6 +74,9 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	t.Ticket, t.Store, t.Token = in.Ticket, s.opt.Store, ticket.Token
 	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+idName(t.Ticket))
 	if err := t.create(ctx, "add", func() error {
+		if _, err := t.remote(ctx, "origin"); err != nil {
+			return err // Push would refuse the finished work
+		}
 		if in.Branch == "" && ticket.Branch == "" {
 			if err := t.avoidOthers(ctx); err != nil {
 				return err

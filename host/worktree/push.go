@@ -127,7 +127,7 @@ func (t *tree) push(ctx context.Context, to gitsource.Repository, out *Pushed) e
 	if a.Code != 0 {
 		line := refusal(a.Out)
 		if line == "" || gitexec.Locked(a) { // the remote has not rejected it
-			return gitexec.Fatal("push", a)
+			return gitexec.Fatal("push to "+to.URL, a)
 		}
 		out.Reason = textcut.Mark(strings.TrimSpace(line+"\n"+a.Err), 2<<10)
 		return nil

@@ -97,7 +97,7 @@ func TestPush(t *testing.T) {
 	refused(t, err, abi.BadFields, "scheme")
 }
 
-// gitServer serves repositories over https as forges do, for who has the token.
+// gitServer serves repositories as forges do, for who has the token. It is not started.
 func gitServer(t *testing.T, root, token string, seen *bytes.Buffer) *httptest.Server {
 	t.Helper()
 	path, err := exec.Command("git", "--exec-path").Output()
@@ -109,7 +109,7 @@ func gitServer(t *testing.T, root, token string, seen *bytes.Buffer) *httptest.S
 		t.Skip("git has no http backend")
 	}
 	h := &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=worker", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + t.TempDir()}}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.WriteString(r.Method + " " + r.URL.String() + "\n")
 		if strings.HasPrefix(r.URL.Path, "/down/") {
 			http.Error(w, "down", http.StatusServiceUnavailable)
@@ -142,6 +142,7 @@ func TestPushOverHTTPS(t *testing.T) {
 	git(t, remote, "config", "http.receivepack", "true")
 	var seen, logged bytes.Buffer
 	server := gitServer(t, root, token, &seen)
+	server.StartTLS()
 	config := filepath.Join(t.TempDir(), "config")
 	put(t, filepath.Dir(config), "config", "[http]\n\tsslVerify = false\n")
 	t.Setenv("GIT_CONFIG_GLOBAL", config)
@@ -200,6 +201,38 @@ func TestPushOverHTTPS(t *testing.T) {
 			t.Errorf("%s have the token", name)
 		}
 	}
+}
+
+// TestPushOverHTTP: a remote over http is one of this machine, and gets the token as one over
+// https does. Others are refused before the work begins.
+func TestPushOverHTTP(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	root := t.TempDir()
+	remote := filepath.Join(root, "r.git")
+	b.git("clone", "-q", "--bare", b.repo, remote)
+	git(t, remote, "config", "http.receivepack", "true")
+	server := gitServer(t, root, "hunter2-hunter2-hunter2", new(bytes.Buffer))
+	server.Start()
+	b.s = b.open(worktree.Options{Credential: func() (gitsource.Credential, error) {
+		return gitsource.Credential{URL: server.URL, Token: "hunter2-hunter2-hunter2"}, nil
+	}})
+	b.git("remote", "add", "origin", server.URL+"/r.git")
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "a.txt", "work\n")
+	c := b.commit("work", "")
+	if p, err := b.s.Push(t.Context(), "T-1", 0, ""); err != nil || !p.Pushed || git(t, remote, "rev-parse", "sentinel/T-1") != c.Commit {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	server.Close()
+	put(t, w.Path, "a.txt", "more\n")
+	b.commit("more", "")
+	_, err := b.s.Push(t.Context(), "T-1", 0, "")
+	refused(t, err, abi.Unavailable, "git push to "+server.URL+"/r.git")
+	b.git("remote", "set-url", "origin", "http://forge.example/o/r.git")
+	b.claim("T-2", 1)
+	_, err = b.s.Add(t.Context(), worktree.Add{Ticket: "T-2"})
+	refused(t, err, abi.BadFields, "remote origin: http is not encrypted", "https or an ssh URL of forge.example")
 }
 
 func read(t *testing.T, path string) string {

@@ -152,6 +152,7 @@ func TestReviewOfARemote(t *testing.T) {
 	b.git("clone", "-q", "--bare", b.repo, remote)
 	var seen bytes.Buffer
 	server := gitServer(t, root, token, &seen)
+	server.StartTLS()
 	config := filepath.Join(t.TempDir(), "config")
 	put(t, filepath.Dir(config), "config", "[http]\n\tsslVerify = false\n")
 	t.Setenv("GIT_CONFIG_GLOBAL", config)

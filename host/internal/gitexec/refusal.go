@@ -114,7 +114,7 @@ var causes = []struct {
 	{"could not read username", abi.Denied, "configure credentials for git outside the repository"},
 	{"permission denied", abi.Denied, ""},
 	{"host key verification failed", abi.Denied, ""},
-	{"not allowed", abi.Denied, "only https, ssh and files are allowed"},
+	{"not allowed", abi.Denied, "only https, ssh and files are allowed, and for tickets http of this machine"},
 	{"not a git repository", abi.NotFound, "operation init makes one"},
 	{"does not appear to be a git repository", abi.NotFound, ""},
 	{"unknown revision", abi.NotFound, ""},

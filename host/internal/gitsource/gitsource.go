@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
@@ -33,9 +34,10 @@ type Repository struct {
 // scpLike matches user@host:path, another form of ssh://user@host/path.
 var scpLike = lazyregexp.New(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^:][^\x00-\x1f]*$`)
 
-// Parse reads a repository as a path, an https or an ssh URL. Others are refused: git
-// would execute a program for some of them, and a password in a URL is shown in logs and
-// lists of processes. Errors name the field.
+// Parse reads a repository as a path, an https or an ssh URL, or an http URL of this machine.
+// Others are refused: git would execute a program for some of them, http sends code and tokens
+// in the open, and a password in a URL is shown in logs and lists of processes. Errors name the
+// field.
 func Parse(field, text string) (Repository, error) {
 	refuse := func(format string, args ...any) (Repository, error) {
 		return Repository{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: field, Message: field + ": " + fmt.Sprintf(format, args...)}
@@ -57,12 +59,14 @@ func Parse(field, text string) (Repository, error) {
 		return refuse("is no URL")
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && filepath.IsAbs(u.Path):
 		return Repository{text, filepath.Clean(u.Path)}, nil
-	case u.Scheme != "https" && u.Scheme != "ssh":
+	case u.Scheme == "http" && u.Host != "" && !endpoint.Loopback(u.Hostname()):
+		return refuse("http is not encrypted, and is allowed on this machine only: want an https or an ssh URL of %s", u.Host)
+	case u.Scheme != "https" && u.Scheme != "ssh" && u.Scheme != "http":
 		return refuse("scheme %.20q: want an absolute path, an https or an ssh URL", u.Scheme)
 	case u.Host == "" || strings.HasPrefix(u.Host, "-"):
 		return refuse("has no host")
 	}
-	if _, password := u.User.Password(); password || u.Scheme == "https" && u.User != nil {
+	if _, password := u.User.Password(); password || u.Scheme != "ssh" && u.User != nil {
 		return refuse("a URL of %s has credentials: keep them in git's own configuration, or use an ssh key", u.Host)
 	}
 	return Repository{URL: u.String()}, nil
