@@ -106,6 +106,18 @@ func TestSpecCreatedBy(t *testing.T) {
 	if out := answerTo(t, h, "sentinel/list", `{"personaId": "maker"}`); !strings.Contains(out, `"createdBy":"maker"`) {
 		t.Errorf("%s", out)
 	}
+	// The persona of a run, or the author of its definition, is who made it.
+	answerTo(t, h, "sentinel/create", `{"definition": {"name": "of-persona", "createdBy": "helper-ai", "steps": [{"cmd": "ls"}]}}`)
+	for as, want := range map[string]string{"ann": "ann", "": "helper-ai"} {
+		if _, err := h.CallAs(t.Context(), &command.Call{
+			Command: "sentinel/create", By: command.ByStep, As: as, Sentinel: "of-persona", Params: json.RawMessage(`{"name": "made-by-` + want + `", "steps": [{"cmd": "ls"}]}`),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if out := answerTo(t, h, "sentinel/list", `{"personaId": "`+want+`"}`); !strings.Contains(out, `"sentinelId":"made-by-`+want+`"`) {
+			t.Errorf("%s", out)
+		}
+	}
 }
 
 // TestDecisionsHaveTests: each row of FORMAT's list of decisions about the specification

@@ -66,15 +66,12 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	if len(problems) > 0 {
 		return saved{}, in.refused(problems)
 	}
-	// One that a sentinel makes belongs to it: `sentinel list --persona` finds it.
 	// What an agent makes is its own, whatever the definition says.
 	switch {
 	case call.By == command.ByAgent:
 		def.CreatedBy = call.Who()
-	case def.CreatedBy == "" && call.By != command.ByUser:
-		def.CreatedBy = string(call.Sentinel)
 	case def.CreatedBy == "":
-		def.CreatedBy = call.As
+		def.CreatedBy = f.creator(call)
 	}
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
@@ -94,6 +91,21 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	out, err := f.save(ctx, call, def, expect, givenText{src, file}, by)
 	out.Beside, out.Warning = stored, joinLines(out.Warning, warning)
 	return out, err
+}
+
+// creator returns who makes a definition that does not say it: the persona of the call, which is
+// that of the run for steps and models, else the author of the run's definition, else the sentinel
+// itself. `sentinel list --persona` finds it.
+func (f family) creator(call *command.Call) string {
+	if call.As != "" || call.By == command.ByUser {
+		return call.As
+	}
+	if stored, err := f.rt.Definition(call.Sentinel); err == nil {
+		if def := sentinels.Lenient(stored.Definition, f.rt.DecodeOptions("")); def != nil && def.CreatedBy != "" {
+			return def.CreatedBy
+		}
+	}
+	return string(call.Sentinel)
 }
 
 // path returns the file of the definition, "" if it is not given by a file.
