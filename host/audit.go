@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,8 +11,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/audit"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/principal"
+	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // record puts a call that changes something, or was denied, into the audit log. Calls of
@@ -77,6 +80,34 @@ func (h *Host) observePlugin(p plugin.Info) {
 	if h.opt.Observer.Plugin != nil {
 		h.opt.Observer.Plugin(p)
 	}
+}
+
+// operatorEvents begins the names of the events by which a plan is followed, see FORMAT F14.9.
+const operatorEvents = "operator:"
+
+// lookBack is how many events of one name are searched for that of a step that has just ended.
+const lookBack = 50
+
+// recordOperator puts an event of an operator into the audit log, with its data: what was planned
+// after which failure, and what of it was done.
+func (h *Host) recordOperator(p runtime.Progress) {
+	if p.Event != runtime.OnStepEnd || p.Type != "emit" || !bytes.Contains(p.Output, []byte(`"`+operatorEvents)) {
+		return
+	}
+	var out struct{ ID, Event string }
+	if json.Unmarshal(p.Output, &out) != nil || !strings.HasPrefix(out.Event, operatorEvents) {
+		return
+	}
+	list, err := h.rt.Events(out.Event, lookBack)
+	if err != nil {
+		h.opt.Logger.Warn("an event of an operator cannot be read, and is in the audit log without its data", "event", out.Event, "error", err)
+	}
+	by := command.Call{By: command.ByStep, Sentinel: p.Sentinel}
+	e := audit.Entry{Level: "info", Category: audit.Agent, Event: out.Event, Actor: by.Who(), Outcome: "ok", Run: string(p.Run), Step: p.Path}
+	if i := slices.IndexFunc(list, func(e sentinels.Event) bool { return e.ID == out.ID }); i >= 0 {
+		e.Details = list[i].Data
+	}
+	h.audit.Write(e)
 }
 
 // RecordDenial puts a request into the audit log that was refused before it came to a

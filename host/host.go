@@ -474,6 +474,7 @@ func (h *Host) printed(p shell.Printed) {
 
 func (h *Host) observe(p runtime.Progress) {
 	h.logs.write(p)
+	h.recordOperator(p)
 	if h.opt.Observer.Progress != nil {
 		h.opt.Observer.Progress(p)
 	}

@@ -307,6 +307,15 @@ func TestO1AuditOfRetries(t *testing.T) {
 		!strings.Contains(fmt.Sprint(second["failedSteps"]), "FILE_NOT_FOUND") || !strings.Contains(fmt.Sprint(second["suggestedFixes"]), "suggestion 1") {
 		t.Errorf("second %v", second)
 	}
+	var logged struct {
+		Entries []struct {
+			Details struct{ AttemptNumber float64 }
+		}
+	}
+	must(t, o.host, "audit/list", map[string]any{"event": "operator:planning_started"}, &logged)
+	if len(logged.Entries) != 2 || logged.Entries[0].Details.AttemptNumber != 2 || logged.Entries[1].Details.AttemptNumber != 1 {
+		t.Errorf("the audit log has %+v", logged)
+	}
 	if done[0]["planHash"] == done[1]["planHash"] {
 		t.Error("both plans have the same hash")
 	}

@@ -20,7 +20,7 @@ func (a verbs) auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "audit", Short: "List who changed what, the newest first",
 		Long: "Commands that change something, decisions, grants, tokens, and what was denied. Calls of steps are in\n" +
-			"`sentinel trace`; those that change sentinels, plugins or tickets are here too.",
+			"`sentinel trace`; those that change sentinels, plugins or tickets are here too, and so is what operators plan and do (operator:*).",
 		Example: "  sentinel audit --since 2h\n  sentinel audit --actor agent:ci --event 'ticket/*'", Args: app.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			params := map[string]any{"limit": limit}
