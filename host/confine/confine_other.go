@@ -19,6 +19,9 @@ func start(p *plan) (*exec.Cmd, error) {
 	return &exec.Cmd{Path: p.Path, Args: p.Args, Dir: p.Dir, Env: p.Env}, nil
 }
 
+// Unreadable returns "": a command reads what the user does.
+func Unreadable(string, []string) string { return "" }
+
 // idOf returns none: nothing on this system compares it.
 func idOf(fs.FileInfo) *folderID { return nil }
 

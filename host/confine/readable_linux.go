@@ -30,6 +30,8 @@ var settings = []string{
 var toolchains = []string{
 	".pyenv", ".nvm", ".rbenv", ".nodenv", ".goenv", ".asdf", ".volta", ".sdkman", ".rustup", ".deno", ".bun", ".dotnet", ".ghcup",
 	".local/share/mise", ".local/share/fnm", ".local/share/uv", ".local/share/pnpm",
+	".rvm", ".jenv", ".jabba", ".gvm", ".phpenv", ".plenv", ".rye", ".pixi", ".proto", ".swiftly", ".elan", ".juliaup", ".n", ".linuxbrew",
+	".local/pipx", ".local/share/pipx", ".local/share/pypoetry", ".local/share/rtx", "miniconda3", "miniforge3", "anaconda3",
 }
 
 // downloads are caches below the user's home that a command reads where it does not have them
@@ -39,6 +41,7 @@ var downloads = []string{"go/pkg", ".cargo/registry", ".cargo/git"}
 // secretsOfToolchains are files and folders below those that hold credentials.
 var secretsOfToolchains = []string{
 	".dotnet/corefx", ".local/share/uv/credentials", ".deno/credentials.json", ".nvm/.npmrc", ".volta/.npmrc", ".bun/install/global/.npmrc", ".pyenv/pip.conf",
+	"miniconda3/.condarc", "miniforge3/.condarc", "anaconda3/.condarc",
 }
 
 // readable are the folders of the system, those of PATH, what programs need of /etc, and
@@ -85,6 +88,34 @@ func readable(hide []string, layered bool) []string {
 		}
 	}
 	return list
+}
+
+// Unreadable returns the folder below the user's home that a command would have to read besides
+// those that it does, and read, for a program at path. It is "" if the command reads it, or if it is
+// not below the home.
+func Unreadable(path string, read []string) string {
+	own, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	home, err := filepath.EvalSymlinks(own)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || real == home || !within(real, home) {
+		return ""
+	}
+	for _, dir := range existing(slices.Concat(readable(nil, true), read)) {
+		if within(real, dir) && dir != home {
+			return ""
+		}
+	}
+	folder := filepath.Dir(real)
+	if above := filepath.Dir(folder); slices.Contains([]string{"bin", "sbin", "shims"}, filepath.Base(folder)) && above != home {
+		folder = above
+	}
+	return folder
 }
 
 // ofSystem reports whether a path is where only the superuser installs programs.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -433,7 +435,10 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 		r.Message = fmt.Sprintf("Test failed: ended by signal %s", done.Signal)
 	case done.ExitCode != c.Code:
 		r.Message = fmt.Sprintf("Test failed: expected exit code %d, got %d", c.Code, done.ExitCode)
-		if done.ExitCode == 127 {
+		switch name, folder := s.unreadable(r.Output); {
+		case folder != "":
+			r.Message += fmt.Sprintf(" (%s is below %s, which commands of checks do not read: add this folder to the setting verify.read)", name, folder)
+		case done.ExitCode == 127:
 			r.Message += notFound(r.Output)
 		}
 	case c.Code != 0:
@@ -452,6 +457,26 @@ func notFound(output string) string {
 	}
 	return " (a command found no program to execute: a check does not read the folder of a version manager in the home, such as ~/.pyenv, unless verify.read names it; verify.env passes its variables)"
 }
+
+// missingName matches the name of a command in what shells print about one that they do not find. A
+// path is none: the message would say of any file of the user whether it is there.
+var missingName = lazyregexp.New(`(?m)([A-Za-z0-9_.+-]+): (?:command )?not found`)
+
+// unreadable returns the first program on PATH that a command has not found since it does not read
+// the folder below the home that has it, and this folder.
+func (s *session) unreadable(output string) (name, folder string) {
+	for _, found := range missingName.FindAllStringSubmatch(output, maxNames) {
+		if path, err := exec.LookPath(found[1]); err == nil {
+			if folder := confine.Unreadable(path, s.read); folder != "" {
+				return found[1], folder
+			}
+		}
+	}
+	return "", ""
+}
+
+// maxNames limits the names in an output that are looked up.
+const maxNames = 20
 
 // shellLine replaces {{NAME}} by "$NAME": the command gets the variable, and its value
 // cannot be read as a part of the line.

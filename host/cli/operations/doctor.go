@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func modelProbes(m *llm.Models) (probes []doctor.ModelProbe) {
 func (a verbs) examine(ctx context.Context, only []string) doctor.Options {
 	opt := doctor.Options{
 		State: a.State(), Plugins: a.Path(a.Flags.Plugins), Cache: a.CacheDir(), Only: only, Obeyed: a.obeyed(),
-		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: probeConfinement,
+		Config: a.probeConfig, Model: a.probeModel, Secrets: a.probeSecrets, Environment: a.probeEnvironment, Confinement: a.probeConfinement,
 		Notifications: a.probeNotifications, Definitions: a.probeDefinitions,
 	}
 	if policy, err := a.Policy(); err == nil { // else the check of the configuration reports it
@@ -153,11 +154,28 @@ func (a verbs) probeDefinitions(context.Context) (string, error) {
 	return "each file of definitions has an id of its own", nil
 }
 
-// probeConfinement reports what commands of acceptance criteria cannot be kept from.
-func probeConfinement(context.Context) (string, error) {
+// usualTools are programs that checks often execute.
+var usualTools = []string{"go", "node", "npm", "npx", "pnpm", "yarn", "bun", "deno", "python3", "pytest", "uv", "poetry", "cargo", "rustc", "java", "mvn", "gradle", "ruby", "bundle", "php", "composer", "dotnet", "make", "cmake", "just"}
+
+// probeConfinement reports what commands of acceptance criteria cannot be kept from, and tools
+// below the home that they do not find.
+func (a verbs) probeConfinement(context.Context) (string, error) {
 	var missing []string
 	for _, gap := range confine.Gaps() {
 		missing = append(missing, gap.String())
+	}
+	var read []string
+	if settings, err := config.Load(a.ConfigOptions(nil, nil)); err == nil { // else the check of the configuration says it
+		read = settings.Verify.Read
+	}
+	for _, tool := range usualTools {
+		path, err := exec.LookPath(tool)
+		if err != nil {
+			continue
+		}
+		if folder := confine.Unreadable(path, read); folder != "" {
+			missing = append(missing, fmt.Sprintf("commands of checks do not find %s: it is below %s, which is not in the setting verify.read", tool, folder))
+		}
 	}
 	if len(missing) > 0 {
 		return "", doctor.Minor(errors.New(strings.Join(missing, "; ")))

@@ -143,7 +143,7 @@ func Run(ctx context.Context, opt Options) []Check {
 		{"secrets", opt.Secrets, "set SENTINEL_SECRET_NAME, or mend what the configuration says under secrets"},
 		{"environment", opt.Environment, "keep secrets in files of mode 0600 and name those under secrets in the configuration"},
 		{"server", opt.Server, "start one with sentinel serve"},
-		{"confinement", opt.Confinement, "use a kernel from Linux 6.12 on with Landlock among its security modules; or approve commands of checks with care"},
+		{"confinement", opt.Confinement, "use a kernel from Linux 6.12 on with Landlock among its security modules; or approve commands of checks with care. Tools below the home are found once verify.read has their folder"},
 		{"notifications", opt.Notifications, "sentinel init --template notify"},
 	} {
 		if p.probe != nil {
