@@ -247,25 +247,41 @@ func labelOf(step *Step, at *node) string {
 	return "step-" + strings.Join(digits, "-")
 }
 
-// templateHistory is the member of a recipe's ragTemplate that has a context source here.
-const (
-	templateHistory = "messageHistory"
-	historySource   = "chat"
-)
+// templateSource has the context sources for members of a recipe's ragTemplate.
+var templateSource = map[string]string{"messageHistory": "chat", "participants": "participants"}
 
 // templateSources returns the context sources of a recipe's ragTemplate. It warns of parts
 // without one: they describe the entities of another program.
 func (d *decoder) templateSources(n *node) (sources []string) {
 	for _, m := range n.Members {
 		switch {
-		case m.Value.Kind == 'n' || m.Value.Kind == 'f':
-		case m.Name == templateHistory:
-			sources = append(sources, historySource)
+		case asksForNothing(m.Value):
+		case templateSource[m.Name] != "":
+			sources = append(sources, templateSource[m.Name])
 		default:
 			d.addAt(m.Start, m.Value.Path(), KindWarning, "list what the context needs in ragSources, which then replaces ragTemplate", "has no context source here and is not used")
 		}
 	}
 	return sources
+}
+
+// asksForNothing reports whether a member of a ragTemplate is null, false, an empty list, or an
+// object with such members alone.
+func asksForNothing(n *node) bool {
+	switch n.Kind {
+	case 'n', 'f':
+		return true
+	case '[':
+		return len(n.Items) == 0
+	case '{':
+		for _, m := range n.Members {
+			if !asksForNothing(m.Value) {
+				return false
+			}
+		}
+		return len(n.Members) > 0
+	}
+	return false
 }
 
 // TemplateSources returns the context sources of the ragTemplate in a recipe's file, for

@@ -52,6 +52,7 @@ type Step struct {
 	Type        StepType
 	ID          string // optional, unique in the definition
 	Name        string
+	Comment     string
 	Condition   string // the step is executed only if it is true; empty is true
 	OutputTo    string // variable that the output is stored in
 	Parse       Parse  // how the text of the output becomes that variable's value; empty: the output itself

@@ -23,7 +23,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 	type effect struct{ with, without []string }
 	always := effect{with: []string{""}}
 	effects := map[string]effect{
-		"step.type": always, "step.id": always, "step.name": always, "step.condition": always, "step.outputTo": always,
+		"step.type": always, "step.id": always, "step.name": always, "step.comment": always, "step.condition": always, "step.outputTo": always,
 		"step.parse":   {with: []string{`"outputTo":"v"`}, without: []string{"", `"id":"i"`}},
 		"step.onError": always, "step.timeoutMs": {with: []string{"", `"onError":{"retry":{"maxRetries":2}}`}}, "step.onInterrupt": always,
 		"safety.maxIterations":    {with: []string{count, continuous}, without: []string{"", `"loop":{"type":"once"}`, `"timeoutMs":5`}},

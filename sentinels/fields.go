@@ -116,6 +116,7 @@ func init() {
 		textField("createdBy", "The author.", func(d *fileDefinition) *string { return &d.CreatedBy }),
 		// Keys of recipes and editors.
 		extraField("$schema"), extraField("displayName"), extraField(recipeTemplate), extraField("strategy"), extraField("layout"), extraField("locked"),
+		extraField("roles"), extraField("sentinelTemplates"), extraField("room"), extraField("view"), extraField("entityType"),
 		// Run statistics of an exported entity, which the store computes.
 		statisticField("lastRunAt"), statisticField("runCount"), statisticField("averageDurationMs"),
 		// Keys of entities of other programs.
@@ -168,6 +169,7 @@ func init() {
 			schema: map[string]any{"type": "string", "pattern": stepIDPattern},
 			decode: (*decoder).stepID, encode: textField("", "", func(s *Step) *string { return &s.ID }).encode},
 		textField("name", "The display name.", func(s *Step) *string { return &s.Name }),
+		typeMayReplace(textField("comment", "A note for people, without effect.", func(s *Step) *string { return &s.Comment })),
 		{name: "condition", doc: "The step is executed only if this condition is true.", value: "condition", example: `"$a === 1"`, schema: conditionSchema,
 			decode: func(d *decoder, n *node, dst *Step) { dst.Condition, _ = d.expression(n) },
 			encode: textField("", "", func(s *Step) *string { return &s.Condition }).encode},

@@ -14,7 +14,8 @@ func TestTemplateOfARecipeNamesSources(t *testing.T) {
 		sources, warned []string
 	}{
 		`{"messageHistory": {"maxMessages": 30, "orderBy": "chronological"}}`:                                    {[]string{"chat"}, nil},
-		`{"messageHistory": {"maxMessages": 5}, "artifacts": {"types": ["image"]}, "participants": {"a": true}}`: {[]string{"chat"}, []string{"ragTemplate.artifacts", "ragTemplate.participants"}},
+		`{"messageHistory": {"maxMessages": 5}, "artifacts": {"types": ["image"]}, "participants": {"a": true}}`: {[]string{"chat", "participants"}, []string{"ragTemplate.artifacts"}},
+		`{"messageHistory": {}, "participants": {"includeRoles": false, "includeHistory": null}, "sources": [], "roomMetadata": true}`:              {[]string{"chat"}, []string{"ragTemplate.roomMetadata"}},
 		`{"messageHistory": null, "roomStrategy": false}`:                                                        {nil, nil},
 		`{}`:   {nil, nil},
 		`null`: {nil, nil},
