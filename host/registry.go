@@ -170,7 +170,7 @@ func (h *Host) fileRules() command.FileRules {
 
 func (h *Host) ragOptions() rag.Options {
 	return rag.Options{
-		Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), Rules: h.fileRules(),
+		Git: (*repository)(h), Chat: (*rooms)(h), Failures: (*failures)(h), Recipes: (*recipes)(h), Strategy: (*strategies)(h), Rules: h.fileRules(),
 		IndexDir: filepath.Join(h.state, "index"), Logger: h.opt.Logger,
 	}
 }
@@ -233,11 +233,38 @@ func (r *rooms) RecentMessages(ctx context.Context, room string, limit int) ([]r
 	err := r.rt.Documents().View(ctx, func(tx *runtime.DocumentTx) error {
 		messages, err := chat.History(ctx, records{DocumentTx: tx}, room, limit)
 		for _, m := range messages {
-			out = append(out, rag.ChatMessage{From: m.From, Text: m.Text, Time: m.SentAt})
+			out = append(out, rag.ChatMessage{From: m.From, Kind: kindOf(m.By), Text: m.Text, Time: m.SentAt})
 		}
 		return err
 	})
 	return out, err
+}
+
+// kindOf returns what the speaker of a message is.
+func kindOf(by command.By) string {
+	if by == command.ByUser {
+		return "person"
+	}
+	return string(by)
+}
+
+// strategies are those of recipes and definitions as context sees them.
+type strategies Host
+
+// RecipeStrategy reads the strategy of a recipe's file, else of the definition of a run.
+func (s *strategies) RecipeStrategy(_ context.Context, run sentinels.RunID, recipe string) (json.RawMessage, error) {
+	var file struct{ Strategy json.RawMessage }
+	if raw, err := (*recipes)(s).read(recipe); err == nil && strictjson.DecodeOpen(raw, &file, strictjson.Limits{}) == nil && file.Strategy != nil {
+		return file.Strategy, nil
+	}
+	if run == "" {
+		return nil, nil
+	}
+	v, err := s.rt.RunDefinition(run)
+	if err != nil {
+		return nil, err
+	}
+	return v.Definition.Extra["strategy"], nil
 }
 
 // failures is what went wrong lately as context sees it.
@@ -267,17 +294,23 @@ func (f *failures) RecentFailures(_ context.Context, workspace string, _ sentine
 // recipes are the operator's own lists of sources, DIR/recipes/NAME.json.
 type recipes Host
 
-// RecipeSources reads a recipe file: a list of sources, or an object with
-// "sources", "ragSources" or "ragTemplate".
-func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error) {
+// read returns the text of a recipe's file, or the error not_found.
+func (r *recipes) read(name string) ([]byte, error) {
 	notFound := &abi.Error{Code: abi.NotFound, Message: "no recipe " + name}
-	if string(sentinels.Slug(name)) != name {
+	if name == "" || string(sentinels.Slug(name)) != name {
 		return nil, notFound
 	}
 	raw, err := r.trust.Read(filepath.Join(r.dir, "recipes", name+".json"), sentinels.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound
 	}
+	return raw, err
+}
+
+// RecipeSources reads a recipe file: a list of sources, or an object with
+// "sources", "ragSources" or "ragTemplate".
+func (r *recipes) RecipeSources(_ context.Context, name string) ([]string, error) {
+	raw, err := r.read(name)
 	if err != nil {
 		return nil, err
 	}

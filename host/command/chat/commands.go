@@ -34,6 +34,8 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		command.New("collaboration/chat/send", "Post a message in a chat room.",
 			command.Options{Effect: command.Changes, Idempotent: true, InStore: true}, f.send),
+		command.New("chat/send", "Post a message, as recipes of the original system do.",
+			command.Options{Effect: command.Changes, Idempotent: true, InStore: true, Private: true, Aliases: map[string]string{"content": "message"}}, f.sendShort),
 		command.New("collaboration/chat/history", "Read the latest messages of a chat room, oldest first.",
 			command.Options{Effect: command.Reads, Idempotent: true, InStore: true}, history),
 	}

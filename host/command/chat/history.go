@@ -29,8 +29,10 @@ type historyOut struct {
 type Message struct {
 	ID       string          `json:"id"`
 	From     string          `json:"from"`
+	By       command.By      `json:"-"` // who the speaker is
 	Text     string          `json:"text"`
 	Data     json.RawMessage `json:"data,omitempty" jsonschema:"the message, when it was JSON without a text"`
+	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"what chat/send was given with it"`
 	Sentinel string          `json:"sentinel,omitempty" jsonschema:"sentinel that sent it"`
 	Run      string          `json:"run,omitempty"`
 	SentAt   time.Time       `json:"sentAt"`
@@ -132,7 +134,7 @@ func back(ctx context.Context, records command.Records, room string, n uint64, l
 			break
 		}
 		messages = append(messages, Message{
-			ID: doc.ID, From: b.From, Text: b.Text, Data: b.Data, Sentinel: string(b.Sentinel), Run: string(b.Run),
+			ID: doc.ID, From: b.From, By: b.By, Text: b.Text, Data: b.Data, Metadata: b.Metadata, Sentinel: string(b.Sentinel), Run: string(b.Run),
 			SentAt: doc.CreatedAt, Edited: doc.Revision > 1,
 		})
 	}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,9 @@ import (
 
 // maxText is the longest message, in bytes.
 const maxText = 256 << 10
+
+// maxMetadata limits what is kept with a message, in bytes.
+const maxMetadata = 16 << 10
 
 type sendIn struct {
 	Room    string          `json:"room" jsonschema:"room to post in, such as general"`
@@ -38,6 +42,7 @@ type body struct {
 	From     string          `json:"from"`
 	Text     string          `json:"text"`
 	Data     json.RawMessage `json:"data,omitempty"` // the message, when it is JSON without a text
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 	By       command.By      `json:"by"`
 	Sentinel sentinels.ID    `json:"sentinel,omitempty"`
 	Run      sentinels.RunID `json:"run,omitempty"`
@@ -55,13 +60,33 @@ type receipt struct {
 	Message string `json:"message"` // id
 }
 
-// send posts once for a key. A later attempt of the same call finds its
-// message; if it has something else to say, it says it in place.
+// shortIn is what recipes of the original system give: a conversation is in one room there.
+type shortIn struct {
+	Room     string          `json:"room,omitempty" jsonschema:"room to post in, general if not given"`
+	Message  json.RawMessage `json:"message" jsonschema:"what to say, as for collaboration/chat/send"`
+	From     string          `json:"from,omitempty" jsonschema:"name of the speaker, as for collaboration/chat/send"`
+	Metadata json.RawMessage `json:"metadata,omitempty" jsonschema:"what a program knows of the message, such as how it was made; kept with it"`
+}
+
+// sendShort is send under the name that recipes have.
+func (f family) sendShort(ctx context.Context, call *command.Call, in shortIn) (sendOut, error) {
+	return f.post(ctx, call, sendIn{cmp.Or(in.Room, "general"), in.Message, in.From}, in.Metadata)
+}
+
 func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
+	return f.post(ctx, call, in, nil)
+}
+
+// post posts once for a key. A later attempt of the same call finds its
+// message; if it has something else to say, it says it in place.
+func (f family) post(ctx context.Context, call *command.Call, in sendIn, metadata json.RawMessage) (sendOut, error) {
 	if err := checkCall(call, in.Room); err != nil {
 		return sendOut{}, err
 	}
-	b := body{Room: in.Room, From: call.Named(in.From), By: call.By, Sentinel: call.Sentinel, Run: call.Run}
+	b := body{Room: in.Room, From: call.Named(in.From), By: call.By, Sentinel: call.Sentinel, Run: call.Run, Metadata: metadata}
+	if len(metadata) > maxMetadata {
+		return sendOut{}, &abi.Error{Code: abi.Limit, Permanent: true, Field: "metadata", Message: fmt.Sprintf("send: the metadata has %d bytes, the limit is %d", len(metadata), maxMetadata)}
+	}
 	var err error
 	if b.Text, b.Data, err = say(in.Message); err != nil {
 		return sendOut{}, err

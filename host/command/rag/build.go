@@ -21,16 +21,18 @@ const (
 
 // A Request describes a context. Only Workspace is required.
 type Request struct {
-	Recipe      string   // default "coding" if there are no Sources either
-	Sources     []string // besides those of the recipe
-	Query       string   // what the context is for; default: the variables that name it
-	Paths       []string // globs of the most relevant files
-	Room        string   // of the source "chat"; default "general"
-	MaxMessages int      // of the source "chat"; default 50. Without Recipe and Sources, the recipe is then "chat"
-	MaxBytes    int      // of text; default 48 KiB, at most 256 KiB
-	Workspace   string   // absolute
-	Base        string   // folder from which Workspace is reached without links, empty if that does not matter
-	Run         sentinels.RunID
+	Recipe       string   // default "coding" if there are no Sources either
+	Sources      []string // besides those of the recipe
+	Query        string   // what the context is for; default: the variables that name it
+	Paths        []string // globs of the most relevant files
+	Room         string   // of the source "chat"; default "general"
+	MaxMessages  int      // of the source "chat"; default 50. Without Recipe and Sources, the recipe is then "chat"
+	Participants bool     // the source "participants" too
+	Strategy     bool     // the source "strategy" too
+	MaxBytes     int      // of text; default 48 KiB, at most 256 KiB
+	Workspace    string   // absolute
+	Base         string   // folder from which Workspace is reached without links, empty if that does not matter
+	Run          sentinels.RunID
 	// Variables are those of the run. Files that they name, such as in the output of
 	// a compiler, are relevant.
 	Variables map[string]json.RawMessage
@@ -41,12 +43,13 @@ type Request struct {
 
 // A Result is a context. Text contains all sources, in the form for a model.
 type Result struct {
-	Recipe    string     `json:"recipe,omitempty"`
-	Sources   []Source   `json:"sources"`
-	Omitted   []Omission `json:"omitted,omitempty" jsonschema:"sources without a text, and why"`
-	Text      string     `json:"text" jsonschema:"all sources as one text"`
-	Bytes     int        `json:"bytes" jsonschema:"length of text"`
-	Truncated bool       `json:"truncated" jsonschema:"a source was cut to its share"`
+	Recipe       string        `json:"recipe,omitempty"`
+	Sources      []Source      `json:"sources"`
+	Omitted      []Omission    `json:"omitted,omitempty" jsonschema:"sources without a text, and why"`
+	Participants []Participant `json:"participants,omitempty" jsonschema:"of the source participants"`
+	Text         string        `json:"text" jsonschema:"all sources as one text"`
+	Bytes        int           `json:"bytes" jsonschema:"length of text"`
+	Truncated    bool          `json:"truncated" jsonschema:"a source was cut to its share"`
 }
 
 // A Source is one part of a context.
@@ -132,7 +135,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Result, error) {
 		all.WriteString(heading(s.Name))
 		all.WriteString(s.Text)
 	}
-	result.Text = all.String()
+	result.Text, result.Participants = all.String(), g.participants
 	result.Bytes = len(result.Text)
 	return result, nil
 }

@@ -2,6 +2,7 @@ package rag
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -18,6 +19,7 @@ type Options struct {
 	Failures Failures // source "failures"; default nil
 	Activity Activity // source "activity"; default nil
 	Recipes  Recipes  // recipes besides the built-in ones; default nil
+	Strategy Strategy // source "strategy"; default nil
 
 	// Rules decide which files are left out of every context. The zero value
 	// recognizes them by their usual names.
@@ -68,6 +70,7 @@ type Chat interface {
 // A ChatMessage is one message of a room.
 type ChatMessage struct {
 	From string
+	Kind string // of the speaker: person, agent, step or model
 	Text string
 	Time time.Time
 }
@@ -104,4 +107,11 @@ type ActivityLine struct {
 type Recipes interface {
 	// RecipeSources returns the sources of a recipe, or a not_found error.
 	RecipeSources(ctx context.Context, name string) ([]string, error)
+}
+
+// Strategy reads the strategies of recipes.
+type Strategy interface {
+	// RecipeStrategy returns the member "strategy" of a recipe, of the definition of the run if
+	// the recipe has no file with one; nil if neither has one.
+	RecipeStrategy(ctx context.Context, run sentinels.RunID, recipe string) (json.RawMessage, error)
 }

@@ -52,7 +52,7 @@ func (p fakeData) Log(context.Context, string, int) ([]rag.Commit, error) {
 }
 
 func (p fakeData) RecentMessages(_ context.Context, room string, _ int) ([]rag.ChatMessage, error) {
-	return []rag.ChatMessage{{"ann", "in " + room + "\nsecond line", day}, {"bob", "yes", day}}, p.err
+	return []rag.ChatMessage{{From: "ann", Text: "in " + room + "\nsecond line", Time: day}, {From: "bob", Text: "yes", Time: day}}, p.err
 }
 
 func (p fakeData) RecentFailures(context.Context, string, sentinels.RunID, int) ([]rag.Failure, error) {

@@ -38,8 +38,15 @@ func (b *Builder) sources(ctx context.Context, req Request) (names []string, err
 			return nil, err
 		}
 	}
+	more := req.Sources
+	if req.Participants {
+		more = append(slices.Clip(more), "participants")
+	}
+	if req.Strategy {
+		more = append(slices.Clip(more), "strategy")
+	}
 	var all []string
-	for _, name := range slices.Concat(names, req.Sources) {
+	for _, name := range slices.Concat(names, more) {
 		if err := b.checkSource(name); err != nil {
 			return nil, err
 		}
@@ -84,7 +91,7 @@ func (b *Builder) checkSource(name string) error {
 	case kind == "file" && has:
 		_, err = parseGlob(argument)
 	case kind == "chat" && has && argument != "":
-	case !has && slices.Contains([]string{"tree", "git", "files", "chat", "failures", "activity"}, name):
+	case !has && slices.Contains([]string{"tree", "git", "files", "chat", "participants", "strategy", "failures", "activity"}, name):
 	default:
 		err = errors.New("unknown source")
 	}
@@ -94,6 +101,6 @@ func (b *Builder) checkSource(name string) error {
 	return &abi.Error{
 		Code: abi.BadFields, Permanent: true, Field: "sources",
 		Message: fmt.Sprintf("build context: source %.80q: %v", name, err),
-		Hint:    "sources are tree, git, files, chat, chat:ROOM, failures, activity and file:GLOB; FORMAT.md F9 has the syntax of globs",
+		Hint:    "sources are tree, git, files, chat, chat:ROOM, participants, strategy, failures, activity and file:GLOB; FORMAT.md F9 has the syntax of globs",
 	}
 }

@@ -3,6 +3,7 @@ package rag
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,6 +37,8 @@ type contextBuild struct {
 	paths     []glob.Pattern
 	status    *GitStatus // nil until it is read
 	statusErr error
+
+	participants []Participant
 }
 
 // source builds one source in at most n bytes.
@@ -52,6 +55,10 @@ func (g *contextBuild) source(ctx context.Context, name string, n int) (text str
 		return g.named(ctx, argument, n)
 	case "chat":
 		return g.chat(ctx, argument, n)
+	case "participants":
+		return g.speakers(ctx, n)
+	case "strategy":
+		return g.strategy(ctx, n)
 	case "failures":
 		return g.failures(ctx, n)
 	default:
@@ -115,16 +122,7 @@ func (g *contextBuild) git(ctx context.Context, n int) (string, bool, error) {
 
 // chat returns the newest messages.
 func (g *contextBuild) chat(ctx context.Context, room string, n int) (string, bool, error) {
-	if g.opt.Chat == nil {
-		return "", false, errNotConfigured
-	}
-	if room == "" {
-		room = g.req.Room
-	}
-	if room == "" {
-		room = "general"
-	}
-	messages, err := g.opt.Chat.RecentMessages(ctx, room, cmp.Or(g.req.MaxMessages, maxMessages))
+	messages, err := g.messages(ctx, room)
 	if err != nil {
 		return "", false, err
 	}
@@ -133,6 +131,84 @@ func (g *contextBuild) chat(ctx context.Context, room string, n int) (string, bo
 		lines = append(lines, entry(m.Time, m.From+": "+m.Text))
 	}
 	text, truncated := newest(lines, n)
+	return text, truncated, nil
+}
+
+// messages returns the newest messages of a room, by default of that of the request.
+func (g *contextBuild) messages(ctx context.Context, room string) ([]ChatMessage, error) {
+	if g.opt.Chat == nil {
+		return nil, errNotConfigured
+	}
+	return g.opt.Chat.RecentMessages(ctx, cmp.Or(room, g.req.Room, "general"), cmp.Or(g.req.MaxMessages, maxMessages))
+}
+
+// A Participant is one who wrote in the messages of the source chat.
+type Participant struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind,omitempty" jsonschema:"person, agent, step or model"`
+	Messages int    `json:"messages" jsonschema:"how many of them"`
+}
+
+// speakers returns who wrote in the room, in the order of their first messages.
+func (g *contextBuild) speakers(ctx context.Context, n int) (string, bool, error) {
+	messages, err := g.messages(ctx, "")
+	if err != nil {
+		return "", false, err
+	}
+	for _, m := range messages {
+		i := slices.IndexFunc(g.participants, func(p Participant) bool { return p.Name == m.From && p.Kind == m.Kind })
+		if i < 0 {
+			i, g.participants = len(g.participants), append(g.participants, Participant{Name: m.From, Kind: m.Kind})
+		}
+		g.participants[i].Messages++
+	}
+	var b strings.Builder
+	for _, p := range g.participants {
+		fmt.Fprintf(&b, "%s (%s), messages: %d\n", textcut.Mark(oneLine(p.Name), 120), cmp.Or(p.Kind, "unknown"), p.Messages)
+	}
+	text, truncated := shorten(clean(b.String()), n)
+	return text, truncated, nil
+}
+
+// strategy returns the rules and criteria by which the participants of a room decide whether to
+// answer, as the recipe has them.
+func (g *contextBuild) strategy(ctx context.Context, n int) (string, bool, error) {
+	if g.opt.Strategy == nil {
+		return "", false, errNotConfigured
+	}
+	raw, err := g.opt.Strategy.RecipeStrategy(ctx, g.req.Run, g.req.Recipe)
+	if err != nil {
+		return "", false, err
+	}
+	var s struct {
+		ConversationPattern                                string
+		ResponseRules, FeedbackLoopRules, DecisionCriteria []string
+	}
+	if len(raw) == 0 {
+		return "", false, errors.New("neither the recipe nor the definition of the run has a strategy")
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", false, fmt.Errorf("strategy of the recipe: %w", err)
+	}
+	var b strings.Builder
+	if s.ConversationPattern != "" {
+		fmt.Fprintf(&b, "conversation: %s\n", oneLine(s.ConversationPattern))
+	}
+	for _, part := range []struct {
+		heading string
+		lines   []string
+	}{
+		{"rules of responses", s.ResponseRules}, {"rules of feedback", s.FeedbackLoopRules}, {"criteria of the decision to respond", s.DecisionCriteria},
+	} {
+		if len(part.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s:\n", part.heading)
+		for _, line := range part.lines {
+			fmt.Fprintf(&b, "- %s\n", oneLine(line))
+		}
+	}
+	text, truncated := shorten(clean(b.String()), n)
 	return text, truncated, nil
 }
 
