@@ -13,7 +13,7 @@ import (
 
 // fromContinuum rewrites a definition of the original system and writes it beside the
 // other definitions of the project. The file that was given stays as it is.
-func (a verbs) fromContinuum(ctx context.Context, name string) error {
+func (a verbs) fromContinuum(ctx context.Context, name string) (err error) {
 	src, err := a.bundleFile(name)
 	if err != nil {
 		return err
@@ -27,12 +27,21 @@ func (a verbs) fromContinuum(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	s, err := a.Scratch(ctx)
+	if err != nil {
+		return err
+	}
+	defer a.CloseSession(s, &err)
+	left, err := a.Validation(ctx, s, &app.Source{File: a.Relative(file), Path: file, Text: text})
+	if err != nil {
+		return err
+	}
 	if a.Flags.Output != output.FormatTable {
 		list := []map[string]any{}
 		for _, c := range changes {
 			list = append(list, map[string]any{"line": c.Line, "path": c.Path, "from": c.From, "to": c.To})
 		}
-		return a.WriteJSON(map[string]any{"file": file, "sentinel": id, "changes": list})
+		return a.WriteJSON(map[string]any{"file": file, "sentinel": id, "changes": list, "valid": left.Valid, "problems": left.Problems})
 	}
 	if err := a.Out.Printf("%s\n", a.Relative(file)); err != nil {
 		return err
@@ -47,6 +56,11 @@ func (a verbs) fromContinuum(ctx context.Context, name string) error {
 		}
 		a.Info("%s:%d: %s: %s", src.File, c.Line, c.Path, what)
 	}
-	a.Info("%d changes; next: sentinel validate %s", len(changes), a.Relative(file))
-	return a.showMissing(ctx, file)
+	a.ShowProblems(left.Problems)
+	if !left.Valid {
+		a.Info("%d changes; what is left has no form here and is to be changed in the file; next: sentinel validate %s", len(changes), a.Relative(file))
+		return app.ExitError(app.ExitInvalid)
+	}
+	a.Info("%d changes; next: sentinel create %s", len(changes), a.Relative(file))
+	return nil
 }
