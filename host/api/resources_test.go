@@ -90,6 +90,8 @@ func TestRequestsBecomeCalls(t *testing.T) {
 		{"POST", "/tickets/T-1/complete", `{"token":1}`, nil, "ticket/complete", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/release", `{"token":1}`, nil, "ticket/release", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/fail", `{"token":1}`, nil, "ticket/fail", `{"id":"T-1","token":1}`},
+		{"POST", "/tickets/T-1/cancel", `{"error":"x"}`, nil, "ticket/cancel", `{"id":"T-1","error":"x"}`},
+		{"POST", "/api/rag/search", `{"query": "engine failTicket processTicket error handling", "limit": 8}`, nil, "rag/search", `{"query":"engine failTicket processTicket error handling","limit":8}`},
 		{"POST", "/tickets/T-1/reject", `{"token":1}`, nil, "ticket/reject", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/escalate", `{"token":1}`, nil, "ticket/escalate", `{"id":"T-1","token":1}`},
 		{"POST", "/tickets/T-1/decide", `{"action":"reject"}`, nil, "ticket/decide", `{"id":"T-1","action":"reject"}`},

@@ -8,7 +8,7 @@ import (
 // table is every route of our own. Files named for a resource hold its lines.
 func table() []Route {
 	return slices.Concat(
-		processRoutes(), commandRoutes(), sentinelRoutes(), stepRoutes(), revisionRoutes(), runRoutes(), eventRoutes(), hookRoutes(), ticketRoutes(), verifyRoutes(), inboxRoutes(),
+		processRoutes(), commandRoutes(), sentinelRoutes(), stepRoutes(), revisionRoutes(), runRoutes(), eventRoutes(), hookRoutes(), ticketRoutes(), searchRoutes(), verifyRoutes(), inboxRoutes(),
 	)
 }
 

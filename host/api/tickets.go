@@ -26,6 +26,14 @@ func ticketRoutes() []Route {
 	return all
 }
 
+// searchRoutes are searches of the workspace, for clients of older trackers.
+func searchRoutes() []Route {
+	return []Route{{
+		Method: http.MethodPost, Pattern: "/api/rag/search", Name: "searchWorkspace", Command: "rag/search", Access: AccessToken, body: "*",
+		Summary: "Find the files and lines of the workspace that are most relevant to a question.",
+	}}
+}
+
 // inboxRoutes are what waits for a person.
 func inboxRoutes() []Route {
 	return []Route{{Method: http.MethodGet, Pattern: "/inbox", Name: "listInbox", Command: "inbox/list", Access: AccessToken, Query: []Param{
@@ -94,6 +102,7 @@ func ticketRoutesAt(root string) []Route {
 		{Method: post, Pattern: one + "/complete", Name: "completeTicket", Command: "ticket/complete", body: "*", answer: (*API).answerTicket, Summary: "Report that the work is finished."},
 		{Method: post, Pattern: one + "/release", Name: "releaseTicket", Command: "ticket/release", body: "*", answer: (*API).answerTicket, Summary: "Give a claimed ticket back without a result."},
 		{Method: post, Pattern: one + "/fail", Name: "failTicket", Command: "ticket/fail", body: "*", Summary: "Report a failure: the ticket is retried or held."},
+		{Method: post, Pattern: one + "/cancel", Name: "cancelTicket", Command: "ticket/cancel", body: "*", answer: (*API).answerTicket, Summary: "Report a failure that must not be retried: the ticket is cancelled."},
 		{Method: post, Pattern: one + "/reject", Name: "rejectTicket", Command: "ticket/reject", body: "*", Summary: "Reject the work with feedback for the next attempt."},
 		{Method: post, Pattern: one + "/escalate", Name: "escalateTicket", Command: "ticket/escalate", body: "*", answer: (*API).answerTicket, Summary: "Block a ticket whose verification failed too often."},
 		{Method: post, Pattern: one + "/decide", Name: "decideTicket", Command: "ticket/decide", body: "*", answer: (*API).answerTicket, Summary: "Decide about a ticket that is held, blocked or to be reviewed."},

@@ -47,6 +47,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) run(ctx context.Context) error {
 	began := time.Now()
+	s.logMeant()
 	ports, err := s.listen(ctx)
 	if err != nil {
 		return err
