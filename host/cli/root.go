@@ -59,6 +59,8 @@ func rootCommand(a *app.App) *cobra.Command {
 		},
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.Version = operations.VersionLine(a.Env.Version)
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return app.NewUsageError(cmd.CommandPath()+": "+err.Error(), cmd.CommandPath()+" --help shows its flags")
 	})

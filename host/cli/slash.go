@@ -6,7 +6,7 @@ import (
 )
 
 // valueFlags are the global flags whose value may be an argument of its own.
-var valueFlags = []string{"-o", "--output", "--workspace", "--state", "--plugins"}
+var valueFlags = []string{"-o", "--output", "--workspace", "--state", "--plugins", "--trust", "--as"}
 
 // asExec accepts a command by its own name: `sentinel sentinel/step/list --sentinelId=abc` is exec of that command. No
 // verb has a slash in it, so nothing else can be meant.

@@ -13,6 +13,7 @@ func TestCommandsByTheirOwnName(t *testing.T) {
 		"--state=/tmp/x sentinel/list":         "exec --state=/tmp/x sentinel/list",
 		"run ./a/b.json":                       "run ./a/b.json",
 		"--state /tmp/x run a/b.json":          "--state /tmp/x run a/b.json",
+		"--trust /tmp/x init --as a":           "--trust /tmp/x init --as a",
 		"exec code/read --path=a/b":            "exec code/read --path=a/b",
 		"-v":                                   "-v",
 		"":                                     "",

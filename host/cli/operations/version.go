@@ -30,7 +30,7 @@ func (a verbs) versionCommand() *cobra.Command {
 				}
 				return a.WriteJSON(about)
 			}
-			err := a.Out.Printf("sentinel %s  plugin ABI %v  %s  %s/%s\n", a.Env.Version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			err := a.Out.Printf("%s\n", VersionLine(a.Env.Version))
 			if !a.Flags.Verbose || err != nil {
 				return err
 			}
@@ -41,6 +41,11 @@ func (a verbs) versionCommand() *cobra.Command {
 			return a.Pairs(rows)
 		},
 	}
+}
+
+// VersionLine is the version in one line, as `sentinel --version` prints it too.
+func VersionLine(version string) string {
+	return fmt.Sprintf("sentinel %s  plugin ABI %v  %s  %s/%s", version, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // A buildSetting is one thing that the Go tool noted when it built the program.
