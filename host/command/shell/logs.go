@@ -137,7 +137,7 @@ func (m *Manager) logsRead(ctx context.Context, call *command.Call, in logsReadI
 }
 
 // page returns lines from one on, of one stream or all, as many as one answer has room for, and at least
-// one, which may take up to 400 KB: text and lines have each of them.
+// one, of 400 KB at most: text and lines have each of them.
 func (e *execution) page(from, limit int, stream string) (logsOut, error) {
 	most := min(limit, batch)
 	out := logsOut{ExecutionID: e.id, Lines: []logLine{}, Next: from}
