@@ -292,3 +292,28 @@ func TestConfinedRunsOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// TestAgentsDoNotAnswerForDoubt: what happens to a call in doubt is for a person to say, also by the resume of
+// the run.
+func TestAgentsDoNotAnswerForDoubt(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "waits", "name": "waits", "steps": [{"type": "wait", "event": "never"}]}}`, nil)
+	var out struct{ Run string }
+	must(t, h, "sentinel/start", `{"sentinelId": "waits"}`, &out)
+	resume := func(by command.By, answer string) error {
+		call := &command.Call{Command: "sentinel/resume", By: by, Params: json.RawMessage(fmt.Sprintf(`{"run": %q, "onInterrupt": %q}`, out.Run, answer))}
+		if by == command.ByAgent {
+			call.As = "ci"
+		}
+		_, err := h.CallAs(t.Context(), call)
+		return err
+	}
+	for answer, denied := range map[string]bool{"retry": true, "fail": true, "ask": false} {
+		if err := resume(command.ByAgent, answer); denied != (err != nil && strings.Contains(err.Error(), "calls in doubt")) {
+			t.Errorf("%s by an agent: %v", answer, err)
+		}
+	}
+	if err := resume(command.ByUser, "retry"); err != nil && strings.Contains(err.Error(), "calls in doubt") {
+		t.Errorf("by a person: %v", err)
+	}
+}
