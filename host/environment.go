@@ -41,13 +41,13 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q is in the workspace, where commands that shell.confine confines can write it", path),
 				Hint: fmt.Sprintf("keep it in %s, which they cannot write, or outside of the workspace", DirName)}
 		}
-		if h.writtenByModels(call.Workspace, path) {
-			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q: models and agents may write it, and with its variables choose what programs execute", path),
-				Hint: fmt.Sprintf("name it .env, or .env.local, .env.production and so on, or keep it in %s or outside of the workspace", DirName)}
-		}
 		file, err := envfile.Read(call.Workspace, path)
 		if err != nil {
 			return nil, err
+		}
+		if h.writtenByModels(call.Workspace, path) {
+			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q: models and agents may write it, and with its variables choose what programs execute", path),
+				Hint: fmt.Sprintf("name it .env, or .env.local, .env.production and so on, or keep it in %s or outside of the workspace", DirName)}
 		}
 		var entries []string
 		for name, value := range file {

@@ -29,7 +29,7 @@ var openValues = map[string]string{
 	"rag/build paths": freeGlob, "rag/build query": freePrompt, "rag/build room": freeName, "rag/search paths": freeGlob, "rag/search query": freeText,
 	"search_tools query": freeText, "search_tools tools": freeGlob,
 	"sentinel/list after": freePlace, "sentinel/list personaId": freeName, "sentinel/list sentinelId": freeThing, "sentinel/list tag": freeName, "sentinel/triggers after": freePlace,
-	"ticket/list after": freePlace, "ticket/list assignee_id": freeName, "ticket/list label": freeName, "ticket/list project": freeName, "ticket/list query": freeText,
+	"memory/recall after": freePlace, "ticket/list after": freePlace, "ticket/list assignee_id": freeName, "ticket/list label": freeName, "ticket/list project": freeName, "ticket/list query": freeText,
 }
 
 // TestFiltersRefuseUnknownValues: a command that reads refuses a value of a filter, or a position
