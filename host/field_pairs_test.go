@@ -28,7 +28,7 @@ const ignored = "nothing"
 var commonRows = map[string]fieldRow{
 	"id": {about: "address", value: `"i"`}, "name": {about: "title", value: `"n"`}, "condition": {about: "whether", value: `"$iteration > 1"`},
 	"outputTo": {about: "result", value: `"o"`}, "parse": {about: "form of the result", value: `"json"`, needs: `"outputTo":"p"`},
-	"onError": {about: "failure", value: `"skip"`}, "timeoutMs": {about: "time", value: "900"}, "onInterrupt": {about: "crash", value: `"fail"`},
+	"comment": {about: ignored, value: `"c"`}, "onError": {about: "failure", value: `"skip"`}, "timeoutMs": {about: "time", value: "900"}, "onInterrupt": {about: "crash", value: `"fail"`},
 }
 
 // fieldObjects are the objects of the format with a required part and what is around them.
@@ -37,6 +37,7 @@ var fieldObjects = map[string]struct {
 	rows         map[string]fieldRow
 }{
 	"definition": {`"name": "n", "steps": []`, "$", map[string]fieldRow{
+		"roles": {about: ignored, value: `[]`}, "sentinelTemplates": {about: ignored, value: `[]`}, "room": {about: ignored, value: `{}`}, "view": {about: ignored, value: `{}`}, "entityType": {about: ignored, value: `"Recipe"`},
 		"$schema": {about: ignored, value: `"s"`}, "displayName": {about: ignored, value: `"d"`}, "strategy": {about: ignored, value: `"s"`}, "layout": {about: ignored, value: `{}`},
 		"locked": {about: ignored, value: "true"}, "lastRunAt": {about: ignored, value: `"2026-01-01T00:00:00Z"`}, "runCount": {about: ignored, value: "1"}, "averageDurationMs": {about: ignored, value: "1"},
 		"id": {about: "identity", value: `"i"`}, "uniqueId": {about: "identity", value: `"u"`}, "name": {about: "title", value: `"m"`},

@@ -34,7 +34,7 @@ func TestLimitsAreConfigured(t *testing.T) {
 			t.Errorf("limit %s is %d, configured as %d", name, got.Field(i).Int(), want)
 		}
 	}
-	if reflect.TypeFor[runtime.Limits]().NumField()+2 != configured.NumField() { // and freeSpace, agentBytes
+	if reflect.TypeFor[runtime.Limits]().NumField()+1 != configured.NumField() { // and freeSpace
 		t.Error("a configured limit is none of the engine's")
 	}
 }

@@ -113,7 +113,7 @@ func TestValidateKnows(t *testing.T) {
 	}{
 		{"commands", `{"command": "code/reed"}`, []string{`steps[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"commands", `{"command": "code/zzzzzzzz"}`, []string{`steps[0].command: unknown command "code/zzzzzzzz" | known: code/diff, code/edit, …`}},
-		{"commands", `{"command": "xxxx/yyyyyyyy"}`, []string{"steps[0].command: unknown command \"xxxx/yyyyyyyy\" | commands begin with ai/, audit/, checkpoint/, …"}},
+		{"commands", `{"command": "xxxx/yyyyyyyy"}`, []string{"steps[0].command: unknown command \"xxxx/yyyyyyyy\" | commands begin with ai/, audit/, chat/, …"}},
 		{"a command from a value without an allow-list", `{"command": "$which", "condition": "true"}`, []string{`steps[0].command: a command that is the value of a reference needs the field allow | list what may be called: "allow": ["code/read"]`, `…`}},
 		{"tools", `{"command": "code/read", "params": {"path": "a"}, "allow": ["code/raed"]}`, []string{`steps[0].allow[0]: unknown tool "code/raed" | did you mean "code/read"?`}},
 		{"commands", `{"command": "$which", "allow": ["code/read"]}`, []string{`warning steps[0].command: $which is never set and stays as written | declare it under "inputs", or write "$$" for a dollar`}},
@@ -149,7 +149,7 @@ func TestValidateKnows(t *testing.T) {
 		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
 			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set, verify, plan`,
 			`steps[1].command: want command or argv`,
-			`steps[2].command: unknown command "nope/x" | commands begin with ai/, audit/, checkpoint/, …`}},
+			`steps[2].command: unknown command "nope/x" | commands begin with ai/, audit/, chat/, …`}},
 		{"references, beside other errors", `{"cmd": "ls", "outputTo": "listing"}, {"comand": "x", "prompt": "$listign.output"}`, []string{
 			`steps[1].comand: unknown key "comand" | known: …`,
 			`steps[1].prompt: unknown variable $listign | did you mean "$listing"?`}},
@@ -160,7 +160,7 @@ func TestValidateKnows(t *testing.T) {
 		{"problems of nested definitions", `{"definition": {"steps": [{"command": "code/reed"}, {"type": "shell"}, ` + llm + `, "tools": ["x/*"]}]}}`, []string{
 			`steps[0].definition.steps[0].command: unknown command "code/reed" | did you mean "code/read"?`,
 			`steps[0].definition.steps[1].command: want command or argv`,
-			`steps[0].definition.steps[2].tools[0]: no command is in "x/*" | commands begin with ai/, audit/, checkpoint/, …`}},
+			`steps[0].definition.steps[2].tools[0]: no command is in "x/*" | commands begin with ai/, audit/, chat/, …`}},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			valid, got := validated(t, h, `{"name": "n", "steps": [`+c.step+`]}`, nil)

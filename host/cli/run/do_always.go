@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -36,9 +36,9 @@ func (a verbs) always(ctx context.Context, s *app.Session, src *app.Source) *alw
 // The first lines of the questions about a kind of call, as the step type llm asks them. A question
 // about one line alone has another end.
 var (
-	askedLine    = regexp.MustCompile(`^Allow ([a-z]+(?: [A-Za-z][\w:-]*)+)\? Approved, it may be executed with other options and files until this step ends\.$`)
-	askedFile    = regexp.MustCompile(`^Allow (\w+(?:/[\w-]+)+) of ".*"\? Approved, it may change other files too until this step ends\.$`)
-	askedCommand = regexp.MustCompile(`^Allow (\w+(?:/[\w-]+)+)\? Approved, it may be called again until this step ends\.$`)
+	askedLine    = lazyregexp.New(`^Allow ([a-z]+(?: [A-Za-z][\w:-]*)+)\? Approved, it may be executed with other options and files until this step ends\.$`)
+	askedFile    = lazyregexp.New(`^Allow (\w+(?:/[\w-]+)+) of ".*"\? Approved, it may change other files too until this step ends\.$`)
+	askedCommand = lazyregexp.New(`^Allow (\w+(?:/[\w-]+)+)\? Approved, it may be called again until this step ends\.$`)
 )
 
 // A callKind is what `always` as an answer allows.
@@ -55,7 +55,7 @@ func (w *always) kind(q runtime.PendingDecision) (k callKind, ok bool) {
 	}
 	head, _, _ := strings.Cut(q.Prompt, "\n")
 	for _, form := range []struct {
-		asked *regexp.Regexp
+		asked *lazyregexp.Regexp
 		scope string
 	}{
 		{askedLine, "with other options and files"},
