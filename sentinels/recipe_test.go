@@ -13,10 +13,10 @@ func TestTemplateOfARecipeNamesSources(t *testing.T) {
 	for template, want := range map[string]struct {
 		sources, warned []string
 	}{
-		`{"messageHistory": {"maxMessages": 30, "orderBy": "chronological"}}`:                                    {[]string{"chat"}, nil},
-		`{"messageHistory": {"maxMessages": 5}, "artifacts": {"types": ["image"]}, "participants": {"a": true}}`: {[]string{"chat", "participants"}, []string{"ragTemplate.artifacts"}},
-		`{"messageHistory": {}, "participants": {"includeRoles": false, "includeHistory": null}, "sources": [], "roomMetadata": true}`:              {[]string{"chat"}, []string{"ragTemplate.roomMetadata"}},
-		`{"messageHistory": null, "roomStrategy": false}`:                                                        {nil, nil},
+		`{"messageHistory": {"maxMessages": 30, "orderBy": "chronological"}}`:                                                          {[]string{"chat"}, nil},
+		`{"messageHistory": {"maxMessages": 5}, "artifacts": {"types": ["image"]}, "participants": {"a": true}}`:                       {[]string{"chat", "participants"}, []string{"ragTemplate.artifacts"}},
+		`{"messageHistory": {}, "participants": {"includeRoles": false, "includeHistory": null}, "sources": [], "roomMetadata": true}`: {[]string{"chat"}, []string{"ragTemplate.roomMetadata"}},
+		`{"messageHistory": null, "roomStrategy": false}`:                                                                              {nil, nil},
 		`{}`:   {nil, nil},
 		`null`: {nil, nil},
 	} {
