@@ -13,16 +13,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// parseOutput parses the text of a step's output. It returns nil without a mode. A text
+// parseOutput parses the text of a step's output, which is whole. It returns nil without a mode. A text
 // that does not have the form is an error of the attempt, which may be tried again: a model
 // may answer differently.
 func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, error) {
 	if mode == "" {
 		return nil, nil
-	}
-	if e := cutOutput(out); e != nil {
-		e.Field, e.Message = "parse", "parse: "+e.Message
-		return nil, e
 	}
 	text, ok := outputText(out)
 	if !ok {

@@ -173,9 +173,14 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 	defer a.releaseTurn()
 	out, err = a.execute(ctx)
 	if err == nil {
-		x.value, err = parseOutput(x.step.Parse, out)
-		if cut := cutOutput(out); err == nil && cut != nil {
+		switch cut := cutOutput(out); {
+		case cut == nil:
+			x.value, err = parseOutput(x.step.Parse, out)
+		case x.step.Parse == "":
 			a.log("warn", cut.Message)
+		default:
+			cut.Field, cut.Message = "parse", "parse: "+cut.Message
+			err = cut
 		}
 	}
 	return out, false, err
