@@ -62,7 +62,7 @@ func (h *Host) reviews() bool {
 	}
 	return slices.ContainsFunc(all, func(s runtime.Stored) bool {
 		// An agent may have removed the trigger.
-		return (armed[s.ID] || s.Within != nil) && h.isReviewer(s.ID)
+		return (armed[s.ID] || !s.OfPerson()) && h.isReviewer(s.ID)
 	})
 }
 
@@ -73,13 +73,12 @@ func (h *Host) isReviewer(id sentinels.ID) bool {
 	if err != nil {
 		return false // it was deleted
 	}
-	if stored.Within != nil {
-		if list, err := h.rt.Revisions(id); err == nil {
-			own := slices.IndexFunc(list, func(r runtime.Stored) bool { return r.Within == nil && !r.Deleted })
-			if own >= 0 {
-				if before, err := h.rt.Revision(id, list[own].Revision); err == nil {
-					stored = before
-				}
+	if !stored.OfPerson() {
+		list, err := h.rt.Revisions(id)
+		own := slices.IndexFunc(list, func(r runtime.Stored) bool { return r.OfPerson() })
+		if err == nil && own >= 0 {
+			if before, err := h.rt.Revision(id, list[own].Revision); err == nil {
+				stored = before
 			}
 		}
 	}

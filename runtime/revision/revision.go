@@ -36,6 +36,10 @@ func (s *Stored) Agent() string {
 	return AgentOf(s.By)
 }
 
+// OfPerson reports whether the revision has a definition of a person, or one that a person has accepted:
+// those of agents and models have a bound.
+func (s *Stored) OfPerson() bool { return !s.Deleted && s.Within == nil }
+
 // AgentOf returns the agent in the name of an author, empty for another author. What an agent has
 // named itself stands behind a slash.
 func AgentOf(by string) string {

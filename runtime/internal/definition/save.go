@@ -200,7 +200,7 @@ func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) ([]
 	if last <= 0 {
 		return puts, nil
 	}
-	found := ofPerson(r)
+	found := r.OfPerson()
 	var from []byte // nil is the newest
 	if found {
 		from = Key(r.ID, last+1)
@@ -217,7 +217,7 @@ func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) ([]
 				bad = fmt.Errorf("%s definition %q: read revision %q: %w", op, r.ID, key, err)
 				return false
 			}
-			if found = ofPerson(before); found {
+			if found = before.OfPerson(); found {
 				return true
 			}
 		}
@@ -228,10 +228,6 @@ func (s *Store) headPuts(op string, r revision.Stored, value []byte, on int) ([]
 	})
 	return puts, errors.Join(err, bad)
 }
-
-// ofPerson reports whether a revision has a definition of a person, or one that a person has accepted:
-// those of agents and models have a bound.
-func ofPerson(r revision.Stored) bool { return !r.Deleted && r.Within == nil }
 
 // headIs is the precondition of a new revision: the newest one is still on.
 func headIs(op string, id sentinels.ID, on int) store.Check {
