@@ -95,11 +95,14 @@ func (h *Host) writtenByModels(workspace, path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(workspace, path)
 	}
-	in := func(root string, real func(string) string) bool {
-		rel, err := filepath.Rel(real(root), real(path))
-		return err == nil && filepath.IsLocal(rel) && h.fileRules().In(root).MayWrite(filepath.ToSlash(rel)) == nil
-	}
-	return slices.ContainsFunc([]string{workspace, h.opt.Workspace}, func(root string) bool { return in(root, filepath.Clean) || in(root, rootfs.EvalLinks) })
+	return slices.ContainsFunc(slices.Compact([]string{workspace, h.opt.Workspace}), func(root string) bool {
+		rules := h.fileRules().In(root)
+		in := func(real func(string) string) bool {
+			rel, err := filepath.Rel(real(root), real(path))
+			return err == nil && filepath.IsLocal(rel) && rules.MayWrite(filepath.ToSlash(rel)) == nil
+		}
+		return in(filepath.Clean) || in(rootfs.EvalLinks)
+	})
 }
 
 // writtenConfined reports whether a command that is confined to a workspace can write a file or
