@@ -147,16 +147,16 @@ func (d *Definition) eachTriggerSecret(f func(path, name string)) {
 			continue
 		}
 		strictjson.EachMember(t.Options, func(option, value []byte) bool {
-			if strictjson.IsString(option, SecretOption) && value[0] == '"' {
-				f(fmt.Sprintf("trigger[%d].%s", i, SecretOption), strictjson.Unquote(value))
+			if strictjson.IsString(option, secretOption) && value[0] == '"' {
+				f(fmt.Sprintf("trigger[%d].%s", i, secretOption), strictjson.Unquote(value))
 			}
 			return true
 		})
 	}
 }
 
-// SecretOption is the option of triggers that names a variable of the host, or a secret.
-const SecretOption = "secretEnv"
+// secretOption is the option of triggers that names a variable of the host, or a secret.
+const secretOption = "secretEnv"
 
 // AddedSecrets returns the uses of secrets that next has and before, which may be nil, has
 // not, as "NAME at PATH" and sorted. A use is a secret under the name of a variable, or in an option

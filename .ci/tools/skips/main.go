@@ -25,7 +25,7 @@ func main() {
 	for in.Scan() {
 		var e event
 		if json.Unmarshal(in.Bytes(), &e) != nil || e.Test == "" {
-			continue // what go build prints is no event
+			continue // go build prints lines of its own
 		}
 		name := e.Package + "." + e.Test
 		switch e.Action {

@@ -70,7 +70,7 @@ func (r *liveRun) Plugins() *pluginset.View {
 }
 
 // missingPlugin returns why a step of a loop has no plugin in a view, nil if each has one. A
-// definition that is executed once is no loop: its caller gets the error of the step. A plugin that the
+// definition that is executed once does not count as a loop: its caller gets the error of the step. A plugin that the
 // operator has denied is not missing: the step fails with that.
 func missingPlugin(def *sentinels.Definition, v *pluginset.View) error {
 	if def.Loop.Type == sentinels.LoopOnce {
