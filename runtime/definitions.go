@@ -36,7 +36,7 @@ const AnyRevision = revision.Any
 // after the parts of the engine.
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
-		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
+		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, AgentBytes: rt.opt.Limits.AgentBytes, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
 		Chain: rt.Chain, ChainAt: func(id sentinels.ID, at time.Time) (int, []string) { return rt.dispatch.ChainAt(id, at) }, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read

@@ -92,7 +92,7 @@ type Limits struct {
 	PluginBytes    Size     `json:"pluginBytes" doc:"of their files in all"`
 	Crashes        int      `json:"crashes" doc:"crashes in the same step until it is quarantined"`
 	FreeSpace      Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
-	AgentBytes     Size     `json:"agentBytes" doc:"documents, chat messages and memories of an agent, or of all models; all of them together have four times as much. Those of persons do not count"`
+	AgentBytes     Size     `json:"agentBytes" doc:"documents, chat messages and memories of an agent, or of all models; all of them together have four times as much. Those of persons do not count. As much again for the kept revisions of definitions"`
 }
 
 // Retention bounds the runs that have ended.

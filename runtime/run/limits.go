@@ -21,7 +21,7 @@ type Limits struct {
 	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
 	AgentMemory    int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
 	AgentRuns      int           // unfinished runs of an agent, or of all models. Default 200
-	AgentBytes     int64         // bytes of variables, inputs and events that these runs were started with. Default 64 MiB
+	AgentBytes     int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
 	VariableMemory int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB
 	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 256 MiB
 	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64

@@ -20,20 +20,25 @@ func Key(id sentinels.ID, revision int) []byte { return fmt.Appendf(nil, "%s/%09
 func IsHead(key []byte) bool { return bytes.IndexByte(key, '/') < 0 }
 
 // Read decodes one revision without decoding the definition, which may be large:
-// lists read thousands. In what [revision.Stored] marshals to, the first unescaped
-// `,"definition":` is that of the last field.
+// lists read thousands.
 func Read(raw []byte) (revision.Stored, error) {
-	var s revision.Stored
+	s, definition, err := split(raw)
+	s.Definition = bytes.Clone(definition)
+	return s, err
+}
+
+// split is Read with the definition as a part of raw. In what [revision.Stored] marshals to, the
+// first unescaped `,"definition":` is that of the last field.
+func split(raw []byte) (s revision.Stored, definition []byte, err error) {
 	const last = `,"definition":`
 	i := bytes.Index(raw, []byte(last))
 	if i < 0 || len(raw) < i+len(last)+2 {
 		err := json.Unmarshal(raw, &s)
-		return s, err
+		return s, s.Definition, err
 	}
 	head := append(bytes.Clone(raw[:i]), '}')
 	if err := json.Unmarshal(head, &s); err != nil {
-		return s, err
+		return s, nil, err
 	}
-	s.Definition = bytes.Clone(raw[i+len(last) : len(raw)-1])
-	return s, nil
+	return s, raw[i+len(last) : len(raw)-1], nil
 }

@@ -61,6 +61,11 @@ func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision
 	if len(b.Puts) == 0 {
 		return out, nil
 	}
+	leave, err := s.charge(ctx, "import", in[0].Definition.ID, authorOf(opt), b.Puts)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	ticket := s.enqueue(b)
 	// On the goroutine that delivers tickets, so that followers get these in the
 	// order of the commits.

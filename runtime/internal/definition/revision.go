@@ -32,7 +32,7 @@ func (s *Store) Delete(ctx context.Context, id sentinels.ID, opt revision.SaveOp
 			ID: id, Name: head.Name, Revision: head.Revision + 1, SavedAt: time.Now().UTC(), Deleted: true,
 			Origin: head.Origin, By: opt.By, Note: opt.Note,
 		}
-		err = s.put(ctx, "delete", tombstone, head.Revision)
+		err = s.put(ctx, "delete", tombstone, head.Revision, "")
 		var race *raceError
 		switch {
 		case !errors.As(err, &race):
@@ -115,6 +115,7 @@ func (s *Store) Rollback(ctx context.Context, id sentinels.ID, n int, opt revisi
 	if opt.Note == "" {
 		opt.Note = fmt.Sprintf("rollback to revision %d", n)
 	}
+	owner := authorOf(opt)
 	opt.Within, opt.Maker, opt.Whole = s.both(opt.Within, old.Within), old.Agent(), true
-	return s.Save(ctx, def, opt)
+	return s.save(ctx, def, owner, opt)
 }

@@ -22,6 +22,10 @@ import (
 // only a new origin is noted.
 // def must come from [Options.Decode].
 func (s *Store) Save(ctx context.Context, def *sentinels.Definition, opt revision.SaveOptions) (revision.Stored, error) {
+	return s.save(ctx, def, authorOf(opt), opt)
+}
+
+func (s *Store) save(ctx context.Context, def *sentinels.Definition, owner string, opt revision.SaveOptions) (revision.Stored, error) {
 	if err := s.opt.Writable(); err != nil {
 		return revision.Stored{}, err
 	}
@@ -31,7 +35,7 @@ func (s *Store) Save(ctx context.Context, def *sentinels.Definition, opt revisio
 	}
 	hash := def.Hash() // once: of a large definition it takes longer than the commit
 	for {
-		r, err := s.trySave(ctx, def, hash, canonical, opt)
+		r, err := s.trySave(ctx, def, hash, canonical, owner, opt)
 		var race *raceError
 		switch {
 		case !errors.As(err, &race):
@@ -58,7 +62,7 @@ func encode(op string, def *sentinels.Definition) ([]byte, error) {
 	return canonical, nil
 }
 
-func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash string, canonical []byte, opt revision.SaveOptions) (revision.Stored, error) {
+func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash string, canonical []byte, owner string, opt revision.SaveOptions) (revision.Stored, error) {
 	head, err := s.Head(def.ID)
 	if err != nil {
 		return revision.Stored{}, err
@@ -95,10 +99,10 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 			}
 			moved := head
 			moved.Origin = next.Origin
-			return moved, s.put(ctx, "save", moved, head.Revision)
+			return moved, s.put(ctx, "save", moved, head.Revision, owner)
 		}
 	}
-	return next, s.put(ctx, "save", next, head.Revision)
+	return next, s.put(ctx, "save", next, head.Revision, owner)
 }
 
 // makerOf returns the agent that makes a revision, empty for any other author.
@@ -166,8 +170,8 @@ type raceError struct{ conflict *abi.Error }
 func (e *raceError) Error() string { return e.conflict.Message }
 
 // put makes r the head, if the head's revision is still on, and notifies followers. A
-// revision that is not new, r with another origin, is not published.
-func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int) error {
+// revision that is not new, r with another origin, is not published. The bytes count for owner.
+func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int, owner string) error {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("%s definition %q: %w", op, r.ID, err)
@@ -176,7 +180,13 @@ func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int) e
 	if err != nil {
 		return err
 	}
-	ticket := s.enqueue(store.Batch{Puts: append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})})
+	puts = append(puts, store.Put{Bucket: Bucket, Key: Key(r.ID, r.Revision), Value: value})
+	leave, err := s.charge(ctx, op, r.ID, owner, puts)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ticket := s.enqueue(store.Batch{Puts: puts})
 	if r.Revision != on {
 		ticket.OnDone(func(err error) {
 			if err == nil {

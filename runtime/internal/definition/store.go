@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -24,6 +25,9 @@ const Bucket = "definitions"
 type Options struct {
 	Store Tables
 	Keep  int // revisions of each definition that are kept
+	// AgentBytes bounds the kept revisions of an agent, or of all models; all of them together may have
+	// four times as many bytes. Default 0: no bound.
+	AgentBytes int64
 	// Inspect reads a definition from outside and reports every problem, warnings too. The
 	// definition is what could be read of it, nil if that is nothing.
 	Inspect func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
@@ -64,6 +68,8 @@ type Store struct {
 	decoded *decodedCache
 	heads   headList
 
+	admission *fairqueue.Queue // its one place is that of a write which counts the revisions of its owner
+
 	mu        sync.Mutex
 	followers []func(revision.Stored) // replaced, never changed
 }
@@ -72,7 +78,9 @@ type Store struct {
 func (s *Store) both(a, b []string) []string { return external.Both(s.opt.Commands, a, b) }
 
 // New returns the definitions of a store.
-func New(opt Options) *Store { return &Store{opt: opt, decoded: newDecodedCache()} }
+func New(opt Options) *Store {
+	return &Store{opt: opt, decoded: newDecodedCache(), admission: fairqueue.New(1)}
+}
 
 // Follow calls fn with every new revision from now on, tombstones included, when it
 // is durable. The calls come one after the other, in the order of the commits, on the
