@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -138,16 +139,17 @@ func untrustedText(ctx context.Context, i content.Item) []string {
 	return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n")
 }
 
-// A StoredDefinition is one of the definitions that a store brings.
+// A StoredDefinition is one of the definitions that a store brings and that would be executed.
 type StoredDefinition struct {
 	ID       sentinels.ID `json:"id"`
 	Revision int          `json:"revision"`
 	Secrets  []string     `json:"secrets,omitempty"` // that it names
 
+	Run        sentinels.RunID `json:"run,omitempty"` // has not ended and goes on with Definition, which is not the newest
 	Definition json.RawMessage `json:"definition"`
 }
 
-// StoredDefinitions returns the definitions in the store of a state folder, which is not opened.
+// StoredDefinitions returns what the store of a state folder would execute. The store is not opened.
 func StoredDefinitions(ctx context.Context, state string) ([]StoredDefinition, error) {
 	stored, err := runtime.StoredDefinitions(ctx, state)
 	if err != nil {
@@ -161,7 +163,7 @@ func StoredDefinitions(ctx context.Context, state string) ([]StoredDefinition, e
 			return nil, fmt.Errorf("read sentinel %q of the store in %q: %w", s.ID, state, err)
 		}
 		addSecrets(names, value)
-		list[i] = StoredDefinition{s.ID, s.Revision, slices.Sorted(maps.Keys(names)), s.Definition}
+		list[i] = StoredDefinition{s.ID, s.Revision, slices.Sorted(maps.Keys(names)), s.Run, s.Definition}
 	}
 	return list, nil
 }
@@ -192,6 +194,9 @@ func storedText(ctx context.Context, state string) []string {
 	var lines []string
 	for _, d := range list {
 		line := fmt.Sprintf("sentinel %s, revision %d", d.ID, d.Revision)
+		if d.Run != "" {
+			line = fmt.Sprintf("run %s of sentinel %s, not ended, goes on with", d.Run, cmp.Or(d.ID, "(no name)"))
+		}
 		if len(d.Secrets) > 0 {
 			line += ", names the secrets " + strings.Join(d.Secrets, ", ")
 		}

@@ -142,6 +142,11 @@ func (b *blobs) Blob(digest string) ([]byte, error) {
 	return data, nil
 }
 
+// ReadBlob returns a blob of the store in a folder that is not open. Errors are those of [Store].Blob.
+func ReadBlob(dir, digest string) ([]byte, error) {
+	return (&blobs{dir: filepath.Join(dir, blobDir)}).Blob(digest)
+}
+
 // BlobSize returns the size of a blob without reading it. The error is
 // [ErrNotFound] if it does not exist.
 func (b *blobs) BlobSize(digest string) (int64, error) {
