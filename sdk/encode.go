@@ -18,7 +18,10 @@ func (v Value) append(dst []byte, sorted bool) []byte {
 	case KindBool, KindNumber:
 		return append(dst, n.text...)
 	case KindString:
-		return appendString(dst, n.text)
+		if n.raw && !sorted { // what was read is written as it was: two passes less over a long text
+			return append(append(append(dst, '"'), n.text...), '"')
+		}
+		return appendString(dst, n.str())
 	case KindList:
 		dst = append(dst, '[')
 		for i, item := range n.items {

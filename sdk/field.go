@@ -5,13 +5,15 @@ import "strconv"
 // StringField returns a string field, "" if it is not given. It converts a number or
 // a boolean, which may be the value of a reference, to a string. Other types are an
 // error.
+//
+//go:noinline
 func (c *Context) StringField(name string) (string, error) {
 	v := c.Field(name)
 	switch v.Kind() {
 	case KindAbsent, KindNull:
 		return "", nil
 	case KindString, KindNumber, KindBool:
-		return v.n.text, nil
+		return v.n.str(), nil
 	case KindObject:
 		if s, ok := v.Get("text").AsString(); ok {
 			return s, nil

@@ -3,6 +3,7 @@ package sdk
 import (
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // MaxDepth limits the nesting of lists and objects in a text that [Parse] reads.
@@ -76,8 +77,11 @@ func (p *parser) value(depth int) (Value, error) {
 		}
 		return p.list(depth + 1)
 	case b == '"':
-		s, err := p.str()
-		return scalar(KindString, s), err
+		s, escaped, err := p.str()
+		if escaped && len(s) <= longText {
+			s, escaped = unescape(s), false
+		}
+		return Value{&node{kind: KindString, raw: escaped, text: s}}, err
 	case b == '-' || (b >= '0' && b <= '9'):
 		return p.number()
 	case b == 0 && p.pos >= len(p.text):
@@ -140,9 +144,12 @@ func (p *parser) object(depth int) (Value, error) {
 			return Value{}, p.fail("expected a key")
 		}
 		at := p.pos
-		key, err := p.str()
+		key, escaped, err := p.str()
 		if err != nil {
 			return Value{}, err
+		}
+		if escaped {
+			key = unescape(key)
 		}
 		if len(n.keys) == indexed {
 			seen = make(map[string]bool, 4*indexed)
@@ -215,25 +222,33 @@ func (p *parser) number() (Value, error) {
 	return scalar(KindNumber, p.text[start:p.pos]), nil
 }
 
-// str reads a string. A string without escapes is a slice of the text.
-func (p *parser) str() (string, error) {
+// longText is the length of a text with escapes from which it is decoded only when it is read, each time:
+// most steps pass long texts on.
+const longText = 4 << 10
+
+// str reads a string. It returns the text between the quotes, a slice of what is parsed, and whether it
+// has escapes.
+func (p *parser) str() (text string, escaped bool, err error) {
 	p.pos++ // "
 	start := p.pos
 	for p.pos < len(p.text) {
-		switch b := p.text[p.pos]; {
-		case b == '"':
-			s := p.text[start:p.pos]
+		switch p.text[p.pos] {
+		case '"':
 			p.pos++
-			return s, nil
-		case b == '\\':
-			return p.escaped(append(make([]byte, 0, 2*(p.pos-start)+32), p.text[start:p.pos]...))
+			return p.text[start : p.pos-1], escaped, nil
+		case '\\':
+			p.pos++
+			if _, err := p.escape(); err != nil {
+				return "", false, err
+			}
+			escaped = true
 		default:
 			if err := p.skip(); err != nil {
-				return "", err
+				return "", false, err
 			}
 		}
 	}
-	return "", p.fail("string without an end")
+	return "", false, p.fail("string without an end")
 }
 
 // skip skips characters inside a string, at least one: those of ASCII up to a quote, an escape or
@@ -260,31 +275,28 @@ func (p *parser) skip() error {
 	return nil
 }
 
-// escaped reads the rest of a string, from its first escape.
-func (p *parser) escaped(out []byte) (string, error) {
-	for p.pos < len(p.text) {
-		switch b := p.text[p.pos]; {
-		case b == '"':
+// unescape decodes the text of a string that was parsed.
+//
+//go:noinline
+func unescape(text string) string {
+	p := parser{text: text}
+	out := make([]byte, 0, len(text))
+	for p.pos < len(text) {
+		start := p.pos
+		for p.pos < len(text) && text[p.pos] != '\\' {
 			p.pos++
-			return string(out), nil
-		case b == '\\':
+		}
+		out = append(out, text[start:p.pos]...)
+		if p.pos < len(text) {
 			p.pos++
-			r, err := p.escape()
-			if err != nil {
-				return "", err
-			}
+			r, _ := p.escape() // valid
 			out = utf8.AppendRune(out, r)
-		default:
-			start := p.pos
-			if err := p.skip(); err != nil {
-				return "", err
-			}
-			out = append(out, p.text[start:p.pos]...)
 		}
 	}
-	return "", p.fail("string without an end")
+	return unsafe.String(unsafe.SliceData(out), len(out)) // nothing writes it any more
 }
 
+//go:noinline
 func (p *parser) escape() (rune, error) {
 	if p.pos >= len(p.text) {
 		return 0, p.fail("unexpected end")

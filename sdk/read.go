@@ -74,7 +74,7 @@ func (v Value) AsString() (s string, ok bool) {
 	if v.Kind() != KindString {
 		return "", false
 	}
-	return v.n.text, true
+	return v.n.str(), true
 }
 
 // AsBool returns a boolean.

@@ -32,6 +32,7 @@ type Value struct {
 // structs is the largest part of a Go guest.
 type node struct {
 	kind  Kind
+	raw   bool     // text is that of a string with its escapes, as it stands between quotes; see [parser.value]
 	text  string   // of a string, number or bool
 	keys  []string // of an object, beside items
 	items []Value  // of a list or an object
@@ -47,7 +48,17 @@ func (v Value) node() *node {
 	return v.n
 }
 
+// str returns the text of a string.
+//
 //go:noinline
+//go:noinline
+func (n *node) str() string {
+	if n.raw {
+		return unescape(n.text)
+	}
+	return n.text
+}
+
 func scalar(kind Kind, text string) Value { return Value{&node{kind: kind, text: text}} }
 
 // A Field is one member of an object.

@@ -205,3 +205,36 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestLongTextsWithEscapes: a long text is read as a short one is, written as it was, and canonical
+// whatever its escapes are.
+func TestLongTextsWithEscapes(t *testing.T) {
+	const escapes = `\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud800é`
+	plain := strings.Repeat("x", 8<<10)
+	for _, long := range []string{plain + escapes, escapes + plain, plain + escapes + plain} {
+		source := `{"a":"` + long + `"}`
+		v, err := sdk.Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, err := sdk.Parse(`{"a":"` + strings.ReplaceAll(long, plain, "") + `"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := v.Get("a").StringOr(""), short.Get("a").StringOr("")
+		if strings.ReplaceAll(got, plain, "") != want {
+			t.Errorf("read as %q, want %q", strings.ReplaceAll(got, plain, ""), want)
+		}
+		if v.String() != source {
+			t.Error("written in another form than it was read")
+		}
+		if want := `{"a":` + sdk.String(got).String() + `}`; v.Canonical() != want {
+			t.Error("the canonical form has escapes as they were read")
+		}
+	}
+	for _, bad := range []string{`\x`, `\u12g4`, `\`} {
+		if _, err := sdk.Parse(`"` + plain + bad + `"`); err == nil {
+			t.Errorf("a long text with %s is accepted", bad)
+		}
+	}
+}
