@@ -332,6 +332,9 @@ func idField(name, doc string, at func(*fileDefinition) *ID) field[fileDefinitio
 		if id := ID(text); !id.Valid() {
 			d.add(n, KindValue, fmt.Sprintf("for example %q", Slug(text)), "invalid id %q: want lower-case letters, digits, - and _, at most %d", text, maxName)
 		}
+		if RunID(text).WellFormed() {
+			d.add(n, KindValue, fmt.Sprintf("for example %q", Slug(text)), "invalid id %q: it has the form of a run's id", text)
+		}
 		*at(dst) = ID(text)
 	}
 	return f

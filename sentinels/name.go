@@ -39,6 +39,9 @@ func Slug(name string) ID {
 		}
 	}
 	s := strings.TrimRight(b.String(), "-")
+	if RunID(s).WellFormed() {
+		return ID("s-" + s)
+	}
 	if s == "" {
 		sum := sha256.Sum256([]byte(name))
 		return ID("s-" + hex.EncodeToString(sum[:6]))

@@ -9,6 +9,21 @@ import (
 // RunID is a UUIDv7 in its text form.
 type RunID string
 
+// WellFormed reports whether a text has the form of a run's id. No sentinel has such an id, so that
+// a name never means another than the run that it is the id of.
+func (id RunID) WellFormed() bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
 // Status is the state of a run.
 type Status string
 

@@ -73,6 +73,9 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 	if err != nil {
 		return runtime.RunInfo{}, err
 	}
+	if err := a.notBoth(ctx, s, word); err != nil && (len(all.Sentinels) > 0 || len(all.Runs) > 0) {
+		return runtime.RunInfo{}, err
+	}
 	for _, r := range all.Runs { // the newest first
 		if over || !r.Status.Final() {
 			return r, nil
@@ -107,6 +110,22 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 	return s.RunInfo(ctx, id)
 }
 
+// shortID is the length of a run's id in tables: its last characters.
+const shortID = 8
+
+// notBoth returns an error if a word that is the id of a sentinel is also the id of a run as tables show
+// it: a sentinel can be named so that a person who means the run gets the sentinel.
+func (a *App) notBoth(ctx context.Context, s *Session, word string) error {
+	if len(word) != shortID || strings.Trim(word, "0123456789abcdef") != "" {
+		return nil
+	}
+	id, err := a.runPart(ctx, s, word)
+	if err != nil || id == "" {
+		return err
+	}
+	return &UsageError{fmt.Sprintf("%q is the id of a sentinel and of the run %s", word, id), "give the whole id of the run, or rename the sentinel: its file has the id"}
+}
+
 // RunInfo returns the summary of a run.
 func (s *Session) RunInfo(ctx context.Context, id sentinels.RunID) (runtime.RunInfo, error) {
 	var out struct{ State runtime.RunInfo }
@@ -124,7 +143,7 @@ func (a *App) FindTarget(ctx context.Context, s *Session, word string) (string, 
 		return "", err
 	}
 	if len(all.Sentinels) > 0 {
-		return word, nil
+		return word, a.notBoth(ctx, s, word)
 	}
 	id, err := a.runPart(ctx, s, word)
 	switch {

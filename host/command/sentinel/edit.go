@@ -34,7 +34,7 @@ type found struct {
 }
 
 // find tells the two apart. A sentinel goes first: its id is the author's, and
-// a run's id is long enough that none equals it.
+// no sentinel can get that of a run.
 func (f family) find(id string) (found, error) {
 	if id == "" {
 		return found{}, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "neither a sentinel nor a run is named"}
