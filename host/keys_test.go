@@ -169,3 +169,29 @@ func TestKeyOfAStepIsNotOfARequest(t *testing.T) {
 		t.Errorf("a reserved key: %v", err)
 	}
 }
+
+// TestKeyOfAModelIsItsOwn: the key that a model chooses for a start is neither that of a step nor that of
+// another request.
+func TestKeyOfAModelIsItsOwn(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition":{"name":"One","steps":[{"type":"set","values":{"a":"1"}}]}}`, nil)
+	start := func(by command.By, params string) string {
+		t.Helper()
+		out, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/start", Params: json.RawMessage(params), By: by, Sentinel: "s", Key: "step", Tools: []string{"sentinel/start"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resultID(t, string(out))
+	}
+	const daily = `{"sentinelId":"one","key":"daily"}`
+	model := start(command.ByModel, daily)
+	if again := start(command.ByModel, daily); again != model {
+		t.Errorf("again: %s, want %s", again, model)
+	}
+	if other := start(command.ByModel, `{"sentinelId":"one","key":"daily","pinned":true}`); other == model {
+		t.Error("another request of the model got the same run")
+	}
+	if step := start(command.ByStep, daily); step == model {
+		t.Error("a step got the run of a model")
+	}
+}

@@ -394,3 +394,35 @@ func TestResultNamesTheFailedStep(t *testing.T) {
 		t.Errorf("%s at %q, want failed at 0.steps.1", res.Status, res.Step)
 	}
 }
+
+// TestGivenKeysAreNotOfChildren: a caller that knows the key of a child, which a step will look for, does not
+// find that child and does not put another run in its place.
+func TestGivenKeysAreNotOfChildren(t *testing.T) {
+	db := store.NewMemory()
+	rt := open(t, newFakeHost(), db, runtime.Options{})
+	id, err := rt.Start(within(t), decode(t, rt, family), runtime.StartOptions{Key: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{}
+	for ctx := within(t); len(keys) < 3; { // the run and two children
+		if ctx.Err() != nil {
+			t.Fatal("the children are not started")
+		}
+		if err := db.Scan("startkeys", nil, nil, false, func(key, run []byte) bool {
+			keys[string(key)] = string(run)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, run := range keys {
+		if run == string(id) {
+			continue
+		}
+		other, err := rt.Start(within(t), decode(t, rt, oneAct), runtime.StartOptions{Key: key})
+		if err != nil || string(other) == run {
+			t.Errorf("the key of the child %s gives the run %s, %v", run, other, err)
+		}
+	}
+}

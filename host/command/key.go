@@ -33,7 +33,7 @@ const madeKey = "by/"
 
 // takeKey sets the key by which a command recognizes a repetition. The key of a caller from
 // outside counts per principal, command and parameters: one that another principal chose, or
-// that was chosen for another request, never finds the result of this one. A step's own key
+// that was chosen for another request, never finds the result of this one, and neither does that of a model. A step's own key
 // counts in all runs for the same principal, whatever their parameters.
 func (r *Registry) takeKey(ctx context.Context, e *entry, call *Call, given string) (done func(error), err error) {
 	done = func(error) {}
@@ -55,6 +55,8 @@ func (r *Registry) takeKey(ctx context.Context, e *entry, call *Call, given stri
 			Code: abi.BadFields, Permanent: true, Field: e.KeyParam,
 			Message: fmt.Sprintf("call %q: key %.80q begins with %q, which is reserved for keys of requests", e.Name, given, madeKey), Hint: "choose another key",
 		}
+	case call.By == ByModel: // it chooses keys as callers from outside do
+		call.Key = madeKey + digest(string(call.By), call.As, e.Name, given, string(call.Params))
 	case call.As != "":
 		call.Key = madeKey + digest(call.As, given)
 	default:

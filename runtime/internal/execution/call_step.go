@@ -34,7 +34,7 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		within = append(slices.Clone(within), external.TypeEntry(c.Type))
 	}
 	opt := startOptions{
-		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: c.Key, OnInterrupt: c.OnInterrupt, As: c.As, Within: within},
+		StartOptions: run.StartOptions{Variables: variables, Workspace: c.Workspace, Key: given(c.Key), OnInterrupt: c.OnInterrupt, As: c.As, Within: within},
 		called:       true,
 	}
 	name := cmp.Or(c.Name, string(c.Type))

@@ -22,7 +22,7 @@ import (
 
 // Fork is Runtime.Fork of package runtime.
 func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOptions) (sentinels.RunID, error) {
-	if opt.Key != "" {
+	if opt.Key = given(opt.Key); opt.Key != "" {
 		if first, ok, err := ex.findStarted(opt.Key); err != nil || ok {
 			return first, err
 		}

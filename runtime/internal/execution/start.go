@@ -21,6 +21,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -30,16 +31,30 @@ import (
 // Start is Runtime.Start of package runtime.
 func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt run.StartOptions) (sentinels.RunID, error) {
 	o := startOptions{StartOptions: opt}
-	if caller := step.CallerOf(ctx); opt.Child && caller != nil {
+	o.Key = given(opt.Key)
+	if caller := step.CallerOf(ctx); caller != nil {
 		parent, err := ex.caller(caller)
 		if err != nil {
 			return "", fmt.Errorf("start %q: %w", def.ID, err)
 		}
-		o.parent, o.commanded = parent, true
-		o.Key = cmp.Or(o.Key, step.RunKey(caller.Key, "child"))
+		if o.caller = parent; opt.Child {
+			o.parent, o.commanded = parent, true
+			o.Key = cmp.Or(o.Key, step.RunKey(caller.Key, "child"))
+		}
 	}
 	return ex.startRun(ctx, def, o)
 }
+
+// given returns the start key for one that a caller gives. Those that the engine makes, of children and
+// firings, have another beginning: no caller can start a run that a step would take for its own child.
+func given(key string) string {
+	if key == "" {
+		return ""
+	}
+	return givenKey + key
+}
+
+const givenKey = "given/"
 
 // caller returns the run that makes a host call.
 func (ex *Executor) caller(caller *step.Caller) (*liveRun, error) {
@@ -83,6 +98,7 @@ type startOptions struct {
 	named     map[sentinels.ID]journal.Value // of a fork: RunStartBody.Named of its origin
 	called    bool                           // the host has made the definition, and chosen its workspace
 	commanded bool                           // a child by a command of its parent, see [run.StartOptions.Child]
+	caller    *liveRun                       // whose step starts the run, which is not its child; nil for none
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
@@ -155,7 +171,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if opt.Key != "" {
 		w.Puts = append(w.Puts, store.Put{Bucket: BucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
 			if exists {
-				return failure.New(abi.Conflict, "start key %q was used by a concurrent start", opt.Key)
+				return failure.New(abi.Conflict, "start key %q was used by a concurrent start", strings.TrimPrefix(opt.Key, givenKey))
 			}
 			return nil
 		}})
@@ -402,7 +418,34 @@ func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, m
 	}
 	// Read here, so that no way to start a stored definition can forget it.
 	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
+	if err == nil {
+		err = cmp.Or(opt.parent, opt.caller).checkApproved(&stored)
+	}
 	return ex.both(within, stored.Within), stored.Agent(), err
+}
+
+// checkApproved returns an error for a revision that an agent or a model made after the run, or one above
+// it, asked for an approval in its iteration: who approved what follows has not seen it. What steps
+// and models of these runs made themselves is theirs. The run may be nil.
+func (r *liveRun) checkApproved(stored *revision.Stored) error {
+	if stored.Within == nil {
+		return nil
+	}
+	for up := r; up != nil; up = up.parent {
+		up.mu.Lock()
+		asked := up.folded.Asked
+		up.mu.Unlock()
+		own := stored.By == "step of sentinel "+string(up.begin.Sentinel) || stored.By == "model of sentinel "+string(up.begin.Sentinel)
+		if asked.IsZero() || own || !stored.SavedAt.After(asked) {
+			continue
+		}
+		return &abi.Error{
+			Code: abi.Conflict, Permanent: true,
+			Message: fmt.Sprintf("sentinel %q: %s made revision %d after run %s had asked for the approval of what follows", stored.ID, cmp.Or(stored.By, "a model or an agent"), stored.Revision, up.id),
+			Hint:    fmt.Sprintf("`sentinel diff %s` shows what changed; `sentinel retry %s` asks again", stored.ID, up.id),
+		}
+	}
+	return nil
 }
 
 // named returns the definitions that {"$ref": id} means in a new run.
