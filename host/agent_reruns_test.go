@@ -317,3 +317,59 @@ func TestAgentsDoNotAnswerForDoubt(t *testing.T) {
 		t.Errorf("by a person: %v", err)
 	}
 }
+
+// TestApprovalIsOfWhatWasThere: an approval does not count for a sentinel that an agent changes while the
+// question waits, whether a step of the run names it, a child of the run does, or a command starts it. What
+// the run made itself, and what was changed before, is executed.
+func TestApprovalIsOfWhatWasThere(t *testing.T) {
+	ws := t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	must(t, h, "sentinel/create", `{"definition": {"id": "c", "name": "c", "steps": [{"type": "shell", "command": "echo reviewed > out"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "mid", "name": "mid", "steps": [{"type": "sentinel", "definition": {"$ref": "c"}}]}}`, nil)
+	for name, step := range map[string]string{
+		"by reference":        `{"type": "sentinel", "definition": {"$ref": "c"}}`,
+		"by a child":          `{"type": "sentinel", "definition": {"$ref": "mid"}}`,
+		"by a command":        `{"command": "sentinel/run", "params": {"sentinelId": "c"}}`,
+		"by a detached start": `{"command": "sentinel/start", "params": {"sentinelId": "c"}}`,
+	} {
+		for _, during := range []bool{true, false} {
+			edit := func() {
+				_, err := h.CallAs(t.Context(), &command.Call{
+					Command: "sentinel/step/update", By: command.ByAgent, As: "ci",
+					Params: json.RawMessage(fmt.Sprintf(`{"sentinelId": "c", "address": "0", "step": {"type": "shell", "command": "echo %s %t > out"}}`, name, during)),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !during {
+				edit()
+			}
+			def, problems := h.Runtime().Decode([]byte(`{"id": "gate", "name": "gate", "steps": [{"type": "approve", "prompt": "deploy?"}, `+step+`]}`), "gate.json")
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked(t, h, id, "")
+			if during {
+				edit()
+			}
+			if err := h.Runtime().Decide(t.Context(), id, runtime.Decision{Verdict: "approve", By: "anna"}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := h.Runtime().Wait(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case !during && res.Status != sentinels.StatusCompleted:
+				t.Errorf("%s, changed before the question: %s, %v", name, res.Status, res.Error)
+			case during && (res.Status != sentinels.StatusFailed || !strings.Contains(res.Error.Message, "agent:ci made revision")):
+				t.Errorf("%s, changed behind the question: %s, %v", name, res.Status, res.Error)
+			}
+		}
+	}
+}

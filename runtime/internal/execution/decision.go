@@ -80,6 +80,9 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
 	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker))
 	q := r.pending[name] // of the last process: its decision may be under way
+	if q != nil && q.Question == what.Question {
+		what.Since = q.Since
+	}
 	if q == nil {
 		q = &pendingDecision{answer: make(chan *journal.SignalBody, 1)}
 		r.pending[name] = q
@@ -207,6 +210,9 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 		return err
 	}
 	sig := &journal.SignalBody{Type: "decision", Call: d.Call, Verdict: d.Verdict, By: d.By, At: time.Now().UTC(), Comment: d.Comment, Result: d.Result}
+	if found.Kind == run.DecisionApproval {
+		sig.Asked = found.Since
+	}
 	if r == nil {
 		err := ex.signalStored(ctx, info, sig)
 		if errors.Is(err, errTakenOver) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -49,6 +50,7 @@ type State struct {
 	Scope     *Scope
 	Usage     sentinels.Usage
 	Extension run.LimitExtension
+	Asked     time.Time                      // since when the first approval of the iteration was asked; zero if none was decided
 	Decisions map[string]*journal.SignalBody // not yet used, by CallName; nil if there are none
 	Cursors   map[string]uint64              // in the event log, by pattern; nil if there are none
 }
@@ -150,7 +152,7 @@ func (s *State) endIteration(rec *journal.Record) {
 	s.Open, s.incomplete, s.Executions = false, false, nil
 	s.Event, s.EventSeq, s.Chain, s.RAGContext = nil, 0, Chain{}, journal.Value{}
 	s.EventBytes, s.Steps, s.FailedStep = 0, 0, ""
-	s.Branches, s.Decisions, s.Cursors = nil, nil, nil
+	s.Branches, s.Decisions, s.Cursors, s.Asked = nil, nil, nil, time.Time{}
 	if len(b.Cursors) > 0 {
 		s.Cursors = maps.Clone(b.Cursors)
 	}
@@ -178,6 +180,9 @@ func (s *State) signal(b *journal.SignalBody) {
 	case b.Type == SignalUsed:
 		delete(s.Decisions, b.Call)
 	case b.Call != "":
+		if !b.Asked.IsZero() && (s.Asked.IsZero() || b.Asked.Before(s.Asked)) {
+			s.Asked = b.Asked
+		}
 		if s.Decisions == nil {
 			s.Decisions = map[string]*journal.SignalBody{}
 		}

@@ -310,7 +310,8 @@ type SignalBody struct {
 	Call      string              `json:"call,omitempty"` // path!seq of the host call that it answers
 	Verdict   string              `json:"verdict,omitempty"`
 	By        string              `json:"by,omitempty"`
-	At        time.Time           `json:"at,omitzero"` // decision: when it was made, in UTC
+	At        time.Time           `json:"at,omitzero"`    // decision: when it was made, in UTC
+	Asked     time.Time           `json:"asked,omitzero"` // approval: since when it was asked, in UTC
 	Comment   string              `json:"comment,omitempty"`
 	Result    json.RawMessage     `json:"result,omitempty"`
 	Extension *run.LimitExtension `json:"extension,omitempty"` // resume: what it adds to the limits
