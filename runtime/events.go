@@ -93,7 +93,14 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 // Events returns up to limit committed events that match pattern, the newest
 // last. An empty pattern matches all.
 func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) {
-	return rt.eventLog(pattern).Newest(pattern, limit)
+	list, _, err := rt.eventLog(pattern).Newest(pattern, limit, 0)
+	return list, err
+}
+
+// NewestEvents is [Runtime.Events] with a bound of the bytes that the events have together in the store; the newest
+// one is returned whatever its size. more reports whether this bound left out older ones that match.
+func (rt *Runtime) NewestEvents(pattern string, limit int, bytes int64) (list []sentinels.Event, more bool, err error) {
+	return rt.eventLog(pattern).Newest(pattern, limit, bytes)
 }
 
 // NextEvent returns the first durable event after a position of the event log that

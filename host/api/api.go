@@ -30,6 +30,7 @@ type API struct {
 	hosts      map[string]bool // exact values of Host
 	names      []string        // hosts that are allowed with the listener's port
 	bodies     *bodyBudget
+	answers    *bodyBudget // results of commands until they are sent
 	hookBodies *bodyBudget // separate: requests without a token must not use up the memory of others
 	readTime   time.Duration
 	draining   atomic.Bool
@@ -61,7 +62,7 @@ func New(opt Options) (*API, error) {
 	// The table is copied for each API, since mounts are added to it.
 	a := &API{
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
-		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies),
+		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies), answers: newBodyBudget(maxAnswers),
 		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime, searching: searching, endSearches: endSearches,
 	}
 	var errs []error

@@ -21,6 +21,7 @@ const (
 	maxSmallBodies = 256 * smallBody
 	maxBodies      = 16 * maxCommandBody
 	maxHookBodies  = 16 * triggers.MaxBody
+	maxAnswers     = 128 << 20
 )
 
 // A bodyBudget limits the memory that the bodies of requests share. Bytes count

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -229,7 +230,26 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 		defer context.AfterFunc(a.searching, func() { cancel(context.Cause(a.searching)) })()
 	}
 	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
-	return result, stillActive(ctx, err)
+	if err != nil {
+		return result, stillActive(ctx, err)
+	}
+	return result, a.holdAnswer(r, len(result))
+}
+
+// holdAnswer counts the bytes of a result for its caller until the request has ended: who does not read
+// answers keeps memory from nobody else. Persons are not counted.
+func (a *API) holdAnswer(r *http.Request, size int) error {
+	p := principal.From(r.Context())
+	o := owner{key: p.String(), kind: p.Kind}
+	if !o.limited() {
+		return nil
+	}
+	b := a.answers.open(o, func() {})
+	if err := b.charge(int64(size), true); err != nil {
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("answers to %s that are not sent yet have too many bytes with this one", o.key), RetryAfterMs: 1000, Hint: "read the answers to the other requests first, or ask for less in one request"}
+	}
+	context.AfterFunc(r.Context(), b.release) // it ends with the request
+	return nil
 }
 
 // keyHeader is the header by which a caller repeats a request safely.

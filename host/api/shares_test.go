@@ -423,3 +423,37 @@ func TestSlowestStreamIsDisplaced(t *testing.T) {
 		t.Errorf("another stream: %+v", got)
 	}
 }
+
+// TestAnswersShareMemory: answers that a viewer does not read keep its own further answers out, and nobody
+// else's. They are free again when the requests have ended (G6).
+func TestAnswersShareMemory(t *testing.T) {
+	large := json.RawMessage(`"` + strings.Repeat("x", 15<<20) + `"`)
+	reg := commands(t, map[string]any{"code/read?": reply(func(context.Context, *command.Call) (json.RawMessage, error) { return large, nil })})
+	s := listen(t, api.Options{Commands: reg, Tokens: kindTokens{}}, api.ListenOptions{})
+	addr := s.Addr().String()
+	var unread []net.Conn
+	for range 2 { // of 32 MB
+		c := ask(t, addr, "POST", "/v1/commands/code/read", "viewer-wall")
+		if _, err := io.ReadFull(c, make([]byte, 12)); err != nil { // it is being sent
+			t.Fatal(err)
+		}
+		unread = append(unread, c)
+	}
+	status := func(token string) (int, string) {
+		c := ask(t, addr, "POST", "/v1/commands/code/read", token)
+		defer c.Close()
+		return answered(t, c)
+	}
+	if got, text := status("viewer-wall"); got != http.StatusServiceUnavailable || !strings.Contains(text, "answers to viewer wall") {
+		t.Errorf("a third answer: %d %.200s", got, text)
+	}
+	for _, token := range []string{"viewer-other", "person-ann"} {
+		if got, text := status(token); got != http.StatusOK {
+			t.Errorf("%s: %d %.200s", token, got, text)
+		}
+	}
+	for _, c := range unread {
+		c.Close()
+	}
+	until(t, func() bool { got, _ := status("viewer-wall"); return got == http.StatusOK })
+}

@@ -13,8 +13,9 @@ type Log interface {
 	// Time where it is zero, and returns the first event for one that the log
 	// has already.
 	Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error)
-	// Events returns up to limit events that fit the pattern, the newest last.
-	Events(pattern string, limit int) ([]sentinels.Event, error)
+	// NewestEvents returns up to limit events that fit the pattern, the newest last, and with a bound of their
+	// bytes whether it left out older ones.
+	NewestEvents(pattern string, limit int, bytes int64) (list []sentinels.Event, more bool, err error)
 }
 
 // Options say which log the commands work on.

@@ -33,14 +33,19 @@ func (l *list) Emit(_ context.Context, e sentinels.Event) (sentinels.Event, erro
 	return e, nil
 }
 
-func (l *list) Events(pattern string, limit int) ([]sentinels.Event, error) {
+func (l *list) NewestEvents(pattern string, limit int, bytes int64) ([]sentinels.Event, bool, error) {
 	var found []sentinels.Event
 	for _, e := range l.events {
 		if sentinels.MatchEvent(pattern, e.Name) {
 			found = append(found, e)
 		}
 	}
-	return found[max(0, len(found)-limit):], nil
+	found = found[max(0, len(found)-limit):]
+	more := bytes > 0 && len(found) > 1 // as if each had more
+	if more {
+		found = found[len(found)-1:]
+	}
+	return found, more, nil
 }
 
 func open(t *testing.T, opt event.Options) func(call command.Call, name, params string) (json.RawMessage, error) {

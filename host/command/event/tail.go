@@ -10,6 +10,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// heldBytes is how many bytes of events one call of a viewer, an agent or a model returns.
+const heldBytes = 8 << 20
+
 type tailIn struct {
 	Pattern string `json:"pattern,omitempty" jsonschema:"which events: * stands for one part of the name, a final ** for the rest; all if not given"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most, 50 if not given" minimum:"1" maximum:"1000"`
@@ -17,11 +20,12 @@ type tailIn struct {
 
 type tailOut struct {
 	Events []sentinels.Event `json:"events" jsonschema:"the newest last"`
+	More   bool              `json:"more,omitempty" jsonschema:"older events were left out, because all of them have more bytes than one call of a viewer, an agent or a model returns"`
 }
 
 // tail shows what is durable. It does not wait for more: the live feed of the
 // API and the wait step do.
-func (f family) tail(_ context.Context, _ *command.Call, in tailIn) (tailOut, error) {
+func (f family) tail(_ context.Context, call *command.Call, in tailIn) (tailOut, error) {
 	if len(in.Pattern) > 128 {
 		return tailOut{}, &abi.Error{
 			Code: abi.BadFields, Permanent: true, Field: "pattern",
@@ -43,9 +47,13 @@ func (f family) tail(_ context.Context, _ *command.Call, in tailIn) (tailOut, er
 	if in.Pattern == "" {
 		in.Pattern = "**"
 	}
-	events, err := f.opt.Log.Events(in.Pattern, in.Limit)
+	var most int64
+	if call.Held() {
+		most = heldBytes
+	}
+	events, more, err := f.opt.Log.NewestEvents(in.Pattern, in.Limit, most)
 	if events == nil {
 		events = []sentinels.Event{}
 	}
-	return tailOut{events}, err
+	return tailOut{events, more}, err
 }

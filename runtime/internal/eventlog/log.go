@@ -184,35 +184,40 @@ func (l *Log) Quarter() uint64 {
 }
 
 // Newest returns up to limit committed events that match pattern, the newest
-// last. An empty pattern matches all.
-func (l *Log) Newest(pattern string, limit int) ([]sentinels.Event, error) {
-	offsets := l.newest(pattern, limit)
-	out := make([]sentinels.Event, 0, len(offsets))
+// last. An empty pattern matches all. Together they have at most so many bytes in the store, but the
+// newest is returned whatever its size; 0 is no bound. more reports whether this bound left out others.
+func (l *Log) Newest(pattern string, limit int, bytes int64) (out []sentinels.Event, more bool, err error) {
+	offsets, more := l.newest(pattern, limit, bytes)
+	out = make([]sentinels.Event, 0, len(offsets))
 	for _, n := range offsets {
 		e, found, err := l.read(n)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if found { // else newer ones have replaced it meanwhile
 			out = append(out, e)
 		}
 	}
-	return out, nil
+	return out, more, nil
 }
 
 // newest returns the offsets of what Newest returns, in order.
-func (l *Log) newest(pattern string, limit int) []uint64 {
+func (l *Log) newest(pattern string, limit int, bytes int64) (offsets []uint64, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance()
-	var offsets []uint64
+	var size int64
 	for i := l.after(l.durable) - 1; i >= 0 && len(offsets) < limit; i-- {
 		if e := &l.kept[i]; pattern == "" || sentinels.MatchEvent(pattern, e.name) {
+			if size += e.size; bytes > 0 && size > bytes && len(offsets) > 0 {
+				more = true
+				break
+			}
 			offsets = append(offsets, e.offset)
 		}
 	}
 	slices.Reverse(offsets)
-	return offsets
+	return offsets, more
 }
 
 // read returns the event at an offset; found is false if it has left the log.

@@ -82,7 +82,7 @@ func TestKeepsNewestEvents(t *testing.T) {
 	check := func(log *eventlog.Log, keep int) {
 		t.Helper()
 		want := []string{"b 3", "a:x 4", "b 5", "a:x 6", "b 7"}[5-keep:]
-		got, err := log.Newest("", 100)
+		got, _, err := log.Newest("", 100, 0)
 		if diff := cmp.Diff(want, names(got)); diff != "" || err != nil {
 			t.Errorf("kept (-want +got):\n%s%v", diff, err)
 		}
@@ -161,7 +161,7 @@ func TestEmitTwiceAppendsOnce(t *testing.T) {
 	}
 	log = open(t, db.Snapshot(), eventlog.Options{})
 	emit(t, log, "a", "1")
-	got, err := log.Newest("a", 10)
+	got, _, err := log.Newest("a", 10, 0)
 	if diff := cmp.Diff([]string{"a 1", "a 2", "a 1"}, names(got)); diff != "" || err != nil {
 		t.Errorf("log (-want +got):\n%s%v", diff, err)
 	}
@@ -317,7 +317,7 @@ func TestKeepsBytes(t *testing.T) {
 // missed.
 func holds(t *testing.T, log *eventlog.Log, want []string) {
 	t.Helper()
-	got, err := log.Newest("", 100)
+	got, _, err := log.Newest("", 100, 0)
 	if diff := cmp.Diff(want, names(got)); diff != "" || err != nil {
 		t.Errorf("kept (-want +got):\n%s%v", diff, err)
 	}
@@ -369,7 +369,7 @@ func TestRefusedCommitLeavesAGap(t *testing.T) {
 	}
 	check := func(log *eventlog.Log, want ...string) {
 		t.Helper()
-		got, err := log.Newest("", 10)
+		got, _, err := log.Newest("", 10, 0)
 		if diff := cmp.Diff(want, names(got)); diff != "" || err != nil {
 			t.Errorf("log (-want +got):\n%s%v", diff, err)
 		}
@@ -461,7 +461,7 @@ func TestOneEmitterKeepsItsShare(t *testing.T) {
 		}
 		check := func(log *eventlog.Log) {
 			t.Helper()
-			got, err := log.Newest("", 1000)
+			got, _, err := log.Newest("", 1000, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -498,8 +498,29 @@ func TestOneEmitterKeepsItsShare(t *testing.T) {
 		log = open(t, db, opt)
 		check(log)
 		from(sentinels.Event{Source: "agent:ci", By: "agent:ci"})
-		if got, err := log.Newest("", 1000); err != nil || got[0].Source != "user" {
+		if got, _, err := log.Newest("", 1000, 0); err != nil || got[0].Source != "user" {
 			t.Errorf("%s, after a restart: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestNewestWithinBytes: a bound of bytes leaves out older events and says so; the newest is returned anyway.
+func TestNewestWithinBytes(t *testing.T) {
+	log := open(t, store.NewMemory(), eventlog.Options{})
+	for range 4 {
+		if _, err := log.Emit(within(t), sentinels.Event{Name: "a", Data: []byte(`"` + strings.Repeat("x", 1000) + `"`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		limit int
+		bytes int64
+		want  int
+		more  bool
+	}{{10, 0, 4, false}, {10, 100_000, 4, false}, {2, 100_000, 2, false}, {10, 3000, 2, true}, {10, 1, 1, true}, {1, 1, 1, false}} {
+		got, more, err := log.Newest("a", c.limit, c.bytes)
+		if err != nil || len(got) != c.want || more != c.more {
+			t.Errorf("%+v: %d events, more %t, %v", c, len(got), more, err)
 		}
 	}
 }
