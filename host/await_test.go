@@ -40,15 +40,15 @@ func tell(t *testing.T, h *host.Host, name string, run sentinels.RunID) {
 	}
 }
 
-// awaits waits until a run has begun the command that waits.
-func awaits(t *testing.T, h *host.Host, id sentinels.RunID) {
+// awaits waits until a run has begun the command of its step n, counted from 1.
+func awaits(t *testing.T, h *host.Host, id sentinels.RunID, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		trace, err := h.Runtime().Trace(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it := trace.Iterations; len(it) > 0 && len(it[0].Steps) == 2 && len(it[0].Steps[1].Attempts[0].Calls) > 0 {
+		if it := trace.Iterations; len(it) > 0 && len(it[0].Steps) == n && len(it[0].Steps[n-1].Attempts[0].Calls) > 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -82,7 +82,7 @@ func TestSpecAwait(t *testing.T) {
 
 	a, b := started(t, h, "waiter", "go:a"), started(t, h, "waiter", "go:b")
 	tell(t, h, "go:a", b)
-	awaits(t, h, a)
+	awaits(t, h, a, 2)
 	tell(t, h, "go:b", a)
 	refusedAs(t, ended(t, h, b), "they would wait for each other: "+string(b)+" waits for "+string(a)+" waits for "+string(b))
 	if got := variable(t, ended(t, h, a), "other"); !strings.Contains(got, `"status":"failed"`) {

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/confine"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestWorkspaceOfHeldRunAtEachCall: a workspace that is replaced by a link while a run of an agent
@@ -34,32 +34,26 @@ func TestWorkspaceOfHeldRunAtEachCall(t *testing.T) {
 		step["type"], step["name"], step["onError"] = "command", step["command"], "skip"
 		list = append(list, step)
 	}
-	steps := append([]any{map[string]any{"type": "wait", "durationMs": 700}}, list...)
-	var run struct{ Run string }
+	steps := append([]any{map[string]any{"type": "wait", "event": "replaced"}}, list...)
+	var run struct{ Run sentinels.RunID }
 	if err := asAgent(t, h, "sentinel/start", map[string]any{"definition": map[string]any{"name": "waits", "workspace": "sub/d", "steps": steps}}, &run); err != nil {
 		t.Fatal(err)
 	}
+	awaits(t, h, run.Run, 1)
 	if err := os.Rename(filepath.Join(work, "sub/d"), filepath.Join(work, "sub/d.old")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(private, filepath.Join(work, "sub/d")); err != nil {
 		t.Fatal(err)
 	}
-	var status struct{ Status string }
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if err := asAgent(t, h, "sentinel/status", map[string]any{"sentinelId": run.Run}, &status); err != nil {
-			t.Fatal(err)
-		}
-		if status.Status == "completed" || status.Status == "failed" || time.Now().After(deadline) {
-			break
-		}
-	}
+	tell(t, h, "replaced", run.Run)
+	status := ended(t, h, run.Run).Status
 	var trace json.RawMessage
 	if err := asAgent(t, h, "sentinel/trace", map[string]any{"run": run.Run}, &trace); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(trace), "a link below"); n < len(list) || strings.Contains(string(trace), "SECRETVAL") && !strings.Contains(string(trace), "a link below") {
-		t.Errorf("%s, %d of %d refused: %s", status.Status, n, len(list), trace)
+		t.Errorf("%s, %d of %d refused: %s", status, n, len(list), trace)
 	}
 	entries, err := os.ReadDir(private)
 	if err != nil || len(entries) != 1 {
