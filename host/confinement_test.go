@@ -97,11 +97,13 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 			t.Skip(g)
 		}
 	}
-	begin := func(t *testing.T, work string) *host.Host {
+	// begin opens a host with these homes. The folder of compiled plugins is in them by default; only
+	// one test needs it there, because each such folder takes seconds to fill.
+	begin := func(t *testing.T, work, cache string) *host.Host {
 		t.Helper()
 		environment := map[string]string{"HOME": work, "XDG_CONFIG_HOME": filepath.Join(work, ".config"), "PATH": os.Getenv("PATH")}
 		h, err := host.Open(t.Context(), host.Options{
-			Dir: filepath.Join(work, "projects", "one", ".sentinel"), Workspace: work, Set: map[string]string{"shell.confine": config.Agents},
+			Dir: filepath.Join(work, "projects", "one", ".sentinel"), Workspace: work, CacheDir: cache, Set: map[string]string{"shell.confine": config.Agents},
 			Getenv: func(name string) string { return environment[name] },
 		})
 		if err != nil {
@@ -113,7 +115,7 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 	t.Run("folders", func(t *testing.T) {
 		work := t.TempDir()
 		filesOf(t, work, map[string]string{"projects/one/a.txt": "a", "projects/two/b.txt": "b", ".git/config": "[core]\n"})
-		h := begin(t, work)
+		h := begin(t, work, "")
 		out, err := confined(t, h, work, `for dir in projects projects/one .config .cache projects/one/.sentinel .git; do mv $dir away 2>/dev/null && echo "moved $dir"; done
 			mkdir -p .config/sentinel && echo '{}' > .config/sentinel/config.json; echo new > projects/two/c.txt; mv projects/two projects/three; echo done`)
 		if err != nil || strings.Contains(out, "moved") || !strings.Contains(out, "done") {
@@ -131,7 +133,7 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 	t.Run("workspace by a link", func(t *testing.T) {
 		work := t.TempDir()
 		filesOf(t, work, map[string]string{"projects/one/a.txt": "a", "elsewhere/key": "secret"})
-		h := begin(t, filepath.Join(work, "projects"))
+		h := begin(t, filepath.Join(work, "projects"), compiled())
 		if err := os.Symlink(filepath.Join(work, "elsewhere"), filepath.Join(work, "projects", "sub")); err != nil {
 			t.Fatal(err)
 		}
@@ -148,14 +150,14 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 		if err := exec.Command("mkfifo", filepath.Join(work, ".git")).Run(); err != nil {
 			t.Skip("mkfifo: ", err)
 		}
-		if out, err := confined(t, begin(t, work), work, "echo done"); err != nil || !strings.Contains(out, "done") {
+		if out, err := confined(t, begin(t, work, compiled()), work, "echo done"); err != nil || !strings.Contains(out, "done") {
 			t.Errorf("%s %v", out, err)
 		}
 	})
 	t.Run("gitfile", func(t *testing.T) {
 		work := t.TempDir()
 		filesOf(t, work, map[string]string{".git": "gitdir: ./.bare/worktrees/w\n", ".bare/worktrees/w/commondir": "../..\n", ".bare/hooks/a": "x"})
-		out, err := confined(t, begin(t, work), work, `for path in .git .bare/hooks/new .bare/worktrees/w/config; do echo evil > $path && echo "wrote $path"; done; mv .bare away && echo moved; echo done`)
+		out, err := confined(t, begin(t, work, compiled()), work, `for path in .git .bare/hooks/new .bare/worktrees/w/config; do echo evil > $path && echo "wrote $path"; done; mv .bare away && echo moved; echo done`)
 		if err != nil || strings.Contains(out, "wrote") || strings.Contains(out, "moved") || !strings.Contains(out, "done") {
 			t.Errorf("%s %v", out, err)
 		}
@@ -167,7 +169,7 @@ func TestConfinedShellKeepsPlaces(t *testing.T) {
 			if err := os.Symlink(filepath.Join(work, to), filepath.Join(work, name)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := confined(t, begin(t, work), work, "rm "+name+"; echo executed")
+			out, err := confined(t, begin(t, work, compiled()), work, "rm "+name+"; echo executed")
 			if err == nil || strings.Contains(out, "executed") || !strings.Contains(err.Error(), name+" is a symbolic link") {
 				t.Errorf("%s %v", out, err)
 			}
