@@ -29,26 +29,33 @@ func mergeSegments(m *binary.Module) []byte {
 			return nil
 		}
 	}
+	size := mergeGap
+	for _, s := range segs {
+		size += s.Data.End - s.Data.Start
+	}
+	content := make([]byte, 0, size+size/16)
 	// Each turn merges one segment and those that follow within the gap.
-	var content []byte
 	n, fill := uint32(0), 0
 	for i := 0; i < len(segs); n++ {
-		data := slices.Clone(m.Raw[segs[i].Data.Start:segs[i].Data.End])
-		at := segs[i].Offset
+		first := i
 		for i++; i < len(segs); i++ {
-			gap := uint64(segs[i].Offset) - (uint64(at) + uint64(len(data)))
+			gap := uint64(segs[i].Offset) - end(segs[i-1])
 			if gap > mergeGap || fill+int(gap) > mergeFill {
 				break
 			}
 			fill += int(gap)
-			data = append(data, make([]byte, gap)...)
-			data = append(data, m.Raw[segs[i].Data.Start:segs[i].Data.End]...)
 		}
+		at := segs[first].Offset
 		content = append(content, 0, 0x41)
 		content = binary.AppendS64(content, int64(int32(at)))
 		content = append(content, 0x0b)
-		content = binary.AppendU32(content, uint32(len(data)))
-		content = append(content, data...)
+		content = binary.AppendU32(content, uint32(end(segs[i-1])-uint64(at)))
+		for j, s := range segs[first:i] {
+			if j > 0 {
+				content = append(content, make([]byte, uint64(s.Offset)-end(segs[first+j-1]))...)
+			}
+			content = append(content, m.Raw[s.Data.Start:s.Data.End]...)
+		}
 	}
 	return append(binary.AppendU32(nil, n), content...)
 }
