@@ -20,7 +20,7 @@ import (
 // the large values that its records name, ready to continue in another folder.
 func TestBackupWithRuns(t *testing.T) {
 	h := open(t, host.Options{})
-	def, problems := h.Runtime().Decode([]byte(`{"id": "busy", "timeoutMs": 600000, "variables": {"n": 0}, "loop": {"type": "continuous"}, "steps": [
+	def, problems := h.Runtime().Decode([]byte(`{"id": "busy", "timeoutMs": 600000, "variables": {"n": 0}, "loop": {"type": "continuous", "intervalMs": 100}, "steps": [
 		{"type": "set", "values": {"n": {"expr": "$n + 1"}, "big": {"expr": "'x'.repeat(70000) + $n"}}},
 		{"type": "emit", "event": "busy:step", "data": "$n"}
 	]}`), "busy.json")
@@ -35,7 +35,8 @@ func TestBackupWithRuns(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	for i := range 2 {
+	var dirs []string
+	for range 2 {
 		// Between two backups all runs make progress, and retention removes what it can.
 		var pruning sync.WaitGroup
 		pruning.Go(func() {
@@ -58,11 +59,17 @@ func TestBackupWithRuns(t *testing.T) {
 		if _, err := backup.Restore(t.Context(), &archive, backup.Target{Dir: dir, Project: project}); err != nil {
 			t.Fatal(err)
 		}
-		checkRestored(t, fmt.Sprintf("backup %d", i), dir, ids)
+		dirs = append(dirs, dir)
 	}
 	snapshots, err := runtime.Snapshots(h.State())
 	if err != nil || len(snapshots) > 0 {
 		t.Errorf("snapshots are left: %v, %v", snapshots, err)
+	}
+	if err := h.Close(); err != nil { // its runs would compute beside those of the copies
+		t.Fatal(err)
+	}
+	for i, dir := range dirs {
+		checkRestored(t, fmt.Sprintf("backup %d", i), dir, ids)
 	}
 }
 
@@ -81,6 +88,8 @@ func checkRestored(t *testing.T, what, dir string, ids []sentinels.RunID) {
 		if err := next.Runtime().Stop(t.Context(), id); err != nil {
 			t.Errorf("%s: run %s: %v", what, id, err)
 		}
+	}
+	for _, id := range ids {
 		if r, err := next.Runtime().Wait(t.Context(), id); err != nil || r.Status != sentinels.StatusStopped || r.Iterations == 0 {
 			t.Errorf("%s: run %s is %s after %d iterations: %s, %v", what, id, r.Status, r.Iterations, r.Error, err)
 		}
