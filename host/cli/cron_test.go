@@ -47,7 +47,7 @@ func TestComingFromCron(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("sentinel", "serve", "--listen", "none", "--log-file", log)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "XDG_CACHE_HOME="+compiledPlugins, "SENTINEL_TRUST_ROOTS="+dir)
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "XDG_CACHE_HOME="+cacheHome, "SENTINEL_TRUST_ROOTS="+dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -240,8 +240,8 @@ func hostileJSON(v any) string {
 
 // A hostileProject is the folder that every verb gets a copy of.
 type hostileProject struct {
-	dir, compiled string
-	env           map[string]string
+	dir string
+	env map[string]string
 }
 
 // newHostileProject makes a project with stored sentinels, runs of each kind,
@@ -250,8 +250,8 @@ func newHostileProject(t *testing.T) *hostileProject {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(answerEvil))
 	t.Cleanup(model.Close)
-	h := &hostileProject{dir: filepath.Join(t.TempDir(), evilFile), compiled: t.TempDir()}
-	h.env = map[string]string{"USER": evil, "OPENAI_BASE_URL": model.URL + "/v1", "OPENAI_API_KEY": "k", "HOME": h.dir, "XDG_CONFIG_HOME": filepath.Join(h.dir, "xdg"+evilFile)}
+	h := &hostileProject{dir: filepath.Join(t.TempDir(), evilFile)}
+	h.env = map[string]string{"USER": evil, "OPENAI_BASE_URL": model.URL + "/v1", "OPENAI_API_KEY": "k", "HOME": h.dir, "XDG_CACHE_HOME": cacheHome, "XDG_CONFIG_HOME": filepath.Join(h.dir, "xdg"+evilFile)}
 	h.write(t, ".sentinel/sentinels/evil.json", hostileDefinition("evil", evil, evilSteps))
 	h.write(t, ".sentinel/sentinels/fails.json", hostileDefinition("fails", evil, []any{map[string]any{
 		"type": "shell", "name": evil, "command": "printf '%s' \"$S\"; cat EVIL*FORGED >&2; exit 3", "env": map[string]string{"S": "x"}}}))
@@ -267,7 +267,7 @@ func newHostileProject(t *testing.T) *hostileProject {
 	h.write(t, "project"+evilFile+"/plugin.json", hostileJSON(map[string]string{"name": evil, "language": evil}))
 	h.plugin(t, ".sentinel/plugins/asking.wasm")
 	h.write(t, ".sentinel/plugins/bad"+evilBytes+".wasm", evil)
-	if err := errors.Join(os.MkdirAll(filepath.Join(h.dir, ".sentinel/state"), 0o700), os.Symlink(h.compiled, filepath.Join(h.dir, ".sentinel/state/cache"))); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(h.dir, ".sentinel/state"), 0o700), os.Symlink(compiledPlugins, filepath.Join(h.dir, ".sentinel/state/cache"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -358,7 +358,7 @@ func (h *hostileProject) copy(t *testing.T) string {
 		case d.IsDir():
 			return os.MkdirAll(to, 0o700)
 		case d.Type()&fs.ModeSymlink != 0:
-			return os.Symlink(h.compiled, to)
+			return os.Symlink(compiledPlugins, to)
 		case !d.Type().IsRegular():
 			return nil
 		}

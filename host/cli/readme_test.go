@@ -123,7 +123,7 @@ func TestReadme(t *testing.T) {
 	cmd := exec.Command(bash, "-c", script.String())
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "SENTINEL_TRUST_ROOTS="+dir,
-		"XDG_CACHE_HOME="+filepath.Join(home, "cache"), "GOCACHE="+goCache(t), "GOPROXY=off", "SENTINEL_SERVE_LISTEN="+address)
+		"XDG_CACHE_HOME="+cacheHome, "GOCACHE="+goCache(t), "GOPROXY=off", "SENTINEL_SERVE_LISTEN="+address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second

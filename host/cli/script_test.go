@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,11 +39,12 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// compiledPlugins is the folder of compiled plugins that all folders of func project share:
-// compiling the built-in step types takes two seconds.
-var compiledPlugins string
+// cacheHome is the XDG_CACHE_HOME of tests: compiling the built-in step types takes two seconds
+// of two processors. compiledPlugins is the folder in it that hosts use, and that is linked where
+// a test has no environment of its own.
+var cacheHome, compiledPlugins string
 
-// withCompiled runs the tests with the folder compiledPlugins.
+// withCompiled runs the tests with the folder cacheHome.
 type withCompiled struct{ *testing.M }
 
 func (m withCompiled) Run() int {
@@ -51,9 +53,23 @@ func (m withCompiled) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	compiledPlugins = dir
+	cacheHome, compiledPlugins = dir, filepath.Join(dir, "sentinel", "plugins")
+	if err := os.MkdirAll(compiledPlugins, 0o700); err != nil {
+		panic(err)
+	}
 	return m.M.Run()
 }
+
+// compileOnce compiles the built-in step types, before tests that run in parallel would each do it.
+var compileOnce = sync.OnceValue(func() error {
+	warm := exec.Command("sentinel", "exec", "--list")
+	warm.Env = append(os.Environ(), "XDG_CACHE_HOME="+cacheHome)
+	warm.Dir = cacheHome
+	if out, err := warm.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the built-in plugin: %w\n%s", err, out)
+	}
+	return nil
+})
 
 // TestScripts runs testdata/script. Each script has a home and a work folder of
 // its own; compiled plugins are shared, for they are the same in all.
@@ -71,12 +87,8 @@ func TestAuthoring(t *testing.T) { scripts(t, "testdata/authoring") }
 
 // scripts runs the scripts of a folder.
 func scripts(t *testing.T, dir string) {
-	cache := t.TempDir()
-	warm := exec.Command("sentinel", "exec", "--list")
-	warm.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
-	warm.Dir = t.TempDir()
-	if out, err := warm.CombinedOutput(); err != nil {
-		t.Fatalf("compile the built-in plugin: %v\n%s", err, out)
+	if err := compileOnce(); err != nil {
+		t.Fatal(err)
 	}
 	compiled := goCache(t)
 	model := httptest.NewServer(http.HandlerFunc(answer))
@@ -98,13 +110,13 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("HOME", home)
 			env.Setenv("USER", "tester")
 			env.Setenv("SENTINEL_TRUST_ROOTS", env.WorkDir) // trust.txtar has the questions
-			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("XDG_CACHE_HOME", cacheHome)
 			env.Setenv("GOCACHE", compiled)
 			env.Setenv("GOPROXY", "off") // a new project builds without a network
 			for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
 				env.Setenv(name, cmp.Or(os.Getenv(name), filepath.Join(os.Getenv("HOME"), dir))) // where the compiler is
 			}
-			env.Setenv("COMPILED", filepath.Join(cache, "sentinel"))
+			env.Setenv("COMPILED", compiledPlugins)
 			env.Setenv("MODEL_URL", model.URL+"/v1")
 			env.Setenv("REGISTRY", registry.Host())
 			env.Setenv("SMALL_GUESTS", guests)
@@ -112,7 +124,7 @@ func scripts(t *testing.T, dir string) {
 				return err
 			}
 			state := filepath.Join(env.WorkDir, ".sentinel", "state")
-			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(filepath.Join(cache, "sentinel"), filepath.Join(state, "cache")))
+			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(compiledPlugins, filepath.Join(state, "cache")))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  code,

@@ -257,7 +257,7 @@ func TestTrustAtTerminal(t *testing.T) {
 		os.WriteFile(file, []byte(`{"id":"s","name":"S\u001b[2J","steps":[{"type":"shell","command":"echo done"}]}`), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir(), "XDG_CACHE_HOME": filepath.Dir(compiledPlugins), "SENTINEL_TRUST_ROOTS": ""}
+	env := map[string]string{"XDG_CONFIG_HOME": t.TempDir(), "XDG_CACHE_HOME": cacheHome, "SENTINEL_TRUST_ROOTS": ""}
 	question := `sentinels/s\.json.*\n\s+\{"id":"s","name":"S\\u001b\[2J".*"command":"echo done"\}\]\}\n.*trust this\?.* yes / no: $`
 	term := sit(t, dir, env, "run", "s")
 	term.await(question)
