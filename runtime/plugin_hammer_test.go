@@ -33,7 +33,7 @@ func tally(t testing.TB, version int) (p plugin.Source, digest string) {
 func TestThousandSwaps(t *testing.T) {
 	swaps, loops := 1000, 6
 	if testing.Short() {
-		swaps = 60
+		swaps, loops = 20, 3
 	}
 	w := newFakeHost()
 	w.delay = time.Millisecond
@@ -64,7 +64,7 @@ func TestThousandSwaps(t *testing.T) {
 	broken := versions[0]
 	broken.Wasm = func() ([]byte, error) { return []byte("\x00asm\x01\x00\x00\x00 no more"), nil }
 	for n := range swaps {
-		if n%50 == 49 {
+		if every := max(10, swaps/20); n%every == every-1 {
 			if _, err := rt.LoadPlugin(ctx, broken); err == nil {
 				t.Fatal("a broken module is live")
 			}
