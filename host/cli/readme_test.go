@@ -109,9 +109,12 @@ func TestReadme(t *testing.T) {
 			t.Logf("SKIPPED: curl is not on this machine: %s", line)
 			continue
 		case strings.HasSuffix(line, "&") || strings.HasPrefix(line, "kill") || strings.Contains(line, "<<"):
+			if strings.HasSuffix(line, "&") {
+				script.WriteString("served=$(cat serve.log 2>/dev/null | grep -c msg=serving)\n")
+			}
 			fmt.Fprintf(&script, "echo %s\n%s", quoteLine("== "+line), c)
-			if strings.HasSuffix(line, "&") { // a reader is slower than the server
-				script.WriteString("n=0; until bin/sentinel list 2>&1 | grep -q 'a server runs here'; do n=$((n+1)); test $n -lt 150 || exit 9; sleep 0.2; done\n")
+			if strings.HasSuffix(line, "&") { // a reader is slower than the server, and a command before it would have the store
+				script.WriteString("n=0; until test $(cat serve.log 2>/dev/null | grep -c msg=serving) -gt $served; do n=$((n+1)); test $n -lt 600 || exit 9; sleep 0.1; done\n")
 			}
 		default:
 			fmt.Fprintf(&script, "echo %s\nn=0; until { %s}; do n=$((n+1)); test $n -lt 150 || exit 9; sleep 0.2; done\n", quoteLine("== "+line), c)
