@@ -102,10 +102,14 @@ const (
 // and so on". The tests of a project fail, and so does the verification of the first repair; the
 // second one passes; the review rejects it; the worker reads each item of the feedback and
 // continues its branch; the review approves; a person approves; the branch is merged into the
-// user's tree, where the tests pass.
+// user's tree, where the tests pass. The host does the same for each language: with -short only
+// the project in Go is repaired.
 func TestSpecWorkerToMerged(t *testing.T) {
 	for _, p := range brokenProjects {
 		t.Run(p.name, func(t *testing.T) {
+			if testing.Short() && p.name != "Go" {
+				t.Skip("repairs a project in each language: only the one in Go with -short")
+			}
 			ws, git, passes := p.open(t)
 			better := "/* of 53 bits */ " + p.right
 			if p.name == "Python" {

@@ -18,10 +18,14 @@ func TestCommandLine(t *testing.T) {
 	d := newDoubt(t, everythingWith("retry"))
 	state := filepath.Join(d.order.Dir, "state")
 	h := &record{snaps: map[int]*snapshot{}}
+	lives := 12
+	if testing.Short() {
+		lives = 4
+	}
 	for d.order.Life = 1; ; d.order.Life++ {
 		// Progress between two kills, for three in one step end the run.
 		p := plan{after: afterEvent, count: 25 + rand.IntN(40)}
-		if d.order.Life > 12 {
+		if d.order.Life > lives {
 			p = plan{}
 		}
 		d.order.CLI = []string{"run", "kill.json", "-o", "jsonl", "--state", state}

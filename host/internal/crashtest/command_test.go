@@ -39,10 +39,13 @@ func TestKillDuringPluginCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, d, "kit")
-	kills := 0
+	kills, lives := 0, 15
+	if testing.Short() {
+		lives = 4
+	}
 	for ; ; d.order.Life++ {
 		p := plan{after: afterEvent, count: 3 + rand.IntN(30)}
-		if d.order.Life > 15 {
+		if d.order.Life > lives {
 			p = plan{}
 		}
 		l := start(t, d.order, d.server)
