@@ -197,6 +197,12 @@ func TestSpecReviewerRules(t *testing.T) {
 		{"fenced, in other words", "Here it is:\n```json\n" + verdict(" approved ", 90, "") + "\n```", "done", "APPROVE"},
 		{"issues are the feedback", `{"decision": "CHANGES REQUESTED", "score": 70, "issues": [` + issue("major") + `], "feedback_for_agent": []}`, "ready", "REQUEST_CHANGES"},
 	}
+	if testing.Short() { // every second one: each has a ticket, whose work is verified
+		for i := range (len(cases) + 1) / 2 {
+			cases[i] = cases[2*i]
+		}
+		cases = cases[:(len(cases)+1)/2]
+	}
 	id := func(i int) string { return fmt.Sprint("T-", i) }
 	replies := map[string]string{}
 	d := newReviewDesk(t, func(r chatRequest) answer { return answer{text: replies[under(r)]} }, nil, nil)
