@@ -192,11 +192,11 @@ func TestSpecKillDoContinueUndo(t *testing.T) {
 	defer server.Close()
 	step := 5 // progress events between two states at which the program is killed
 	if testing.Short() {
-		step = 14
+		step = 30
 	}
 	task := []string{"do", "Change a.txt", "--yolo", "--check", "grep -q two a.txt"}
-	for _, after := range []string{"--undo", "--continue"} {
-		for count, killed := 1, true; killed && count < 200; count += step {
+	for i, after := range []string{"--undo", "--continue"} {
+		for count, killed := 1+i*step/2, true; killed && count < 200; count += step {
 			t.Run(fmt.Sprintf("%s %d", after, count), func(t *testing.T) {
 				o := doProject(t, map[string]string{})
 				o.Life = 1

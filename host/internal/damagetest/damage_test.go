@@ -327,7 +327,7 @@ func recoverAndServe(t *testing.T, what, dir string) {
 func TestDamagedCopies(t *testing.T) {
 	copies, size := 400, 50<<20
 	if testing.Short() {
-		copies, size = 20, 2<<20
+		copies, size = 2*len(kinds), 2<<20
 	}
 	f := newFullState(t, size)
 	r := rand.New(rand.NewPCG(11, 5))
