@@ -236,7 +236,8 @@ func TestSpecReviewerRules(t *testing.T) {
 // then a person decides; R8: the raw reply is kept.
 func TestSpecReviewerUnreadable(t *testing.T) {
 	const good = `{"decision": "APPROVE", "score": 90, "issues": [], "feedback_for_agent": []}`
-	cases := []struct{ name, reply, reason string }{
+	type unreadable struct{ name, reply, reason string }
+	cases := []unreadable{
 		{"the list of choices", `{"decision": "APPROVE | REQUEST_CHANGES | REJECT", "score": 90, "issues": [], "feedback_for_agent": []}`, "decision is not one"},
 		{"two decisions", `{"decision": ["APPROVE", "REJECT"], "score": 90, "issues": [], "feedback_for_agent": []}`, "decision is not one"},
 		{"no JSON", "Looks good to me!", "decision is not one"},
@@ -246,6 +247,9 @@ func TestSpecReviewerUnreadable(t *testing.T) {
 		{"no issues", `{"decision": "APPROVE", "score": 100}`, "issues is not a list"},
 		{"an unknown severity", `{"decision": "APPROVE", "score": 100, "issues": [{"severity": "blocker", "message": "x"}], "feedback_for_agent": []}`, "an issue has no severity"},
 		{"feedback with an object", `{"decision": "APPROVE", "score": 100, "issues": [], "feedback_for_agent": [{"a": 1}]}`, "feedback_for_agent is not"},
+	}
+	if testing.Short() { // one for each reason: each has two tickets, whose work is verified
+		cases = slices.CompactFunc(cases, func(a, b unreadable) bool { return a.reason == b.reason })
 	}
 	// The ticket N-i gets the reply once and then a good one, T-i gets it always.
 	second := map[string]string{}
