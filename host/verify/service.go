@@ -92,7 +92,7 @@ func (s *session) start(ctx context.Context, c *Service) *service {
 			if err != nil {
 				return fail(own, skip(Infrastructure, "service: could not be started: %v", err))
 			}
-			message := fmt.Sprintf("service: it ended with exit code %d before it was ready", result.ExitCode)
+			message := fmt.Sprintf("service: it ended with exit code %d before it was ready", result.ExitCode) + s.notFound(result.ExitCode, own.output())
 			if result.Limit != "" {
 				message = "service: ended before it was ready, because " + result.Limit
 			}

@@ -40,6 +40,10 @@ func TestToolsBelowTheHome(t *testing.T) {
 	if want := "(mine is below " + filepath.Join(home, "my-tools") + ", which commands of checks do not read: add this folder to the setting verify.read)"; c.Status != verify.Failed || !strings.Contains(c.Message, want) {
 		t.Errorf("mine: %+v, want %q", c, want)
 	}
+	_, c = one(t, v, dir, `{"type":"http","verify":{"path":"/","service":{"command":"mine"}}}`)
+	if want := "exit code 127 before it was ready (mine is below " + filepath.Join(home, "my-tools") + ", which commands"; c.Status != verify.Failed || !strings.Contains(c.Message, want) {
+		t.Errorf("mine as a service: %+v, want %q", c, want)
+	}
 	v = verifier(t, func(o *verify.Options) { o.Read = []string{filepath.Join(home, "my-tools")} })
 	if _, c := one(t, v, dir, `{"type":"test","verify":{"command":"mine"}}`); c.Status != verify.Passed {
 		t.Errorf("mine, in verify.read: %+v", c)

@@ -435,12 +435,7 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 		r.Message = fmt.Sprintf("Test failed: ended by signal %s", done.Signal)
 	case done.ExitCode != c.Code:
 		r.Message = fmt.Sprintf("Test failed: expected exit code %d, got %d", c.Code, done.ExitCode)
-		switch name, folder := s.unreadable(r.Output); {
-		case folder != "":
-			r.Message += fmt.Sprintf(" (%s is below %s, which commands of checks do not read: add this folder to the setting verify.read)", name, folder)
-		case done.ExitCode == 127:
-			r.Message += notFound(r.Output)
-		}
+		r.Message += s.notFound(done.ExitCode, r.Output)
 	case c.Code != 0:
 		r.Status, r.Message = Passed, fmt.Sprintf("Exited with expected code %d", c.Code)
 	default:
@@ -449,10 +444,16 @@ func (s *session) test(ctx context.Context, c *testCheck, timeout time.Duration)
 	return r
 }
 
-// notFound says what exit code 127 means: the shell found no program, and says so in the output, or the
-// program it found is the shim of a version manager, which finds no version of the real one.
-func notFound(output string) string {
-	if strings.Contains(output, "not found") {
+// notFound says, in parentheses, what a command has not found that ended with an unexpected exit code. Exit
+// code 127 means that the shell found no program, and says so in the output, or that the program it found is
+// the shim of a version manager, which finds no version of the real one.
+func (s *session) notFound(exitCode int, output string) string {
+	switch name, folder := s.unreadable(output); {
+	case folder != "":
+		return fmt.Sprintf(" (%s is below %s, which commands of checks do not read: add this folder to the setting verify.read)", name, folder)
+	case exitCode != 127:
+		return ""
+	case strings.Contains(output, "not found"):
 		return " (a command was not found)"
 	}
 	return " (a command found no program to execute: a check does not read the folder of a version manager in the home, such as ~/.pyenv, unless verify.read names it; verify.env passes its variables)"
