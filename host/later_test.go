@@ -81,7 +81,7 @@ func TestSpecLaterNamesAreRefused(t *testing.T) {
 		`{"command": "sentinel/cleanup"}`:                                               `the settings "retention"`,
 		`{"command": "sentinel/config"}`:                                                `settings are of the host`,
 		`{"command": "sentinel/escalate"}`:                                              `use a step of type approve`,
-		`{"command": "inbox/peek"}`:                                                     `"sentinel/list" with status waiting`,
+		`{"command": "inbox/peek"}`:                                                     `use "inbox/list"`,
 		`{"command": "health-check"}`:                                                   `GET /v1/health`,
 		`{"command": "code/read", "params": {"path": "{{steps.0.output}}"}}`:            `warning steps[0].params.path: {{steps.0.output}} stays as written | write $steps["ID"].output`,
 		`{"type": "llm", "prompt": "{{input.x}} {{named.a.b}} {{loop.0.x}}", "model": "openai/gpt-5"}`: "write $inputs.x; `sentinel import --from-continuum FILE`",

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
-	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -292,42 +291,23 @@ func badPath(name string, err error) error {
 	return &abi.Error{Code: code, Permanent: true, Message: fmt.Sprintf("call %q: %s", name, text)}
 }
 
-// unknown is the error for an unknown command. For a model it lists only commands
-// that the model may call.
+// unknown is the error for an unknown command. For a model it names only a command that the model may
+// call.
 func (r *Registry) unknown(call *Call) error {
-	list := r.List()
-	if call.By == ByModel {
-		list = r.Offer(call.Tools)
-	}
-	names := make([]string, len(list))
-	for i, c := range list {
-		names[i] = c.Name
-	}
 	if e := r.absent(call.Command); e != nil {
 		return &abi.Error{Code: e.Code, Permanent: e.Permanent, Field: "command", Message: fmt.Sprintf("call %q: %s", call.Command, e.Message), Hint: e.Hint}
 	}
 	err := &abi.Error{Code: abi.NotFound, Permanent: true, Field: "command", Message: fmt.Sprintf("call %q: no such command", call.Command)}
-	if near := nearestCommand(call.Command, names); near != "" {
-		err.Hint = fmt.Sprintf("did you mean %q?", near)
+	switch {
+	case call.Command == "":
+	case call.By != ByModel:
+		err.Hint = UnknownHint(call.Command, r.Names(), ProgramHint)
+	default:
+		if near := Nearest(call.Command, namesOf(r.Offer(call.Tools))); near != "" {
+			err.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
 	}
 	return err
-}
-
-// nearestCommand also finds a command by its verb alone: "read" is code/read.
-func nearestCommand(want string, names []string) string {
-	i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "/"+want) })
-	if i >= 0 && want != "" {
-		return names[i]
-	}
-	return nearest(want, names)
-}
-
-// nearest returns the candidate that want was most likely meant to be, or "".
-func nearest(want string, candidates []string) string {
-	if near := sentinels.Suggest(want, candidates); want != "" && len(near) > 0 {
-		return near[0]
-	}
-	return ""
 }
 
 // mayExecute reports whether tools names a command that executes code.

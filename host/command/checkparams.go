@@ -286,28 +286,3 @@ func typeNames(types []string) string {
 	}
 	return strings.Join(names, " or ")
 }
-
-// Nearest returns a similar name for that of a command which does not exist, "" for none.
-func (r *Registry) Nearest(name string) string {
-	var names []string
-	for _, c := range r.List() {
-		names = append(names, c.Name)
-	}
-	return nearestCommand(name, names)
-}
-
-// Like returns the names of the commands in the family of a name, or else the families
-// that exist.
-func (r *Registry) Like(name string) (commands, families []string) {
-	own, _, _ := strings.Cut(name, "/")
-	for _, c := range r.List() {
-		family, _, ok := strings.Cut(c.Name, "/")
-		switch {
-		case ok && family == own:
-			commands = append(commands, c.Name)
-		case ok && !slices.Contains(families, family):
-			families = append(families, family)
-		}
-	}
-	return commands, families
-}

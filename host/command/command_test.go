@@ -258,6 +258,8 @@ func TestUnknownCommandNamesTheNearest(t *testing.T) {
 		{"code/smaple", `did you mean "code/sample"?`, command.ByUser},
 		{"other", `did you mean "code/other"?`, command.ByUser},
 		{"sentinel/strt", `did you mean "sentinel/start"?`, command.ByUser},
+		{"screenshot", `use a step of type shell with a browser`, command.ByUser},
+		{"screenshot", ``, command.ByModel},
 		{"start", ``, command.ByModel}, // private: a model is not told
 		{"", ``, command.ByUser},
 	}

@@ -187,6 +187,17 @@ func (r *Registry) List() []Command {
 	return list
 }
 
+// Names returns the name of every command, sorted.
+func (r *Registry) Names() []string { return namesOf(r.List()) }
+
+func namesOf(list []Command) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Name
+	}
+	return names
+}
+
 // Offer returns the commands that a model with the allow-list tools may call,
 // sorted by name. See [Allowed].
 func (r *Registry) Offer(tools []string) []Command {

@@ -226,30 +226,7 @@ func (v *check) unknown(path string, kind sentinels.Kind, name, what string, hin
 
 // commandHint says what was probably meant by the name of a command that does not exist.
 func (v *check) commandHint(name string) string {
-	near := v.commands.Nearest(name)
-	family, _, _ := strings.Cut(name, "/")
-	switch {
-	case laterCommands[name] != "":
-		return laterCommands[name]
-	case laterCommands[family+"/*"] != "":
-		return laterCommands[family+"/*"]
-	case strings.ContainsAny(name, " \t|&;<>$()=") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
-		return `did you mean type "shell"?`
-	case near != "":
-		return fmt.Sprintf("did you mean %q?", near)
-	case !strings.Contains(name, "/"): // as the name of a program
-		return `did you mean type "shell"?`
-	}
-	return v.known(name)
-}
-
-// known lists the commands in the family of a name, or the families.
-func (v *check) known(name string) string {
-	commands, families := v.commands.Like(name)
-	if len(commands) > 0 {
-		return "known: " + strings.Join(commands, ", ")
-	}
-	return "commands begin with " + strings.Join(families, "/, ") + "/; `sentinel exec --list` lists them"
+	return command.UnknownHint(name, v.commands.Names(), `did you mean type "shell"?`)
 }
 
 // tools checks the names and patterns in an allow-list.
@@ -277,9 +254,10 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 		return
 	}
 	if family, pattern := strings.CutSuffix(name, "/*"); pattern {
-		commands, families := v.commands.Like(family)
+		names := v.commands.Names()
+		commands, families := command.Like(family, names)
 		if !slices.ContainsFunc(commands, func(c string) bool { return strings.HasPrefix(c, family+"/") }) {
-			hint := v.known(family)
+			hint := command.Known(family, names)
 			if near := sentinels.Suggest(family, families); len(near) > 0 {
 				hint = fmt.Sprintf("did you mean %q?", near[0]+"/*")
 			}
@@ -289,10 +267,11 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
 		v.unknown(path, kind, name, "tool", func(name string) string {
-			if near := v.commands.Nearest(name); near != "" {
+			names := v.commands.Names()
+			if near := command.Nearest(name, names); near != "" {
 				return fmt.Sprintf("did you mean %q?", near)
 			}
-			return v.known(name)
+			return command.Known(name, names)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/process"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -168,11 +168,7 @@ func lookup(list []client.Command, name string) (client.Command, error) {
 		}
 		all = append(all, c.Name)
 	}
-	hint := "`sentinel exec --list` shows them"
-	if near := sentinels.Suggest(name, all); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return client.Command{}, app.NotFound(hint, "unknown command %q", name)
+	return client.Command{}, app.NotFound(command.UnknownHint(name, all, command.ProgramHint), "unknown command %q", name)
 }
 
 // exec calls a command and writes its result, which is JSON in every format: its shape
