@@ -105,6 +105,9 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 		case len(all.Sentinels) > 0:
 			return runtime.RunInfo{}, NotFound(hint, "sentinel %q has no run", word)
 		}
+		if err := a.Unstored(s, word); err != nil {
+			return runtime.RunInfo{}, err
+		}
 		return runtime.RunInfo{}, NotFound(hint, "no run and no sentinel matches %q", word)
 	}
 	return s.RunInfo(ctx, id)
@@ -149,10 +152,43 @@ func (a *App) FindTarget(ctx context.Context, s *Session, word string) (string, 
 	switch {
 	case err != nil:
 		return "", err
-	case id == "":
-		return "", a.NoSentinel(word, &abi.Error{Code: abi.NotFound})
+	case id != "":
+		return string(id), nil
 	}
-	return string(id), nil
+	if err := a.Unstored(s, word); err != nil {
+		return "", err
+	}
+	return "", a.NoSentinel(word, &abi.Error{Code: abi.NotFound})
+}
+
+// Unstored returns what to do about a sentinel that is not stored and that a file in the project's
+// folders has, by its name; nil if there is no such file.
+func (a *App) Unstored(s *Session, name string) error {
+	if s.ByURL || !isName(name) {
+		return nil
+	}
+	src, err := a.trusted(a.inFolders(name))
+	if err != nil || src == nil {
+		return err
+	}
+	file := output.Quote(src.File)
+	hint := fmt.Sprintf("`sentinel run%s %s` executes it, `sentinel load%s %s` only stores it", a.SameStore(), output.Quote(name), a.SameStore(), file)
+	if s.Serves() {
+		hint = fmt.Sprintf("`sentinel validate %s` shows why the server has not stored it", file)
+	}
+	return NotFound(hint, "sentinel %q is not stored: it is only in %s", name, src.File)
+}
+
+// CallStored calls a command with a sentinel by its name, which may be that of a deleted one.
+func (a *App) CallStored(ctx context.Context, s *Session, name, command string, params map[string]any, out any) error {
+	params["sentinelId"] = name
+	err := s.Call(ctx, command, params, out)
+	if abi.CodeOf(err) == abi.NotFound && !a.Stored(ctx, s, name) {
+		if unstored := a.Unstored(s, name); unstored != nil {
+			return unstored
+		}
+	}
+	return err
 }
 
 // Stored reports whether a sentinel is stored.

@@ -22,11 +22,11 @@ func (a verbs) acceptCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			params := map[string]any{"sentinelId": args[0], "revision": n}
+			params := map[string]any{"revision": n}
 			if note != "" {
 				params["note"] = note
 			}
-			return a.revising(cmd.Context(), "sentinel/accept", params)
+			return a.revising(cmd.Context(), args[0], "sentinel/accept", params)
 		},
 	}
 	c.Flags().StringVar(&note, "note", "", "why, for the history")

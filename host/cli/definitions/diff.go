@@ -50,12 +50,12 @@ func (a verbs) diffCommand() *cobra.Command {
 			}
 			defer a.CloseSession(s, &err)
 			// A deleted sentinel is in no list, but its revisions can be compared.
-			params["sentinelId"] = args[0]
-			if id, none := a.FindTarget(cmd.Context(), s, args[0]); none == nil {
-				params["sentinelId"] = id
+			name := args[0]
+			if id, none := a.FindTarget(cmd.Context(), s, name); none == nil {
+				name = id
 			}
 			var out diffed
-			if err := s.Call(cmd.Context(), "sentinel/diff", params, &out); err != nil {
+			if err := a.CallStored(cmd.Context(), s, name, "sentinel/diff", params, &out); err != nil {
 				return err
 			}
 			if a.Flags.Output != output.FormatTable {

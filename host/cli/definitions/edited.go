@@ -50,14 +50,18 @@ func (a verbs) editing(ctx context.Context, target, command string, params map[s
 	return a.edit(ctx, s, command, params)
 }
 
-// revising is editing of the sentinel whose id params have: it is used as it is.
-func (a verbs) revising(ctx context.Context, command string, params map[string]any) (err error) {
+// revising is editing of a sentinel whose name is used as it is, because it may be deleted.
+func (a verbs) revising(ctx context.Context, name, command string, params map[string]any) (err error) {
 	s, err := a.Connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	return a.edit(ctx, s, command, params)
+	var out edited
+	if err := a.CallStored(ctx, s, name, command, params, &out); err != nil {
+		return app.Invalid(err)
+	}
+	return a.showEdit(ctx, s, out)
 }
 
 // edit calls a command that edits a definition and shows the result.

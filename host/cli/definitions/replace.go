@@ -83,7 +83,7 @@ func (a verbs) deleteCommand() *cobra.Command {
 		Example: "  sentinel delete nightly",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			params := map[string]any{"sentinelId": args[0]}
+			params := map[string]any{}
 			if note != "" {
 				params["note"] = note
 			}
@@ -96,7 +96,7 @@ func (a verbs) deleteCommand() *cobra.Command {
 			}
 			defer a.CloseSession(s, &err)
 			var raw json.RawMessage // printed unchanged for programs
-			if err := s.Call(cmd.Context(), "sentinel/delete", params, &raw); err != nil {
+			if err := a.CallStored(cmd.Context(), s, args[0], "sentinel/delete", params, &raw); err != nil {
 				return err
 			}
 			return a.deleted(raw)
@@ -148,11 +148,11 @@ func (a verbs) rollbackCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			params := map[string]any{"sentinelId": args[0], "to": n}
+			params := map[string]any{"to": n}
 			if note != "" {
 				params["note"] = note
 			}
-			return a.revising(cmd.Context(), "sentinel/rollback", params)
+			return a.revising(cmd.Context(), args[0], "sentinel/rollback", params)
 		},
 	}
 	c.Flags().StringVar(&note, "note", "", "why, for the history")

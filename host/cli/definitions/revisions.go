@@ -39,7 +39,7 @@ func (a verbs) revisionsCommand() *cobra.Command {
 			if limit < 0 {
 				return app.NewUsageError(fmt.Sprintf("--limit %d is below 0", limit), "")
 			}
-			params := map[string]any{"sentinelId": args[0]}
+			params := map[string]any{}
 			if limit > 0 {
 				params["limit"] = limit
 			}
@@ -48,7 +48,7 @@ func (a verbs) revisionsCommand() *cobra.Command {
 				return err
 			}
 			defer a.CloseSession(s, &err)
-			return a.revisions(cmd.Context(), s, params)
+			return a.revisions(cmd.Context(), s, args[0], params)
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 0, "only the newest so many (default: all)")
@@ -57,9 +57,9 @@ func (a verbs) revisionsCommand() *cobra.Command {
 
 // revisions shows the result of the command. In jsonl it is a revision a line, the
 // newest first, as it is in every form.
-func (a verbs) revisions(ctx context.Context, s *app.Session, params map[string]any) error {
+func (a verbs) revisions(ctx context.Context, s *app.Session, name string, params map[string]any) error {
 	var out revised
-	if err := s.Call(ctx, "sentinel/revisions", params, &out); err != nil {
+	if err := a.CallStored(ctx, s, name, "sentinel/revisions", params, &out); err != nil {
 		return err
 	}
 	if done, err := app.WriteItems(a.App, out, out.Revisions); done {
@@ -90,7 +90,7 @@ func (a verbs) showCommand() *cobra.Command {
 
 		Args: app.RangeArgs(1, 2, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			command, params := "sentinel/export", map[string]any{"sentinelId": args[0]}
+			command, params := "sentinel/export", map[string]any{}
 			if len(args) > 1 {
 				n, err := revisionNumber(args[1])
 				if err != nil {
@@ -107,7 +107,7 @@ func (a verbs) showCommand() *cobra.Command {
 				Deleted    bool            `json:"deleted"`
 				Definition json.RawMessage `json:"definition"`
 			}
-			if err := s.Call(cmd.Context(), command, params, &out); err != nil {
+			if err := a.CallStored(cmd.Context(), s, args[0], command, params, &out); err != nil {
 				return err
 			}
 			if out.Deleted { // such a revision has no text

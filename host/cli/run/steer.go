@@ -107,6 +107,9 @@ func (a verbs) pauseUntil(ctx context.Context, name string, until time.Time) (er
 	}
 	defer a.CloseSession(s, &err)
 	if !a.Stored(ctx, s, name) {
+		if err := a.Unstored(s, name); err != nil {
+			return err
+		}
 		return app.NotFound("--for and --until pause the triggers of a stored sentinel; `sentinel list` shows them", "no stored sentinel %q", name)
 	}
 	var info runtime.RunInfo
