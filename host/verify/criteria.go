@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -293,9 +294,28 @@ func decode(text json.RawMessage, into any) error {
 	}
 	bad := (*strictjson.Error)(nil)
 	if err = strictjson.Decode(text, into, strictjson.Unlimited()); errors.As(err, &bad) {
+		if bad.Kind == strictjson.Unknown {
+			bad.Reason += "; known: " + strings.Join(keys(into, bad.Path), ", ")
+		}
 		return wrong(strings.TrimSuffix("verify."+bad.Path, "."), "%s", bad.Reason)
 	}
 	return err
+}
+
+// keys returns the keys of the object of a check that has the key at path.
+func keys(of any, path string) (names []string) {
+	if strings.HasPrefix(path, "service.") {
+		of = new(Service)
+	} else {
+		names = append(names, "timeoutMs")
+	}
+	for field := range reflect.TypeOf(of).Elem().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}

@@ -487,7 +487,9 @@ func TestPathsStayInside(t *testing.T) {
 func TestCriteriaAreChecked(t *testing.T) {
 	for _, c := range []struct{ checks, message string }{
 		{`{"type":"ai_review"}`, `acceptance_criteria.checks[0].type: "ai_review": no such type of check; known are http_request`},
-		{`{"type":"file","verify":{"path":"a","contain":["x"]}}`, `checks[0].verify.contain: unknown key "contain"`},
+		{`{"type":"file","verify":{"path":"a","contain":["x"]}}`, `checks[0].verify.contain: unknown key "contain"; known: contains, path, timeoutMs`},
+		{`{"type":"pattern","verify":{"path":"a","pattern":"x"}}`, `checks[0].verify.path: unknown key "path"; known: file, pattern, should_match, timeoutMs`},
+		{`{"type":"http","verify":{"path":"/","service":{"cmd":"x"}}}`, `checks[0].verify.service.cmd: unknown key "cmd"; known: command, network, port, readyPath, timeoutMs`},
 		{`{"type":"file","verify":{"path":7}}`, "checks[0].verify.path: want a string, got a number"},
 		{`{"type":"file","verify":"a"}`, "checks[0].verify: want an object"},
 		{`{"type":"pattern","verify":{"file":"a","pattern":"a(?=b)"}}`, "the syntax is RE2, which has no lookahead"},
