@@ -256,6 +256,29 @@ func TestPushAndPull(t *testing.T) {
 	}
 }
 
+// TestFailedPushNamesItsRemote: the error of a push names the remote, or says that none is set, and the hint
+// says what to do.
+func TestFailedPushNamesItsRemote(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	check := func(p params, message, hint string) {
+		t.Helper()
+		_, err := b.try(p)
+		if e := abi.As(err); e == nil || !strings.Contains(e.Message, message) || !strings.Contains(e.Hint, hint) {
+			t.Errorf("%v: %+v, want %q and %q", p, e, message, hint)
+		}
+	}
+	check(params{"operation": "push"}, "git push: the repository has no remote", "git remote add origin URL")
+	check(params{"operation": "push", "remote": "up"}, `git push: remote "up" is not set`, "git remote add up URL")
+	b.raw(b.dir, "remote", "add", "origin", filepath.Join(t.TempDir(), "gone.git"))
+	check(params{"operation": "push"}, `git push, remote "origin": `, "git remote get-url origin shows where it is")
+	check(params{"operation": "fetch"}, `git fetch, remote "origin": `, "git remote get-url origin")
+	check(params{"operation": "push", "remote": "up"}, `git push: remote "up" is not set`, "name one of origin")
+	b.raw(b.dir, "remote", "rename", "origin", "a")
+	b.raw(b.dir, "remote", "add", "b", "https://example.org/b.git")
+	check(params{"operation": "push"}, "none of several is called origin", "name one of a, b")
+}
+
 // TestPathsAreNames: a path is the name of one file, also where git would take it
 // for a pattern.
 func TestPathsAreNames(t *testing.T) {

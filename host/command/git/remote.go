@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -61,17 +62,41 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 		}
 	}
 	if !slices.Contains(remotes, t.remote) || !validRemote.MatchString(t.remote) {
-		e := &abi.Error{Code: abi.NotFound, Field: "remote", Permanent: true, Message: fmt.Sprintf("git %s: remote %q: not configured", r.operation, t.remote), Hint: "there is none"}
-		if len(remotes) > 0 {
-			e.Hint = "there are " + strings.Join(remotes, ", ")
-		}
-		return t, e
+		return t, r.noRemote(t.remote, remotes)
 	}
 	t.there = t.branch
 	if name, ok := strings.CutPrefix(merge, "refs/heads/"); ok && own == t.remote && gitsource.ValidBranch(name) {
 		t.there, t.tracks = name, true
 	}
 	return t, nil
+}
+
+// noRemote says that a remote is not one of those that are set, or that none was named and none is the
+// obvious one.
+func (r *repository) noRemote(name string, remotes []string) error {
+	e := &abi.Error{Code: abi.NotFound, Field: "remote", Permanent: true}
+	switch {
+	case name != "":
+		e.Message = fmt.Sprintf("git %s: remote %q is not set", r.operation, name)
+	case len(remotes) == 0:
+		e.Message = fmt.Sprintf("git %s: the repository has no remote", r.operation)
+	default:
+		e.Message = fmt.Sprintf("git %s: no remote is named, and none of several is called origin", r.operation)
+	}
+	if e.Hint = "name one of " + strings.Join(remotes, ", "); len(remotes) == 0 {
+		e.Hint = "git remote add " + gitexec.Quote(cmp.Or(name, "origin")) + " URL sets one"
+	}
+	return e
+}
+
+// unreached is the error of a remote that was not reached. Its words may name a URL, and not which remote
+// that is.
+func (r *repository) unreached(remote string, a gitexec.Answer) error {
+	err := gitexec.Fatal(fmt.Sprintf("%s, remote %q", r.operation, remote), a)
+	if e := abi.As(err); e != nil && e.Hint == "" {
+		e.Hint = "git remote get-url " + gitexec.Quote(remote) + " shows where it is, and git remote set-url changes it"
+	}
+	return err
 }
 
 // local reports whether a URL names a repository on this machine, by git's own
@@ -147,7 +172,7 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 	out.Pushed, out.ExitCode, out.Success = &pushed, a.Code, a.Code == 0
 	refused := strings.Contains(a.Out, "\n!\t") || strings.HasPrefix(a.Out, "!\t")
 	if a.Code != 0 && !refused {
-		return gitexec.Fatal(r.operation, a)
+		return r.unreached(t.remote, a)
 	}
 	pushed = a.Code == 0 && !strings.Contains(a.Out, "\n=\t")
 	out.Output, _ = fit(strings.TrimSpace(a.Out+a.Err), maxText)
@@ -194,7 +219,7 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 		return err
 	}
 	if a.Code != 0 {
-		return gitexec.Fatal(r.operation, a)
+		return r.unreached(t.remote, a)
 	}
 	out.Remote, out.Branch, out.Hash = t.remote, t.branch, before
 	if r.operation == "fetch" {
