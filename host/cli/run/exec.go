@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
@@ -44,7 +45,7 @@ func (a verbs) execCommand() *cobra.Command {
 				}
 				return app.NewUsageError("exec: the name of a command is missing", "`sentinel exec --list` shows them")
 			}
-			return a.exec(cmd.Context(), rest[0], rest[1:])
+			return a.exec(cmd, rest[0], rest[1:])
 		},
 	}
 }
@@ -174,26 +175,27 @@ func lookup(list []client.Command, name string) (client.Command, error) {
 // exec calls a command and writes its result, which is JSON in every format: its shape
 // is the command's. A run that a command begins in this process is executed here until
 // it ends.
-func (a verbs) exec(ctx context.Context, name string, args []string) (err error) {
+func (a verbs) exec(cmd *cobra.Command, name string, args []string) (err error) {
+	ctx, own := cmd.Context(), cmd.InheritedFlags()
 	if process.ExecutesRun(name) {
-		return a.inRunProcess(ctx, &runFlags{}, func(s *app.Session) error { return a.execRun(ctx, s, name, args) })
+		return a.inRunProcess(ctx, &runFlags{}, func(s *app.Session) error { return a.execRun(ctx, s, name, own, args) })
 	}
 	s, err := a.Connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer a.CloseSession(s, &err)
-	_, err = a.callAndPrint(ctx, s, name, args)
+	_, err = a.callAndPrint(ctx, s, name, own, args)
 	return err
 }
 
 // callAndPrint calls a command with the parameters of the command line.
-func (a verbs) callAndPrint(ctx context.Context, s *app.Session, name string, args []string) (out json.RawMessage, err error) {
+func (a verbs) callAndPrint(ctx context.Context, s *app.Session, name string, own *pflag.FlagSet, args []string) (out json.RawMessage, err error) {
 	c, err := a.command(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}
-	params, err := a.params(c, args)
+	params, err := a.params(c, own, args)
 	if err != nil {
 		return nil, err
 	}
@@ -204,13 +206,13 @@ func (a verbs) callAndPrint(ctx context.Context, s *app.Session, name string, ar
 }
 
 // execRun calls a command that begins a run.
-func (a verbs) execRun(ctx context.Context, s *app.Session, name string, args []string) error {
+func (a verbs) execRun(ctx context.Context, s *app.Session, name string, own *pflag.FlagSet, args []string) error {
 	if s.Process == nil {
-		_, err := a.callAndPrint(ctx, s, name, args)
+		_, err := a.callAndPrint(ctx, s, name, own, args)
 		return err
 	}
 	out, err := a.follow(ctx, s, func() (sentinels.RunID, error) {
-		out, err := a.callAndPrint(ctx, s, name, args)
+		out, err := a.callAndPrint(ctx, s, name, own, args)
 		id := process.RunOf(out)
 		if err == nil {
 			a.Info("run %s is executed here until it ends", id)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
@@ -37,8 +39,8 @@ func (p property) types() []string {
 }
 
 // params makes the parameters of a command from "--name=value", "--name value",
-// "--flag" for a boolean, and "--json".
-func (a verbs) params(c client.Command, args []string) (json.RawMessage, error) {
+// "--flag" for a boolean, and "--json". own are the flags of sentinel itself.
+func (a verbs) params(c client.Command, own *pflag.FlagSet, args []string) (json.RawMessage, error) {
 	var schema inputSchema
 	if err := json.Unmarshal(c.Input, &schema); err != nil {
 		return nil, fmt.Errorf("read the schema of %q: %w", c.Name, err)
@@ -53,6 +55,9 @@ func (a verbs) params(c client.Command, args []string) (json.RawMessage, error) 
 		p, known := schema.Properties[name]
 		if !known && name != "json" {
 			if err := schema.unknown(c.Name, name); err != nil {
+				if own.Lookup(name) != nil {
+					err.Hint = ownFlagHint(c.Name, args[i:])
+				}
 				return nil, err
 			}
 		}
@@ -111,7 +116,7 @@ func (p property) value(text string) (json.RawMessage, error) {
 }
 
 // unknown refuses a parameter that the schema does not allow.
-func (s inputSchema) unknown(command, name string) error {
+func (s inputSchema) unknown(command, name string) *app.UsageError {
 	if additional := strings.TrimSpace(string(s.Additional)); len(s.Properties) == 0 || additional != "" && additional != "false" && !strings.HasPrefix(additional, `{"not"`) {
 		return nil
 	}
@@ -121,4 +126,18 @@ func (s inputSchema) unknown(command, name string) error {
 		e.Hint = fmt.Sprintf("did you mean --%s?", near[0])
 	}
 	return e
+}
+
+// ownFlagHint says where a flag of sentinel itself stands, with which args begin.
+func ownFlagHint(command string, args []string) string {
+	flag := args[:1]
+	if !strings.Contains(args[0], "=") && len(args) > 1 && !strings.HasPrefix(args[1], "--") {
+		flag = args[:2]
+	}
+	line := "sentinel"
+	for _, word := range flag {
+		line += " " + output.Quote(word)
+	}
+	name, _, _ := strings.Cut(args[0], "=")
+	return fmt.Sprintf("%s is a flag of sentinel itself and stands before the command: `%s exec %s`, then its parameters", name, line, command)
 }

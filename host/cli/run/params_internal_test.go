@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/client"
 )
@@ -14,7 +16,7 @@ const schema = `{"type":"object","properties":{"path":{"type":"string"},"n":{"ty
 
 // parameters returns the parameters that a command line gives to a command.
 func parameters(args ...string) ([]byte, error) {
-	return verbs{&app.App{}}.params(client.Command{Name: "c", Input: []byte(schema)}, args)
+	return verbs{&app.App{}}.params(client.Command{Name: "c", Input: []byte(schema)}, pflag.NewFlagSet("", pflag.ContinueOnError), args)
 }
 
 func TestParams(t *testing.T) {
