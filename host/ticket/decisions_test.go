@@ -51,6 +51,35 @@ func TestR2OneDecision(t *testing.T) {
 	}
 }
 
+// TestHeldAtEndsWithTheHold: a ticket that a person finishes after a hold is not held any more (X3), and
+// the hold of a failure without a text says so.
+func TestHeldAtEndsWithTheHold(t *testing.T) {
+	d := open(t)
+	d.create("a", ticket.Fields{})
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.RetryOrFail(ctx, tx, "a", ticket.Failure{})
+		return err
+	})
+	v := d.get("a")
+	want(t, "state", ticket.OnHold, v.State)
+	want(t, "hold_reason", "Not retried, because the failure was reported without an error text", v.HoldReason)
+	d.create("b", ticket.Fields{})
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Complete(ctx, tx, "b", "user", ticket.Result{})
+		return err
+	})
+	if v = d.get("b"); v.State != ticket.Blocked || v.HeldAt == nil {
+		t.Fatalf("complete without criteria: %s, held_at %v", v.State, v.HeldAt)
+	}
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Update(ctx, tx, "b", "user", ticket.Fields{State: p("done")})
+		return err
+	})
+	if v = d.get("b"); v.HeldAt != nil || v.HoldReason != "" || v.CompletedAt == nil {
+		t.Errorf("done: held_at %v, hold_reason %q, completed_at %v", v.HeldAt, v.HoldReason, v.CompletedAt)
+	}
+}
+
 // R9: "every row id was null and errors were lost silently": an entry of the log has its
 // id, and is written with the change that it is about or not at all.
 func TestR9LogIsWrittenWithItsChange(t *testing.T) {

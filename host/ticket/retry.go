@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
@@ -191,6 +192,8 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, c retry
 	switch {
 	case c.Permanent:
 		t.HoldReason = "Not retried, because this error is permanent: " + textcut.Mark(t.Error, maxReason)
+	case strings.TrimSpace(t.Error) == "":
+		t.HoldReason = "Not retried, because the failure was reported without an error text"
 	case out.Strategy.MaxRetries == 0:
 		t.HoldReason = fmt.Sprintf("Not retried, because %s errors are not: %s", out.Strategy.ErrorCategory, textcut.Mark(t.Error, maxReason))
 	default:

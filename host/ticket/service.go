@@ -247,7 +247,7 @@ func (s *Service) enter(t *Ticket, to State) error {
 	now := s.Now()
 	t.Phase = ""
 	if to == Done {
-		t.HoldReason, t.HoldCode = "", ""
+		t.HeldAt, t.HoldReason, t.HoldCode = nil, "", ""
 	}
 	switch to {
 	case Approved, Done:
