@@ -47,6 +47,16 @@ func (c *Context) Decide(prompt string, approvers []string, timeoutMs int64) (De
 	if len(approvers) > 0 {
 		ask = ask.With("approvers", Strings(approvers))
 	}
+	return c.decide(ask, timeoutMs)
+}
+
+// DecideCall waits for the approval of a call by any user who is allowed to. kind is the kind of calls
+// that the approval covers, "" for this one alone.
+func (c *Context) DecideCall(prompt, kind string) (Decision, error) {
+	return c.decide(Object(F("prompt", String(prompt)), F("callKind", Text(kind))), 0)
+}
+
+func (c *Context) decide(ask Value, timeoutMs int64) (Decision, error) {
 	answer, err := c.wait(Object(F("decision", ask)), timeoutMs)
 	if err != nil {
 		return Decision{}, err

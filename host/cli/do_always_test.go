@@ -28,6 +28,11 @@ func TestDoAlways(t *testing.T) {
 	dir := folder(t, map[string]string{"a.txt": "one\n"})
 	term := task(dir, env, status, edit("one", "two"))
 	term.await(`(?s)Allow git status\?.*  always  \S*approve, and ask no more in ` + filepath.Base(dir) + ` about git status with other options and files\S*\napprove \(y\) / always / ` + question)
+	for _, args := range [][]string{{"inbox", "-o", "json"}, {"list", "-o", "json"}} { // the kind is a field of the decision
+		if out, code := without(t, dir, env, args...); code != 0 || strings.Count(out, `"callKind": "git status"`) != 1 {
+			t.Errorf("%v: exit code %d, without the kind of the call: %s", args, code, out)
+		}
+	}
 	term.press("alw") // not the whole word
 	term.await(`(?s)invalid decision.*Allow git status\?.*` + question)
 	term.press("Always")

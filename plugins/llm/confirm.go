@@ -81,7 +81,7 @@ func (t *conversation) confirm(command string, arguments sdk.Value) (sdk.Value, 
 	if err != nil {
 		return arguments, err // the call would have the same error
 	}
-	d, err := t.c.Decide(question(command, k, preview), nil, 0)
+	d, err := t.c.DecideCall(question(command, k, preview), k.covered())
 	if err != nil {
 		return arguments, err
 	}

@@ -35,10 +35,13 @@ func TestSpecApprovedKind(t *testing.T) {
 	if fault != nil || out.Get("success").String() != "true" || out.Get("denied").Exists() {
 		t.Fatalf("%s %v", out, fault)
 	}
-	var asked []string
+	var asked, kinds []string
 	for _, r := range h.Requests("sentinel_wait") {
 		v, _ := sdk.Parse(r)
-		asked = append(asked, v.Get("decision").Get("prompt").StringOr(""))
+		asked, kinds = append(asked, v.Get("decision").Get("prompt").StringOr("")), append(kinds, v.Get("decision").Get("callKind").StringOr("none"))
+	}
+	if diff := cmp.Diff([]string{"code/write", "go test", "none"}, kinds); diff != "" {
+		t.Errorf("kinds of calls (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
 		"Allow code/write of \"a\\nb\"? Approved, it may change other files too until this step ends.\n+1",

@@ -15,6 +15,14 @@ type kind struct {
 	one  bool   // of this call alone
 }
 
+// covered is the kind for programs: "" for a call of which no other is of its kind.
+func (k kind) covered() string {
+	if k.one {
+		return ""
+	}
+	return k.text
+}
+
 // kindOf returns the kind of a call. That of a shell line is its program and the plain
 // words behind it, such as go test or npm run build: paths may differ, and options that only
 // choose what is done and how it is shown. This holds for the operations of harmlessVerbs,

@@ -15,8 +15,12 @@ type PendingDecision struct {
 	Kind      DecisionKind `json:"kind"`
 	Prompt    string       `json:"prompt"`
 	Approvers []string     `json:"approvers,omitempty"` // empty: every user
-	Choices   []string     `json:"choices"`
-	Since     time.Time    `json:"since"`
+	// CallKind is, for the approval of a call, the kind of calls that it covers until the step ends: the
+	// name of a command, or a program with its plain words, such as "go test". Empty for an approval of
+	// one call, and for any other question.
+	CallKind string    `json:"callKind,omitempty"`
+	Choices  []string  `json:"choices"`
+	Since    time.Time `json:"since"`
 	// Origin is what led to the run besides the person who decides: the event that it handles,
 	// with its source, the agent or model behind that, and the sentinels on the way. Empty for a
 	// run that a person or a trigger started by itself.

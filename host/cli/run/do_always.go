@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
@@ -33,14 +33,6 @@ func (a verbs) always(ctx context.Context, s *app.Session, src *app.Source) *alw
 	return &always{kinds, a.Workspace()}
 }
 
-// The first lines of the questions about a kind of call, as the step type llm asks them. A question
-// about one line alone has another end.
-var (
-	askedLine    = lazyregexp.New(`^Allow ([a-z]+(?: [A-Za-z][\w:-]*)+)\? Approved, it may be executed with other options and files until this step ends\.$`)
-	askedFile    = lazyregexp.New(`^Allow (\w+(?:/[\w-]+)+) of ".*"\? Approved, it may change other files too until this step ends\.$`)
-	askedCommand = lazyregexp.New(`^Allow (\w+(?:/[\w-]+)+)\? Approved, it may be called again until this step ends\.$`)
-)
-
 // A callKind is what `always` as an answer allows.
 type callKind struct {
 	name  string // as it is stored
@@ -50,23 +42,17 @@ type callKind struct {
 // kind returns the kind of call that a question is about, of the run of the task itself. ok is false
 // for a question that is about less, such as one line, or about something else.
 func (w *always) kind(q runtime.PendingDecision) (k callKind, ok bool) {
-	if w == nil || q.Kind != runtime.DecisionApproval {
+	if w == nil || q.Kind != runtime.DecisionApproval || q.CallKind == "" {
 		return callKind{}, false
 	}
-	head, _, _ := strings.Cut(q.Prompt, "\n")
-	for _, form := range []struct {
-		asked *lazyregexp.Regexp
-		scope string
-	}{
-		{askedLine, "with other options and files"},
-		{askedFile, "of each file that models may write"},
-		{askedCommand, "with other parameters"},
-	} {
-		if m := form.asked.FindStringSubmatch(head); m != nil {
-			return callKind{m[1], m[1] + " " + form.scope}, true
-		}
+	scope := "with other parameters"
+	switch {
+	case strings.Contains(q.CallKind, " "): // a program and its words
+		scope = "with other options and files"
+	case slices.Contains([]string{"code/write", "code/edit", "fs/write"}, q.CallKind):
+		scope = "of each file that models may write"
 	}
-	return callKind{}, false
+	return callKind{q.CallKind, q.CallKind + " " + scope}, true
 }
 
 // has reports whether the user allows a kind of call without a question.

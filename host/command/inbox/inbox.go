@@ -70,6 +70,7 @@ type Entry struct {
 	Since    time.Time `json:"since"`
 	Subject  string    `json:"subject" jsonschema:"name of the sentinel, or title of the ticket"`
 	Prompt   string    `json:"prompt" jsonschema:"what is asked, or why it waits"`
+	CallKind string    `json:"callKind,omitempty" jsonschema:"of a run that asks about a call: the kind of calls that an approval covers until the step ends"`
 	Origin   string    `json:"origin,omitempty" jsonschema:"of a run: the agent, event and sentinels that led to it"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
@@ -148,11 +149,11 @@ func (f family) runs() ([]Entry, error) {
 				entry.Pin = map[string]string{"question": d.Question}
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
-			entry.Origin = d.Origin
+			entry.Origin, entry.CallKind = d.Origin, d.CallKind
 			list = append(list, entry)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Origin = ""
+			entry.Origin, entry.CallKind = "", ""
 			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)

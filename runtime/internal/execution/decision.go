@@ -75,7 +75,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 		r.mu.Unlock()
 		return sig, nil
 	}
-	what.Prompt = r.ex.svc.Redact.Text(what.Prompt)
+	what.Prompt, what.CallKind = r.ex.svc.Redact.Text(what.Prompt), r.ex.svc.Redact.Text(what.CallKind)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
 	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker))

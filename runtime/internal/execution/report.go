@@ -30,7 +30,7 @@ func (ex *Executor) redactProgress(p *run.Progress) {
 	p.Params, p.Message, p.Label, p.Error = redact.JSON(p.Params), redact.Text(p.Message), redact.Text(p.Label), redact.Error(p.Error)
 	if p.Decision != nil {
 		pending := *p.Decision
-		pending.Prompt = redact.Text(pending.Prompt)
+		pending.Prompt, pending.CallKind = redact.Text(pending.Prompt), redact.Text(pending.CallKind)
 		p.Decision = &pending
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -23,6 +25,7 @@ type waitRequest struct {
 	Decision   *struct {
 		Prompt    string   `json:"prompt"`
 		Approvers []string `json:"approvers"`
+		CallKind  string   `json:"callKind"`
 	} `json:"decision"`
 	TimeoutMs int64 `json:"timeoutMs"`
 }
@@ -92,6 +95,9 @@ func (a *attempt) resumeWait(c *call) {
 // hold. It is the maximum of whole numbers in definitions, too.
 const maxWaitMs = 1_000_000_000_000
 
+// maxCallKind limits the text of a kind of calls, in bytes.
+const maxCallKind = 200
+
 // check returns an error unless the request names exactly one thing to wait for.
 func (r *waitRequest) check() *abi.Error {
 	n := 0
@@ -107,6 +113,8 @@ func (r *waitRequest) check() *abi.Error {
 		return failure.New(abi.BadFields, "%s: negative durationMs or timeoutMs", abi.FuncWait)
 	case r.DurationMs != nil && *r.DurationMs > maxWaitMs, r.TimeoutMs > maxWaitMs:
 		return failure.New(abi.BadFields, "%s: durationMs and timeoutMs are at most %d", abi.FuncWait, int64(maxWaitMs))
+	case r.Decision != nil && (len(r.Decision.CallKind) > maxCallKind || strings.ContainsFunc(r.Decision.CallKind, unicode.IsControl)):
+		return failure.New(abi.BadFields, "%s: decision.callKind has at most %d bytes and no control characters", abi.FuncWait, maxCallKind)
 	case r.Until != "":
 		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
 			return failure.New(abi.BadFields, "%s: invalid until %q: want an RFC 3339 time", abi.FuncWait, r.Until)
@@ -150,7 +158,7 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
 	default:
-		res.Decision, err = a.awaitDecision(limited, c, run.PendingDecision{Kind: run.DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers})
+		res.Decision, err = a.awaitDecision(limited, c, run.PendingDecision{Kind: run.DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers, CallKind: req.Decision.CallKind})
 	}
 	if errors.Is(err, errDue) {
 		res, err = waitResult{TimedOut: true}, nil
