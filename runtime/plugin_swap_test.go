@@ -335,6 +335,47 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 	returns(next)
 }
 
+// TestRestartWithoutPlugin: a process that starts while the plugin of a paused loop is gone takes the loop up
+// when the plugin returns.
+func TestRestartWithoutPlugin(t *testing.T) {
+	db := store.NewMemory()
+	rt := open(t, newFakeHost(), db, runtime.Options{})
+	if err := runtime.SwapModule(rt, "gate.wasm", waiter("one")); err != nil {
+		t.Fatal(err)
+	}
+	id, err := rt.Start(t.Context(), decode(t, rt, twoGates), runtime.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits(t, rt)
+	if err := rt.UnloadPlugin(t.Context(), "gate.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	pausedWithoutPlugin(t, rt, id)
+	if _, err := rt.Emit(t.Context(), sentinels.Event{Name: "other", Source: "/test"}); err != nil { // durable, and with it all before
+		t.Fatal(err)
+	}
+
+	next := open(t, newFakeHost(), db.Snapshot(), runtime.Options{})
+	if rec := resumeAll(t, next); len(rec.Failed) != 1 || rec.Failed[0].Run != id || !strings.Contains(rec.Failed[0].Error.Message, `unknown step type "gate"`) {
+		t.Fatalf("recovery %+v, want the run %s without its plugin", rec, id)
+	}
+	pausedWithoutPlugin(t, next, id)
+	if err := runtime.SwapModule(next, "gate.wasm", waiter("two")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if info, err := next.Status(id); err != nil || time.Now().After(end) {
+			t.Fatalf("the run is %s, %q, %v; want it to continue", info.Status, info.Reason, err)
+		} else if info.Status != sentinels.StatusPaused {
+			break
+		}
+	}
+	if res := letThrough(t, next, id); res.Status != sentinels.StatusCompleted || res.Iterations != 2 {
+		t.Errorf("run ended %s in iteration %d: %v; want it completed", res.Status, res.Iterations, res.Error)
+	}
+}
+
 // pausedWithoutPlugin emits events until a run is paused because its plugin is gone.
 func pausedWithoutPlugin(t *testing.T, rt *runtime.Runtime, id sentinels.RunID) {
 	t.Helper()

@@ -29,23 +29,58 @@ type bulkInterrupted interface {
 func (ex *Executor) ResumeAll(ctx context.Context, opt run.ResumeOptions) (run.Recovery, error) {
 	began := time.Now()
 	log := &recoveryLog{}
-	err := ex.resumeAll(ctx, resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}, all: true}, log)
+	swapped := ex.opt.Plugins.Swapped()
+	all := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By}, all: true}
+	if bulk, ok := ex.svc.Executions.(bulkInterrupted); ok {
+		interrupted, err := bulk.InterruptedRuns(ctx)
+		if err != nil {
+			return log.sorted(), fmt.Errorf("resume all: end processes of the last host: %w", err)
+		}
+		if all.interrupted = interrupted; interrupted == nil {
+			all.interrupted = map[sentinels.RunID][]external.InterruptedExecution{}
+		}
+	}
+	err := ex.resumeAll(ctx, all, nil, log)
 	rec := log.sorted()
+	if len(rec.Failed) > 0 {
+		ex.resumeWithPlugins(all, rec.Failed, swapped)
+	}
 	rec.Took = time.Since(began)
 	rec.Millis = float64(rec.Took.Microseconds()) / 1000
 	return rec, err
 }
 
-func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recoveryLog) error {
-	if bulk, ok := ex.svc.Executions.(bulkInterrupted); ok {
-		interrupted, err := bulk.InterruptedRuns(ctx)
-		if err != nil {
-			return fmt.Errorf("resume all: end processes of the last host: %w", err)
-		}
-		if opt.interrupted = interrupted; interrupted == nil {
-			opt.interrupted = map[sentinels.RunID][]external.InterruptedExecution{}
-		}
+// resumeWithPlugins takes over runs that could not be continued as soon as that succeeds after a change of
+// the plugins: a definition with a step type that no plugin provides cannot be read.
+func (ex *Executor) resumeWithPlugins(opt resumeOptions, failed []run.Unrestored, swapped <-chan struct{}) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	if ex.closed {
+		return
 	}
+	ex.wg.Go(func() {
+		for len(failed) > 0 {
+			select {
+			case <-swapped:
+			case <-ex.ctx.Done():
+				return
+			}
+			swapped = ex.opt.Plugins.Swapped()
+			only := map[sentinels.RunID]bool{}
+			for _, f := range failed {
+				only[f.Run] = true
+			}
+			log := &recoveryLog{}
+			if err := ex.resumeAll(ex.ctx, opt, only, log); err == nil {
+				failed = log.sorted().Failed
+			}
+		}
+	})
+}
+
+// resumeAll takes over runs that have not ended. only, unless it is nil, are those that recovery may begin
+// with.
+func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, only map[sentinels.RunID]bool, log *recoveryLog) error {
 	unfinished, err := ex.unfinishedRuns(log)
 	if err != nil {
 		return fmt.Errorf("resume all: %w", err)
@@ -56,7 +91,7 @@ func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, log *recov
 	}
 	t := &takeover{ex: ex, log: log}
 	forEach(roots, func(root recoveryRoot) {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || only != nil && !only[root.info.ID] {
 			return
 		}
 		err := t.restore(ctx, root.info, root.parent, opt)
