@@ -22,6 +22,7 @@ type File struct {
 // Bounds of answers.
 const (
 	maxFiles   = 1000
+	maxBinary  = 100
 	maxText    = 64 << 10
 	maxMessage = 16 << 10
 )
@@ -230,6 +231,7 @@ type Diff struct {
 	Diff      string   `json:"diff" jsonschema:"the patch, at most 64 KiB"`
 	Truncated bool     `json:"truncated,omitempty"`
 	Hidden    []string `json:"hidden,omitempty" jsonschema:"files whose changes the patch leaves out, since they hold secrets"`
+	Binary    []string `json:"binary,omitempty" jsonschema:"files whose changes the patch does not show, since git takes them for binary, by a zero byte in them or by .gitattributes; the first 100"`
 }
 
 // Diff returns what the worktree has changed, with what is not committed; of one for a review
@@ -256,8 +258,13 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, 
 				out.Hidden = append(out.Hidden, f.Path)
 			}
 		}
-		args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none"}, append(what, without(out.Hidden)...)...)
-		a, err := t.exec(ctx, "", args...)
+		rest := append(what, without(out.Hidden)...)
+		counts, err := t.must(ctx, "diff", append([]string{"diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none"}, rest...)...)
+		if err != nil {
+			return err
+		}
+		out.Binary = binaryOf(counts)
+		a, err := t.exec(ctx, "", append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color", "--ignore-submodules=none"}, rest...)...)
 		if err != nil {
 			return err
 		}
@@ -272,6 +279,16 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, 
 		return nil
 	})
 	return out, err
+}
+
+// binaryOf returns the files that git takes for binary in its output of --numstat -z.
+func binaryOf(counts string) (paths []string) {
+	for entry := range strings.SplitSeq(counts, "\x00") {
+		if path, binary := strings.CutPrefix(entry, "-\t-\t"); binary && len(paths) < maxBinary {
+			paths = append(paths, strings.ToValidUTF8(path, "\uFFFD"))
+		}
+	}
+	return paths
 }
 
 func (s *Service) hides(path string) bool { return s.opt.Hides != nil && s.opt.Hides(path) }

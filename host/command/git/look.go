@@ -167,7 +167,7 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 	if err != nil {
 		return err
 	}
-	out.Hidden = r.hidden(files)
+	out.Hidden, out.Binary = r.hidden(files), binaryOf(files)
 	text, err := r.must(ctx, without(pathspec(slices.Concat(args, []string{"-p"}, what), paths), out.Hidden)...)
 	if err != nil {
 		return err
@@ -198,6 +198,16 @@ func (r *repository) numstat(ctx context.Context, args ...string) (files []File,
 	}
 	files, added, removed = readNumstat(a.Out)
 	return files, added, removed, nil
+}
+
+// binaryOf returns the files of which git shows no lines.
+func binaryOf(files []File) (paths []string) {
+	for _, f := range files {
+		if f.binary && len(paths) < 100 {
+			paths = append(paths, strings.ToValidUTF8(f.Path, "\uFFFD"))
+		}
+	}
+	return paths
 }
 
 // hidden returns the names of changed files, old and new, that the caller does
@@ -233,7 +243,8 @@ func readNumstat(text string) (files []File, added, removed int) {
 			continue
 		}
 		f := File{Path: parts[2]}
-		f.Added, _ = strconv.Atoi(parts[0]) // "-" for a binary file
+		f.binary = parts[0] == "-"
+		f.Added, _ = strconv.Atoi(parts[0])
 		f.Removed, _ = strconv.Atoi(parts[1])
 		if f.Path == "" && i+2 < len(entries) {
 			f.From, f.Path = entries[i+1], entries[i+2]
@@ -309,7 +320,7 @@ func (r *repository) show(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
-	out.Hidden = r.hidden(files)
+	out.Hidden, out.Binary = r.hidden(files), binaryOf(files)
 	args := append(slices.Concat([]string{"show", "--format=", "-p"}, patch), out.Hash)
 	if len(out.Hidden) > 0 { // without a path git shows merges in another way
 		args = without(append(args, "--", ":(top)"), out.Hidden)
