@@ -162,7 +162,7 @@ func (a *App) FindTarget(ctx context.Context, s *Session, word string) (string, 
 }
 
 // Unstored returns what to do about a sentinel that is not stored and that a file in the project's
-// folders has, by its name; nil if there is no such file.
+// folders has, by its name; nil if none has it.
 func (a *App) Unstored(s *Session, name string) error {
 	if s.ByURL || !isName(name) {
 		return nil

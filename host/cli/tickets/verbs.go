@@ -53,7 +53,10 @@ type ticket struct {
 	RepoURL        string    `json:"repo_url"`
 	BranchName     string    `json:"branch_name"`
 	DependsOn      []string  `json:"depends_on"`
-	Feedback       *struct {
+	ImpactFlags    []struct {
+		TicketID string `json:"ticket_id"`
+	} `json:"impact_flags"`
+	Feedback *struct {
 		Items []string `json:"feedback_for_agent"`
 	} `json:"sentinel_feedback"`
 }
@@ -241,6 +244,8 @@ func reason(t ticket) string {
 		return fmt.Sprintf("retrying in %ds: %s", *t.RetryInSeconds, t.Error)
 	case t.Phase != "":
 		return t.Phase
+	case t.State == "needs_review" && len(t.ImpactFlags) > 0:
+		return "a later change affects it: ticket " + t.ImpactFlags[len(t.ImpactFlags)-1].TicketID
 	}
 	return ""
 }
