@@ -90,9 +90,10 @@ var fieldObjects = map[string]struct {
 	"step loop": {`"type": "loop", "steps": [], "count": 2`, inSteps, map[string]fieldRow{
 		"steps": {about: "work", value: `[{"type": "set", "values": {"w": 1}}]`}, "count": {about: "iterations", value: "3"}, "while": {about: "iterations", value: `"$index < 3"`}, "until": {about: "iterations", value: `"$index > 3"`}, "each": {about: "iterations", value: "[1]"},
 		"as": {about: "variable of the item", value: `"one"`, needs: `"count": null, "each": [1]`}, "indexAs": {about: "variable of the number", value: `"k"`}, "maxIterations": {about: "limit", value: "9"},
+		"maxConcurrent": {about: "number at once", value: "2", needs: `"count": null, "each": [1]`}, "onItemError": {about: "an item that fails", value: `"stop"`, needs: `"count": null, "each": [1]`},
 	}},
 	"step parallel": {`"type": "parallel", "branches": [[], []]`, inSteps, map[string]fieldRow{
-		"branches": {about: "work", value: `[[], [], []]`}, "failFast": {about: "a branch that fails", value: "true"}, "allowFailure": {about: "a branch that fails", value: "true"}, "concurrency": {about: "number at once", value: "1"},
+		"branches": {about: "work", value: `[[], [], []]`}, "failFast": {about: "a branch that fails", value: "true"}, "allowFailure": {about: "a branch that fails", value: "true"}, "maxConcurrent": {about: "number at once", value: "1"},
 	}},
 	"step shell": {`"type": "shell"`, inSteps, map[string]fieldRow{
 		"command": {about: "program", value: `"true"`}, "argv": {about: "program", value: `["true"]`}, "env": {about: "environment", value: `{"E": "e"}`, needs: `"command": "true"`}, "cwd": {about: "folder", value: `"sub"`, needs: `"command": "true"`},

@@ -76,7 +76,8 @@ func (c *Context) StringsField(name string) (list []string, given bool, err erro
 // given.
 func (c *Context) Steps(field string) int64 { return c.Field(field).Get("count").IntOr(0) }
 
-// Branches returns the number of branches in a field with the mark branches.
+// Branches returns the number of branches in a field with the mark branches. A field whose schema has the types array
+// and object may have branches by name: then counts of the field is an object.
 func (c *Context) Branches(field string) int { return c.Field(field).Get("counts").Len() }
 
 // String returns the name of the kind for a message.

@@ -134,6 +134,10 @@ func (c *checker) step(s *Step, path string) {
 		if name == "argv" {
 			c.argv(path+".argv", raw)
 		}
+		if source, ok := exprIn(raw); ok && spec.Evaluates(name) {
+			c.expression(path+"."+name+".expr", source)
+			continue
+		}
 		switch at := path + "." + name; spec.Mark(name) {
 		case markExpression:
 			c.expression(at, reference.Text(raw))
@@ -165,12 +169,7 @@ func (c *checker) step(s *Step, path string) {
 		}
 	}
 	for _, field := range sortedBlocks(s) {
-		name, index, branch := strings.Cut(field, ".")
-		at := path + "." + name
-		if branch {
-			at += "[" + index + "]"
-		}
-		c.steps(s.Blocks[field], at)
+		c.steps(s.Blocks[field], path+"."+BlockPath(field))
 	}
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
 }

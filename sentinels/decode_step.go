@@ -223,11 +223,10 @@ func (d *decoder) unknownBlocks(n *node) {
 			}
 		}
 		switch {
-		case mark == "" || m.Value.Kind != '[':
-		case mark == markSteps:
+		case mark == markSteps && m.Value.Kind == '[':
 			d.steps(m.Value)
-		default:
-			d.branches(new(Step), m)
+		case mark == markBranches && (m.Value.Kind == '[' || m.Value.Kind == '{'):
+			d.branches(new(Step), m, true)
 		}
 	}
 }
@@ -283,7 +282,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == markSteps:
 			s.block(m.Name, d.steps(m.Value))
 		case mark == markBranches:
-			d.branches(s, m)
+			d.branches(s, m, fields.named(m.Name))
 		case mark == markDefinition:
 			if raw := d.nested(m.Value, s, own); raw != nil {
 				s.field(m.Name, raw)
@@ -298,6 +297,9 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 			s.field(m.Name, m.Value.Canonical())
 		case mark == markValues && m.Value.Kind == '{':
 			d.values(m.Value)
+			s.field(m.Name, m.Value.Canonical())
+		case mark == "" && fields != nil && fields.evaluates(m.Name) && expressionOf(m.Value) != nil:
+			d.expression(expressionOf(m.Value))
 			s.field(m.Name, m.Value.Canonical())
 		case mark == "" && fields != nil && !fields.describesExpr(m.Name):
 			d.misplacedExpressions(m.Value)
@@ -360,32 +362,59 @@ func expressionOf(n *node) *node {
 	return nil
 }
 
-// branches reads a list of step lists. It reports a variable that two branches set:
-// at the join, the value of the later branch would silently replace the other.
-func (d *decoder) branches(s *Step, m member) {
-	if !d.expect(m.Value, '[', "an array of step lists") {
+// branches reads a list of step lists, or an object of them by name if the type takes names. It reports a
+// variable that two branches set: at the join, the value of the later branch would silently replace the other.
+func (d *decoder) branches(s *Step, m member, named bool) {
+	setBy := make(map[string]string)
+	if m.Value.Kind == '{' && named {
+		if len(m.Value.Members) == 0 {
+			s.field(m.Name, json.RawMessage("{}")) // an empty object has no entry in Blocks
+		}
+		for _, b := range m.Value.Members {
+			if !stepID(b.Name) {
+				d.addAt(b.Start, b.Value.Path(), KindValue, "letters, digits, - and _, at most 64, not digits alone", fmt.Sprintf("invalid name of a branch %q", b.Name))
+				continue
+			}
+			d.branch(s, m.Name+"."+b.Name, b.Name, b.Value, setBy)
+		}
+		return
+	}
+	want := "an array of step lists"
+	if named {
+		want += ", or an object of them by name"
+	}
+	if !d.expect(m.Value, '[', want) {
 		return
 	}
 	if len(m.Value.Items) == 0 {
 		s.field(m.Name, json.RawMessage("[]")) // an empty list has no entry in Blocks
 	}
-	setBy := make(map[string]int)
 	for i, item := range m.Value.Items {
-		if item.Kind == '{' {
-			hint := fmt.Sprintf(`write the list of its steps; "allowFailure": [%d] beside %q lets this branch fail`, i, m.Name)
-			d.add(item, KindType, hint, "a branch is an array of steps, not an object")
+		d.branch(s, m.Name+"."+strconv.Itoa(i), strconv.Itoa(i), item, setBy)
+	}
+}
+
+// branch reads the steps of one branch. setBy has the branches that set the variables so far.
+func (d *decoder) branch(s *Step, path, name string, n *node, setBy map[string]string) {
+	if n.Kind == '{' {
+		allowed := name
+		if _, err := strconv.Atoi(name); err != nil {
+			allowed = strconv.Quote(name)
+		}
+		field, _, _ := strings.Cut(path, ".")
+		hint := fmt.Sprintf(`write the list of its steps; "allowFailure": [%s] beside %q lets this branch fail`, allowed, field)
+		d.add(n, KindType, hint, "a branch is an array of steps, not an object")
+		return
+	}
+	from := len(d.outputs)
+	s.block(path, d.steps(n))
+	for _, o := range d.outputs[from:] {
+		if other, set := setBy[o.name]; set && other != name {
+			d.add(o.at, KindDuplicate, "give each branch its own variable",
+				"the variable %q is also set in branch %s", o.name, other)
 			continue
 		}
-		from := len(d.outputs)
-		s.block(m.Name+"."+strconv.Itoa(i), d.steps(item))
-		for _, o := range d.outputs[from:] {
-			if other, set := setBy[o.name]; set && other != i {
-				d.add(o.at, KindDuplicate, "give each branch its own variable",
-					"the variable %q is also set in branch %d", o.name, other)
-				continue
-			}
-			setBy[o.name] = i
-		}
+		setBy[o.name] = name
 	}
 }
 

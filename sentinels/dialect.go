@@ -21,6 +21,11 @@ func (d *decoder) adaptStep(n *node, spec *TypeSpec) {
 	case "shell":
 		d.adaptArgs(n)
 	case "parallel":
+		if at := memberAt(n, "concurrency"); at >= 0 { // its name until maxConcurrent
+			m := n.Members[at]
+			d.addAt(m.Start, m.Value.Path(), KindUnknown, `write "maxConcurrent"`, `unknown key "concurrency"`)
+			n.Members = slices.Delete(n.Members, at, at+1)
+		}
 		d.adapt(n, spec, "steps", "branches", func(m member) *node {
 			if m.Value.Kind != '[' {
 				return m.Value

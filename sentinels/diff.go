@@ -145,7 +145,7 @@ func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]"
 // addressIn returns the address of the innermost step that contains a path such as
 // "steps[3].then[0].params".
 func (d *Definition) addressIn(path string) string {
-	tokens := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	tokens := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(`.[]"`, r) })
 	if len(tokens) < 2 || tokens[0] != "steps" {
 		return ""
 	}

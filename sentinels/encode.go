@@ -87,6 +87,8 @@ func encodeStep(s *Step) json.RawMessage {
 				fields[name] = encodeSteps(s.Blocks[path])
 			case index == "0":
 				fields[name] = encodeBranches(s, name)
+			case stepID(index) && fields[name] == nil:
+				fields[name] = encodeNamed(s, name)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -105,6 +107,17 @@ func encodeStep(s *Step) json.RawMessage {
 	}
 	if !written {
 		own()
+	}
+	return o.bytes()
+}
+
+// encodeNamed writes the branches that have names, in their order.
+func encodeNamed(s *Step, name string) json.RawMessage {
+	var o object
+	for _, path := range sortedBlocks(s) {
+		if branch, ok := strings.CutPrefix(path, name+"."); ok {
+			o.add(branch, encodeSteps(s.Blocks[path]))
+		}
 	}
 	return o.bytes()
 }

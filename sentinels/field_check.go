@@ -23,7 +23,7 @@ func (f *fieldSet) instance(own *node) map[string]any {
 	for _, m := range own.Members {
 		switch f.marks[m.Name] {
 		case markSteps, markBranches:
-			instance[m.Name] = make([]any, len(m.Value.Items))
+			instance[m.Name] = make([]any, len(m.Value.Items)+len(m.Value.Members))
 		case markDefinition:
 			instance[m.Name] = nil
 		default:

@@ -310,6 +310,11 @@ func (m merger) field(mark string, property any) any {
 		s = refSchema("steps")
 	case markBranches:
 		s = map[string]any{"type": "array", "items": refSchema("steps")}
+		if p, _ := property.(map[string]any); p != nil {
+			if types, ok := p["type"].([]any); ok { // by name too
+				s["type"], s["propertyNames"], s["additionalProperties"] = types, map[string]any{"pattern": stepIDPattern}, refSchema("steps")
+			}
+		}
 	case markDefinition:
 		m.defs["definition"] = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
 			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}, referenceSchema}}

@@ -68,6 +68,27 @@ func (f *fieldSet) has(name string) bool {
 	return ok
 }
 
+// Evaluates reports whether a field may be {"expr": source} as a whole, which its plugin evaluates.
+func (s *TypeSpec) Evaluates(field string) bool {
+	return s.compiled != nil && s.compiled.evaluates(field)
+}
+
+func (f *fieldSet) evaluates(name string) bool {
+	properties, _ := f.raw["properties"].(map[string]any)
+	property, _ := properties[name].(map[string]any)
+	inner, _ := property["properties"].(map[string]any)
+	expr, _ := inner["expr"].(map[string]any)
+	return expr[keyword] == markExpression
+}
+
+// named reports whether a field that holds branches takes them by name too.
+func (f *fieldSet) named(name string) bool {
+	properties, _ := f.raw["properties"].(map[string]any)
+	property, _ := properties[name].(map[string]any)
+	types, _ := property["type"].([]any)
+	return slices.Contains(types, any("object"))
+}
+
 // describesExpr reports whether the schema of a field has a key "expr" of its own, so that
 // {"expr": ...} in it is data of the type.
 func (f *fieldSet) describesExpr(name string) bool {

@@ -183,17 +183,28 @@ func eachString(raw json.RawMessage, f func(text string)) {
 }
 
 // sortedBlocks returns the fields of a step's nested lists: then before else, branches by
-// their number, and all others by name.
-func sortedBlocks(s *Step) []string {
-	fields := make([]string, 0, len(s.Blocks))
-	for field := range s.Blocks {
-		fields = append(fields, field)
+// their number or their name, and all others by name.
+func sortedBlocks(s *Step) []string { return slices.SortedFunc(maps.Keys(s.Blocks), compareBlocks) }
+
+// compareBlocks orders the paths of nested lists: by field, then numbers as such.
+func compareBlocks(a, b string) int {
+	field, x, _ := strings.Cut(a, ".")
+	other, y, _ := strings.Cut(b, ".")
+	if field == other && len(x) != len(y) && !stepID(x) && !stepID(y) {
+		return len(x) - len(y)
 	}
-	slices.SortFunc(fields, func(a, b string) int {
-		if len(a) != len(b) && strings.Contains(a, ".") && strings.Contains(b, ".") {
-			return len(a) - len(b)
-		}
-		return strings.Compare(a, b)
-	})
-	return fields
+	return strings.Compare(a, b)
+}
+
+// BlockPath returns where the list of steps with a field path is in the text of its step: branches[1] for
+// "branches.1", branches.lint for "branches.lint".
+func BlockPath(field string) string {
+	name, index, branch := strings.Cut(field, ".")
+	switch {
+	case !branch:
+		return field
+	case stepID(index):
+		return strictjson.Join(name, index)
+	}
+	return name + "[" + index + "]"
 }

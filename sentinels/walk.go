@@ -3,7 +3,6 @@ package sentinels
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -17,12 +16,7 @@ func eachStep(steps []Step, list string, f func(path string, s *Step)) {
 		s, at := &steps[i], list+"["+strconv.Itoa(i)+"]"
 		f(at, s)
 		for _, field := range sortedBlocks(s) {
-			name, index, branch := strings.Cut(field, ".")
-			inner := at + "." + name
-			if branch {
-				inner += "[" + index + "]"
-			}
-			eachStep(s.Blocks[field], inner, f)
+			eachStep(s.Blocks[field], at+"."+BlockPath(field), f)
 		}
 	}
 }

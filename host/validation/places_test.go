@@ -40,7 +40,7 @@ const everyKey = `{
     {"type": "set", "values": {"v": {"expr": "1"}}},
     {"type": "condition", "check": "true", "then": [{"type": "shell", "command": "true"}], "else": [{"type": "wait", "durationMs": 1}]},
     {"type": "loop", "each": "$list", "as": "x", "indexAs": "i", "steps": [{"type": "loop", "while": "false", "maxIterations": 5, "steps": [{"type": "wait", "durationMs": 1}]}]},
-    {"type": "parallel", "concurrency": 2, "failFast": true, "branches": [[{"type": "wait", "durationMs": 1}], [{"type": "emit", "event": "c"}]]},
+    {"type": "parallel", "maxConcurrent": 2, "failFast": true, "branches": [[{"type": "wait", "durationMs": 1}], [{"type": "emit", "event": "c"}]]},
     {"type": "sentinel", "await": true, "inputs": {"q": 1}, "definition": {"name": "inner", "inputs": {"q": "integer"}, "safety": {"timeoutMs": 5}, "loop": {"type": "count", "max": 2}, "steps": [{"type": "shell", "command": "true", "allowFailure": true}]}}
   ]
 }`

@@ -12,12 +12,16 @@ const defaultLimit = 10_000
 
 // A plan is the fields of the step.
 type plan struct {
-	kind       string // one of kinds, or empty
-	iterations int64  // of count and each; -1 if a check decides
-	limit      int64  // 0 is no limit
-	check      string // of while and until
-	each       sdk.Value
+	kind       string    // one of kinds, or empty
+	iterations int64     // of count and each; -1 if a check decides
+	limit      int64     // 0 is no limit
+	check      string    // of while and until
+	each       sdk.Value // a list, or absent for the range that begins at from
+	from       int64
+	made       bool   // each was made by an expression or a pattern, so a checkpoint keeps it
 	lines      string // the execution whose lines each has; empty for a list
+	concurrent int64  // 0 is one after the other, with the variables of the step
+	onItem     string // what happens after an item that fails; empty if nothing is said
 	as         string
 	indexAs    string
 }
@@ -29,10 +33,13 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
+	if p.concurrent > 0 || p.onItem != "" {
+		return p.items(c)
+	}
 	// A checkpoint after each iteration limits a replay to one iteration.
 	done, last := c.State.Get("passes").IntOr(0), c.State.Get("last")
 	ended := c.State.Get("ended").BoolOr(false)
-	next := c.State.Get("line").IntOr(0)
+	next, since := c.State.Get("line").IntOr(0), int64(0)
 	for !ended {
 		var item sdk.Value
 		more, err := p.more(c, done)
@@ -57,9 +64,13 @@ func run(c *sdk.Context) (sdk.Value, error) {
 				return sdk.Value{}, err
 			}
 		}
+		if since++; p.made && since <= done/8 {
+			continue // each checkpoint has the list again
+		}
 		if err := c.Checkpoint(p.state(done, last, ended, next)); err != nil {
 			return sdk.Value{}, err
 		}
+		since = 0
 	}
 	if !last.Exists() {
 		last = sdk.Null()
@@ -80,6 +91,9 @@ func (p plan) state(done int64, last sdk.Value, ended bool, next int64) sdk.Valu
 	if p.lines != "" {
 		v = v.With("line", sdk.Int(next))
 	}
+	if p.made {
+		v = v.With("list", p.each)
+	}
 	return v
 }
 
@@ -94,17 +108,30 @@ func (p plan) more(c *sdk.Context, done int64) (bool, error) {
 
 // iterate executes the steps of iteration i. item is the line of each with linesOf.
 func (p plan) iterate(c *sdk.Context, i int64, item sdk.Value) (sdk.Value, error) {
-	vars := sdk.Object(sdk.F(p.indexAs, sdk.Int(i)))
-	switch {
-	case p.lines != "":
-		vars = vars.With(p.as, item)
-	case p.kind == "each":
-		vars = vars.With(p.as, p.each.At(int(i)))
-	}
 	if c.Steps("steps") == 0 {
 		return sdk.Null(), nil
 	}
-	return c.Block("steps", vars)
+	return c.Block("steps", p.vars(i, item))
+}
+
+// vars returns the variables of iteration i.
+func (p plan) vars(i int64, item sdk.Value) sdk.Value {
+	vars := sdk.Object(sdk.F(p.indexAs, sdk.Int(i)))
+	switch {
+	case p.lines != "":
+		return vars.With(p.as, item)
+	case p.kind == "each":
+		return vars.With(p.as, p.item(i))
+	}
+	return vars
+}
+
+// item returns item i of each.
+func (p plan) item(i int64) sdk.Value {
+	if p.each.Exists() {
+		return p.each.At(int(i))
+	}
+	return sdk.Int(p.from + i)
 }
 
 // readLines reads lines of an execution's output.
@@ -182,7 +209,7 @@ func readPlan(c *sdk.Context) (plan, error) {
 		case sdk.KindList:
 			p.iterations = int64(p.each.Len())
 		case sdk.KindObject:
-			p.lines = p.each.Get("linesOf").StringOr("")
+			err = p.readEach(c)
 		default:
 			err = sdk.BadField("each", "want a list, got "+p.each.Kind().String())
 		}
@@ -192,10 +219,67 @@ func readPlan(c *sdk.Context) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
+	if p.concurrent, err = c.IntField("maxConcurrent", 1, 0); err != nil {
+		return plan{}, err
+	}
+	p.onItem = c.Field("onItemError").StringOr("")
 	fallback := int64(0)
 	if p.iterations < 0 && p.lines == "" {
 		fallback = defaultLimit
 	}
 	p.limit, err = c.IntField("maxIterations", 1, fallback)
 	return p, err
+}
+
+// listFiles finds files by a glob, at most maxFiles.
+const (
+	listFiles = "fs/list"
+	maxFiles  = 2000
+)
+
+// readEach reads the forms of each that are an object.
+func (p *plan) readEach(c *sdk.Context) error {
+	form := p.each
+	if p.lines = form.Get("linesOf").StringOr(""); p.lines != "" {
+		return nil
+	}
+	if form.Get("from").Given() {
+		from, ok := form.Get("from").AsInt()
+		to, whole := form.Get("to").AsInt()
+		if !ok || !whole {
+			return sdk.Permanent(sdk.BadField("each", "want whole numbers in from and to"))
+		}
+		p.each, p.from, p.iterations = sdk.Value{}, from, max(0, to-from+1)
+		return nil
+	}
+	p.made, p.each = true, c.State.Get("list")
+	if !p.each.Exists() {
+		var err error
+		if p.each, err = makeList(c, form); err != nil {
+			return err
+		}
+	}
+	p.iterations = int64(p.each.Len())
+	return nil
+}
+
+// makeList returns the list of an expression or of a pattern of files.
+func makeList(c *sdk.Context, form sdk.Value) (sdk.Value, error) {
+	if source := form.Get("expr"); source.Given() {
+		list, err := c.EvalValue(source.StringOr(""))
+		if err == nil && list.Kind() != sdk.KindList {
+			err = sdk.Permanent(sdk.BadField("each", "want an expression whose value is a list, got "+list.Kind().String()))
+		}
+		return list, err
+	}
+	found, err := c.Command(listFiles, sdk.Object(sdk.F("pattern", form.Get("files")), sdk.F("maxResults", sdk.Int(maxFiles))))
+	if err != nil {
+		return sdk.Value{}, err
+	}
+	if found.Get("truncated").BoolOr(false) {
+		e := sdk.Fail(sdk.CodeLimit, "loop: more than "+strconv.Itoa(maxFiles)+" files match "+form.Get("files").String())
+		e.Field, e.Hint = "each", `use a narrower pattern, or a step of type shell that lists them and "each": {"linesOf": ...}`
+		return sdk.Value{}, sdk.Permanent(e)
+	}
+	return found.Get("files"), nil
 }

@@ -10,7 +10,15 @@ const fields = `{
     "count": {"type": "integer", "minimum": 0, "description": "Number of iterations."},
     "while": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked before each iteration. The loop continues while it is true."},
     "until": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables, checked after each iteration. The loop ends when it is true."},
-    "each": {"type": ["array", "object"], "properties": {"linesOf": {"type": "string", "minLength": 1, "description": "The id of an execution that has ended.", "examples": ["$find.executionId"]}}, "required": ["linesOf"], "additionalProperties": false, "description": "A list, often a $reference, or {\"linesOf\": \"$id.executionId\"}: the lines that a shell line wrote to its standard output, however many. One iteration for each item.", "examples": ["$files", {"linesOf": "$find.executionId"}]},
+    "each": {"type": ["array", "object"], "properties": {
+      "linesOf": {"type": "string", "minLength": 1, "description": "The id of an execution that has ended.", "examples": ["$find.executionId"]},
+      "expr": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables whose value is a list."},
+      "from": {"type": "integer", "description": "The first whole number."},
+      "to": {"type": "integer", "description": "The last whole number; less than from is an empty list."},
+      "files": {"type": "string", "minLength": 1, "description": "Glob of files in the workspace, at most 2000; one without a slash applies in every folder.", "examples": ["src/**/*.go"]}
+    }, "additionalProperties": false, "description": "A list, often a $reference; {\"expr\": JavaScript}; {\"from\": 1, \"to\": 9}; {\"files\": \"**/*.go\"}; or {\"linesOf\": \"$id.executionId\"}: the lines that a shell line wrote to its standard output, however many. One iteration for each item.", "examples": ["$files", {"from": 1, "to": 9}, {"linesOf": "$find.executionId"}]},
+    "maxConcurrent": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "With each: how many items are executed at once. Each starts with the current variables and keeps what it sets to itself; its output is in results."},
+    "onItemError": {"type": "string", "enum": ["fail", "continue", "stop"], "default": "fail", "description": "With each, after an item whose steps fail: fail the step, continue with the others, or stop without an error. No further item begins after fail and stop; items that run end."},
     "as": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "item", "x-sentinel": "variable", "description": "With each: name of the variable with the item."},
     "indexAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "index", "x-sentinel": "variable", "description": "Name of the variable with the number of the iteration, from 0. Nested loops need different names."},
     "maxIterations": {"type": "integer", "minimum": 1, "description": "Maximum number of iterations. Reaching it before the loop ends is an error. Default 10000; no limit for count and each."}
@@ -24,6 +32,8 @@ const output = `{
   "properties": {
     "iterations": {"type": "integer", "description": "Number of iterations."},
     "output": {"description": "Output of the last step of the last iteration, or null."},
+    "results": {"type": "array", "description": "With maxConcurrent or onItemError: for each item the output of its last step, in the order of the list; null for one that failed."},
+    "failed": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "error": {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}}, "additionalProperties": false}, "description": "The items that failed: {index, error}."},
     "reason": {"type": "string", "enum": ["count", "while", "until", "each", ""], "description": "The field that ended the loop."}
   },
   "additionalProperties": false
@@ -61,8 +71,38 @@ func check(fields sdk.Value) []sdk.Problem {
 	if given == "" && !fields.Get("maxIterations").Given() {
 		return []sdk.Problem{{Field: "count", Message: "want one of count, while, until and each", Hint: "a loop without them needs maxIterations"}}
 	}
-	if given != "each" && fields.Get("as").Given() {
-		return []sdk.Problem{{Field: "as", Message: "requires each"}}
+	for _, name := range [...]string{"as", "maxConcurrent", "onItemError"} {
+		if given != "each" && fields.Get(name).Given() {
+			return []sdk.Problem{{Field: name, Message: "requires each"}}
+		}
+	}
+	return checkEach(fields)
+}
+
+// checkEach requires one of the forms of each that is an object.
+func checkEach(fields sdk.Value) []sdk.Problem {
+	each := fields.Get("each")
+	if each.Kind() != sdk.KindObject {
+		return nil
+	}
+	from, to := each.Get("from").Given(), each.Get("to").Given()
+	forms := 0
+	for _, given := range [...]bool{each.Get("linesOf").Given(), each.Get("expr").Given(), each.Get("files").Given(), from || to} {
+		if given {
+			forms++
+		}
+	}
+	if forms != 1 || from != to {
+		return []sdk.Problem{{Field: "each", Message: "want one of linesOf, expr, files, or from and to"}}
+	}
+	if !each.Get("linesOf").Given() {
+		return nil
+	}
+	for _, name := range [...]string{"maxConcurrent", "onItemError"} {
+		if fields.Get(name).Given() {
+			return []sdk.Problem{{Field: name, Message: "cannot be used with linesOf, whose lines are read one after the other",
+				Hint: `give the step that wrote them "parse": "lines" and loop over its variable`}}
+		}
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 const fields = `{
   "type": "object",
   "properties": {
-    "branches": {"x-sentinel": "branches", "description": "Lists of steps. Each branch starts with the current variables and sees only its own writes. At the end the writes are applied in the order of the branches."},
+    "branches": {"type": ["array", "object"], "x-sentinel": "branches", "description": "Lists of steps, or an object of them by name. Each branch starts with the current variables and sees only its own writes. At the end the writes are applied in the order of the branches; names are in alphabetical order."},
     "failFast": {"type": "boolean", "default": false, "description": "The first branch that fails cancels the others and fails the step; no write is kept. By default all run to their end before a failed branch fails the step."},
-    "allowFailure": {"type": ["boolean", "array"], "items": {"type": "integer", "minimum": 0}, "default": false, "description": "true: a branch that fails does not fail the step, and the result reports which failed. A list: this holds for the branches with these numbers, from 0."},
-    "concurrency": {"type": "integer", "minimum": 0, "default": 0, "description": "Maximum number of branches that run at once; 0 is no limit."}
+    "allowFailure": {"type": ["boolean", "array"], "items": {"type": ["integer", "string"], "minimum": 0}, "default": false, "description": "true: a branch that fails does not fail the step, and the result reports which failed. A list: this holds for the branches with these names, or numbers from 0."},
+    "maxConcurrent": {"type": "integer", "minimum": 0, "default": 0, "description": "Maximum number of branches that run at once; 0 is no limit."}
   },
   "required": ["branches"],
   "additionalProperties": false
@@ -24,7 +24,7 @@ const output = `{
   "type": "object",
   "properties": {
     "success": {"type": "boolean", "description": "False if a branch failed."},
-    "branches": {"type": "array", "description": "For each branch {success, output, error}: the output of its last step, and its error if it failed."}
+    "branches": {"type": ["array", "object"], "description": "For each branch {success, output, error}: the output of its last step, and its error if it failed. By name if the branches have names."}
   },
   "additionalProperties": false
 }`
@@ -48,84 +48,120 @@ func check(fields sdk.Value) []sdk.Problem {
 	if fields.Get("failFast").BoolOr(false) && allow.Given() {
 		return []sdk.Problem{{Field: "allowFailure", Message: "has no effect with failFast, which ends all branches at the first failure"}}
 	}
-	branches := fields.Get("branches").Get("counts").Len()
+	names, _ := branches(fields)
 	for _, item := range allow.Items() {
 		// A reference has its value at the execution, which checks it.
-		if item.Kind() == sdk.KindNumber && !isBranch(item, branches) {
-			return []sdk.Problem{{Field: "allowFailure", Message: noBranch(item, branches)}}
+		if text, ok := item.AsString(); ok && strings.Contains(text, "$") {
+			continue
+		}
+		if find(item, names) < 0 {
+			return []sdk.Problem{{Field: "allowFailure", Message: noBranch(item, names)}}
 		}
 	}
 	return nil
 }
 
-// isBranch reports whether item is the number of one of the branches.
-func isBranch(item sdk.Value, branches int) bool {
-	i, ok := item.AsInt()
-	return ok && i >= 0 && i < int64(branches)
+// branches returns the names of the branches, in order, which are numbers if they are a list.
+func branches(fields sdk.Value) (names []string, named bool) {
+	counts := fields.Get("branches").Get("counts")
+	if counts.Kind() != sdk.KindObject {
+		for i := range counts.Len() {
+			names = append(names, strconv.Itoa(i))
+		}
+		return names, false
+	}
+	for name := range counts.Fields() {
+		names = append(names, name)
+	}
+	return names, true
 }
 
-func noBranch(item sdk.Value, branches int) string {
-	message := "no branch " + item.String()
-	if branches == 0 {
-		return message + ": the step has none"
+// find returns the position of the branch that item names, -1 if there is none.
+func find(item sdk.Value, names []string) int {
+	text, ok := item.AsString()
+	if i, number := item.AsInt(); number {
+		text, ok = strconv.FormatInt(i, 10), true
 	}
-	return message + ": the branches are 0 to " + strconv.Itoa(branches-1)
+	for i, name := range names {
+		if ok && name == text {
+			return i
+		}
+	}
+	return -1
+}
+
+func noBranch(item sdk.Value, names []string) string {
+	message := "no branch " + item.String()
+	switch last := len(names) - 1; {
+	case last < 0:
+		return message + ": the step has none"
+	case names[0] == "0":
+		return message + ": the branches are 0 to " + names[last]
+	}
+	return message + ": the branches are " + strings.Join(names, ", ")
 }
 
 // allowed returns which branches may fail.
-func allowed(c *sdk.Context, branches int) ([]bool, error) {
-	may := make([]bool, branches)
+func allowed(c *sdk.Context, names []string) ([]bool, error) {
+	may := make([]bool, len(names))
 	field := c.Field("allowFailure")
 	all := field.BoolOr(false)
 	for i := range may {
 		may[i] = all
 	}
 	for _, item := range field.Items() {
-		if !isBranch(item, branches) {
-			return nil, sdk.BadField("allowFailure", noBranch(item, branches))
+		i := find(item, names)
+		if i < 0 {
+			return nil, sdk.BadField("allowFailure", noBranch(item, names))
 		}
-		may[item.IntOr(0)] = true
+		may[i] = true
 	}
 	return may, nil
 }
 
-// run returns {success, branches: [{success, output, error?}]}. A failed branch is an error of
-// the step, unless allowFailure says otherwise: then success is false.
+// run returns {success, branches}, in which branches has {success, output, error?} for each, in a list or by name. A
+// failed branch is an error of the step, unless allowFailure says otherwise: then success is false.
 func run(c *sdk.Context) (sdk.Value, error) {
 	failFast, err := c.BoolField("failFast", false)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	concurrency, err := c.IntField("concurrency", 0, 0)
+	concurrent, err := c.IntField("maxConcurrent", 0, 0)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	blocks := make([]sdk.Block, c.Branches("branches"))
-	for i := range blocks {
-		blocks[i].Field = "branches." + strconv.Itoa(i)
-	}
-	may, err := allowed(c, len(blocks))
+	names, named := branches(c.Fields())
+	may, err := allowed(c, names)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	success, items := true, make([]sdk.Value, len(blocks))
+	blocks := make([]sdk.Block, len(names))
+	for i, name := range names {
+		blocks[i].Field = "branches." + name
+	}
+	success, items, byName := true, make([]sdk.Value, len(blocks)), make([]sdk.Field, len(blocks))
 	if len(blocks) > 0 {
-		results, err := c.Blocks(blocks, failFast, concurrency)
+		results, err := c.Blocks(blocks, failFast, concurrent)
 		if err != nil {
 			return sdk.Value{}, err
 		}
 		if cause := rootCause(results); cause >= 0 && failFast {
-			return sdk.Value{}, sdk.Wrap("branch "+strconv.Itoa(cause), results[cause].Error)
+			return sdk.Value{}, sdk.Wrap("branch "+names[cause], results[cause].Error)
 		}
-		if err := failure(results, may); err != nil {
+		if err := failure(results, names, may); err != nil {
 			return sdk.Value{}, err
 		}
 		for i, r := range results {
 			success = success && r.Success
 			items[i] = item(r)
+			byName[i] = sdk.F(names[i], items[i])
 		}
 	}
-	return sdk.Object(sdk.F("success", sdk.Bool(success)), sdk.F("branches", sdk.List(items...))), nil
+	all := sdk.List(items...)
+	if named {
+		all = sdk.Object(byName...)
+	}
+	return sdk.Object(sdk.F("success", sdk.Bool(success)), sdk.F("branches", all)), nil
 }
 
 func item(r sdk.BlockResult) sdk.Value {
@@ -146,7 +182,7 @@ const maxListed = 10
 // failure returns the error for the branches that failed and may not, nil if there are none.
 // Its code is that of the first. It is permanent if all are. It has no field: that would be one
 // of a step in a branch.
-func failure(results []sdk.BlockResult, may []bool) error {
+func failure(results []sdk.BlockResult, names []string, may []bool) error {
 	var first *sdk.Error
 	var list strings.Builder
 	failed, permanent := 0, true
@@ -160,7 +196,7 @@ func failure(results []sdk.BlockResult, may []bool) error {
 			first = r.Error
 		}
 		if failed <= maxListed {
-			list.WriteString("; branch " + strconv.Itoa(i) + ": " + r.Error.Message)
+			list.WriteString("; branch " + names[i] + ": " + r.Error.Message)
 		}
 	}
 	if failed == 0 {

@@ -23,9 +23,12 @@ func TestBranches(t *testing.T) {
 		{"all good", `{"branches":{"counts":[1,2]}}`,
 			`{"blocks":[{"field":"branches.0"},{"field":"branches.1"}]}`,
 			good + `,` + good, `{"success":true,"branches":[` + good + `,` + good + `]}`},
-		{"one bad", `{"branches":{"counts":[1,2]},"concurrency":1,"allowFailure":true}`,
+		{"one bad", `{"branches":{"counts":[1,2]},"maxConcurrent":1,"allowFailure":true}`,
 			`{"blocks":[{"field":"branches.0"},{"field":"branches.1"}],"concurrency":1}`,
 			bad + `,` + good, `{"success":false,"branches":[` + bad + `,` + good + `]}`},
+		{"by name", `{"branches":{"counts":{"__proto__":1,"constructor":1}},"allowFailure":["constructor"]}`,
+			`{"blocks":[{"field":"branches.__proto__"},{"field":"branches.constructor"}]}`,
+			good + `,` + bad, `{"success":false,"branches":{"__proto__":` + good + `,"constructor":` + bad + `}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t).OK("sentinel_block", `{"blocks":[`+tt.answer+`]}`)
@@ -52,11 +55,12 @@ func TestFailure(t *testing.T) {
 		{"another one may", `[0]`, bad + `,` + bad, "1 of 2 branches failed; branch 1: 503"},
 		{"it may", `[1]`, good + `,` + bad, ""},
 		{"all may", `true`, bad + `,` + bad, ""},
+		{"no branch of that name", `["lint"]`, good + `,` + bad, `field "allowFailure" no branch "lint": the branches are 0 to 1`},
 		{"no such branch", `[2]`, good + `,` + bad, `field "allowFailure" no branch 2: the branches are 0 to 1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t)
-			if tt.name != "no such branch" {
+			if !strings.HasPrefix(tt.name, "no ") {
 				h.OK("sentinel_block", `{"blocks":[`+tt.answer+`]}`)
 			}
 			_, fault := sdktest.Run(t, sdktest.Only(parallel.Step()), "parallel", `{"branches":{"counts":[1,1]},"allowFailure":`+tt.allow+`}`, h)
@@ -84,6 +88,7 @@ func TestProblems(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{"branches":{"counts":[1]},"failFast":true,"allowFailure":true}`: "has no effect with failFast",
 		`{"branches":{"counts":[1,1]},"allowFailure":[0,2]}`:              "no branch 2: the branches are 0 to 1",
+		`{"branches":{"counts":{"lint":1}},"allowFailure":["test"]}`:      `no branch "test": the branches are lint`,
 		`{"branches":{"counts":[]},"allowFailure":[0]}`:                   "no branch 0: the step has none",
 		`{"branches":{"counts":[1,1]},"allowFailure":["$n",1]}`:           "",
 	} {

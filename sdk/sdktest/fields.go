@@ -34,6 +34,14 @@ func GuestFields(raw json.RawMessage, aliases map[string]string, mark func(field
 
 // counted replaces nested steps by their number.
 func counted(mark string, v json.RawMessage) json.RawMessage {
+	var named map[string][]map[string]json.RawMessage
+	if mark == abi.MarkBranches && json.Unmarshal(v, &named) == nil && named != nil && !(len(named) == 1 && named["counts"] != nil) { // not the form of a guest already
+		counts := make(map[string]int, len(named))
+		for name, steps := range named {
+			counts[name] = len(steps)
+		}
+		return countsOf(counts, v)
+	}
 	var list []json.RawMessage
 	if mark != abi.MarkSteps && mark != abi.MarkBranches || !bytes.HasPrefix(bytes.TrimSpace(v), []byte("[")) || json.Unmarshal(v, &list) != nil {
 		return v
@@ -49,7 +57,12 @@ func counted(mark string, v json.RawMessage) json.RawMessage {
 		}
 		counts[i] = len(steps)
 	}
-	text, err := json.Marshal(map[string][]int{"counts": counts})
+	return countsOf(counts, v)
+}
+
+// countsOf returns the numbers of steps as a guest gets them, v if they have no JSON.
+func countsOf(counts any, v json.RawMessage) json.RawMessage {
+	text, err := json.Marshal(map[string]any{"counts": counts})
 	if err != nil {
 		return v
 	}

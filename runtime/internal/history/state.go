@@ -233,7 +233,7 @@ func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 	}
 	for i, variables := range b.Branches {
 		into := scope
-		if len(b.Branches) > 1 {
+		if len(b.Branches) > 1 || b.Isolated {
 			into = scope.newBranch()
 			if s.Branches == nil {
 				s.Branches = map[string]*Scope{}
@@ -257,7 +257,7 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 	if (b.Blocks > 1 || b.EventSeq != 0) && begun == nil {
 		return &RecordError{s.Seq, rec.Kind, fmt.Sprintf("call %d of step %s has no start", b.Seq, rec.Path)}
 	}
-	if b.Blocks > 1 {
+	if b.Blocks > 1 || begun != nil && begun.Isolated {
 		s.joinBranches(rec, begun, scope)
 	}
 	if b.EventSeq != 0 {

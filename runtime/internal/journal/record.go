@@ -230,8 +230,9 @@ type CallStartBody struct {
 	Position string `json:"pos,omitempty"`  // watch of a file: where it begins
 	Block    int    `json:"blk,omitempty"`  // block: ordinal of its first block
 	// Branches are the variables that each nested list of a block starts with.
-	// More than one list are parallel branches.
+	// More than one list are parallel branches, and one of an isolated block.
 	Branches []map[string]json.RawMessage `json:"bv,omitempty"`
+	Isolated bool                         `json:"iso,omitempty"` // block: the writes of its branches are not applied
 	Child    sentinels.RunID              `json:"child,omitempty"`
 	Reserved *sentinels.Usage             `json:"worst,omitempty"` // llm: reservation until the end is known
 	Lowered  bool                         `json:"low,omitempty"`   // llm: the budget lowered the limit of the reply to that of Reserved; Label is the model

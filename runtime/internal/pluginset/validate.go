@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -48,7 +49,7 @@ func (v *validation) steps(ctx context.Context, path string, steps []sentinels.S
 		}
 		sort.Strings(names)
 		for _, name := range names {
-			v.steps(ctx, joinPath(at, blockPath(name)), step.Blocks[name])
+			v.steps(ctx, joinPath(at, sentinels.BlockPath(name)), step.Blocks[name])
 		}
 	}
 }
@@ -74,20 +75,6 @@ func joinPath(at, field string) string {
 		return at
 	}
 	return at + "." + field
-}
-
-// blockPath writes "branches.1" as a path has it: branches[1].
-func blockPath(name string) string {
-	field, index := name, ""
-	for i, r := range name {
-		if r == '.' {
-			field, index = name[:i], name[i+1:]
-		}
-	}
-	if index == "" {
-		return field
-	}
-	return field + "[" + index + "]"
 }
 
 // guestFields returns a step's fields as a guest sees them while references are not
@@ -120,13 +107,28 @@ func AddCounts(out map[string]json.RawMessage, step *sentinels.Step, marks map[s
 	}
 }
 
-func branchCounts(step *sentinels.Step, field string) []int {
-	var counts []int
+// branchCounts returns the number of steps of each branch: a list, or an object by their names. It is nil if the
+// step has no branches.
+func branchCounts(step *sentinels.Step, field string) any {
+	var list []int
 	for i := 0; ; i++ {
 		steps, ok := step.Blocks[fmt.Sprintf("%s.%d", field, i)]
 		if !ok {
-			return counts
+			break
 		}
-		counts = append(counts, len(steps))
+		list = append(list, len(steps))
 	}
+	if list != nil {
+		return list
+	}
+	named := map[string]int{}
+	for path, steps := range step.Blocks {
+		if name, ok := strings.CutPrefix(path, field+"."); ok {
+			named[name] = len(steps)
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	return named
 }

@@ -115,6 +115,10 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	for name, raw := range a.step.Fields {
 		var more reference.Notes
 		var err error
+		if spec.Evaluates(name) && sentinels.IsExpression(raw) {
+			out[name] = raw
+			continue
+		}
 		switch marks[name] {
 		case abi.MarkExpression, abi.MarkRaw:
 			out[name] = raw

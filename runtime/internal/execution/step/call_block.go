@@ -20,13 +20,17 @@ type blockRequest struct {
 		Vars  map[string]json.RawMessage `json:"vars"`
 	} `json:"blocks"`
 	FailFast    bool `json:"failFast"`
+	Drain       bool `json:"drain"`    // after a failure no further block begins
+	Isolated    bool `json:"isolated"` // the writes of the blocks are not kept
 	Concurrency int  `json:"concurrency"`
+	Total       int  `json:"total"` // blocks of all calls of the step, for people
 }
 
 type blockResult struct {
 	Success bool            `json:"success"`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Error   *abi.Error      `json:"error,omitempty"`
+	Skipped bool            `json:"skipped,omitempty"` // it did not begin
 
 	cancelled bool
 }
@@ -47,7 +51,7 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	first := a.block
 	a.block += len(req.Blocks)
 	a.mu.Unlock()
-	body := journal.CallStartBody{Block: first}
+	body := journal.CallStartBody{Block: first, Isolated: req.Isolated}
 	for _, b := range req.Blocks {
 		body.Branches = append(body.Branches, a.svc.Redact.Values(b.Vars))
 	}
@@ -63,7 +67,7 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	results := make([]blockResult, len(req.Blocks))
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
-	if len(req.Blocks) == 1 {
+	if len(req.Blocks) == 1 && !req.Isolated {
 		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
 	} else {
 		end.body.Joined, err = a.runBranches(ctx, c, req, results)
@@ -94,7 +98,7 @@ func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal 
 	}
 	l := &List{
 		svc: a.svc, run: a.run, sc: sc, steps: steps,
-		path:     fmt.Sprintf("%s#%d.%s.", a.path, ordinal, field),
+		path:     a.listPath(ordinal, field),
 		address:  fmt.Sprintf("%s.%s.", a.address, field),
 		attempts: append(append([]int(nil), a.enclosing...), a.n),
 	}
@@ -126,25 +130,26 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 		limit = len(req.Blocks)
 	}
 	tokens := make(chan struct{}, limit)
+	drained, drain := context.WithCancel(ctx) // no further block begins
+	defer drain()
 	scopes := make([]Scope, len(req.Blocks))
 	errs := make([]error, len(req.Blocks))
 	for i := range req.Blocks {
 		scopes[i] = a.run.BranchScope(history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n)))
 	}
 	var wg sync.WaitGroup
-	for i := range req.Blocks {
+	for i := range req.Blocks { // they begin in their order
+		if errs[i] = a.takeToken(ctx, drained, tokens, a.listPath(c.start.Block+i, req.Blocks[i].Field)); errs[i] != nil {
+			continue
+		}
 		wg.Go(func() {
-			select {
-			case tokens <- struct{}{}:
-				defer func() { <-tokens }()
-			case <-ctx.Done():
-				errs[i] = context.Cause(ctx)
-				return
-			}
+			defer func() { <-tokens }()
 			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
 			switch {
 			case errs[i] == nil && results[i].Error != nil && req.FailFast:
 				cancel(errSibling)
+			case errs[i] == nil && results[i].Error != nil && req.Drain:
+				drain()
 			case isLimit(errs[i]):
 				a.run.Cancel(errs[i]) // the other branches end with the run
 			}
@@ -156,11 +161,43 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 		switch {
 		case errors.Is(errs[i], errSibling):
 			results[i] = blockResult{Error: failure.New(abi.Cancelled, "branch %d was cancelled: another branch failed", i), cancelled: true}
+		case errors.Is(errs[i], errDrained):
+			results[i] = blockResult{Error: failure.New(abi.Cancelled, "branch %d did not begin: another branch failed", i), cancelled: true, Skipped: true}
 		case errs[i] != nil:
 			return nil, errs[i]
-		default:
+		case !req.Isolated:
 			joined = append(joined, i)
 		}
 	}
 	return joined, nil
+}
+
+// errDrained is the error of a block that does not begin, because another one failed.
+var errDrained = errors.New("drained")
+
+// takeToken waits until a block may begin. One that began before a crash continues even after the failure of another,
+// because its result counts.
+func (a *attempt) takeToken(ctx, drained context.Context, tokens chan struct{}, path string) error {
+	stop := drained.Done()
+	if a.run.RecordedStep(path+"0", append(slices.Clone(a.enclosing), a.n)) != nil {
+		stop = nil
+	}
+	select {
+	case tokens <- struct{}{}:
+		if ctx.Err() == nil && (stop == nil || drained.Err() == nil) {
+			return nil
+		}
+		<-tokens // the end came at the same time
+	case <-ctx.Done():
+	case <-stop:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errDrained
+}
+
+// listPath returns the execution path of the nested list with a number, with its last dot.
+func (a *attempt) listPath(ordinal int, field string) string {
+	return fmt.Sprintf("%s#%d.%s.", a.path, ordinal, field)
 }
