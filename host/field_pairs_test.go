@@ -47,12 +47,13 @@ var fieldObjects = map[string]struct {
 		"trigger": {about: "start", value: `{"type": "event", "event": "a:b"}`}, "concurrency": {about: "overlap", value: `"queue"`, needs: `"trigger": {"type": "event", "event": "a:b"}`, without: `"trigger": {"type": "event", "event": "a:b", "allowConcurrent": true}`},
 		"steps": {about: "work", value: `[{"type": "set", "values": {"w": 1}}]`}, "loop": {about: "repetition", value: `{"type": "count", "max": 3}`}, "tools": {about: "tools", value: `["code/read"]`},
 		"timeoutMs": {about: "time", value: "900"}, "maxIterations": {about: "number of iterations", value: "2", needs: `"loop": {"type": "count", "max": 3}`},
-		"safety": {about: "time", value: `{"timeoutMs": 800}`}, "budget": {about: "spending", value: `{"calls": 9}`}, "notify": {about: "messages", value: "false"}, "workspace": {about: "folder", value: `"."`},
+		"safety": {about: "time", value: `{"timeoutMs": 800}`}, "budget": {about: "spending", value: `{"calls": 9}`},
+		"onFailure": {about: "a failed end", value: `[{"type": "set", "values": {"w": 1}}]`}, "finally": {about: "the end", value: `[{"type": "set", "values": {"w": 1}}]`}, "onError": {about: "a step that fails", value: `"skip"`}, "notify": {about: "messages", value: "false"}, "workspace": {about: "folder", value: `"."`},
 	}},
 	"definition inline": {`"name": "n", "steps": [{"type": "set", "values": {"w": 1}}]`, `{"name": "o", "steps": [{"type": "sentinel", "definition": $}]}`, nil},
-	"safety": {``, `{"name": "n", "steps": [], "loop": {"type": "count", "max": 3}, "safety": $}`, map[string]fieldRow{
+	"safety": {``, `{"name": "n", "steps": [], "finally": [{"type": "set", "values": {"w": 1}}], "loop": {"type": "count", "max": 3}, "safety": $}`, map[string]fieldRow{
 		"maxIterations": {about: "number of iterations", value: "2"}, "timeoutMs": {about: "time of a run", value: "900"}, "maxStepTimeoutMs": {about: "time of a step", value: "90"}, "maxMemoryMb": {about: "memory", value: "99"},
-		"maxSteps": {about: "number of steps", value: "9"}, "onTimeout": {about: "what is done at a limit", value: `"pause"`, needs: `"timeoutMs": 900`}, "onInterrupt": {about: "crash", value: `"ask"`},
+		"maxSteps": {about: "number of steps", value: "9"}, "finallyTimeoutMs": {about: "time of finally", value: "9"}, "onTimeout": {about: "what is done at a limit", value: `"pause"`, needs: `"timeoutMs": 900`}, "onInterrupt": {about: "crash", value: `"ask"`},
 	}},
 	"budget": {``, `{"name": "n", "steps": [], "budget": $}`, map[string]fieldRow{
 		"tokens": {about: "tokens", value: "9"}, "costUsd": {about: "money", value: "9"}, "calls": {about: "calls", value: "9"},
@@ -91,7 +92,14 @@ var fieldObjects = map[string]struct {
 		"steps": {about: "work", value: `[{"type": "set", "values": {"w": 1}}]`}, "count": {about: "iterations", value: "3"}, "while": {about: "iterations", value: `"$index < 3"`}, "until": {about: "iterations", value: `"$index > 3"`}, "each": {about: "iterations", value: "[1]"},
 		"as": {about: "variable of the item", value: `"one"`, needs: `"count": null, "each": [1]`}, "indexAs": {about: "variable of the number", value: `"k"`}, "maxIterations": {about: "limit", value: "9"},
 		"maxConcurrent": {about: "number at once", value: "2", needs: `"count": null, "each": [1]`}, "onItemError": {about: "an item that fails", value: `"stop"`, needs: `"count": null, "each": [1]`},
+		"onFailure": {about: "a failed end", value: `[{"type": "set", "values": {"w": 1}}]`}, "finally": {about: "the end", value: `[{"type": "set", "values": {"w": 1}}]`}, "finallyTimeoutMs": {about: "limit of the end", value: "9", needs: `"finally": []`},
 	}},
+	"step group": {`"type": "group", "steps": []`, inSteps, map[string]fieldRow{
+		"steps":     {about: "work", value: `[{"type": "set", "values": {"w": 1}}]`},
+		"onFailure": {about: "a failed end", value: `[{"type": "set", "values": {"w": 1}}]`}, "finally": {about: "the end", value: `[{"type": "set", "values": {"w": 1}}]`}, "finallyTimeoutMs": {about: "limit of the end", value: "9", needs: `"finally": []`},
+	}},
+	"step fail": {`"type": "fail", "message": "m"`, inSteps, map[string]fieldRow{"message": {about: "message", value: `"n"`}, "code": {about: "code", value: `"c"`}}},
+	"step stop": {`"type": "stop"`, inSteps, map[string]fieldRow{"status": {about: "status", value: `"failed"`}, "message": {about: "message", value: `"n"`}}},
 	"step parallel": {`"type": "parallel", "branches": [[], []]`, inSteps, map[string]fieldRow{
 		"branches": {about: "work", value: `[[], [], []]`}, "failFast": {about: "a branch that fails", value: "true"}, "allowFailure": {about: "a branch that fails", value: "true"}, "maxConcurrent": {about: "number at once", value: "1"},
 	}},

@@ -71,7 +71,8 @@ func CheckFold(rt *Runtime, id sentinels.RunID, live *StateRecorder) (states int
 	}
 	if res, err := rt.exec.StoredResult(RunInfo{ID: id}); err != nil {
 		return states, err
-	} else if res.Status != sentinels.StatusCompleted && st.FailedStep != res.Step || st.Iteration != res.Iterations {
+	} else if res.Status != sentinels.StatusCompleted && st.FailedStep != res.Step && (st.FailedStep != "" || res.Error.Code != "failed") ||
+		st.Iteration != res.Iterations {
 		return states, fmt.Errorf("result: the records fold to %d iterations and the failed step %q, the run had %d and %q", st.Iteration, st.FailedStep, res.Iterations, res.Step)
 	}
 	return states, sameSuffixes(records)

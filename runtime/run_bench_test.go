@@ -205,3 +205,23 @@ func BenchmarkSteps64Runs(b *testing.B) {
 	b.ReportMetric(float64(steps)/time.Since(began).Seconds(), "steps/s")
 	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(steps), "cpu-us/step")
 }
+
+// BenchmarkItemsSideBySide compares the processor time of a loop of 1,000 items with maxConcurrent 8 and without, in
+// turns. The ratio is to be at most 1.1.
+func BenchmarkItemsSideBySide(b *testing.B) {
+	rt := benchOpen(b, "", runtime.Limits{})
+	const loop = `{"name":"bench","steps":[{"type":"loop","each":{"from":1,"to":1000},%s"steps":[{"command":"bench/look","params":{"n":"$item"}}]}],"loop":{"type":"once"}}`
+	one, many := decode(b, rt, fmt.Sprintf(loop, "")), decode(b, rt, fmt.Sprintf(loop, `"maxConcurrent":8,`))
+	benchRun(b, rt, many) // compiles
+	var alone, together time.Duration
+	for b.Loop() {
+		at := cpuTime(b)
+		benchRun(b, rt, one)
+		between := cpuTime(b)
+		benchRun(b, rt, many)
+		alone, together = alone+between-at, together+cpuTime(b)-between
+	}
+	if alone > 0 {
+		b.ReportMetric(float64(together)/float64(alone), "ratio")
+	}
+}

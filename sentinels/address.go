@@ -9,13 +9,28 @@ import (
 )
 
 // An address identifies a step by its position: "2", "3.then.0", "1.branches.0.2". It
-// alternates between the index in a list and the field path of a nested list.
+// alternates between the index in a list and the field path of a nested list. "end.finally.0" is a
+// step of the definition's own finally.
+
+// EndAddress is the first part of the addresses of the definition's own onFailure and finally.
+const EndAddress = "end"
+
+// listAt returns the list of the definition that an address is in, and the address within it.
+func (d *Definition) listAt(address string) (list *[]Step, rest string) {
+	if rest, ok := strings.CutPrefix(address, EndAddress+"."+BlockFinally+"."); ok {
+		return &d.Finally, rest
+	}
+	if rest, ok := strings.CutPrefix(address, EndAddress+"."+BlockOnFailure+"."); ok {
+		return &d.OnFailure, rest
+	}
+	return &d.Steps, address
+}
 
 // StepAt returns the step at an address. It is part of d and must not be
 // changed.
 func (d *Definition) StepAt(address string) (*Step, error) {
-	list := d.Steps
-	for rest := address; ; {
+	first, rest := d.listAt(address)
+	for list := *first; ; {
 		index, field, after, err := cutAddress(list, address, rest)
 		if err != nil {
 			return nil, err
@@ -71,12 +86,13 @@ func (d *Definition) edit(address string, end bool, change func([]Step, int) []S
 		list[index].Blocks[field] = block
 		return list, nil
 	}
-	steps, err := at(d.Steps, address)
+	out := *d
+	list, rest := out.listAt(address)
+	steps, err := at(*list, rest)
 	if err != nil {
 		return nil, err
 	}
-	out := *d
-	out.Steps = steps
+	*list = steps
 	return &out, nil
 }
 

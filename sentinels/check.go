@@ -23,7 +23,7 @@ import (
 // any step, the id of a step, or named by a field that is marked as the name of a
 // variable, such as the item of a loop.
 func Check(d *Definition, types *TypeSet, known ...string) Problems {
-	c := checker{types: types, set: make(map[string]bool), assigned: make(map[string]bool), results: make(map[string]result)}
+	c := checker{types: types, set: make(map[string]bool), assigned: make(map[string]bool), kept: make(map[string]string), results: make(map[string]result)}
 	for _, name := range slices.Concat(Reserved, known) {
 		c.set[name], c.assigned[name] = true, true
 	}
@@ -34,6 +34,7 @@ func Check(d *Definition, types *TypeSet, known ...string) Problems {
 type checker struct {
 	types    *TypeSet
 	set      map[string]bool   // names that have a value at some time
+	kept     map[string]string // names that steps set and keep to themselves: what to do instead
 	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
 	results  map[string]result // what is known about their values, by variable
 	inputs   map[string]bool   // of the definition and those around it
@@ -99,7 +100,9 @@ func (c *checker) definition(d *Definition, prefix string) {
 		}
 	}
 	c.booleanTexts(d.Inputs)
-	c.collect(d.Steps)
+	for _, list := range d.Lists() {
+		c.collect(list.Steps)
+	}
 	for _, ref := range reference.In(d.Loop.Max) {
 		if c.set[ref.Name] {
 			c.reference(prefix+"loop.max", ref)
@@ -107,11 +110,42 @@ func (c *checker) definition(d *Definition, prefix string) {
 			c.unknown(prefix+"loop.max", ref.Name, true, "")
 		}
 	}
-	c.steps(d.Steps, prefix+"steps")
+	for _, list := range d.Lists() {
+		c.list(nil, list.Key, list.Steps, prefix+list.Key)
+	}
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
 	c.limits(d, prefix)
 	c.overlap(d, prefix)
+}
+
+// list checks the steps of a key; s is nil for those of the definition. onFailure and finally have $result, and what
+// they and items of a loop with maxConcurrent set is gone behind them.
+func (c *checker) list(s *Step, key string, steps []Step, path string) {
+	instead := ""
+	switch {
+	case key == BlockOnFailure || key == BlockFinally:
+		set := c.set[varResult]
+		defer func() { c.set[varResult] = set }()
+		c.set[varResult], instead = true, "what onFailure and finally set stays in them"
+	case s != nil && s.Type == "loop" && len(s.Fields["maxConcurrent"]) > 0:
+		instead = `give the loop "outputTo": "all" and use $all.results, the outputs of the items`
+	}
+	if instead == "" {
+		c.steps(steps, path)
+		return
+	}
+	before := maps.Clone(c.assigned)
+	if key != "steps" {
+		c.assigned[varResult] = true
+	}
+	c.steps(steps, path)
+	for name := range c.assigned {
+		if name != "" && !before[name] {
+			c.kept[name] = instead
+		}
+	}
+	c.assigned = before
 }
 
 func (c *checker) steps(steps []Step, path string) {
@@ -169,7 +203,7 @@ func (c *checker) step(s *Step, path string) {
 		}
 	}
 	for _, field := range sortedBlocks(s) {
-		c.steps(s.Blocks[field], path+"."+BlockPath(field))
+		c.list(s, field, s.Blocks[field], path+"."+BlockPath(field))
 	}
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
 }
@@ -253,6 +287,8 @@ func (c *checker) reference(path string, ref reference.Reference) {
 	switch {
 	case !c.set[ref.Name]:
 		c.unknown(path, ref.Name, ref.Path != "" && !strings.HasPrefix(ref.Path, "?"), "stays as written")
+	case !c.assigned[ref.Name] && c.kept[ref.Name] != "":
+		c.warn(path, c.kept[ref.Name], "$%s has no value here: the steps that set it keep it to themselves", ref.Name)
 	case !c.assigned[ref.Name]:
 		c.warn(path, `set it before, with "variables" or a step of type set`, "$%s has no value here in the first iteration: a later step sets it", ref.Name)
 	}
@@ -497,7 +533,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
 	inner.inline(d, "")
 	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")

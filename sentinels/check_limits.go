@@ -14,6 +14,9 @@ func (c *checker) limits(d *Definition, prefix string) {
 	if d.Safety.MaxIterations > 0 && once {
 		c.warn(prefix+"safety.maxIterations", `add a "loop", or leave it out`, "maxIterations has no effect: without a loop there is one iteration")
 	}
+	if d.Safety.FinallyTimeoutMs > 0 && len(d.Lists()) == 1 {
+		c.warn(prefix+"safety.finallyTimeoutMs", `add "finally" or "onFailure", or leave it out`, "finallyTimeoutMs has no effect: the definition has neither")
+	}
 	// continuous and event loops complete at maxIterations.
 	stops := d.Safety.MaxIterations > 0 && !once && loop != LoopContinuous && loop != LoopEvent
 	if d.Safety.OnTimeout != "" && d.Safety.TimeoutMs == 0 && d.Budget == (Budget{}) && !stops {

@@ -328,3 +328,23 @@ func TestCheckCode(t *testing.T) {
 		}
 	}
 }
+
+// TestKeptVariables: what items that run side by side, onFailure and finally set is gone behind them.
+func TestKeptVariables(t *testing.T) {
+	d := decode(t, `{"name":"n","steps":[
+		{"type":"loop","each":[1],"maxConcurrent":2,"outputTo":"all","steps":[{"argv":["a"],"outputTo":"v"},{"argv":["$v","$item"]}],"finally":[{"argv":["$result.status"],"outputTo":"w"}]},
+		{"argv":["$v","$all.results","$w"]},
+		{"type":"loop","each":[1],"steps":[{"argv":["a"],"outputTo":"x"}]},{"argv":["$x"]}],
+		"finally":[{"argv":["$result.error.message"]}]}`)
+	var got []string
+	for _, p := range sentinels.Check(d, types(t)) {
+		got = append(got, p.Path+": "+p.Message+"; "+p.Hint)
+	}
+	want := []string{
+		`steps[1].argv: $v has no value here: the steps that set it keep it to themselves; give the loop "outputTo": "all" and use $all.results, the outputs of the items`,
+		`steps[1].argv: $w has no value here: the steps that set it keep it to themselves; what onFailure and finally set stays in them`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -335,7 +335,7 @@ func TestTypeSet(t *testing.T) {
 	if !ok {
 		t.Fatal("no loop")
 	}
-	want := []sentinels.FieldMark{{Path: "as", Mark: "variable"}, {Path: "steps", Mark: "steps"}, {Path: "until", Mark: "expression"}, {Path: "while", Mark: "expression"}}
+	want := []sentinels.FieldMark{{Path: "as", Mark: "variable"}, {Path: "finally", Mark: "steps"}, {Path: "steps", Mark: "steps"}, {Path: "until", Mark: "expression"}, {Path: "while", Mark: "expression"}}
 	if diff := cmp.Diff(want, loop.Marks()); diff != "" {
 		t.Error(diff)
 	}

@@ -49,9 +49,9 @@ func encodeEnum(src *Input) json.RawMessage {
 }
 
 // onError reads an action, or {"retry": {...}} with a policy.
-func (d *decoder) onError(n *node, dst *Step) {
+func (d *decoder) onError(n *node, dst *OnError) {
 	if n.Kind == '{' {
-		if seen := format.onError.read(d, n, &dst.OnError); len(n.Members) == 0 { // an unknown key is enough of a problem
+		if seen := format.onError.read(d, n, dst); len(n.Members) == 0 { // an unknown key is enough of a problem
 			format.onError.reportMissing(d, n, seen, "", "")
 		}
 		return
@@ -60,19 +60,19 @@ func (d *decoder) onError(n *node, dst *Step) {
 		return
 	}
 	if s, ok := d.choice(n, errorActions); ok {
-		dst.OnError.Action = ErrorAction(s)
+		dst.Action = ErrorAction(s)
 	}
 }
 
 // encodeOnError writes the short form unless a policy is set.
-func encodeOnError(src *Step) json.RawMessage {
+func encodeOnError(src *OnError) json.RawMessage {
 	switch {
-	case src.OnError.Action == "":
+	case src.Action == "":
 		return nil
-	case src.OnError.Action == ActionRetry && src.OnError.Retry != RetryPolicy{}:
-		return format.onError.encode(&src.OnError)
+	case src.Action == ActionRetry && src.Retry != RetryPolicy{}:
+		return format.onError.encode(src)
 	}
-	return strictjson.AppendString(nil, string(src.OnError.Action))
+	return strictjson.AppendString(nil, string(src.Action))
 }
 
 // inputs reads the parameters of a run. None may have a reserved name.

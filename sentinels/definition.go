@@ -15,6 +15,9 @@ type Definition struct {
 	Recipe      string   // context recipe built before each iteration
 	RAGSources  []string // or explicit context sources
 	Steps       []Step
+	OnFailure   []Step  // executed after a run that is not completed
+	Finally     []Step  // executed after each run, however it ended
+	OnError     OnError // of steps that have none and no nested steps
 	Loop        Loop
 	Triggers    []Trigger // "trigger" in JSON: one object or a list
 	Tools       []string  // a hint of useful commands, not a filter
@@ -107,9 +110,13 @@ type Safety struct {
 	MaxStepTimeoutMs int64     // of a step that has none, without waits and inner steps; 0: the host's default (30 minutes)
 	MaxMemoryMB      int64     // variables, guests and processes of the run; 0: the host's default
 	MaxSteps         int       // step executions an iteration; 0: the host's default (10,000)
+	FinallyTimeoutMs int64     // active time of onFailure and of finally; 0: DefaultFinally
 	OnTimeout        OnTimeout // what happens at a limit; "": stop
 	OnInterrupt      Interrupt // for steps that name none; "": what the resume, the start or the host say, else retry if the call may be repeated, else ask
 }
+
+// DefaultFinally is the time limit of onFailure and of finally.
+const DefaultFinally = 60 * time.Second
 
 // Timeout returns the run's time limit, 0 for none.
 func (s Safety) Timeout() time.Duration { return time.Duration(s.TimeoutMs) * time.Millisecond }
@@ -142,6 +149,12 @@ const (
 	OverlapQueue    Overlap = "queue"
 	OverlapParallel Overlap = "parallel"
 	OverlapRestart  Overlap = "restart"
+)
+
+// The fields of a step, and the keys of a definition, with the steps that are executed after it.
+const (
+	BlockOnFailure = "onFailure" // unless it is completed
+	BlockFinally   = "finally"   // however it ended
 )
 
 // OnError is what happens after an error of a step.

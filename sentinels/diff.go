@@ -146,10 +146,19 @@ func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]"
 // "steps[3].then[0].params".
 func (d *Definition) addressIn(path string) string {
 	tokens := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(`.[]"`, r) })
-	if len(tokens) < 2 || tokens[0] != "steps" {
+	if len(tokens) < 2 {
 		return ""
 	}
 	address, list, rest := "", d.Steps, tokens[1:]
+	switch tokens[0] {
+	case "steps":
+	case BlockOnFailure:
+		address, list = EndAddress+"."+BlockOnFailure+".", d.OnFailure
+	case BlockFinally:
+		address, list = EndAddress+"."+BlockFinally+".", d.Finally
+	default:
+		return ""
+	}
 	for {
 		i, err := strconv.Atoi(rest[0])
 		if err != nil || i < 0 || i >= len(list) {

@@ -31,10 +31,11 @@ func TestFieldsHaveEffects(t *testing.T) {
 		"safety.maxStepTimeoutMs": always, "safety.maxMemoryMb": always, "safety.maxSteps": always,
 		"safety.onTimeout": {with: []string{`"timeoutMs":5`, `"budget":{"calls":1}`, `"maxIterations":2,` + count, continuous},
 			without: []string{"", count, `"loop":{"type":"event","event":"a:b"},"maxIterations":2`}},
-		"safety.onInterrupt": always,
-		"budget.tokens":      {with: []string{"", `"budget":{"calls":1,"costUsd":2}`}},
-		"budget.costUsd":     {with: []string{"", `"budget":{"calls":1,"tokens":2}`}},
-		"budget.calls":       {with: []string{"", `"budget":{"tokens":1,"costUsd":2}`}},
+		"safety.finallyTimeoutMs": {with: []string{`"finally":[{"type":"x"}]`, `"onFailure":[{"type":"x"}]`}, without: []string{"", count}},
+		"safety.onInterrupt":      always,
+		"budget.tokens":           {with: []string{"", `"budget":{"calls":1,"costUsd":2}`}},
+		"budget.costUsd":          {with: []string{"", `"budget":{"calls":1,"tokens":2}`}},
+		"budget.calls":            {with: []string{"", `"budget":{"tokens":1,"costUsd":2}`}},
 	}
 	for _, o := range objects {
 		if !slices.Contains([]string{"step", "safety", "budget"}, o.name) {

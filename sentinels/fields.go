@@ -86,6 +86,9 @@ func init() {
 			value: "list of steps (F3)", example: `[]`, schema: stepsSchema(),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Steps = d.steps(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return encodeSteps(src.Steps) }},
+		stepsField(BlockOnFailure, "Steps after a run that is not completed, with $result (F4.4).", func(d *fileDefinition) *[]Step { return &d.OnFailure }),
+		stepsField(BlockFinally, "Steps after each run, however it ended, with $result (F4.4).", func(d *fileDefinition) *[]Step { return &d.Finally }),
+		onErrorField("That of steps that have none and no nested steps.", func(d *fileDefinition) *OnError { return &d.OnError }),
 		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
@@ -135,10 +138,11 @@ func init() {
 		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
 		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
 		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own, without waits and inner steps. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
-		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, half of the machine's memory, of it 1 GiB for variables; 1 GiB for all of it in a definition of a model.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
+		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, half of the machine's memory; 1 GiB for variables, and for all in a definition of a model.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 100,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
+		numberField("finallyTimeoutMs", "Time limit of onFailure and of finally. Default: 60000.", 1, func(s *Safety) *int64 { return &s.FinallyTimeoutMs }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
-		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps without onInterrupt, also of inline definitions that have none.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
+		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps and inline definitions without onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}
 
 	format.budget = table[Budget]{
@@ -177,10 +181,7 @@ func init() {
 			schema: map[string]any{"type": "string", "pattern": variablePattern},
 			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
 		behindOwn(typeMayReplace(choiceField("parse", "How the text of the output becomes outputTo. Default: outputTo is the whole output.", parses, func(s *Step) *Parse { return &s.Parse }))),
-		{name: "onError", behindOwn: true, doc: "What happens after an error of the step. Default fail.",
-			value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,
-			schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
-			decode: (*decoder).onError, encode: encodeOnError},
+		behindOwn(onErrorField("What happens after an error of the step. Default fail.", func(s *Step) *OnError { return &s.OnError })),
 		behindOwn(typeMayReplace(numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }))),
 		behindOwn(choiceField("onInterrupt", "What happens to a host call in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt })),
 	}

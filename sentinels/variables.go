@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -81,6 +82,10 @@ func (v *Variables) Kept(id string) bool { return v.kept[id] }
 
 // KeptIDs returns the ids that Kept reports, sorted.
 func (v *Variables) KeptIDs() []string { return slices.Sorted(maps.Keys(v.kept)) }
+
+// varResult is the variable of onFailure and finally. It is not reserved, because steps often call their output so: it
+// is a variable of these lists alone.
+const varResult = "result"
 
 // varSteps is the reserved variable with the outputs of steps by id.
 const varSteps = "steps"
@@ -190,11 +195,17 @@ func sortedBlocks(s *Step) []string { return slices.SortedFunc(maps.Keys(s.Block
 func compareBlocks(a, b string) int {
 	field, x, _ := strings.Cut(a, ".")
 	other, y, _ := strings.Cut(b, ".")
+	if order := cmp.Compare(endRank(field), endRank(other)); order != 0 {
+		return order
+	}
 	if field == other && len(x) != len(y) && !stepID(x) && !stepID(y) {
 		return len(x) - len(y)
 	}
 	return strings.Compare(a, b)
 }
+
+// endRank orders the lists of a step that are executed after it behind its others.
+func endRank(field string) int { return slices.Index([]string{BlockOnFailure, BlockFinally}, field) }
 
 // BlockPath returns where the list of steps with a field path is in the text of its step: branches[1] for
 // "branches.1", branches.lint for "branches.lint".

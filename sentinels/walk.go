@@ -9,7 +9,29 @@ import (
 
 // EachStep calls f for every step with its path, such as "steps[3].then[0]", a step
 // before those nested in it. Steps of inline definitions are not included.
-func (d *Definition) EachStep(f func(path string, s *Step)) { eachStep(d.Steps, "steps", f) }
+func (d *Definition) EachStep(f func(path string, s *Step)) {
+	for _, list := range d.Lists() {
+		eachStep(list.Steps, list.Key, f)
+	}
+}
+
+// A StepList is one of the lists of steps of a definition.
+type StepList struct {
+	Key   string // steps, onFailure or finally
+	Steps []Step
+}
+
+// Lists returns the lists of steps of the definition itself, in the order of their execution.
+func (d *Definition) Lists() []StepList {
+	lists := []StepList{{"steps", d.Steps}}
+	if len(d.OnFailure) > 0 {
+		lists = append(lists, StepList{BlockOnFailure, d.OnFailure})
+	}
+	if len(d.Finally) > 0 {
+		lists = append(lists, StepList{BlockFinally, d.Finally})
+	}
+	return lists
+}
 
 func eachStep(steps []Step, list string, f func(path string, s *Step)) {
 	for i := range steps {

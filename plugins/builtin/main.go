@@ -9,6 +9,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/command"
 	"github.com/sentinel-runtime/sentinel/plugins/condition"
 	"github.com/sentinel-runtime/sentinel/plugins/emit"
+	"github.com/sentinel-runtime/sentinel/plugins/fail"
+	"github.com/sentinel-runtime/sentinel/plugins/group"
 	"github.com/sentinel-runtime/sentinel/plugins/llm"
 	"github.com/sentinel-runtime/sentinel/plugins/loop"
 	"github.com/sentinel-runtime/sentinel/plugins/parallel"
@@ -16,6 +18,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/sentinel"
 	"github.com/sentinel-runtime/sentinel/plugins/set"
 	"github.com/sentinel-runtime/sentinel/plugins/shell"
+	"github.com/sentinel-runtime/sentinel/plugins/stop"
 	"github.com/sentinel-runtime/sentinel/plugins/verify"
 	"github.com/sentinel-runtime/sentinel/plugins/wait"
 	"github.com/sentinel-runtime/sentinel/plugins/watch"
@@ -43,6 +46,9 @@ func plugin() sdk.Plugin {
 			set.Step(),
 			verify.Step(),
 			plan.Step(),
+			group.Step(),
+			fail.Step(),
+			stop.Step(),
 		},
 		Permissions: []sdk.Permission{
 			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},

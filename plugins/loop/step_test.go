@@ -184,3 +184,77 @@ func TestLinesOf(t *testing.T) {
 		}
 	}
 }
+
+// TestItems checks that items are requested in batches whose results are in their order, and what onItemError does.
+func TestItems(t *testing.T) {
+	const (
+		bad     = `{"success":false,"output":null,"error":{"code":"denied","message":"no"}}`
+		good    = `{"success":true,"output":1}`
+		skipped = `{"success":false,"output":null,"skipped":true,"error":{"code":"cancelled","message":"another branch failed"}}`
+	)
+	for _, tt := range []struct{ name, fields, request, answer, want string }{
+		{"continue", `"each":["a","b"],"maxConcurrent":2,"onItemError":"continue"`,
+			`{"blocks":[{"field":"steps","vars":{"index":0,"item":"a"}},{"field":"steps","vars":{"index":1,"item":"b"}}],"concurrency":2,"isolated":true,"total":2}`,
+			bad + "," + good, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"error":{"code":"denied","message":"no"}}],"reason":"each"}`},
+		{"stop", `"each":{"from":7,"to":9},"maxConcurrent":2,"onItemError":"stop"`,
+			`{"blocks":[{"field":"steps","vars":{"index":0,"item":7}},{"field":"steps","vars":{"index":1,"item":8}},{"field":"steps","vars":{"index":2,"item":9}}],"concurrency":2,"drain":true,"isolated":true,"total":3}`,
+			bad + "," + good + "," + skipped, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"error":{"code":"denied","message":"no"}}],"reason":"each"}`},
+		{"one after the other", `"each":["a"],"onItemError":"fail"`, `{"blocks":[{"field":"steps","vars":{"index":0,"item":"a"}}],"drain":true,"total":1}`,
+			good, `{"iterations":1,"output":1,"results":[1],"failed":[],"reason":"each"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := sdktest.New(t).OK("sentinel_block", `{"blocks":[`+tt.answer+`]}`)
+			out, fault := run(t, `{"steps":{"count":1},`+tt.fields+`}`, h)
+			if fault != nil || out != tt.want {
+				t.Errorf("got  %s %v\nwant %s", out, fault, tt.want)
+			}
+			if diff := cmp.Diff([]string{tt.request}, h.Requests("sentinel_block")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	h := sdktest.New(t).OK("sentinel_block", `{"blocks":[`+good+`,`+bad+`]}`)
+	if _, fault := run(t, `{"steps":{"count":1},"each":[1,2],"maxConcurrent":1}`, h); fault == nil || fault.Message != "item 1: no" || fault.Code != "denied" {
+		t.Errorf("fail: %+v", fault)
+	}
+	h = sdktest.New(t).OK("sentinel_block", `{"blocks":[`+strings.Repeat(good+",", 255)+good+`]}`, `{"blocks":[`+good+`]}`)
+	if out, fault := run(t, `{"steps":{"count":1},"each":{"from":1,"to":257},"maxConcurrent":3}`, h); fault != nil || !strings.HasPrefix(out, `{"iterations":257,`) {
+		t.Errorf("two batches: %.100s %v", out, fault)
+	}
+}
+
+// TestEachForms checks the lists that each makes.
+func TestEachForms(t *testing.T) {
+	h := sdktest.New(t).OK("sentinel_eval", `{"value":["a"],"truthy":true}`).OK("sentinel_block", first)
+	if out, fault := run(t, `{"steps":{"count":1},"each":{"expr":"$list"}}`, h); fault != nil || out != `{"iterations":1,"output":"one","reason":"each"}` {
+		t.Errorf("expression: %s %v", out, fault)
+	}
+	if diff := cmp.Diff([]string{`{"state":{"last":"one","list":["a"],"passes":1}}`}, h.Requests("sentinel_checkpoint")); diff != "" {
+		t.Errorf("checkpoint (-want +got):\n%s", diff)
+	}
+	h = sdktest.New(t).OK("sentinel_command", `{"cwd":".","files":["a.go"],"truncated":false}`).OK("sentinel_block", first)
+	if out, fault := run(t, `{"steps":{"count":1},"each":{"files":"*.go"}}`, h); fault != nil || out != `{"iterations":1,"output":"one","reason":"each"}` {
+		t.Errorf("files: %s %v", out, fault)
+	}
+	h = sdktest.New(t).OK("sentinel_command", `{"cwd":".","files":["a.go"],"truncated":true}`)
+	if _, fault := run(t, `{"steps":{"count":1},"each":{"files":"*.go"}}`, h); fault == nil || fault.Code != sdk.CodeLimit || fault.Hint == "" {
+		t.Errorf("too many files: %v", fault)
+	}
+	h = sdktest.New(t).OK("sentinel_eval", `{"value":{"a":1},"truthy":true}`)
+	if _, fault := run(t, `{"steps":{"count":1},"each":{"expr":"$list"}}`, h); fault == nil || fault.Field != "each" {
+		t.Errorf("an object: %v", fault)
+	}
+	for fields, want := range map[string]string{
+		`{"steps":{"count":1},"each":{"from":1}}`:                        "want one of linesOf, expr, files, or from and to",
+		`{"steps":{"count":1},"each":{"from":1,"to":2,"files":"*"}}`:     "want one of linesOf, expr, files, or from and to",
+		`{"steps":{"count":1},"each":{"linesOf":"e"},"maxConcurrent":2}`: "cannot be used with linesOf, whose lines are read one after the other",
+		`{"steps":{"count":1},"count":2,"maxConcurrent":2}`:              "requires each",
+		`{"steps":{"count":1},"while":"true","onItemError":"stop"}`:      "requires each",
+		`{"steps":{"count":1},"count":2,"finallyTimeoutMs":9}`:           "requires finally or onFailure",
+	} {
+		problems := sdktest.Problems(t, sdktest.Only(loop.Step()), "loop", fields)
+		if len(problems) != 1 || !strings.Contains(problems[0], want) {
+			t.Errorf("%s: %v, want %q", fields, problems, want)
+		}
+	}
+}

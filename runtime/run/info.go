@@ -35,6 +35,7 @@ type Info struct {
 	PausedWith sentinels.RunID  `json:"pausedWith,omitempty"` // the run whose whole tree was paused
 	Step       string           `json:"step,omitempty"`       // address of the step that failed
 	Error      *abi.Error       `json:"error,omitempty"`
+	Finally    *abi.Error       `json:"finally,omitempty"` // error of onFailure or finally, which changes nothing else
 	Iteration  int              `json:"iteration"`
 	Revision   int              `json:"revision,omitempty"`
 	Edit       int              `json:"edit,omitempty"` // number of the run's newest own edit; 0 if it follows the sentinel

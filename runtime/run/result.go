@@ -25,12 +25,13 @@ type Result struct {
 	Reason     string                     `json:"reason,omitempty"` // the limit that ended the run, see [TimedOut] and [Failed]
 	Step       string                     `json:"step,omitempty"`   // address of the step that failed
 	Error      *abi.Error                 `json:"error,omitempty"`
+	Finally    *abi.Error                 `json:"finally,omitempty"` // error of onFailure or finally, which changes nothing else
 }
 
 // Result returns what a summary has of a result: all but output and variables.
 func (i Info) Result() Result {
 	return Result{
 		ID: i.ID, Run: i.ID, Sentinel: i.Sentinel, Status: i.Status, Iterations: i.Iteration, Iteration: i.Iteration, StartedAt: i.StartedAt,
-		Millis: i.Elapsed, Usage: i.Usage, Reason: i.Limit, Step: i.Step, Error: i.Error,
+		Millis: i.Elapsed, Usage: i.Usage, Reason: i.Limit, Step: i.Step, Error: i.Error, Finally: i.Finally,
 	}
 }

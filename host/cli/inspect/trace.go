@@ -154,10 +154,19 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		if a.Flags.Verbose && len(t.Fields) > 0 {
 			b.Printf("%s%s %s\n", inner, p.Dim("fields"), output.ClipJSON(t.Fields, 1000))
 		}
-		for _, c := range t.Calls {
-			a.traceCall(b, c, inner, over)
+		items, shown := sideBySide(s, t)
+		if items != "" {
+			b.Printf("%s%s\n", inner, items)
 		}
-		for _, nested := range t.Steps {
+		for _, c := range t.Calls {
+			if items == "" || a.Flags.Verbose || c.Function != abi.FuncBlock && c.Function != abi.FuncCheckpoint {
+				a.traceCall(b, c, inner, over)
+			}
+		}
+		if a.Flags.Verbose {
+			shown = t.Steps
+		}
+		for _, nested := range shown {
 			a.traceStep(b, nested, inner, over)
 		}
 	}
@@ -171,6 +180,69 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		}
 		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(s.Output, shownOf(a, 300)))
 	}
+}
+
+// maxFailedItems is how many failed items of a loop a trace shows with their steps.
+const maxFailedItems = 3
+
+// sideBySide describes the items of a loop that were executed side by side, which are one entry because there may be
+// thousands. It returns the steps that are shown beside: those of the first items that failed, and those that belong to
+// no item. The text is "" for other attempts, whose steps are all shown.
+func sideBySide(s *runtime.TraceStep, t *runtime.TraceAttempt) (text termtext.Text, shown []*runtime.TraceStep) {
+	total, next, items := 0, 0, map[string]bool{} // by number of the block; whether it has failed
+	for _, c := range t.Calls {
+		var request struct {
+			Blocks   []json.RawMessage
+			Isolated bool
+			Total    int
+		}
+		if c.Function != abi.FuncBlock || json.Unmarshal(c.Request, &request) != nil {
+			continue
+		}
+		if request.Isolated {
+			total = request.Total
+			for i := range request.Blocks {
+				items[strconv.Itoa(next+i)] = false
+			}
+		}
+		next += len(request.Blocks)
+	}
+	if len(items) == 0 {
+		return "", t.Steps
+	}
+	begun, open := map[string]bool{}, map[string]bool{}
+	for _, nested := range t.Steps {
+		number, _, _ := strings.Cut(strings.TrimPrefix(nested.Path, s.Path+"#"), ".")
+		if _, item := items[number]; !item {
+			continue
+		}
+		begun[number] = true
+		open[number] = open[number] || !nested.Ended
+		items[number] = items[number] || nested.Error != nil && nested.Skipped == ""
+	}
+	failed, listed := 0, map[string]bool{}
+	for _, nested := range t.Steps {
+		number, _, _ := strings.Cut(strings.TrimPrefix(nested.Path, s.Path+"#"), ".")
+		isFailed, item := items[number]
+		if isFailed && !listed[number] {
+			failed++
+			listed[number] = true
+		}
+		if !item || isFailed && failed <= maxFailedItems {
+			shown = append(shown, nested)
+		}
+	}
+	ended := len(begun)
+	for _, still := range open {
+		if still {
+			ended--
+		}
+	}
+	text = termtext.Sprintf("items %d of %d", ended, total)
+	if failed > 0 {
+		text += termtext.Sprintf(", %d failed", failed)
+	}
+	return text, shown
 }
 
 // maxPrinted is how many lines of the output of a command a trace shows, the last ones.

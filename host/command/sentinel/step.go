@@ -286,7 +286,7 @@ func resolve(d *sentinels.Definition, name string) (string, error) {
 		}
 	}
 	at, ids := "", []string(nil)
-	each(d.Steps, "", func(address string, s *sentinels.Step) {
+	eachOf(d, func(address string, s *sentinels.Step) {
 		if s.ID == name {
 			at = address
 		}
@@ -302,6 +302,17 @@ func resolve(d *sentinels.Definition, name string) (string, error) {
 		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
 	}
 	return "", e
+}
+
+// eachOf calls each for the lists of a definition.
+func eachOf(d *sentinels.Definition, fn func(address string, s *sentinels.Step)) {
+	for _, list := range d.Lists() {
+		prefix := ""
+		if list.Key != "steps" {
+			prefix = sentinels.EndAddress + "." + list.Key + "."
+		}
+		each(list.Steps, prefix, fn)
+	}
 }
 
 // each calls fn for every step, nested ones behind the step they are nested in.

@@ -61,7 +61,7 @@ func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut,
 		return stepsOut{}, err
 	}
 	out := stepsOut{SentinelID: t.id, Run: t.run, Revision: v.revision, Edit: v.edit, Hash: v.hash, Steps: []stepLine{}}
-	each(v.def.Steps, "", func(address string, s *sentinels.Step) {
+	eachOf(v.def, func(address string, s *sentinels.Step) {
 		raw, bad := s.MarshalJSON()
 		if bad != nil {
 			err = bad

@@ -76,7 +76,12 @@ func missingPlugin(def *sentinels.Definition, v *pluginset.View) error {
 	if def.Loop.Type == sentinels.LoopOnce {
 		return nil
 	}
-	return missingIn(def.Steps, v)
+	for _, list := range def.Lists() {
+		if err := missingIn(list.Steps, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func missingIn(steps []sentinels.Step, v *pluginset.View) error {

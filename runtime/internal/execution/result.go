@@ -110,6 +110,6 @@ func (r *liveRun) makeResult(end *journal.RunEndBody) run.Result {
 	return run.Result{
 		ID: r.id, Run: r.id, Sentinel: r.begin.Sentinel, Status: end.Status, Iterations: iterations, Iteration: iterations, StartedAt: r.summary().StartedAt,
 		Duration: elapsed, Millis: elapsed.Milliseconds(), Usage: usage, Output: sc.Last(),
-		Variables: variables, Reason: end.Limit, Step: end.Step, Error: end.Error,
+		Variables: variables, Reason: end.Limit, Step: end.Step, Error: end.Error, Finally: end.Finally,
 	}
 }

@@ -126,21 +126,72 @@ func (r *liveRun) internTexts() {
 
 // main executes the run and ends it. It is the run's main goroutine.
 func (r *liveRun) main() {
-	err := r.awaitPlace()
+	end, err := r.recordedEnd()
 	if err == nil {
+		err = r.awaitPlace()
+	}
+	if err == nil && end == nil {
 		err = r.iterate()
 	}
 	if errors.Is(err, step.ErrShutdown) || errors.Is(context.Cause(r.ctx), step.ErrShutdown) {
 		r.detach()
 		return
 	}
-	r.finish(err)
+	if end == nil {
+		end = r.endOf(err)
+	}
+	if err := r.runEnd(end); err != nil {
+		r.detach()
+		return
+	}
+	r.finish(end)
+}
+
+// recordedEnd returns the end of the run if a crash interrupted its onFailure or finally, else nil.
+func (r *liveRun) recordedEnd() (*journal.RunEndBody, error) {
+	outcome, ok, err := step.NewEnd(r.ex.svc, r, r.runScope()).Recorded()
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &journal.RunEndBody{Status: outcome.Status, Limit: outcome.Reason, Error: outcome.Error, Step: outcome.Step}, nil
+}
+
+// runEnd executes onFailure and finally of the definition and adds their error to the end of the run. It returns an
+// error if the process ends before them.
+func (r *liveRun) runEnd(end *journal.RunEndBody) error {
+	def := r.Definition()
+	if len(def.Lists()) == 1 {
+		return nil
+	}
+	r.ending.Store(true)
+	r.work.Wait() // of calls that the end of the run has cancelled
+	if r.Plugins() == nil {
+		view := r.ex.opt.Plugins.View()
+		again := r.decodeForView(def, view)
+		r.mu.Lock()
+		r.def = again
+		r.mu.Unlock()
+		r.setPlugins(view)
+	}
+	defer r.setPlugins(nil)
+	limit := sentinels.DefaultFinally
+	if ms := def.Safety.FinallyTimeoutMs; ms > 0 {
+		limit = time.Duration(ms) * time.Millisecond
+	}
+	outcome := journal.Outcome{Status: end.Status, Reason: end.Limit, Error: end.Error, Step: end.Step}
+	var err error
+	end.Finally, err = step.NewEnd(r.ex.svc, r, r.runScope()).Run(outcome, limit)
+	if end.Finally != nil {
+		r.stopDescendants() // that it has started and does not wait for
+	}
+	return err
 }
 
 // detach ends the run's goroutines without an end record, so that another process can
 // resume it.
 func (r *liveRun) detach() {
 	r.cancel(step.ErrShutdown)
+	r.cancelLast(step.ErrShutdown)
 	r.work.Wait()
 	r.publish(waitedResult{
 		Result:   run.Result{Run: r.id, Sentinel: r.begin.Sentinel, Status: r.status(), Iterations: r.Iteration()},
@@ -149,15 +200,19 @@ func (r *liveRun) detach() {
 	r.deregister()
 }
 
-// finish records the run's end and reports it once it is durable.
-func (r *liveRun) finish(err error) {
+// endOf returns the end of a run whose iterations ended with err, and stops what the run has started if it must not
+// continue.
+func (r *liveRun) endOf(err error) *journal.RunEndBody {
 	if cause := context.Cause(r.ctx); cause != nil && err != nil {
 		err = cause // the cause of the cancellation, rather than the error of a cancelled step
 	}
 	end := &journal.RunEndBody{Status: sentinels.StatusCompleted}
 	var limit *step.LimitError
 	var undecided *step.UndecidedError
+	var ended *step.EndError
 	switch {
+	case errors.As(err, &ended):
+		end.Status, end.Error = ended.Status, ended.Err
 	case err == nil:
 		r.mu.Lock()
 		end.Limit = r.info.Limit
@@ -191,26 +246,37 @@ func (r *liveRun) finish(err error) {
 	switch {
 	case undecided != nil:
 		end.Step = undecided.Step
+	case ended != nil && ended.Err != nil:
+		end.Step = ended.Step
 	case end.Status != sentinels.StatusCompleted:
 		r.mu.Lock()
 		end.Step = r.folded.FailedStep
 		r.mu.Unlock()
 	}
-	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut || undecided != nil {
+	if end.Status == sentinels.StatusStopped || end.Status == sentinels.StatusTimedOut || undecided != nil || ended != nil {
 		r.stopDescendants()
 	}
+	return end
+}
+
+// finish records the run's end and reports it once it is durable.
+func (r *liveRun) finish(end *journal.RunEndBody) {
 	r.cancel(step.ErrStopped) // ends the work of host calls that is still under way
+	r.cancelLast(step.ErrStopped)
 	r.work.Wait()
 	r.endProcesses()
 
 	end.Error = r.ex.svc.Redact.Error(end.Error)
+	if end.Finally != nil {
+		r.ex.svc.Log.Warn("onFailure or finally of the run failed", "run", r.id, "sentinel", r.begin.Sentinel, "error", end.Finally)
+	}
 	result := r.makeResult(end)
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	endedAt := time.Now().UTC()
 	change := func(info *run.Info) {
 		info.Status, info.Error, info.Step, info.EndedAt = end.Status, end.Error, end.Step, endedAt
-		info.Limit, info.Reason, info.Decisions = end.Limit, end.Limit, nil
+		info.Limit, info.Reason, info.Decisions, info.Finally = end.Limit, end.Limit, nil, end.Finally
 	}
 	puts, err := r.ex.resultPuts(result)
 	if err != nil {

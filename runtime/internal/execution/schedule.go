@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
@@ -11,14 +12,19 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // A schedule decides when the steps of a run execute, and when the run ends.
 type schedule struct {
 	ctx    context.Context // cancelled with step.ErrStopped, step.ErrShutdown or a step.LimitError
 	cancel context.CancelCauseFunc
-	ended  chan struct{} // closed when the end is recorded, or the process has detached from the run
-	done   chan struct{} // closed when, besides, the end is durable
+	// last is the context of onFailure and finally. It ends with the process, and at a stop of a run that is ending.
+	last       context.Context
+	cancelLast context.CancelCauseFunc
+	ending     atomic.Bool   // onFailure and finally of the definition are executed
+	ended      chan struct{} // closed when the end is recorded, or the process has detached from the run
+	done       chan struct{} // closed when, besides, the end is durable
 	// work counts the goroutines of host calls.
 	work sync.WaitGroup
 
@@ -36,7 +42,8 @@ type schedule struct {
 // when its parent ends. A stop reaches children through [liveRun.stopDescendants].
 func (ex *Executor) newSchedule(elapsed time.Duration) schedule {
 	ctx, cancel := context.WithCancelCause(ex.ctx)
-	return schedule{ctx: ctx, cancel: cancel, ended: make(chan struct{}), done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
+	last, cancelLast := context.WithCancelCause(ex.ctx)
+	return schedule{ctx: ctx, cancel: cancel, last: last, cancelLast: cancelLast, ended: make(chan struct{}), done: make(chan struct{}), clock: clock.NewActive(elapsed), gate: &clock.Gate{}}
 }
 
 // Clock implements [step.Schedule].
@@ -47,6 +54,29 @@ func (r *liveRun) Work() *sync.WaitGroup { return &r.work }
 
 // Cancel implements [step.Schedule].
 func (r *liveRun) Cancel(cause error) { r.cancel(cause) }
+
+// EndContext implements [step.Schedule].
+func (r *liveRun) EndContext() context.Context {
+	if r.ctx.Err() != nil || r.ending.Load() {
+		r.snap.Lock()
+		defer r.snap.Unlock()
+		if r.status() == sentinels.StatusPaused {
+			r.updateStatus(nil, false)
+			r.clock.Resume()
+			r.gate.Open()
+		}
+	}
+	return r.last
+}
+
+// end ends the run for a cause. A run that is ending already ends its onFailure and finally too. again reports that.
+func (r *liveRun) end(cause error) (again bool) {
+	if again = r.ctx.Err() != nil || r.ending.Load(); again {
+		r.cancelLast(cause)
+	}
+	r.cancel(cause)
+	return again
+}
 
 // Paused implements [step.Schedule].
 func (r *liveRun) Paused() bool { return !r.gate.IsOpen() || r.ex.opt.Health.Blocked() }

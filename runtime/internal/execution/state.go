@@ -81,6 +81,13 @@ func (r *liveRun) RecordedStep(path string, enclosing []int) *history.Execution 
 	return nil
 }
 
+// FailedStep implements [step.State].
+func (r *liveRun) FailedStep() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.folded.FailedStep
+}
+
 // ShowRetry implements [step.State].
 func (r *liveRun) ShowRetry(w *run.RetryWait) (over func()) {
 	r.mu.Lock()

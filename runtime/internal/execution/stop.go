@@ -32,8 +32,13 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 // endRun ends an active run for a cause, stops its descendants, and returns when its end is
 // durable.
 func (ex *Executor) endRun(ctx context.Context, r *liveRun, cause error) error {
-	r.cancel(cause) // before its descendants: it must not see a child end and continue
+	again := r.end(cause) // before its descendants: it must not see a child end and continue
 	ex.stopTree(r.id, cause)
+	if again {
+		for _, below := range ex.liveDescendants(r.id) {
+			below.cancelLast(stopCause(cause))
+		}
+	}
 	select {
 	case <-r.done:
 		return nil

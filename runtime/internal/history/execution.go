@@ -140,7 +140,7 @@ func (x *Executions) Add(rec *journal.Record) (begins bool, begun *journal.CallS
 		c := a.call(rec.CallStart.Seq)
 		begun = c.Start
 		c.Start, c.StartTime = rec.CallStart, rec.Time
-		a.nested = a.nested || rec.CallStart.Function == abi.FuncBlock
+		a.nested = a.nested || rec.CallStart.Function == abi.FuncBlock || rec.CallStart.Function == journal.FuncEnd
 	case journal.CallEnd:
 		a := e.attempt(n)
 		c := a.call(rec.CallEnd.Seq)
@@ -269,6 +269,14 @@ func (a *Attempt) call(seq int) *Call {
 		a.Calls = slices.Insert(a.Calls, i, &Call{Seq: seq})
 	}
 	return a.Calls[i]
+}
+
+// End returns the call in which onFailure and finally of the step are executed, nil before it.
+func (a *Attempt) End() *Call {
+	if c := a.Call(0); c != nil && c.Start != nil && c.Start.Function == journal.FuncEnd {
+		return c
+	}
+	return nil
 }
 
 // removeCalls removes the calls before a checkpoint, which no replay makes. Those

@@ -34,6 +34,7 @@ type State struct {
 	IterationEnded int64 // end of the newest iteration that ended, microseconds since 1970
 	LoopDone       bool  // the loop reached its end with it
 	Open           bool  // the newest iteration has not ended
+	ending         bool  // onFailure and finally of the definition are executed, and no iteration is open
 	incomplete     bool  // a hole behind the first record, and no iteration.end since
 
 	// Of the open iteration; zero between iterations.
@@ -116,7 +117,10 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 	case journal.Signal:
 		s.signal(rec.Signal)
 	case journal.StepStart, journal.CallStart, journal.CallEnd, journal.Checkpoint, journal.Retry, journal.StepEnd:
-		if s.Open && !s.incomplete {
+		if rec.Path == sentinels.EndAddress && !s.Open {
+			s.ending = true // after an iteration that has ended
+		}
+		if (s.Open || s.ending) && !s.incomplete {
 			return s.step(rec)
 		}
 	}
@@ -228,7 +232,7 @@ func (s *State) spendReservation(b *journal.CallStartBody) {
 
 func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 	b := rec.CallStart
-	if b.Function != abi.FuncBlock {
+	if b.Function != abi.FuncBlock && b.Function != journal.FuncEnd {
 		return
 	}
 	for i, variables := range b.Branches {
@@ -295,6 +299,9 @@ func (s *State) endStep(rec *journal.Record, scope *Scope) {
 		if b.Kept != "" {
 			scope.set(KeptPrefix+b.Kept, b.Output)
 		}
+	}
+	if strings.HasPrefix(rec.Path, sentinels.EndAddress+"#") {
+		return // after the run
 	}
 	s.FailedStep = FailedStep(s.FailedStep, Address(rec.Path), b.Error != nil && b.Skipped == "")
 }

@@ -87,8 +87,15 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 		c := t.call(t.attempt(step, rec, at), rec, s.Seq, at)
 		c.Function, c.Label, c.Child = s.Function, s.Label, s.Child
 		c.Request, err = t.Load(s.Request)
+		if rec.Path == sentinels.EndAddress {
+			step.Type = sentinels.BlockFinally
+		}
 	case journal.CallEnd:
 		err = t.callEnd(t.attempt(step, rec, at), rec, at)
+		if rec.Path == sentinels.EndAddress { // the definition itself, which has no end of a step
+			step.Ended, step.Error, step.Duration = true, rec.CallEnd.Error, at.Sub(step.Start)
+			step.Millis = millis(step.Duration)
+		}
 	case journal.Checkpoint:
 		c := t.call(t.attempt(step, rec, at), rec, rec.Checkpoint.Seq, at)
 		c.Function, c.Ended = abi.FuncCheckpoint, true

@@ -214,6 +214,19 @@ type StepStartBody struct {
 	Reads     map[string]string  `json:"rd,omitempty"`   // for people: what it read
 }
 
+// FuncEnd is the function of the call 0 of a step, in which the engine executes its onFailure and its finally. Its
+// request is an [Outcome]. The step at [sentinels.EndAddress] is the definition itself.
+const FuncEnd = "end"
+
+// An Outcome is how a step or a run ended before its onFailure and finally.
+type Outcome struct {
+	Status sentinels.Status `json:"status"`
+	Reason string           `json:"reason,omitempty"`
+	Error  *abi.Error       `json:"error,omitempty"`
+	Step   string           `json:"step,omitempty"` // address of the step that failed
+	Output json.RawMessage  `json:"output,omitempty"`
+}
+
 // CallStartBody is the start of a host call that takes time or acts outside the
 // store.
 type CallStartBody struct {
@@ -371,6 +384,8 @@ type RunEndBody struct {
 	Limit  string           `json:"limit,omitempty"`
 	Reason string           `json:"reason,omitempty"`
 	Step   string           `json:"step,omitempty"` // address of the step that failed
+	// Finally is the error of onFailure or finally, which does not change the other fields.
+	Finally *abi.Error `json:"fin,omitempty"`
 }
 
 // Encode encodes a record and sets its Format. JSON values in it stay as they are,

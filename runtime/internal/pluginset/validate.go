@@ -20,7 +20,9 @@ import (
 func (s *Set) Validate(ctx context.Context, def *sentinels.Definition, commands external.Commands, broken func(path string) bool) sentinels.Problems {
 	v := validation{commands: commands, table: s.Use(), broken: broken}
 	defer s.Done(v.table)
-	v.steps(ctx, "steps", def.Steps)
+	for _, list := range def.Lists() {
+		v.steps(ctx, list.Key, list.Steps)
+	}
 	return v.problems
 }
 

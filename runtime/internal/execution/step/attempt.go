@@ -504,7 +504,39 @@ func (a *attempt) guestError(err error) error {
 	if cause := context.Cause(a.ctx); cause != nil {
 		return cause
 	}
+	e := abi.As(err)
+	if e == nil || e.Code != abi.Plugin || a.mod.Manifest().Name != builtin {
+		return err
+	}
+	switch a.step.Type {
+	case "stop":
+		return a.endError(e)
+	case "fail":
+		return &abi.Error{Code: cmp.Or(abi.Code(e.Field), codeFailed), Message: e.Message, Permanent: true}
+	}
 	return err
+}
+
+// builtin is the plugin whose steps of type stop end their run, and whose steps of type fail have a code of their author.
+// That of guests is one of a closed list; codeFailed is the default.
+const (
+	builtin             = "builtin"
+	codeFailed abi.Code = "failed"
+)
+
+// endError returns the error that ends the run as a step of type stop asks: Field is the status.
+func (a *attempt) endError(e *abi.Error) error {
+	end := &EndError{Status: sentinels.Status(e.Field), Step: a.address}
+	message := e.Message
+	switch end.Status {
+	case sentinels.StatusCompleted:
+		return end
+	case sentinels.StatusStopped:
+		end.Err = &abi.Error{Code: abi.Cancelled, Message: message, Permanent: true}
+	default:
+		end.Status, end.Err = sentinels.StatusFailed, &abi.Error{Code: codeFailed, Message: message, Permanent: true}
+	}
+	return end
 }
 
 // timeLimit returns the active time that the attempt may take: the smaller of the limits
@@ -615,8 +647,8 @@ func (a *attempt) input() ([]byte, error) {
 		Workspace string          `json:"workspace"`
 		Key       string          `json:"key"`
 	}
-	onError := string(a.step.OnError.Action)
-	if a.step.OnError.Action == sentinels.ActionFail {
+	onError := string(a.onError().Action)
+	if onError == string(sentinels.ActionFail) {
 		onError = ""
 	}
 	step, err := json.Marshal(stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, onError})

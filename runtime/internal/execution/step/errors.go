@@ -7,6 +7,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // Causes for which the context of a run ends. They are never recorded: the end of the
@@ -49,9 +50,20 @@ func (e *UndecidedError) Error() string { return e.Err.Message }
 // Unwrap returns the error of the run.
 func (e *UndecidedError) Unwrap() error { return e.Err }
 
+// An EndError ends a run with the status that a step of type stop names.
+type EndError struct {
+	Status sentinels.Status
+	Err    *abi.Error // nil for completed
+	Step   string     // address of the step
+}
+
+func (e *EndError) Error() string { return fmt.Sprintf("step %s ends the run as %s", e.Step, e.Status) }
+
 // isLimit reports whether err, which may come from a nested step, is a limit of the
-// run.
-func isLimit(err error) bool { return errors.As(err, new(*LimitError)) }
+// run, or ends it otherwise.
+func isLimit(err error) bool {
+	return errors.As(err, new(*LimitError)) || errors.As(err, new(*EndError))
+}
 
 // RunEnding reports whether ctx ended because the run or the process ends.
 func RunEnding(ctx context.Context) bool {

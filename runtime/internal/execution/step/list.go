@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -22,6 +23,18 @@ type List struct {
 // NewList returns a List of the run's top-level steps for the current iteration.
 func NewList(svc *Services, r Run, sc Scope, steps []sentinels.Step) *List {
 	return &List{svc: svc, run: r, sc: sc, steps: steps}
+}
+
+// NewEnd returns the execution of the onFailure and finally of the run's definition.
+func NewEnd(svc *Services, r Run, sc Scope) *End {
+	def := r.Definition()
+	s := &sentinels.Step{Blocks: map[string][]sentinels.Step{}}
+	for _, list := range def.Lists()[1:] {
+		s.Blocks[list.Key] = list.Steps
+	}
+	x := &stepExecution{svc: svc, run: r, sc: sc, step: s, path: sentinels.EndAddress, address: sentinels.EndAddress, started: time.Now(), begun: true}
+	x.recorded = r.RecordedStep(x.path, nil)
+	return &End{x}
 }
 
 // RunSteps executes the steps in order and returns the output of the last one. The

@@ -84,6 +84,8 @@ type State interface {
 	Lookup(sc Scope, retry json.RawMessage) reference.Lookup
 	// Names returns the names of the definition that the current iteration uses.
 	Names() *sentinels.Variables
+	// FailedStep returns the address of the innermost step that failed.
+	FailedStep() string
 	// RAGContext returns $ragContext of the iteration, nil without one.
 	RAGContext() json.RawMessage
 	// Cursor returns the offset in the event log after which the run waits for events
@@ -132,6 +134,9 @@ type Schedule interface {
 	WaitWhilePaused(ctx context.Context) error
 	// Paused reports whether WaitWhilePaused would block.
 	Paused() bool
+	// EndContext returns the context of onFailure and finally, which does not end with that of the run. A run
+	// that ends while it is paused is resumed for them.
+	EndContext() context.Context
 	// Clock returns the active time of the run.
 	Clock() *clock.Active
 	// Work counts the goroutines behind host calls. The run ends after them.

@@ -41,7 +41,9 @@ type stepExecution struct {
 	suspectCrashes int             // number of crashes counted against a suspected step; 0 for any other
 	turnMu         sync.Mutex
 	hasTurn        bool
-	begun          bool // an attempt has begun, so the journal contains the step's type and name
+	last           *attempt
+	endError       *abi.Error // of onFailure or finally
+	begun          bool       // an attempt has begun, so the journal contains the step's type and name
 }
 
 // runStep executes the step to its end. It returns the output of the step, or its error
@@ -52,6 +54,9 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 		return x.recordedResult(x.recorded.End)
 	}
 	x.started = time.Now()
+	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.End() != nil {
+		return x.resumeEnd(x.recorded.Attempt)
+	}
 	n, failed, err := x.resumeAt(ctx)
 	if err != nil {
 		return nil, err
@@ -70,29 +75,38 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 			return x.end(nil, nil, "condition")
 		}
 		if err == nil {
-			return x.end(out, nil, "")
+			return x.conclude(n, out, nil, nil)
 		}
 		if cause := endCause(ctx, err); cause != nil {
-			return nil, cause // the run or the branch ends here, not the step
+			return x.conclude(n, nil, nil, cause) // the run or the branch ends here, not the step
 		}
 		failed = x.svc.Redact.Error(failure.From(err, abi.Internal))
-		if x.step.OnError.Action == sentinels.ActionRetry {
+		if x.onError().Action == sentinels.ActionRetry {
 			again, err := x.retry(ctx, n, failed)
 			if err != nil {
-				return nil, err
+				return x.conclude(n, nil, nil, err)
 			}
 			if again {
 				n++
 				continue
 			}
 		}
-		return x.endFailed(failed)
+		return x.conclude(n, nil, failed, nil)
 	}
+}
+
+// onError returns what happens after an error of the step: its own, else that of the definition, which does not hold
+// for steps with nested steps, whose steps have it.
+func (x *stepExecution) onError() sentinels.OnError {
+	if x.step.OnError.Action != "" || len(x.step.Blocks) > 0 {
+		return x.step.OnError
+	}
+	return x.run.Definition().OnError
 }
 
 // endFailed ends a step whose last attempt failed, according to its onError.
 func (x *stepExecution) endFailed(failed *abi.Error) (json.RawMessage, error) {
-	if x.step.OnError.Action == sentinels.ActionSkip {
+	if x.onError().Action == sentinels.ActionSkip {
 		return x.end(skippedOutput(failed), failed, "error")
 	}
 	return x.end(nil, failed, "")
@@ -102,11 +116,10 @@ func (x *stepExecution) endFailed(failed *abi.Error) (json.RawMessage, error) {
 // cancelled. It returns nil if the step failed.
 func endCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	var limit *LimitError
 	switch {
 	case cause != nil:
 		return cause
-	case errors.As(err, &limit), errors.Is(err, ErrShutdown), errors.Is(err, ErrStopped):
+	case isLimit(err), errors.Is(err, ErrShutdown), errors.Is(err, ErrStopped):
 		return err
 	}
 	return nil
@@ -136,7 +149,7 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := x.svc.Classify.Classify(ctx, role.SourceStep, failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
-	d := retry.Decide(class, n-1, x.step.OnError.Retry, after)
+	d := retry.Decide(class, n-1, x.onError().Retry, after)
 	if !d.Retry {
 		return false, nil
 	}
@@ -167,6 +180,7 @@ func (x *stepExecution) wait(ctx context.Context, due time.Time) error {
 // the step's condition is false.
 func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error) (out json.RawMessage, skipped bool, err error) {
 	a := &attempt{stepExecution: x, n: n}
+	x.last = a
 	if skipped, err = x.prepare(ctx, a, failed); err != nil || skipped {
 		return nil, skipped, err
 	}

@@ -1,0 +1,286 @@
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// # The end of a step
+// A step with the lists onFailure and finally executes them after its last attempt, also if the run is stopped or
+// reaches a limit. How the step ended is the request of call 0 of that attempt, so a crash in the lists continues
+// them, and nothing before them is executed again. Each list has a scope of its own with $result. What goes wrong in
+// them is logged and in the trace; it changes nothing of how the step ended.
+
+// conclude ends a step whose last attempt, number n, has an outcome: its output, its error, or the cause for which the
+// run or the branch ends.
+func (x *stepExecution) conclude(n int, out json.RawMessage, failed *abi.Error, cause error) (json.RawMessage, error) {
+	if !x.hasEnd() || !x.begun || errors.Is(cause, ErrShutdown) {
+		return x.concluded(out, failed, cause)
+	}
+	outcome := x.outcomeOf(out, failed, cause)
+	a := x.last
+	a.mu.Lock()
+	first := a.block
+	a.mu.Unlock()
+	start, err := x.startEnd(n, first, outcome)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.runEnd(n, start, outcome, x.endLimit()); err != nil {
+		return nil, err
+	}
+	return x.concluded(out, failed, cause)
+}
+
+// concluded ends the step, or returns the cause for which its run or branch ends.
+func (x *stepExecution) concluded(out json.RawMessage, failed *abi.Error, cause error) (json.RawMessage, error) {
+	switch {
+	case cause != nil:
+		return nil, cause
+	case failed != nil:
+		return x.endFailed(failed)
+	}
+	return x.end(out, nil, "")
+}
+
+// resumeEnd continues a step that had begun with its onFailure and finally before a crash.
+func (x *stepExecution) resumeEnd(past *history.Attempt) (json.RawMessage, error) {
+	x.started, x.begun = time.Now(), true
+	call := past.End()
+	outcome, err := x.readOutcome(call.Start)
+	if err != nil {
+		return nil, err
+	}
+	cause := outcomeCause(outcome)
+	if call.End == nil {
+		if err := x.runEnd(past.Number, call.Start, outcome, x.endLimit()); err != nil {
+			return nil, err
+		}
+	}
+	if cause == nil && outcome.Error == nil {
+		if x.value, err = parseOutput(x.step.Parse, outcome.Output); err != nil {
+			return nil, err
+		}
+	}
+	return x.concluded(outcome.Output, outcome.Error, cause)
+}
+
+func (x *stepExecution) hasEnd() bool {
+	return len(x.step.Blocks[sentinels.BlockOnFailure]) > 0 || len(x.step.Blocks[sentinels.BlockFinally]) > 0
+}
+
+// endLimit returns the time limit of the lists.
+func (x *stepExecution) endLimit() time.Duration {
+	var ms int64
+	if json.Unmarshal(x.step.Fields["finallyTimeoutMs"], &ms) == nil && ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return sentinels.DefaultFinally
+}
+
+// outcomeOf returns how a step ended.
+func (x *stepExecution) outcomeOf(out json.RawMessage, failed *abi.Error, cause error) journal.Outcome {
+	var limit *LimitError
+	var end *EndError
+	var undecided *UndecidedError
+	switch {
+	case cause == nil && failed == nil:
+		return journal.Outcome{Status: sentinels.StatusCompleted, Output: x.svc.Redact.JSON(out)}
+	case cause == nil:
+		return journal.Outcome{Status: sentinels.StatusFailed, Error: failed, Step: x.run.FailedStep()}
+	case errors.As(cause, &limit):
+		return journal.Outcome{Status: sentinels.StatusTimedOut, Reason: limit.Limit, Error: &abi.Error{Code: abi.Limit, Message: limit.Text, Hint: limit.Hint}}
+	case errors.As(cause, &end):
+		return journal.Outcome{Status: end.Status, Reason: endReason, Error: end.Err, Step: end.Step}
+	case errors.As(cause, &undecided):
+		return journal.Outcome{Status: sentinels.StatusFailed, Reason: undecidedReason, Error: undecided.Err, Step: undecided.Step}
+	case errors.Is(cause, errSibling):
+		return journal.Outcome{Status: sentinels.StatusStopped, Reason: siblingReason, Error: failure.New(abi.Cancelled, "another branch failed")}
+	case errors.Is(cause, ErrStopped):
+		return journal.Outcome{Status: sentinels.StatusStopped, Error: failure.New(abi.Cancelled, "run was stopped")}
+	}
+	return journal.Outcome{Status: sentinels.StatusFailed, Reason: causeReason, Error: failure.From(cause, abi.Internal)}
+}
+
+// The reasons of outcomes that end more than the step, besides the names of limits.
+const (
+	endReason       = "stop"
+	undecidedReason = "interrupted"
+	siblingReason   = "branch"
+	causeReason     = "timeout"
+)
+
+// outcomeCause returns the cause of a recorded outcome, nil for one of the step alone.
+func outcomeCause(o journal.Outcome) error {
+	switch {
+	case o.Reason == endReason:
+		return &EndError{Status: o.Status, Err: o.Error, Step: o.Step}
+	case o.Reason == undecidedReason:
+		return &UndecidedError{Step: o.Step, Err: o.Error}
+	case o.Reason == siblingReason:
+		return errSibling
+	case o.Reason == causeReason:
+		return o.Error
+	case o.Status == sentinels.StatusTimedOut:
+		return &LimitError{Limit: o.Reason, Text: o.Error.Message, Hint: o.Error.Hint}
+	case o.Status == sentinels.StatusStopped:
+		return ErrStopped
+	}
+	return nil
+}
+
+// startEnd records the outcome and opens a scope for each list, with block numbers from first.
+func (x *stepExecution) startEnd(n, first int, outcome journal.Outcome) (*journal.CallStartBody, error) {
+	outcome.Error = x.svc.Redact.Error(outcome.Error)
+	request, err := json.Marshal(outcome)
+	if err != nil {
+		return nil, err
+	}
+	body := &journal.CallStartBody{Function: journal.FuncEnd, Block: first, Isolated: true}
+	if body.Request, err = x.svc.Values.Redacted(request); err != nil {
+		return nil, err
+	}
+	result, err := json.Marshal(resultOf(outcome))
+	if err != nil {
+		return nil, err
+	}
+	for range endLists(x.step, outcome) {
+		body.Branches = append(body.Branches, map[string]json.RawMessage{"result": result})
+	}
+	x.write(true, n, &journal.Record{Kind: journal.CallStart, CallStart: body})
+	return body, nil
+}
+
+func (x *stepExecution) readOutcome(start *journal.CallStartBody) (outcome journal.Outcome, err error) {
+	raw, err := x.svc.Values.Load(start.Request)
+	if err == nil {
+		err = json.Unmarshal(raw, &outcome)
+	}
+	return outcome, err
+}
+
+// endLists returns the lists that are executed after an outcome.
+func endLists(s *sentinels.Step, o journal.Outcome) []string {
+	var lists []string
+	if o.Status != sentinels.StatusCompleted && len(s.Blocks[sentinels.BlockOnFailure]) > 0 {
+		lists = append(lists, sentinels.BlockOnFailure)
+	}
+	if len(s.Blocks[sentinels.BlockFinally]) > 0 {
+		lists = append(lists, sentinels.BlockFinally)
+	}
+	return lists
+}
+
+// resultOf returns $result.
+func resultOf(o journal.Outcome) any {
+	type fault struct {
+		Code    abi.Code `json:"code"`
+		Message string   `json:"message"`
+		Step    string   `json:"step,omitempty"`
+	}
+	result := struct {
+		Status sentinels.Status `json:"status"`
+		Reason string           `json:"reason,omitempty"`
+		Error  *fault           `json:"error"`
+	}{Status: o.Status, Reason: o.Reason}
+	if o.Error != nil {
+		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step}
+	}
+	return result
+}
+
+// runEnd executes the lists and records the end of that. Its error is that of the process, which ends: the lists
+// continue in another one.
+func (x *stepExecution) runEnd(n int, start *journal.CallStartBody, outcome journal.Outcome, limit time.Duration) error {
+	var first *abi.Error
+	lists := endLists(x.step, outcome)
+	for i, field := range lists {
+		err := x.runEndList(n, start.Block+i, field, limit)
+		if errors.Is(err, ErrShutdown) {
+			return ErrShutdown
+		}
+		if err == nil {
+			continue
+		}
+		e := *failure.From(err, abi.Internal)
+		e.Message = field + ": " + e.Message
+		failed := x.svc.Redact.Error(&e)
+		if first == nil {
+			first = failed
+		}
+		p := x.progress(run.OnLog, n)
+		p.Level, p.Message = "warn", failed.Message
+		x.run.Report(p)
+	}
+	x.endError = first
+	x.write(true, n, &journal.Record{Kind: journal.CallEnd, CallEnd: &journal.CallEndBody{Blocks: max(1, len(lists)), Error: first}})
+	return nil
+}
+
+// runEndList executes one of the lists within its time limit.
+func (x *stepExecution) runEndList(n, ordinal int, field string, limit time.Duration) error {
+	ctx, cancel := context.WithCancelCause(x.run.EndContext())
+	defer cancel(nil)
+	timer := x.run.Clock().At(x.run.Clock().Elapsed()+limit, func() {
+		cancel(failure.New(abi.Timeout, "timed out after %s", limit))
+	})
+	defer timer.Stop()
+	attempts := append(slices.Clone(x.enclosing), n)
+	l := &List{
+		svc: x.svc, run: x.run, steps: x.step.Blocks[field], attempts: attempts,
+		sc:      x.run.BranchScope(history.BranchKey(x.path, ordinal, attempts)),
+		path:    fmt.Sprintf("%s#%d.%s.", x.path, ordinal, field),
+		address: x.address + "." + field + ".",
+	}
+	_, err := l.RunSteps(ctx)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		return cause
+	}
+	return err
+}
+
+// An End executes the onFailure and finally of a definition, after the run.
+type End struct{ x *stepExecution }
+
+// Recorded returns the outcome of the run that was recorded before a crash; ok is false if there is none.
+func (e *End) Recorded() (outcome journal.Outcome, ok bool, err error) {
+	if e.x.recorded == nil || e.x.recorded.Attempt == nil || e.x.recorded.Attempt.End() == nil {
+		return journal.Outcome{}, false, nil
+	}
+	outcome, err = e.x.readOutcome(e.x.recorded.Attempt.End().Start)
+	return outcome, true, err
+}
+
+// Run executes the lists after an outcome of the run. failed is their first error. err is that of the process, which
+// ends.
+func (e *End) Run(outcome journal.Outcome, limit time.Duration) (failed *abi.Error, err error) {
+	x := e.x
+	if len(endLists(x.step, outcome)) == 0 {
+		return nil, nil
+	}
+	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.End() != nil {
+		call := x.recorded.Attempt.End()
+		if call.End != nil {
+			return call.End.Error, nil
+		}
+		err = x.runEnd(1, call.Start, outcome, limit)
+		return x.endError, err
+	}
+	start, err := x.startEnd(1, 0, outcome)
+	if err != nil {
+		return nil, err
+	}
+	err = x.runEnd(1, start, outcome, limit)
+	return x.endError, err
+}
