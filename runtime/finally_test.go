@@ -195,3 +195,18 @@ func TestManyAndLargeItems(t *testing.T) {
 		})
 	}
 }
+
+// A time limit of the run has its finally too. A finally that never ends ends at its own limit, and what is behind it is
+// executed.
+func TestFinallyThatNeverEnds(t *testing.T) {
+	s := &scriptedHost{Commands: map[string][]response{"test/hang": {{Hang: true}}}}
+	rt := openBuiltin(t, store.NewMemory(), runtime.Options{Commands: s})
+	res := wait(t, rt, start(t, rt, `{"name":"p","safety":{"timeoutMs":30},"steps":[{"command":"test/hang"}],
+		"onFailure":[{"command":"test/echo","params":{"status":"$result.status","reason":"$result.reason"}},
+			{"type":"group","steps":[],"finally":[{"command":"test/hang"}],"finallyTimeoutMs":30}],
+		"finally":[{"command":"test/echo","params":{"last":"$result.error.code"}}]}`, runtime.StartOptions{Workspace: "/w"}))
+	want := []string{`test/echo {"last":"timeout"}`, `test/echo {"reason":"timeoutMs","status":"timed_out"}`}
+	if diff := cmp.Diff(want, s.happened()); diff != "" || res.Status != sentinels.StatusTimedOut || res.Finally != nil {
+		t.Errorf("%s %v, finally %v, calls (-want +got):\n%s", res.Status, res.Error, res.Finally, diff)
+	}
+}

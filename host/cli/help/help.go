@@ -192,7 +192,7 @@ func (s *source) keys(where string) (string, error) {
 		if text == "" || slices.ContainsFunc(unexplained, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 			continue
 		}
-		if enum, ok := property["enum"].([]any); ok {
+		if enum, ok := property["enum"].([]any); ok && len(enum) <= 12 { // the step types have a list of their own
 			var values []string
 			for _, v := range enum {
 				values = append(values, fmt.Sprint(v))
@@ -251,7 +251,29 @@ func (s *source) commands(private bool) string {
 			names = append(names, c.Name)
 		}
 	}
-	return strings.Join(names, " ")
+	return inFamilies(names)
+}
+
+// inFamilies writes names that follow each other and differ only behind their last slash as one: code/{edit,read}.
+func inFamilies(names []string) string {
+	var words []string
+	for i := 0; i < len(names); {
+		at := strings.LastIndexByte(names[i], '/') + 1
+		var last []string
+		for family := names[i][:at]; i < len(names) && strings.HasPrefix(names[i], family) && strings.LastIndexByte(names[i], '/')+1 == at; i++ {
+			last = append(last, names[i][at:])
+			if at == 0 {
+				i++
+				break
+			}
+		}
+		word := strings.Join(last, ",")
+		if len(last) > 1 {
+			word = "{" + word + "}"
+		}
+		words = append(words, names[i-1][:at]+word)
+	}
+	return strings.Join(words, " ")
 }
 
 // runWords lists the words of events of runs.
