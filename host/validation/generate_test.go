@@ -174,6 +174,9 @@ func (g *generator) agree(kind string, s object) {
 			}
 		}
 	}
+	if s["onFailure"] == nil && s["finally"] == nil {
+		delete(s, "finallyTimeoutMs")
+	}
 	switch kind {
 	case "shell":
 		only("command", "argv")
@@ -185,6 +188,8 @@ func (g *generator) agree(kind string, s object) {
 		s["maxIterations"] = 2
 		if s["each"] == nil {
 			delete(s, "as")
+			delete(s, "maxConcurrent")
+			delete(s, "onItemError")
 		}
 		if s["count"] != nil || s["each"] != nil {
 			delete(s, "maxIterations")

@@ -24,7 +24,7 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%s accepts unknown fields", name)
 		}
 	}
-	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait", "set", "verify", "plan"}
+	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait", "set", "verify", "plan", "group", "fail", "stop"}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}

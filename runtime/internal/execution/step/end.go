@@ -25,7 +25,7 @@ import (
 // conclude ends a step whose last attempt, number n, has an outcome: its output, its error, or the cause for which the
 // run or the branch ends.
 func (x *stepExecution) conclude(n int, out json.RawMessage, failed *abi.Error, cause error) (json.RawMessage, error) {
-	if !x.hasEnd() || !x.begun || errors.Is(cause, ErrShutdown) {
+	if !x.hasEnd() || !x.begun || x.last == nil || errors.Is(cause, ErrShutdown) {
 		return x.concluded(out, failed, cause)
 	}
 	outcome := x.outcomeOf(out, failed, cause)

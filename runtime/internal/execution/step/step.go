@@ -68,7 +68,7 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	}
 	for {
 		if err := x.run.WaitWhilePaused(ctx); err != nil {
-			return nil, err
+			return x.conclude(n, nil, nil, err)
 		}
 		out, skipped, err := x.runAttempt(ctx, n, failed)
 		if err == nil && skipped {
