@@ -431,7 +431,7 @@ func equalFold(s string, choices []string) (string, bool) {
 
 // stepsField is a list of steps that may be missing.
 func stepsField[T any](name, doc string, at func(*T) *[]Step) field[T] {
-	return field[T]{name: name, doc: doc, value: "list of steps (F3)", example: `[{"type": "x"}]`, schema: stepsSchema(),
+	return field[T]{name: name, doc: doc, value: "list of steps (F3)", example: `[{"type": "x"}]`, schema: func() any { return stepsSchema() },
 		decode: func(d *decoder, n *node, dst *T) {
 			if steps := d.steps(n); len(steps) > 0 {
 				*at(dst) = steps
@@ -448,7 +448,9 @@ func stepsField[T any](name, doc string, at func(*T) *[]Step) field[T] {
 // onErrorField is an action after an error, or {"retry": ...}.
 func onErrorField[T any](doc string, at func(*T) *OnError) field[T] {
 	return field[T]{name: "onError", doc: doc, value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,
-		schema: map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}},
+		schema: func() any {
+			return map[string]any{"anyOf": []any{map[string]any{"enum": errorActions}, refSchema("onError")}}
+		},
 		decode: func(d *decoder, n *node, dst *T) { d.onError(n, at(dst)) },
 		encode: func(src *T) json.RawMessage { return encodeOnError(at(src)) }}
 }

@@ -68,9 +68,11 @@ func init() {
 		listField("ragSources", "Context sources besides those of recipe.", func(d *fileDefinition) *[]string { return &d.RAGSources }),
 		{name: "inputs", doc: "Parameters of a run: an object that describes each, or only its type.",
 			value: "object of inputs, or of their types, by name", example: `{"target": "string"}`,
-			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern},
-				"additionalProperties": map[string]any{"anyOf": []any{
-					map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}},
+			schema: func() any {
+				return map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern},
+					"additionalProperties": map[string]any{"anyOf": []any{
+						map[string]any{"enum": inputTypes}, map[string]any{"$ref": "#/$defs/input"}}}}
+			},
 			decode: (*decoder).inputs, encode: encodeInputs},
 		{name: "variables", doc: "Values of variables at the start of a run, taken as they are.", value: "object of values by name", example: `{"attempts": 0}`,
 			schema: map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": variablePattern}},
@@ -80,7 +82,9 @@ func init() {
 			decode: (*decoder).env, encode: encodeEnv},
 		listField("envFiles", "Files in dotenv form, relative to the workspace; env has precedence.", func(d *fileDefinition) *[]string { return &d.EnvFiles }),
 		{name: "trigger", doc: "What starts runs: one trigger or an array of triggers.", value: "a trigger or a list (F5)", example: `{"type": "manual"}`,
-			schema: map[string]any{"anyOf": []any{refSchema("trigger"), map[string]any{"type": "array", "items": refSchema("trigger")}}},
+			schema: func() any {
+				return map[string]any{"anyOf": []any{refSchema("trigger"), map[string]any{"type": "array", "items": refSchema("trigger")}}}
+			},
 			decode: (*decoder).triggers, encode: encodeTriggers},
 		{name: "steps", aliases: []string{recipeSteps}, missing: "steps are missing", doc: "The steps, in the order of execution.",
 			value: "list of steps (F3)", example: `[]`, schema: stepsSchema(),
@@ -94,8 +98,10 @@ func init() {
 			encode: func(src *fileDefinition) json.RawMessage { return format.loop.encode(&src.Loop) }},
 		{name: "tools", doc: "Useful commands: first among the tools of a step, and offered to one with parseToolCalls and no tools. No filter.",
 			value: "list of text; an entry may be an object with `name`", example: `["code/read", {"name": "code/edit"}]`,
-			schema: map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
-				map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}},
+			schema: func() any {
+				return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{
+					map[string]any{"type": "string"}, map[string]any{"type": "object", "required": []string{"name"}}}}}
+			},
 			decode: (*decoder).tools,
 			encode: listField("", "", func(d *fileDefinition) *[]string { return &d.Tools }).encode},
 		inputOnly("safety.timeoutMs", numberField("timeoutMs", "Time limit of a run, or safety.timeoutMs if that is smaller.", 1, func(d *fileDefinition) *int64 { return &d.timeoutMs })),
@@ -111,7 +117,9 @@ func init() {
 			encode: textField("", "", func(d *fileDefinition) *Overlap { return &d.Concurrency }).encode},
 		{name: "notify", doc: "Kinds of messages that people get about its runs, or false for none. Default: the setting notify.on.",
 			value: "`false`, or a list of " + choices(notifyKinds), example: `["failed", "recovered"]`,
-			schema: map[string]any{"anyOf": []any{map[string]any{"const": false}, map[string]any{"type": "array", "items": map[string]any{"enum": notifyKinds}}}},
+			schema: func() any {
+				return map[string]any{"anyOf": []any{map[string]any{"const": false}, map[string]any{"type": "array", "items": map[string]any{"enum": notifyKinds}}}}
+			},
 			decode: (*decoder).notify, encode: encodeNotify},
 		textField("workspace", "Working folder of a run, absolute or relative to the file's folder. It must exist. Inline: to that of the parent, with $references.", func(d *fileDefinition) *string { return &d.Workspace }),
 		listField("tags", "Words for searching.", func(d *fileDefinition) *[]string { return &d.Tags }),
