@@ -134,12 +134,11 @@ func TestItemsAreExecutedOnce(t *testing.T) {
 		id := start(t, rt, src, runtime.StartOptions{Workspace: "/w"})
 		wait(t, rt, id)
 		rt.Close()
-		ended := 0 // items of which the store has the end, at the last crash
 		for range 3 {
 			if first := f.after(t, 1, kind(journal.RunStart)); first < f.length()-1 {
 				f = f.prefix(t, first+rng.IntN(f.length()-1-first))
 			}
-			ended = f.count(t, func(rec *journal.Record) bool {
+			ended := f.count(t, func(rec *journal.Record) bool {
 				return rec.Kind == journal.StepEnd && strings.HasSuffix(rec.Path, "steps.0")
 			})
 			s = &scriptedHost{}
