@@ -211,6 +211,117 @@ func TestPullOfOtherObjects(t *testing.T) {
 	}
 }
 
+// stage adds a file to the index with these bytes as its object, past all attributes.
+func (p *project) stage(path, text string) {
+	p.t.Helper()
+	object := filepath.Join(p.t.TempDir(), "object")
+	if err := os.WriteFile(object, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	p.git("update-index", "--add", "--cacheinfo", "100644,"+strings.TrimSpace(p.gitOutput("hash-object", "-w", "--no-filters", object))+","+path)
+}
+
+// TestConvertedPull: one pull can bring content that no attribute of the work tree explains. git
+// takes the attributes from the index, writes .gitattributes itself in another encoding, and
+// executes filters that the user has.
+func TestConvertedPull(t *testing.T) {
+	const ident = "{\"a\": \"$Id$\"}\n"
+	for name, c := range map[string]struct{ attributes, file string }{
+		"ident, attributes in UTF-16":    {"*.json ident\n.gitattributes working-tree-encoding=UTF-16LE-BOM\n", ident},
+		"line ends, attributes in UTF-7": {"*.json text eol=crlf\n.gitattributes working-tree-encoding=UTF-7\n", "{\r\n\"a\": 1,\n\"b\": 2}\n"},
+		"encoding":                       {"*.json working-tree-encoding=UTF-16LE-BOM\n.gitattributes working-tree-encoding=UTF-16LE-BOM\n", ident},
+		"filter of the user":             {"*.json filter=user\n.gitattributes working-tree-encoding=UTF-16LE-BOM\n", ident},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.git("init", "-q", "-b", "main")
+			p.git("config", "filter.user.smudge", "tr a b")
+			p.git("config", "filter.user.clean", "tr b a")
+			p.write("recipes/r.json", "[]\n")
+			p.git("add", "-A")
+			p.git("commit", "-qm", "one")
+			p.approve()
+			p.git("checkout", "-q", "-b", "theirs")
+			p.stage(".gitattributes", c.attributes)
+			p.stage(".sentinel/"+build, c.file)
+			p.git("commit", "-qm", "two")
+			p.git("checkout", "-qf", "main")
+			p.git("merge", "-q", "theirs")
+			p.check(build, false)
+			p.approve()
+			p.check(build, true)
+		})
+	}
+}
+
+// TestAttributesThatAreGone: a file that attributes converted is not written again by the commit
+// that removes them.
+func TestAttributesThatAreGone(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write("recipes/r.json", "[]\n")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	p.approve()
+	p.git("checkout", "-q", "-b", "theirs")
+	p.stage(".gitattributes", "*.json ident\n")
+	p.stage(".sentinel/"+build, "{\"a\": \"$Id$\"}\n")
+	p.git("commit", "-qm", "two")
+	p.git("rm", "-q", "--cached", ".gitattributes")
+	p.git("commit", "-qm", "three")
+	p.git("checkout", "-qf", "main")
+	p.git("merge", "-q", "theirs~1")
+	p.git("merge", "-q", "theirs")
+	p.check(build, false)
+}
+
+// TestEditOfTrackedFile: an edit counts while the index has content that counts, by any name of
+// the file, and not once the index has other content.
+func TestEditOfTrackedFile(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(build, "{\"a\": 1}\n")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	p.approve()
+	p.write(build, "{\"a\": 2}\r\n")
+	p.check(build, true)
+	p.write(build, "{\"a\": 3}\n")
+	lock := filepath.Join(p.work, ".git", "index.lock")
+	if err := os.WriteFile(lock, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.check(build, false) // a checkout may have written it
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	p.check(build, true)
+	p.stage(".sentinel/Sentinels/BUILD.json", "{\"a\": 4}\n")
+	p.write(build, "{\"a\": 5}\n")
+	p.check(build, false)
+}
+
+// TestLinkToTrackedFile: what git changes does not count by the name of a link of the user either.
+func TestLinkToTrackedFile(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write("../shared.json", "{\"a\": 1}\n")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	if err := os.MkdirAll(filepath.Join(p.dir, "sentinels"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../shared.json", filepath.Join(p.dir, build)); err != nil {
+		t.Skip(err)
+	}
+	p.approve()
+	p.write("../shared.json", "{\"a\": 2}\n")
+	p.check(build, true)
+	p.stage("shared.json", "{\"theirs\": true}\n")
+	p.write("../shared.json", "{\"theirs, converted\": true}\n")
+	p.check(build, false)
+}
+
 // TestLinkToAnotherProject: a project whose folder is a link to that of a trusted one is not
 // trusted with it.
 func TestLinkToAnotherProject(t *testing.T) {

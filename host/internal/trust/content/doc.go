@@ -13,9 +13,11 @@
 //  3. In a folder that is known: content that the user edits or adds. A folder is known
 //     when the user has trusted it, or when a verb of this program created it. What was
 //     there before and is not trusted is held, and stays held when it is edited.
-//  4. Content that the git repository of the folder has as an object is no edit of the
-//     user: it came by a pull, a checkout or a merge, and is held until it is trusted.
-//     What the user edited, tried and committed was seen before the commit and counts.
+//  4. A path that git tracks is edited by the user only while the index of the repository
+//     has content that counts. A pull, a checkout or a merge changes the index, and then the
+//     path is held until it is trusted, whatever the file holds: git converts what it writes.
+//     So is content that the repository has as an object. What the user edited, tried and
+//     committed was seen before the commit and counts.
 //
 // A store in the folder counts if this user's host created it there, or if it was
 // trusted: both have its random identity in their record.
@@ -23,7 +25,8 @@
 // # Limits
 //
 // In a known folder without git, or in one that another program writes to (rsync, a sync
-// service, an archive unpacked over it), changed content looks like an edit and counts.
+// service, an archive unpacked over it), changed content looks like an edit and counts. So
+// does converted content of a checkout that was interrupted before it wrote the index.
 //
 // # Records
 //

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	stdhash "hash"
 	"path/filepath"
@@ -16,64 +17,134 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 )
 
-// gitTimeout bounds one question to git.
+// gitTimeout bounds what git is asked about one file.
 const gitTimeout = 10 * time.Second
 
-// fromRepository reports whether a file has content that git may have written: content
-// that the repository of the file has as an object. Fetched objects are in the repository
-// before git changes the file, so a file is never seen with new content too early. What
-// cannot be decided counts as written by git.
-func (f *Folder) fromRepository(path string, content []byte) bool {
-	dir := rootfs.EvalLinks(filepath.Dir(path))
+// wroteBy is what the repository of a file says about its content.
+type wroteBy int
+
+const (
+	byUser wroteBy = iota // an edit
+	byGit                 // or it cannot be decided
+	unsure                // git changes files just now
+)
+
+// writer returns who wrote a file. A checkout writes a file and the index of the repository,
+// and converts contents in ways that the file does not show: by attributes, which it reads from
+// the index and not from the work tree, by filters and by encodings. So the bytes of the file
+// decide nothing. It is an edit of the user only while the index has content that counts.
+func (f *Folder) writer(at place, path string, content []byte) wroteBy {
+	name := filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path))
+	wrote := f.writerOf(at, name, content)
+	if real := rootfs.EvalLinks(name); real != name && wrote == byUser { // a link to a file that git tracks
+		wrote = f.writerOf(at, real, content)
+	}
+	return wrote
+}
+
+func (f *Folder) writerOf(at place, path string, content []byte) wroteBy {
+	dir := filepath.Dir(path)
 	if gitexec.WorkTree(dir) == "" {
-		return false
+		return byUser
 	}
 	if f.opt.Git == "" {
-		return true
+		return byGit
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
-	git := gitexec.Runner{Program: f.opt.Git}
-	name := filepath.Base(path)
-	attributes, err := git.Exec(ctx, dir, "", "", "check-attr", "-z", "filter", "working-tree-encoding", "ident", "text", "crlf", "eol", "--", name)
-	if err != nil || attributes.Code != 0 || isConverted(attributes.Out, content) {
-		return true
-	}
-	objects, err := git.Exec(ctx, dir, "", strings.Join(objectNames(content), "\n")+"\n", "cat-file", "--batch-check")
-	if err != nil || objects.Code != 0 {
-		return true
-	}
-	for line := range strings.Lines(objects.Out) {
-		if !strings.HasSuffix(strings.TrimSpace(line), " missing") {
-			return true
-		}
-	}
-	return false
-}
-
-// isConverted reports whether the attributes of a file, as check-attr prints them, have git
-// write this content for objects that cannot be computed from it.
-func isConverted(attributes string, content []byte) bool {
-	has := map[string]string{}
-	for fields := strings.Split(attributes, "\x00"); len(fields) >= 3; fields = fields[3:] {
-		if fields[2] != "unspecified" && fields[2] != "unset" {
-			has[fields[1]] = fields[2]
-		}
-	}
+	r := repository{Runner: newGit(f.opt.Git), dir: dir}
+	changing, err := r.openIndex(ctx)
 	switch {
-	case has["filter"] != "" || has["working-tree-encoding"] != "":
-		return true
-	case has["ident"] != "" && bytes.Contains(content, []byte("$Id:")): // the object may have any text there
-		return true
+	case err != nil:
+		return byGit
+	case changing:
+		return unsure
 	}
-	// Of a text some line ends of the object may be CRLF already. With "auto" git converts none
-	// of such an object.
-	text := has["text"] == "set" || has["crlf"] == "set" || has["eol"] != "" && has["text"] != "auto"
-	return text && bytes.Contains(content, []byte("\r\n"))
+	blobs, err := r.tracked(ctx, path)
+	if err != nil {
+		return byGit
+	}
+	for _, blob := range blobs {
+		if text, err := r.out(ctx, "", "cat-file", "blob", blob); err != nil || !at.of.has(at.key, []byte(text)) {
+			return byGit
+		}
+	}
+	// A path that the index does not have, or has as it was trusted: git writes the content of
+	// an object there when a user asks for it, as with "git restore --source".
+	objects, err := r.out(ctx, strings.Join(objectNames(content), "\n")+"\n", "cat-file", "--batch-check")
+	if err != nil {
+		return byGit
+	}
+	for line := range strings.Lines(objects) {
+		if !strings.HasSuffix(strings.TrimSpace(line), " missing") {
+			return byGit
+		}
+	}
+	return byUser
 }
 
-// objectNames returns the names that git gives objects from which it writes a file with
-// this content: as it is, and with line ends converted.
+// A repository is asked from a folder of its work tree.
+type repository struct {
+	gitexec.Runner
+	dir string
+	top string // of the work tree
+}
+
+// newGit returns a git that fetches nothing: a partial clone has what was checked out.
+func newGit(program string) gitexec.Runner {
+	return gitexec.Runner{Program: program, MaxOut: maxFile, Env: []string{"GIT_NO_LAZY_FETCH=1"}}
+}
+
+func (r *repository) out(ctx context.Context, stdin string, args ...string) (string, error) {
+	a, err := r.Exec(ctx, r.dir, "", stdin, args...)
+	switch {
+	case err != nil:
+		return "", err
+	case a.Code != 0 || a.Cut:
+		return "", gitexec.Fatal(args[0], a)
+	}
+	return a.Out, nil
+}
+
+// openIndex finds the index. It reports whether a git holds the lock of it: that one may have
+// written files which the index does not have yet.
+func (r *repository) openIndex(ctx context.Context) (locked bool, err error) {
+	out, err := r.out(ctx, "", "rev-parse", "--show-toplevel", "--git-path", "index.lock")
+	if err != nil {
+		return false, err
+	}
+	top, lock, found := strings.Cut(strings.TrimSuffix(out, "\n"), "\n")
+	if !found || strings.Contains(lock, "\n") {
+		return false, errors.New("git: a path of the repository has a line end")
+	}
+	if lock = filepath.FromSlash(lock); !filepath.IsAbs(lock) {
+		lock = filepath.Join(r.dir, lock)
+	}
+	r.top = rootfs.EvalLinks(filepath.FromSlash(top))
+	return exists(lock), nil
+}
+
+// tracked returns the blobs that the index has for a path or below it, several in the middle of
+// a merge. Case does not count: the file system may not distinguish it.
+func (r *repository) tracked(ctx context.Context, path string) (blobs []string, err error) {
+	rel, inside := below(r.top, path)
+	if !inside {
+		return nil, fmt.Errorf("git: %s is not in the work tree %s", path, r.top)
+	}
+	out, err := r.out(ctx, "", "ls-files", "--stage", "-z", "--full-name", "--", ":(top,icase,literal)"+rel)
+	if err != nil {
+		return nil, err
+	}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		if fields := strings.Fields(entry); len(fields) >= 4 { // mode, object, stage and path
+			blobs = append(blobs, fields[1])
+		}
+	}
+	return blobs, nil
+}
+
+// objectNames returns the names that git gives objects with this content: as it is, and with
+// line ends converted.
 func objectNames(content []byte) []string {
 	var names []string
 	for _, text := range [][]byte{content, bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))} {

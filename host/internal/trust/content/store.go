@@ -178,12 +178,17 @@ func (f *Folder) Check(path string, content []byte) error {
 	switch {
 	case !t.known():
 	case exists(t.heldFile(key)):
-	case f.fromRepository(path, content):
-		why = "git wrote its content"
-		_ = t.hold(key) // without the mark it is judged again
 	default:
-		_ = t.trust(key, content) // without the record it is judged again, and asked about once it is committed
-		return nil
+		switch f.writer(at, path, content) {
+		case byUser:
+			_ = t.trust(key, content) // without the record it is judged again, and asked about once it is committed
+			return nil
+		case byGit:
+			why = "git wrote its content"
+			_ = t.hold(key) // without the mark it is judged again
+		case unsure:
+			why = "git changes files of the repository now (its index.lock exists)"
+		}
 	}
 	return f.denied(path, why)
 }
