@@ -176,6 +176,7 @@ type TokenFile struct {
 	named     []Named
 	namedGood bool
 	files     [2]fs.FileInfo // as they were when they were read; nil if there was none
+	refused   error          // why files that git may have written do not count
 }
 
 var _ Tokens = (*TokenFile)(nil)
@@ -236,6 +237,21 @@ func (t *TokenFile) changed() bool {
 	return false
 }
 
+// unchanged reports whether files are what they were.
+func unchanged(was, now [2]fs.FileInfo) bool {
+	for i := range was {
+		switch {
+		case was[i] == nil || now[i] == nil:
+			if was[i] != nil || now[i] != nil {
+				return false
+			}
+		case !os.SameFile(was[i], now[i]) || was[i].Size() != now[i].Size() || !was[i].ModTime().Equal(now[i].ModTime()):
+			return false
+		}
+	}
+	return true
+}
+
 // stat returns what the folder has of the two files.
 func (t *TokenFile) stat() (files [2]fs.FileInfo) {
 	for i, name := range []string{TokenName, NamedName} {
@@ -283,8 +299,15 @@ func (t *TokenFile) current() ([sha256.Size]byte, bool, []Named) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now := t.now(); t.checked.IsZero() || now.Sub(t.checked) >= reread || now.Before(t.checked) {
-		t.files = t.stat() // before they are read: a later change is noticed
+		files := t.stat() // before they are read: a later change is noticed
+		if t.refused != nil || !unchanged(t.files, files) {
+			t.refused = t.store.Trust.Content().CheckTracked(t.store.State)
+		}
+		t.files = files
 		token, err := t.read()
+		if t.refused != nil {
+			token, err = "", t.refused
+		}
 		if err != nil && (t.good || t.checked.IsZero()) {
 			t.log.Error("no token is valid until the token file is fixed", "error", err)
 		}
@@ -294,6 +317,9 @@ func (t *TokenFile) current() ([sha256.Size]byte, bool, []Named) {
 		}
 		t.digest, t.good, t.checked = digest, err == nil, now
 		named, err := t.store.named()
+		if t.refused != nil {
+			named, err = nil, t.refused
+		}
 		if err != nil && t.namedGood {
 			t.log.Error("no named token is valid until their file is fixed", "error", err)
 		}

@@ -1,6 +1,7 @@
 package content_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -436,6 +437,97 @@ func TestState(t *testing.T) {
 	}
 	if err := foreign.folder().CheckState(t.TempDir()); err != nil {
 		t.Errorf("store elsewhere: %v", err)
+	}
+}
+
+// TestTrackedState: a store of which git tracks a file does not count: a commit can replace all but
+// its identity. Once git tracks nothing of it, it is asked about, and its tokens are gone.
+func TestTrackedState(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(".gitignore", "/state/\n")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	state := filepath.Join(p.dir, "state")
+	if err := p.folder().CheckState(state); err != nil {
+		t.Fatal(err)
+	}
+	p.write("state/store.db", "mine")
+	p.write("state/tokens.json", "[]")
+	if err := p.folder().CheckState(state); err != nil {
+		t.Fatalf("own store: %v", err)
+	}
+	p.git("checkout", "-q", "-b", "theirs")
+	p.stage(".sentinel/state/store.db", "theirs")
+	p.git("commit", "-qm", "two")
+	p.git("checkout", "-qf", "main")
+	p.write("state/store.db", "mine")
+	lock := filepath.Join(p.work, ".git", "index.lock")
+	if err := os.WriteFile(lock, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().CheckState(state); abi.CodeOf(err) != abi.Unavailable {
+		t.Errorf("while git changes files: %v", err)
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().CheckState(state); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	p.git("merge", "-q", "theirs")
+	if text, err := os.ReadFile(filepath.Join(state, "store.db")); err != nil || string(text) != "theirs" {
+		t.Fatalf("git wrote %q, %v", text, err)
+	}
+	err := p.folder().CheckState(state)
+	if !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), "store.db") {
+		t.Errorf("tracked: %v", err)
+	}
+	p.git("rm", "-q", "-r", "--cached", ".sentinel/state")
+	p.git("commit", "-qm", "three")
+	if err := p.folder().CheckState(state); !errors.Is(err, content.ErrUntrusted) {
+		t.Errorf("not tracked any more: %v", err)
+	}
+	items, err := p.folder().Pending(state)
+	if err != nil || len(items) != 1 || items[0].Kind != content.State {
+		t.Fatalf("pending: %+v, %v", items, err)
+	}
+	if err := p.folder().Approve(items); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.folder().CheckState(state); err != nil {
+		t.Errorf("trusted: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(state, "tokens.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("tokens that came with the store: %v", err)
+	}
+}
+
+// TestStateDuringCommit: a hook of "git commit -a" may start this program.
+func TestStateDuringCommit(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(build, "{}\n")
+	p.git("add", "-A")
+	state := filepath.Join(p.dir, "state")
+	for range 2 {
+		index, err := os.ReadFile(filepath.Join(p.work, ".git", "index"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock := filepath.Join(p.work, ".git", "index.lock")
+		if err := os.WriteFile(lock, index, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err = p.folder().CheckState(state)
+		if tracked := strings.Contains(p.gitOutput("ls-files"), "state/"); tracked == (err == nil) {
+			t.Errorf("tracked %v: %v", tracked, err)
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		p.write("state/store.db", "")
+		p.git("add", "-f", ".sentinel/state/store.db")
 	}
 }
 

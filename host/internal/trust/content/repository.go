@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	stdhash "hash"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,12 +63,12 @@ func (f *Folder) writerOf(at place, path string, content []byte) wroteBy {
 	case changing:
 		return unsure
 	}
-	blobs, err := r.tracked(ctx, path)
+	entries, err := r.tracked(ctx, path)
 	if err != nil {
 		return byGit
 	}
-	for _, blob := range blobs {
-		if text, err := r.out(ctx, "", "cat-file", "blob", blob); err != nil || !at.of.has(at.key, []byte(text)) {
+	for _, e := range entries {
+		if text, err := r.out(ctx, "", "cat-file", "blob", e.blob); err != nil || !at.of.has(at.key, []byte(text)) {
 			return byGit
 		}
 	}
@@ -87,7 +90,10 @@ func (f *Folder) writerOf(at place, path string, content []byte) wroteBy {
 type repository struct {
 	gitexec.Runner
 	dir string
-	top string // of the work tree
+
+	// Set by openIndex.
+	top  string // of the work tree
+	lock string // index that a git has written and not put in its place yet, as a commit has it while hooks run; "" for none
 }
 
 // newGit returns a git that fetches nothing: a partial clone has what was checked out.
@@ -106,8 +112,8 @@ func (r *repository) out(ctx context.Context, stdin string, args ...string) (str
 	return a.Out, nil
 }
 
-// openIndex finds the index. It reports whether a git holds the lock of it: that one may have
-// written files which the index does not have yet.
+// openIndex finds the index. It reports whether a git holds the lock of it and has not written the
+// new index: that one may have written files which no index has yet.
 func (r *repository) openIndex(ctx context.Context) (locked bool, err error) {
 	out, err := r.out(ctx, "", "rev-parse", "--show-toplevel", "--git-path", "index.lock")
 	if err != nil {
@@ -121,26 +127,47 @@ func (r *repository) openIndex(ctx context.Context) (locked bool, err error) {
 		lock = filepath.Join(r.dir, lock)
 	}
 	r.top = rootfs.EvalLinks(filepath.FromSlash(top))
-	return exists(lock), nil
+	info, err := os.Lstat(lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		r.lock = lock
+	}
+	return err == nil && info.Size() == 0, err
 }
 
-// tracked returns the blobs that the index has for a path or below it, several in the middle of
-// a merge. Case does not count: the file system may not distinguish it.
-func (r *repository) tracked(ctx context.Context, path string) (blobs []string, err error) {
+// An entry of an index.
+type entry struct{ blob, name string }
+
+// tracked returns what the index has for a path or below it, several entries of one file in the
+// middle of a merge. Case does not count: the file system may not distinguish it.
+func (r *repository) tracked(ctx context.Context, path string) (entries []entry, err error) {
 	rel, inside := below(r.top, path)
 	if !inside {
 		return nil, fmt.Errorf("git: %s is not in the work tree %s", path, r.top)
 	}
-	out, err := r.out(ctx, "", "ls-files", "--stage", "-z", "--full-name", "--", ":(top,icase,literal)"+rel)
+	list := []string{"ls-files", "--stage", "-z", "--full-name", "--", ":(top,icase,literal)" + rel}
+	out := ""
+	if r.lock != "" { // before the index, which it may become
+		next := *r
+		next.Env = append(slices.Clone(r.Env), "GIT_INDEX_FILE="+r.lock)
+		if out, err = next.out(ctx, "", list...); err != nil {
+			return nil, err
+		}
+	}
+	now, err := r.out(ctx, "", list...)
 	if err != nil {
 		return nil, err
 	}
-	for entry := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
-		if fields := strings.Fields(entry); len(fields) >= 4 { // mode, object, stage and path
-			blobs = append(blobs, fields[1])
+	out += now
+	for one := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+		what, name, found := strings.Cut(one, "\t")
+		if fields := strings.Fields(what); found && len(fields) == 3 { // mode, object, stage
+			entries = append(entries, entry{fields[1], name})
 		}
 	}
-	return blobs, nil
+	return entries, nil
 }
 
 // objectNames returns the names that git gives objects with this content: as it is, and with

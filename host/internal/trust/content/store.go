@@ -1,6 +1,7 @@
 package content
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -325,6 +327,9 @@ func (f *Folder) CheckState(state string) error {
 		return nil
 	}
 	if stateHasContent(state) {
+		if err := f.CheckTracked(state); err != nil {
+			return err
+		}
 		r, err := f.own.read()
 		if err != nil {
 			return err
@@ -348,8 +353,64 @@ func (f *Folder) CheckState(state string) error {
 	return nil
 }
 
-// trustState records the identity of a store, which gets one if it has none.
+// CheckTracked returns why files in a state folder inside the project may be those of a commit:
+// git tracks some of them. It replaces ignored files without a word, the identity stays what it
+// was, and other files of the folder are obeyed as well, such as tokens. So the store is
+// forgotten, and counts again once git tracks nothing of it and the user has trusted it.
+func (f *Folder) CheckTracked(state string) error {
+	if f == nil || f.own.covered || !f.stateIsInside(state) {
+		return nil
+	}
+	state = rootfs.EvalLinks(filepath.Clean(state))
+	if gitexec.WorkTree(state) == "" {
+		return nil
+	}
+	unknown := func(why string) error {
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("%q: it is in a git repository, which cannot say whether a commit has changed it: %s", state, why),
+			Hint: "see that `git status` works there for this user, or set SENTINEL_TRUST_ROOTS to the folder of the project"}
+	}
+	if f.opt.Git == "" {
+		return unknown("git is not in PATH")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
+	defer cancel()
+	r := repository{Runner: newGit(f.opt.Git), dir: state}
+	changing, err := r.openIndex(ctx)
+	if err == nil && changing {
+		return unknown("git changes files of the repository now (its index.lock exists)")
+	}
+	var files []entry
+	if err == nil {
+		files, err = r.tracked(ctx, state)
+	}
+	switch {
+	case err != nil:
+		return unknown(err.Error())
+	case len(files) == 0:
+		return nil
+	}
+	if f.own.known() {
+		if err := f.own.write(record{Folder: f.own.dir}); err != nil {
+			return err
+		}
+	}
+	return untrustedError{&abi.Error{
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: git tracks %s, so a commit may have replaced its store and tokens", state, files[0].name),
+		Hint: fmt.Sprintf("git rm -r --cached %q, and commit that; then sentinel trust shows what the store executes and asks", state),
+	}}
+}
+
+// TokenFiles are the files in a state folder with the tokens of the API.
+var TokenFiles = [...]string{"token", "tokens.json"}
+
+// trustState records the identity of a store, which gets one if it has none. Tokens that came
+// with it are removed: who made them knows them, and may be another person than who is asked.
 func (f *Folder) trustState(state string) error {
+	for _, name := range TokenFiles {
+		if err := os.Remove(filepath.Join(state, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove tokens of a store that came with the folder: %w", err)
+		}
+	}
 	id := identity(state)
 	if id == "" {
 		id = rand.Text()

@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/api"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/host/principal"
+)
+
+// TestTokensOfACommit: tokens that git writes into the state folder of a running server are not
+// valid, nor any other until git tracks nothing there.
+func TestTokensOfACommit(t *testing.T) {
+	git := gitexec.LookPath()
+	if git == "" {
+		t.Skip("git is not installed")
+	}
+	work := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(git, args...)
+		cmd.Dir = work
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	dir := filepath.Join(work, ".sentinel")
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("/state/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("init", "-q", "-b", "main")
+	run("add", "-A")
+	run("commit", "-qm", "one")
+
+	// Another person makes a token elsewhere and commits its digest.
+	elsewhere := t.TempDir()
+	theirs, err := (api.TokenStore{State: elsewhere}).New(principal.Person, "me", 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run("checkout", "-q", "-b", "theirs")
+	object := run("hash-object", "-w", filepath.Join(elsewhere, api.NamedName))
+	run("update-index", "--add", "--cacheinfo", "100644,"+object+",.sentinel/state/"+api.NamedName)
+	run("commit", "-qm", "two")
+	run("checkout", "-qf", "main")
+
+	folder := content.Open(dir, work, content.Options{Records: filepath.Join(t.TempDir(), "trusted"), Git: git})
+	if err := folder.CheckState(state); err != nil {
+		t.Fatal(err)
+	}
+	store := api.TokenStore{State: state, Trust: (*trust.Policy)(nil).WithContent(folder)}
+	own, err := store.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := store.Open(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	tokens.SetNow(func() time.Time { return now })
+	if !tokens.Valid(own) {
+		t.Fatal("the own token is not valid")
+	}
+	run("merge", "-q", "theirs")
+	if err := os.Chmod(filepath.Join(state, api.NamedName), 0o600); err != nil { // as with umask 077
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if tokens.Valid(theirs) || tokens.Valid(own) {
+		t.Error("a token is valid in a folder that git tracks")
+	}
+	run("rm", "-q", "-r", ".sentinel/state")
+	run("commit", "-qm", "three")
+	now = now.Add(time.Second)
+	if !tokens.Valid(own) || tokens.Valid(theirs) {
+		t.Error("want the own token alone once git tracks nothing")
+	}
+}
