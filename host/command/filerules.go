@@ -58,6 +58,7 @@ type FileRules struct {
 	// caller who must not see them asks for. Default: none are known.
 	Redact func([]byte) []byte
 
+	root          string   // of the workspace of [FileRules.In]
 	closed, fixed []string // those in the workspace of [FileRules.In]; slash paths in lower case
 }
 
@@ -93,6 +94,7 @@ func (r FileRules) In(workspace string) FileRules {
 		}
 		return inside(paths)
 	}
+	r.root = root
 	r.closed, r.fixed = append(around(r.Host.Closed), inside(r.Host.Caches)...), around(r.Host.Fixed)
 	return r
 }
@@ -124,7 +126,7 @@ func below(name string, folders []string) bool {
 // MayWrite returns an error if a model must not write a file: one that steers tools, or one of
 // the host. name is the path with its links resolved.
 func (r FileRules) MayWrite(name string) error {
-	if Steering(name) || r.Closed(name) || below(name, r.fixed) {
+	if Steering(name) || r.Closed(name) || below(name, r.fixed) || r.root != "" && MakesRepository(r.root, name) {
 		return &abi.Error{
 			Code: abi.Denied, Field: "path", Permanent: true,
 			Message: fmt.Sprintf("write %q: models may not write files that steer tools", name),

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -205,6 +207,25 @@ var buildTools = []tool{
 func Steering(name string) bool {
 	parts := plainParts(name)
 	return slices.ContainsFunc(steered, func(t tool) bool { return t.obeys(parts) })
+}
+
+// MakesRepository reports whether a file in the folder root is in a git directory, or makes a
+// folder one: git takes any folder with HEAD, objects and refs for a repository, also without the
+// name .git, and obeys the settings in it. name is the path of the file with links resolved.
+func MakesRepository(root, name string) bool {
+	plain := plainParts(name)
+	dir := root
+	for i, part := range strings.Split(path.Clean(strings.ReplaceAll(name, `\`, "/")), "/") {
+		has := func(child string) bool {
+			_, err := os.Lstat(filepath.Join(dir, child))
+			return err == nil || plain[i] == strings.ToLower(child)
+		}
+		if has("HEAD") && (has("objects") && has("refs") || has("commondir")) {
+			return true
+		}
+		dir = filepath.Join(dir, part)
+	}
+	return false
 }
 
 // SteersBuild reports whether a path, relative to a workspace, names a file that

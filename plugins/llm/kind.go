@@ -30,7 +30,9 @@ func (k kind) covered() string {
 // a kind of its own, of which no other call is: nothing tells what its program does with other
 // arguments. So is a line with which a shell would do more than start one program, and one
 // with a word behind the plain ones that is more than the name of a file, such as
-// main:production. Calls of any other command are of one kind.
+// main:production. The folder belongs to the kind unless it is that of the step: what a program
+// reads there, such as settings, may have it do something else. Calls of any other command are
+// of one kind.
 func kindOf(command string, arguments sdk.Value) kind {
 	if command != shellCommand {
 		return kind{key: command, text: command}
@@ -42,23 +44,53 @@ func kindOf(command string, arguments sdk.Value) kind {
 		simple = len(words) > 0 && argumentsAreHarmless(words, all[len(words):])
 	}
 	text := join(words, " ")
+	if dir := folderOf(arguments); dir != "" {
+		simple = simple && isPath(dir)
+		text += " (in " + dir + ")" // no plain word has a parenthesis
+	}
 	if !simple || len(text) > maxKind || !isHarmless(words) {
 		return kind{key: command + " " + arguments.Canonical(), text: "this line", one: true}
 	}
 	return kind{key: command + "\n" + text, text: text}
 }
 
+// folderOf returns the folder of a call as it names it, "" for that of the step. A call that
+// wordsOf takes for simple has one name of it at most.
+func folderOf(arguments sdk.Value) string {
+	for _, name := range [...]string{"cwd", "workingDir", "workdir"} {
+		if dir := arguments.Get(name).StringOr(""); dir != "" && dir != "." && dir != "./" {
+			return dir
+		}
+	}
+	return ""
+}
+
+// isPath reports whether a person sees by a path which one it is.
+func isPath(path string) bool {
+	for i := 0; i < len(path); i++ {
+		if c := path[i]; !isLetter(c) && !isDigit(c) && !has("_-./", c) {
+			return false
+		}
+	}
+	return true
+}
+
 // wordsOf returns the words of a call that starts one program, and that has nothing but
 // the line, the folder and how to wait. simple is false for every other call.
 func wordsOf(arguments sdk.Value) (words []string, simple bool) {
-	line, list := "", []string(nil)
+	line, list, folder := "", []string(nil), false
 	for name, v := range arguments.Fields() {
 		if !v.Given() || v.Len() == 0 && (v.Kind() == sdk.KindList || v.Kind() == sdk.KindObject) {
 			continue
 		}
 		ok := true
 		switch name {
-		case "cwd", "workingDir", "workdir", "wait", "timeoutMs", "rules":
+		case "cwd", "workingDir", "workdir":
+			if _, ok = v.AsString(); !ok || folder {
+				return nil, false
+			}
+			folder = true
+		case "wait", "timeoutMs", "rules":
 		case "command":
 			line, ok = v.AsString()
 		case "argv", "args":

@@ -69,7 +69,7 @@ func TestKind(t *testing.T) {
 		`{"argv":["go","test","./..."]}`:           "go test",
 		`{"argv":["go","test","; rm x","$(x)\n"]}`: "go test", // no shell reads it
 		`{"command":"go","args":["test","a b"]}`:   "go test",
-		`{"command":"go test","cwd":"x","env":null,"argv":[],"rules":[{"pattern":"x","classification":"error"}],"wait":false,"timeoutMs":5}`: "go test",
+		`{"command":"go test","cwd":".","env":null,"argv":[],"rules":[{"pattern":"x","classification":"error"}],"wait":false,"timeoutMs":5}`: "go test",
 
 		`{"command":"go test","env":{"GOFLAGS":"-exec=x"}}`: "", `{"command":"go test","stdin":"x"}`: "", `{"argv":["sh","-c","x"]}`: "",
 		`{"argv":["go test","x"]}`: "", `{"argv":"go test"}`: "", `{"argv":["go",1]}`: "", `{"command":["go","test"]}`: "", `{"command":7}`: "",
@@ -82,6 +82,31 @@ func TestKind(t *testing.T) {
 	}
 	if a, b := shellKind(t, `{"argv":["go","test"]}`), lineKind("go test -v"); a != b {
 		t.Errorf("%+v and %+v", a, b)
+	}
+	// The folder decides what a program reads.
+	here := lineKind("git status")
+	for _, arguments := range []string{`{"command":"git status","cwd":""}`, `{"command":"git status","workdir":"./"}`} {
+		if k := shellKind(t, arguments); k != here {
+			t.Errorf("%s: %+v, want %+v", arguments, k, here)
+		}
+	}
+	kinds := map[string]string{here.key: "the workspace"}
+	for _, name := range []string{"cwd", "workingDir", "workdir"} {
+		k := shellKind(t, `{"command":"git status","`+name+`":"x-`+name+`"}`)
+		if k.one || k.text != "git status (in x-"+name+")" || kinds[k.key] != "" {
+			t.Errorf("%s: %+v, like %q", name, k, kinds[k.key])
+		}
+		kinds[k.key] = name
+	}
+	for _, folder := range []string{"a b", "x) (in y", "\u202e", strings.Repeat("x", maxKind)} {
+		if k := shellKind(t, `{"command":"git status","cwd":"`+folder+`"}`); !k.one {
+			t.Errorf("%q: %+v", folder, k)
+		}
+	}
+	for _, arguments := range []string{`{"command":"git status","cwd":["x"]}`, `{"command":"git status","cwd":".","workdir":"x"}`} {
+		if k := shellKind(t, arguments); !k.one {
+			t.Errorf("%s: %+v", arguments, k)
+		}
 	}
 	if a, b := lineKind("rm a"), lineKind("rm b"); a.key == b.key {
 		t.Errorf("the same kind: %+v", a)

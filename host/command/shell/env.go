@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -133,12 +134,33 @@ func (m *Manager) environment(call *command.Call, step map[string]command.EnvVal
 			vars[name] = value
 		}
 	}
+	withGitSetting(vars, "safe.bareRepository", "explicit")
 	list := make([]string, 0, len(vars))
 	for name, value := range vars {
 		list = append(list, name+"="+value)
 	}
 	sort.Strings(list)
 	return list, nil
+}
+
+// withGitSetting adds a setting for each git to variables that may have some, unless they have it.
+// A folder of the workspace in which files look like a repository, without the name .git, is one for git
+// otherwise, and its settings name programs: who writes files there need not be who starts git.
+func withGitSetting(vars map[string]string, key, value string) {
+	count, n := vars["GIT_CONFIG_COUNT"], 0
+	if count != "" {
+		var err error
+		if n, err = strconv.Atoi(count); err != nil || n < 0 {
+			return // git refuses it and does nothing
+		}
+	}
+	for i := range n {
+		if strings.EqualFold(vars[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)], key) {
+			return
+		}
+	}
+	vars[fmt.Sprintf("GIT_CONFIG_KEY_%d", n)], vars[fmt.Sprintf("GIT_CONFIG_VALUE_%d", n)] = key, value
+	vars["GIT_CONFIG_COUNT"] = strconv.Itoa(n + 1)
 }
 
 // resolveSecrets returns the variables of a step with the values of the secrets that it names.

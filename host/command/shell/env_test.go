@@ -3,6 +3,9 @@ package shell_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,5 +103,57 @@ func TestWithheldHint(t *testing.T) {
 	}
 	if got := fmt.Sprint(b.m.Withheld([]string{"OTHER", "APP_MODE", "PATH", "NONE"})); got != "[OTHER]" {
 		t.Errorf("withheld: %s", got)
+	}
+}
+
+// TestBareRepositoryOfFiles: files that look like a repository are none for a git that a step starts:
+// the program that their settings name is not executed, whatever settings the environment has.
+func TestBareRepositoryOfFiles(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("git is not installed")
+	}
+	for name, tt := range map[string]struct {
+		env  []string
+		step map[string]any
+		runs bool
+	}{
+		"no settings":       {},
+		"settings":          {env: []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=sentinel.test", "GIT_CONFIG_VALUE_0=kept"}},
+		"settings of steps": {step: map[string]any{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "sentinel.test", "GIT_CONFIG_VALUE_0": "kept"}},
+		"allowed by a step": {step: map[string]any{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.barerepository", "GIT_CONFIG_VALUE_0": "all"}, runs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, shell.Options{Pass: []string{"GIT_*"}, Environ: func() []string {
+				return append([]string{"PATH=" + filepath.Dir(git) + ":/usr/bin:/bin", "HOME=" + t.TempDir()}, tt.env...)
+			}})
+			executed := filepath.Join(b.dir, "executed")
+			for file, text := range map[string]string{
+				"x/HEAD": "ref: refs/heads/main\n", "x/objects/keep": "", "x/refs/keep": "",
+				"x/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"touch '" + executed + "'; false\"\n",
+			} {
+				path := filepath.Join(b.dir, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := params{"command": "git status; cd /; git config sentinel.test", "cwd": "x"}
+			if tt.step != nil {
+				in["env"] = tt.step
+			}
+			o, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "r", Path: "0", Key: "k"}, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(executed); (err == nil) != tt.runs {
+				t.Errorf("the program of the repository was executed: %v\n%s", err == nil, o.Output)
+			}
+			if strings.HasPrefix(name, "settings") && !strings.Contains(o.Output, "kept") {
+				t.Errorf("a setting of the environment is gone:\n%s", o.Output)
+			}
+		})
 	}
 }

@@ -132,6 +132,9 @@ func (t *tree) mayWrite(name string) error {
 	if err := steers(path.Join(t.from, name)); err != nil {
 		return err
 	}
+	if command.MakesRepository(t.real, name) {
+		return steering(name)
+	}
 	// In an absolute folder, which the operator chose, only these two are denied,
 	// because programs execute files in them.
 	full := filepath.Join(t.real, filepath.FromSlash(name))
