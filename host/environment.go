@@ -41,7 +41,9 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 			return nil, &abi.Error{Code: abi.Denied, Field: "envFiles", Permanent: true, Message: fmt.Sprintf("environment file %q is in the workspace, where commands that shell.confine confines can write it", path),
 				Hint: fmt.Sprintf("keep it in %s, which they cannot write, or outside of the workspace", DirName)}
 		}
-		file, err := envfile.Read(call.Workspace, path)
+		file, err := envfile.Read(call.Workspace, path, func(text []byte) error {
+			return h.trust.Content().CheckEnvironment(call.Workspace, path, text)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +184,7 @@ func (h *Host) withheld(d *sentinels.Definition, names []string) []validation.Wi
 		if !filepath.IsLocal(path) || !isWithin(rootfs.EvalLinks(at), rootfs.EvalLinks(h.opt.Workspace)) {
 			return nil // what it has is not known
 		}
-		file, err := envfile.Read(h.opt.Workspace, path)
+		file, err := envfile.Read(h.opt.Workspace, path, nil)
 		if err != nil {
 			return nil
 		}

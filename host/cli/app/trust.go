@@ -132,7 +132,7 @@ func untrustedText(ctx context.Context, i content.Item) []string {
 		return append([]string{"a store with sentinels, triggers and runs of its own, which would go on; its tokens are removed"}, storedText(ctx, i.Path)...)
 	case i.Kind == content.Plugin:
 		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}
-	case i.Changed:
+	case i.Changed && i.Kind != content.Environment: // of which no earlier text is kept
 		diff := linediff.Unified(strings.SplitAfter(string(i.Before), "\n"), strings.SplitAfter(string(i.Content), "\n"), "trusted", "now")
 		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
 	}

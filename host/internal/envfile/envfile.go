@@ -26,12 +26,21 @@ const (
 )
 
 // steering are variables by which a program executes other code than its own. A file may be
-// written by those who do not write the definition, as a .env file of a project is.
-var steering = lazyregexp.New(`^(LD_|DYLD_|GIT_|PYTHON|PERL5|RUBY|NODE_OPTIONS$|NODE_PATH$|PATH$|BASH_ENV$|ENV$|SHELLOPTS$|BASHOPTS$|PS4$|PROMPT_COMMAND$|JAVA_TOOL_OPTIONS$|GCONV_PATH$|SSH_ASKPASS$)`)
+// written by those who do not write the definition, as a .env file of a project is. The content of such a
+// file is what the user has to trust; this list names the usual ones, and cannot be whole.
+var steering = lazyregexp.New(`^(` +
+	`LD_.*|DYLD_.*|GCONV_PATH|PATH|HOME|TMPDIR|XDG_.*|SHELL|IFS|CDPATH|` + // any program
+	`ENV|BASH_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|ZDOTDIR|` +
+	`GIT_.*|SSH_ASKPASS|EDITOR|VISUAL|PAGER|BROWSER|LESSOPEN|LESSCLOSE|TAR_OPTIONS|OPENSSL_CONF|` +
+	`GOFLAGS|GOENV|GOROOT|GOPATH|GOTOOLCHAIN|GOPROXY|GOSUMDB|GONOSUMDB|GOINSECURE|CC|CXX|AR|MAKEFLAGS|GNUMAKEFLAGS|MAKEFILES|RUSTC.*|RUSTDOC.*|RUSTFLAGS|RUSTUP_.*|CARGO_.*|` +
+	`PYTHON.*|PERL5.*|RUBY.*|BUNDLE_.*|GEM_.*|NODE_OPTIONS|NODE_PATH|(?i:npm_config_.*)|YARN_.*|PHPRC|PHP_INI_SCAN_DIR|LUA_INIT.*|R_(?:HOME|LIBS|PROFILE|ENVIRON).*|JULIA_.*|` +
+	`JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS|MAVEN_OPTS|GRADLE_OPTS|CLASSPATH|DOTNET_STARTUP_HOOKS|` +
+	`KUBECONFIG|AWS_CONFIG_FILE|DOCKER_(?:HOST|CONFIG|CONTEXT|CERT_PATH|TLS.*)` +
+	`)$`)
 
 // Read returns the variables of a file, which is relative to dir. Its errors name the file, and
-// nothing that it contains: values are often secrets.
-func Read(dir, path string) (map[string]string, error) {
+// nothing that it contains: values are often secrets. check, if it is not nil, may refuse the text.
+func Read(dir, path string, check func(text []byte) error) (map[string]string, error) {
 	full := path
 	if !filepath.IsAbs(path) {
 		full = filepath.Join(dir, path)
@@ -50,6 +59,11 @@ func Read(dir, path string) (map[string]string, error) {
 	}
 	if len(text) > maxFile {
 		return nil, bad(abi.Limit, fmt.Sprintf("has more than %d MiB", maxFile>>20), "")
+	}
+	if check != nil {
+		if err := check(text); err != nil {
+			return nil, err
+		}
 	}
 	variables, err := parse(string(text))
 	for name := range variables {

@@ -23,12 +23,12 @@ func write(t *testing.T, text string) (dir string) {
 
 func TestRead(t *testing.T) {
 	dir := write(t, "# comment\n\nexport PORT=8080\nURL=http://localhost:${PORT}/x#y # where\nSINGLE='$PORT #'\nKEY=\"-----BEGIN\nsecond line\"\nEMPTY=\nSPACED = a b\n")
-	got, err := envfile.Read(dir, ".env")
+	got, err := envfile.Read(dir, ".env", nil)
 	want := map[string]string{"PORT": "8080", "URL": "http://localhost:8080/x#y", "SINGLE": "$PORT #", "KEY": "-----BEGIN\nsecond line", "EMPTY": "", "SPACED": "a b"}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if again, err := envfile.Read("/nowhere", filepath.Join(dir, ".env")); err != nil || len(again) != len(want) {
+	if again, err := envfile.Read("/nowhere", filepath.Join(dir, ".env"), nil); err != nil || len(again) != len(want) {
 		t.Errorf("absolute: %v, %v", again, err)
 	}
 }
@@ -41,18 +41,37 @@ func TestMistakes(t *testing.T) {
 		"=hunter2\n":                       "from line 1 on",
 		"A=1\nhunter2.x=1\n":               "from line 2 on",
 	} {
-		_, err := envfile.Read(write(t, text), ".env")
+		_, err := envfile.Read(write(t, text), ".env", nil)
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	dir := write(t, strings.Repeat("A=1\n", 1<<19))
-	if _, err := envfile.Read(dir, ".env"); abi.CodeOf(err) != abi.Limit {
+	if _, err := envfile.Read(dir, ".env", nil); abi.CodeOf(err) != abi.Limit {
 		t.Errorf("large: %v", err)
 	}
 	for _, path := range []string{"gone", ".", "../gone"} {
-		if _, err := envfile.Read(dir, path); abi.CodeOf(err) != abi.NotFound {
+		if _, err := envfile.Read(dir, path, nil); abi.CodeOf(err) != abi.NotFound {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestSteering: variables by which programs execute other code are refused, and no others.
+func TestSteering(t *testing.T) {
+	for _, name := range []string{
+		"HOME", "XDG_CONFIG_HOME", "ZDOTDIR", "GOFLAGS", "GOENV", "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "TAR_OPTIONS", "RUSTC_WRAPPER", "CARGO_HOME", "CC", "CXX",
+		"EDITOR", "PAGER", "LESSOPEN", "_JAVA_OPTIONS", "MAVEN_OPTS", "CLASSPATH", "npm_config_script_shell", "NPM_CONFIG_USERCONFIG", "YARN_RC_FILENAME", "DOTNET_STARTUP_HOOKS", "PHPRC",
+		"LUA_INIT_5_4", "OPENSSL_CONF", "KUBECONFIG", "AWS_CONFIG_FILE", "DOCKER_HOST", "BUNDLE_GEMFILE", "GEM_HOME", "R_PROFILE_USER", "JULIA_LOAD_PATH", "IFS", "CDPATH", "TMPDIR", "SHELL",
+		"GIT_DIR", "PATH", "BASH_FUNC_x", "NODE_OPTIONS", "LD_PRELOAD",
+	} {
+		if _, err := envfile.Read(write(t, name+"=x\n"), ".env", nil); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"PORT", "DATABASE_URL", "NODE_ENV", "RUST_LOG", "APP_HOME", "AWS_REGION", "DOCKER_BUILDKIT", "GOOGLE_KEY", "R_TOKEN", "ENVIRONMENT", "CCACHE_DIR"} {
+		if _, err := envfile.Read(write(t, name+"=x\n"), ".env", nil); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -60,6 +79,6 @@ func TestMistakes(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add("A=1\nB=\"x\n\"\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = envfile.Read(write(t, text), ".env")
+		_, _ = envfile.Read(write(t, text), ".env", nil)
 	})
 }

@@ -531,6 +531,112 @@ func TestStateDuringCommit(t *testing.T) {
 	}
 }
 
+// checkEnvironment asks about an environment file as it is.
+func (p *project) checkEnvironment(workspace, path string) error {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(workspace, path))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return p.folder().CheckEnvironment(workspace, path, text)
+}
+
+// TestEnvironmentFiles: a file of variables that git tracks is asked about once and again after a pull,
+// and the user's own file, which git does not track, never.
+func TestEnvironmentFiles(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(build, `{"envFiles": [".env"], "steps": [{"type": "sentinel", "definition": {"envFiles": ["inner.env", "gone.env"]}}]}`)
+	p.write("../.env", "A=1\n")
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	p.write("../inner.env", "B=mine\n")
+	items, err := p.folder().Pending()
+	if err != nil || len(items) != 2 || items[1].Kind != content.Environment || items[1].Path != filepath.Join(p.work, ".env") || string(items[1].Content) != "A=1\n" {
+		t.Fatalf("pending: %+v, %v", items, err)
+	}
+	if err := p.checkEnvironment(p.work, ".env"); !errors.Is(err, content.ErrUntrusted) {
+		t.Errorf("before it is trusted: %v", err)
+	}
+	p.approve()
+	for range 2 {
+		for _, own := range []string{".env", "inner.env"} {
+			if err := p.checkEnvironment(p.work, own); err != nil {
+				t.Errorf("%s: %v", own, err)
+			}
+		}
+		p.write("../inner.env", "B=edited\n")
+		p.write("../.env", "A=edited\n")
+	}
+
+	p.git("checkout", "-q", "--", ".env")
+	p.git("checkout", "-q", "-b", "theirs")
+	p.stage(".env", "GREETING=theirs\n")
+	p.stage("other.env", "GREETING=theirs\n")
+	p.git("commit", "-qm", "two")
+	p.git("checkout", "-qf", "main")
+	p.git("merge", "-q", "theirs")
+	for _, theirs := range []string{".env", "other.env"} { // a stored definition may name the second one
+		if err := p.checkEnvironment(p.work, theirs); !errors.Is(err, content.ErrUntrusted) {
+			t.Errorf("%s after a pull: %v", theirs, err)
+		}
+	}
+	items, err = p.folder().Pending()
+	if err != nil || len(items) != 2 || !items[0].Changed || items[1].Changed || items[1].Path != filepath.Join(p.work, "other.env") {
+		t.Fatalf("pending after a pull: %+v, %v", items, err)
+	}
+	p.approve()
+	for _, theirs := range []string{".env", "other.env"} {
+		if err := p.checkEnvironment(p.work, theirs); err != nil {
+			t.Errorf("%s, trusted: %v", theirs, err)
+		}
+	}
+
+	// A worktree of a ticket has the same files, and those of its branch.
+	tree := filepath.Join(t.TempDir(), "tree")
+	p.git("worktree", "add", "-q", tree, "-b", "work")
+	if err := p.checkEnvironment(tree, ".env"); err != nil {
+		t.Errorf("in a worktree: %v", err)
+	}
+	p.stage(".env", "GREETING=of a worker\n")
+	p.git("commit", "-qm", "three")
+	p.git("-C", tree, "merge", "-q", "main")
+	if err := p.checkEnvironment(tree, ".env"); !errors.Is(err, content.ErrUntrusted) {
+		t.Errorf("changed in a worktree: %v", err)
+	}
+	if kept, err := filepath.Glob(filepath.Join(p.opt.Records, "*", "*", "*")); err != nil || slices.ContainsFunc(kept, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err != nil || strings.Contains(string(text), "A=")
+	}) {
+		t.Errorf("a record has the text of an environment file: %v", err)
+	}
+}
+
+// TestEnvironmentFileOfArchive: an environment file that was unpacked with the folder is asked about
+// with its definitions.
+func TestEnvironmentFileOfArchive(t *testing.T) {
+	p := newProject(t)
+	p.write(build, "{\"envFiles\": [\".env\"]} // theirs\n")
+	if err := os.Rename(filepath.Join(p.dir, build), filepath.Join(p.dir, "sentinels/build.jsonc")); err != nil {
+		t.Fatal(err)
+	}
+	p.write("../.env", "A=1\n")
+	if err := p.folder().Begin(); err != nil { // a verb writes something else there
+		t.Fatal(err)
+	}
+	if err := p.checkEnvironment(p.work, ".env"); !errors.Is(err, content.ErrUntrusted) {
+		t.Errorf("before it is trusted: %v", err)
+	}
+	p.approve()
+	if err := p.checkEnvironment(p.work, ".env"); err != nil {
+		t.Errorf("trusted: %v", err)
+	}
+	p.write("../.env", "A=2\n")
+	if err := p.checkEnvironment(p.work, ".env"); err != nil {
+		t.Errorf("edited: %v", err)
+	}
+}
+
 // TestRoots: below a root everything counts, and nothing is recorded.
 func TestRoots(t *testing.T) {
 	p := newProject(t)

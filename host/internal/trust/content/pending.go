@@ -20,6 +20,8 @@ const (
 	Recipe     Kind = "recipe"
 	Plugin     Kind = "plugin"
 	State      Kind = "store" // with everything that it has stored
+
+	Environment Kind = "environment file" // variables of programs, which a definition names
 )
 
 // An Item is content that does not count until it is trusted.
@@ -29,7 +31,7 @@ type Item struct {
 	Kind    Kind
 	Content []byte // nil for a store
 	Changed bool   // other content of this path was trusted before
-	Before  []byte // the newest of it, nil for a plugin
+	Before  []byte // the newest of it, nil for a plugin and an environment file
 
 	of   *trusted
 	link string // of its place; such an item cannot be trusted
@@ -72,7 +74,8 @@ func (f *Folder) Links() ([]error, error) {
 // errors about the links.
 func (f *Folder) untrusted() (items []Item, links []error, err error) {
 	named := map[string]bool{}
-	for _, one := range f.files() {
+	files := f.files()
+	for _, one := range files {
 		content, err := regularfile.Read(one.Path, maxFile)
 		if err != nil {
 			continue
@@ -96,7 +99,7 @@ func (f *Folder) untrusted() (items []Item, links []error, err error) {
 		}
 		items = append(items, one)
 	}
-	return items, links, nil
+	return append(items, f.environments(files)...), links, nil
 }
 
 // files lists the files that this folder decides about.

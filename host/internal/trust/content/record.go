@@ -84,12 +84,61 @@ func (t *trusted) hold(key string) error {
 	return nil
 }
 
+// waiting is what is in the mark of an environment file. The others are empty.
+type waiting struct {
+	Key  string `json:"key"`
+	Path string `json:"path"`
+	Held bool   `json:"held,omitempty"` // as by hold; else the file is judged again
+}
+
+// wait marks an environment file so that it is listed.
+func (t *trusted) wait(w waiting) error {
+	text, err := json.Marshal(w)
+	if err == nil {
+		err = os.MkdirAll(t.recordOf(w.Key), 0o700)
+	}
+	if err == nil {
+		err = atomicfile.Replace(t.heldFile(w.Key), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("record trusted content: %w", err)
+	}
+	return nil
+}
+
+// waits returns the mark of an environment file.
+func (t *trusted) waits(key string) (w waiting, ok bool) {
+	if t.record == "" {
+		return waiting{}, false
+	}
+	return readWaiting(t.heldFile(key))
+}
+
+func readWaiting(file string) (w waiting, ok bool) {
+	text, err := regularfile.Read(file, maxRecord)
+	return w, err == nil && len(text) > 0 && strictjson.Decode(text, &w, strictjson.Limits{}) == nil
+}
+
+// waiting lists the marks of environment files.
+func (t *trusted) waiting() (list []waiting) {
+	if t.record == "" {
+		return nil
+	}
+	folders, _ := os.ReadDir(t.record) // it need not be there
+	for _, folder := range folders {
+		if w, ok := readWaiting(filepath.Join(t.record, folder.Name(), heldName)); ok {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
 // trust records content of a key. The newest ones of a key are kept.
 func (t *trusted) trust(key string, content []byte) error {
 	file := t.contentFile(key, content)
 	text := content
-	if strings.HasSuffix(key, ".wasm") {
-		text = nil // no person reads it, and its digest is in the name
+	if digestOnly(key) {
+		text = nil
 	}
 	err := os.MkdirAll(t.recordOf(key), 0o700)
 	if err == nil {

@@ -282,7 +282,11 @@ func (f *Folder) Begin() error {
 			if i.of != t {
 				continue
 			}
-			if err := t.hold(i.Key); err != nil {
+			hold := func() error { return t.hold(i.Key) }
+			if i.Kind == Environment {
+				hold = func() error { return t.wait(waiting{Key: i.Key, Path: i.Path, Held: true}) }
+			}
+			if err := hold(); err != nil {
 				return err
 			}
 		}

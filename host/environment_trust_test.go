@@ -1,0 +1,68 @@
+package host_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+)
+
+// TestEnvironmentFileOfACommit: a step gets no variables of a file that a commit brought until the user
+// trusts it, and those of a file of the user's own without a question.
+func TestEnvironmentFileOfACommit(t *testing.T) {
+	git := gitexec.LookPath()
+	if git == "" {
+		t.Skip("git is not installed")
+	}
+	ws, configuration := t.TempDir(), t.TempDir()
+	for file, text := range map[string]string{".env": "MODE=theirs\n", ".env.local": "MODE=own\n"} {
+		if err := os.WriteFile(filepath.Join(ws, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", ".env"}} {
+		cmd := exec.Command(git, args...)
+		cmd.Dir = ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	h := open(t, host.Options{Workspace: ws, AskTrust: true, Getenv: func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return configuration
+		}
+		return ""
+	}})
+	mode := func(file string) (string, error) {
+		res := run(t, h, `{"name": "a", "envFiles": ["`+file+`"], "steps": [{"type": "shell", "command": "echo $MODE", "outputTo": "out"}]}`, ws)
+		var out struct{ Text string }
+		_ = json.Unmarshal(res.Variables["out"], &out)
+		if res.Error != nil {
+			return "", errors.New(res.Error.Message)
+		}
+		return out.Text, nil
+	}
+	if got, err := mode(".env"); err == nil || !strings.Contains(err.Error(), "is not trusted") {
+		t.Errorf("tracked by git: %q, %v", got, err)
+	}
+	if got, err := mode(".env.local"); err != nil || got != "own" {
+		t.Errorf("the user's own: %q, %v", got, err)
+	}
+	folder := h.Trust().Content()
+	items, err := folder.Pending()
+	if err != nil || len(items) != 1 || items[0].Path != filepath.Join(ws, ".env") {
+		t.Fatalf("waits: %+v, %v", items, err)
+	}
+	if err := folder.Approve(items); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := mode(".env"); err != nil || got != "theirs" {
+		t.Errorf("trusted: %q, %v", got, err)
+	}
+}
