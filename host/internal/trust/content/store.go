@@ -358,7 +358,7 @@ func (f *Folder) CheckState(state string) error {
 }
 
 // CheckTracked returns why files in a state folder inside the project may be those of a commit:
-// git tracks some of them. It replaces ignored files without a word, the identity stays what it
+// git tracks some of them. A checkout replaces ignored files without a message, the identity stays what it
 // was, and other files of the folder are obeyed as well, such as tokens. So the store is
 // forgotten, and counts again once git tracks nothing of it and the user has trusted it.
 func (f *Folder) CheckTracked(state string) error {
