@@ -483,6 +483,9 @@ func TestTrackedState(t *testing.T) {
 	if !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), "store.db") {
 		t.Errorf("tracked: %v", err)
 	}
+	if items, err := p.folder().Pending(state); err != nil || len(items) != 0 {
+		t.Errorf("pending while it is tracked: %+v, %v", items, err)
+	}
 	p.git("rm", "-q", "-r", "--cached", ".sentinel/state")
 	p.git("commit", "-qm", "three")
 	if err := p.folder().CheckState(state); !errors.Is(err, content.ErrUntrusted) {

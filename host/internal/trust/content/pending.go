@@ -42,7 +42,7 @@ const maxFile = 32 << 20
 
 // Pending lists the content that does not count, ordered by its path; the store in state,
 // if that is not "", comes last. A file that cannot be read is left out: it is not
-// executed either.
+// executed either. So is a store of which git tracks files, which cannot be trusted.
 func (f *Folder) Pending(state ...string) ([]Item, error) {
 	if f == nil {
 		return nil, nil
@@ -53,7 +53,7 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 	}
 	items := slices.DeleteFunc(all, func(i Item) bool { return i.link != "" })
 	for _, dir := range state {
-		if f.stateIsInside(dir) && stateHasContent(dir) && f.CheckState(dir) != nil {
+		if f.stateIsInside(dir) && stateHasContent(dir) && f.CheckState(dir) != nil && f.CheckTracked(dir) == nil {
 			items = append(items, Item{Key: "state", Path: dir, Kind: State})
 		}
 	}
