@@ -242,6 +242,9 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := h.trust.Content().CheckStore(h.state, h.rt.StoreID()); err != nil { // before anything of it is executed
+		return fmt.Errorf("open state: %w", err)
+	}
 	if _, err := h.shells.Recover(ctx); err != nil {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)
 	}

@@ -20,7 +20,9 @@
 //     committed was seen before the commit and counts.
 //
 // A store in the folder counts if this user's host created it there, or if it was
-// trusted: both have its random identity in their record.
+// trusted: both have its random identity in their record, and that of the store itself. It does
+// not while git tracks a file of it. Files of variables that definitions name count like
+// definitions if git tracks them.
 //
 // # Limits
 //

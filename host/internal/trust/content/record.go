@@ -49,7 +49,8 @@ func (t *trusted) has(key string, content []byte) bool {
 // record is the content of folderFile.
 type record struct {
 	Folder string `json:"folder"`          // for people
-	State  string `json:"state,omitempty"` // identity of the trusted store
+	State  string `json:"state,omitempty"` // identity of the trusted state folder
+	Store  string `json:"store,omitempty"` // identity in the store of it, once that was opened
 }
 
 // known reports whether the user or this program began a record of the folder.

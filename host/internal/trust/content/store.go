@@ -404,6 +404,30 @@ func (f *Folder) CheckTracked(state string) error {
 	}}
 }
 
+// CheckStore returns why the store that was opened in a state folder inside the project must not be
+// used: it is another one than before, by the identity in the store itself. That of a new folder is
+// recorded. A file beside the store says nothing about a store that has taken the place of another.
+func (f *Folder) CheckStore(state, id string) error {
+	if f == nil || f.own.covered || !f.stateIsInside(state) {
+		return nil
+	}
+	r, err := f.own.read()
+	switch {
+	case err != nil:
+		return err
+	case r.Store == id:
+		return nil
+	case r.Store == "":
+		r.Store = id
+		_ = f.own.write(r) // without it the next start records it
+		return nil
+	}
+	if err := f.own.write(record{Folder: f.own.dir}); err != nil {
+		return err
+	}
+	return f.denied(state, "its store is another one than this program had there")
+}
+
 // TokenFiles are the files in a state folder with the tokens of the API.
 var TokenFiles = [...]string{"token", "tokens.json"}
 

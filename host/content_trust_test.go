@@ -10,8 +10,78 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 )
+
+// TestAnotherStore: a store that takes the place of the own one, without the file beside it that has the
+// identity of the folder, is not used until it is trusted.
+func TestAnotherStore(t *testing.T) {
+	ws, configuration := t.TempDir(), t.TempDir()
+	start := func(workspace string, options host.Options) (*host.Host, error) {
+		options.Workspace, options.CacheDir = workspace, compiled()
+		return host.Open(t.Context(), options)
+	}
+	ask := host.Options{AskTrust: true, Getenv: func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return configuration
+		}
+		return ""
+	}}
+	elsewhere := t.TempDir()
+	for range 2 { // made, and opened again
+		h, err := start(ws, ask)
+		if err == nil {
+			err = h.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := start(elsewhere, host.Options{})
+	if err == nil {
+		err = h.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(".sentinel", "state", "store.db")
+	text, err := os.ReadFile(filepath.Join(elsewhere, store))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(ws, store), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"another one", "came with the folder"} {
+		h, err := start(ws, ask)
+		if err == nil {
+			t.Fatal(errors.Join(errors.New("the store of another folder was opened"), h.Close()))
+		}
+		if !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	settings, err := config.Load(config.Options{Getenv: ask.Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, ask.Getenv)
+	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
+	if err == nil {
+		err = folder.Approve(items)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err = start(ws, ask); err == nil {
+		err = h.Close()
+	}
+	if err != nil {
+		t.Errorf("trusted: %v", err)
+	}
+}
 
 // TestEnvironmentFileOfACommit: a step gets no variables of a file that a commit brought until the user
 // trusts it, and those of a file of the user's own without a question.
