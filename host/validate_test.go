@@ -313,12 +313,12 @@ func TestValidateTriggers(t *testing.T) {
 		`{"type": "file", "paths": ["a"], "zzzz": 5}`:     {`2:35: trigger.zzzz: a trigger of type "file" has no option "zzzz" | known: paths, `},
 		`{"type": "schedule", "cron": "x", "tz": "UTC", "jitterMs": "5"}`: {
 			`2:2: trigger: cron expression "x": 1 fields`,
-			`2:36: trigger.tz: a trigger of type "schedule" has no option "tz" | known: cronExpression, schedule, cron, timeZone, `,
-			`2:61: trigger.jitterMs: cannot be a string`},
+			`2:36: trigger.tz: a trigger of type "schedule" has no option "tz" | write "timeZone": "UTC"`,
+			`2:61: trigger.jitterMs: is a string, want a whole number`},
 		`{"type": "event", "evnt": "a:b"}`: {
 			`2:2: trigger: a trigger of type "event" needs "event"`,
 			`2:20: trigger.evnt: a trigger of type "event" has no option "evnt" | did you mean "event"? known: event, filter, `},
-		`{"type": "manual", "debounceMs": "1"}`: {`2:35: trigger.debounceMs: cannot be a string`},
+		`{"type": "manual", "debounceMs": "1"}`: {`2:35: trigger.debounceMs: is a string, want a whole number`},
 		`{"type": "fiel"}`:                      {`2:11: trigger.type: unknown value "fiel" | did you mean "file"?`},
 	} {
 		_, problems := h.Runtime().Inspect([]byte("{\"name\": \"n\", \"steps\": [], \"trigger\":\n "+trigger+"}"), "")

@@ -39,6 +39,7 @@ type checker struct {
 	results  map[string]result // what is known about their values, by variable
 	inputs   map[string]bool   // of the definition and those around it
 	ids      []string          // of the steps of the definition
+	text     string            // the text that is being checked
 	open     bool              // a step of another plugin, or of unknown type, may set any variable
 	problems Problems
 }
@@ -275,6 +276,7 @@ func (c *checker) params(path string, raw json.RawMessage, shell bool) {
 
 // references checks the references in the strings of a value.
 func (c *checker) references(path string, raw json.RawMessage) {
+	c.text = string(raw)
 	for _, ref := range reference.In(raw) {
 		c.reference(path, ref)
 	}
@@ -330,6 +332,7 @@ func (c *checker) member(path string, ref reference.Reference) {
 // expression reports the names in a condition that never have a value. A name whose
 // value comes later is undefined, which a condition can test.
 func (c *checker) expression(path, source string) {
+	c.text = source
 	names := reference.NamesInExpression(source)
 	for _, m := range namePattern.FindAllStringSubmatch(source, -1) {
 		if i := slices.Index(names, m[1]); i >= 0 && !c.set[m[1]] {
@@ -343,6 +346,10 @@ func (c *checker) expression(path, source string) {
 // a known name, because a text does not have that by accident.
 // effect says what happens to others.
 func (c *checker) unknown(path, name string, hasPath bool, effect string) {
+	if own := c.dashed(name); own != "" {
+		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: "write " + own, Message: fmt.Sprintf("unknown variable $%s", name)})
+		return
+	}
 	known := slices.Sorted(maps.Keys(c.set))
 	near := references(Suggest(name, known))
 	if (hasPath || c.isTypo(name)) && !c.open {
@@ -360,6 +367,22 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
 	}
 	c.warn(path, hint, "$%s is never set and %s", name, effect)
+}
+
+// dashed returns the reference to the step whose id begins with a name and a dash, if the
+// text has that id: $steps["build-it"].exitCode for $build-it.exitCode.
+func (c *checker) dashed(name string) string {
+	if !strings.Contains(c.text, "$"+name+"-") {
+		return ""
+	}
+	own := ""
+	dashedPattern.ReplaceAllStringFunc(c.text, func(ref string) string {
+		if id, rest := dashedID(ref, func(id string) bool { return slices.Contains(c.ids, id) }); strings.HasPrefix(ref, "$"+name+"-") && id != "" && own == "" {
+			own = `$steps["` + id + `"]` + rest
+		}
+		return ref
+	})
+	return own
 }
 
 // references returns names as they are referred to.
@@ -466,6 +489,7 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 	}
 	for _, line := range lines {
 		text := reference.Text(line)
+		c.text = text
 		assigned := reference.AssignedInShellLine(text)
 		belongs := func(name string) bool {
 			return !c.set[name] || slices.Contains(assigned, name) || slices.Contains(BuiltIn, name)

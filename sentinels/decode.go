@@ -1,12 +1,14 @@
 package sentinels
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -161,10 +163,11 @@ func (s *decodeState) add(n *node, kind Kind, hint, format string, args ...any) 
 	s.addAt(n.Start, n.Path(), kind, hint, fmt.Sprintf(format, args...))
 }
 
-// wrongType reports a value of another type than want. It has a hint for the most
-// frequent cause: a reference in a field that is read before there are variables.
+// wrongType reports a value of another type than want. Its hint is the value in the form
+// that is wanted, or says that a reference is in a field that is read before there are
+// variables.
 func (s *decodeState) wrongType(n *node, want string) {
-	hint := ""
+	hint := formHint(n, wantedTypes(want)...)
 	if n.Kind == '"' && reference.Contains(n.Text) {
 		hint = "a $reference is not resolved here"
 	}
@@ -236,12 +239,13 @@ func (s *decodeState) choice(n *node, choices []string) (string, bool) {
 // you mean": searching for similar names takes more time than the rest of decoding.
 const maxHinted = 200
 
-func (s *decodeState) unknownKey(m member, known []string, hidden ...string) {
+// unknownKey reports a key that does not exist. kinds says what the object is, for words
+// of other systems; see otherWords.
+
+func (s *decodeState) unknownKey(m member, kinds, known []string, hidden ...string) {
 	hint := ""
-	if instead, later := laterKeys[m.Name]; later {
-		hint = instead
-	} else if len(s.problems) < maxHinted {
-		hint = didYouMean(m.Name, known, hidden...)
+	if len(s.problems) < maxHinted {
+		hint = cmp.Or(s.otherWordHint(m.Name, m.Value, kinds...), didYouMean(m.Name, known, hidden...))
 	}
 	s.addAt(m.Start, m.Value.Path(), KindUnknown, hint, fmt.Sprintf("unknown key %q", m.Name))
 }
@@ -281,9 +285,51 @@ func (d *decoder) expression(n *node) (string, bool) {
 			if h := (interface{ HintText() string })(nil); errors.As(err, &h) {
 				hint = h.HintText()
 			}
+			if own := d.ownExpression(text); own != "" {
+				hint = "write " + own
+			}
 			d.add(n, KindExpression, hint, "%s", err)
 			return "", false
 		}
 	}
 	return text, true
+}
+
+// ownExpression returns an expression that has a form of other systems as it is written
+// here: without braces around a variable, and with $steps for an id that has a dash. It
+// returns "" if there is nothing to change.
+func (d *decoder) ownExpression(text string) string {
+	own := text
+	if strings.Contains(own, "{{") {
+		own = withoutTemplate(own)
+	}
+	own = dashedPattern.ReplaceAllStringFunc(own, func(ref string) string {
+		id, rest := dashedID(ref, func(id string) bool { _, known := d.ids[id]; return known })
+		if id == "" {
+			return ref
+		}
+		return `$steps["` + id + `"]` + rest
+	})
+	if own == text {
+		return ""
+	}
+	return own
+}
+
+// dashedPattern matches $build-it.exitCode, which would be the id of a step.
+var dashedPattern = lazyregexp.New(`\$[A-Za-z_]\w*(?:-\w+)+(?:\??\.[A-Za-z_]\w*|\[[0-9]+\])*`)
+
+// dashedID divides a match of dashedPattern into the longest id that is known and the rest;
+// id is "" if there is none.
+func dashedID(ref string, known func(id string) bool) (id, rest string) {
+	end := strings.IndexAny(ref, ".?[")
+	if end < 0 {
+		end = len(ref)
+	}
+	for at := end; at > 0; at = strings.LastIndexByte(ref[:at], '-') {
+		if id := ref[1:at]; strings.Contains(id, "-") && known(id) {
+			return id, ref[at:]
+		}
+	}
+	return "", ""
 }

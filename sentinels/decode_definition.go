@@ -213,7 +213,7 @@ func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 	if ref := n.Member("$ref"); ref != nil {
 		for _, m := range n.Members {
 			if m.Name != "$ref" {
-				d.unknownKey(m, []string{"$ref"})
+				d.unknownKey(m, nil, []string{"$ref"})
 			}
 		}
 		if s, ok := d.nonEmptyText(ref); ok && !ID(s).Valid() {

@@ -127,7 +127,7 @@ func (d *decoder) step(n *node) Step {
 		case d.lenient:
 			own.Members = append(own.Members, m)
 		default:
-			d.unknownKey(m, known)
+			d.unknownKey(m, []string{string(s.Type), inStep}, known)
 		}
 	}
 	d.ownFields(&s, fields, own)
@@ -166,7 +166,11 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 		if d.opt.Types == nil {
 			return nil // it is inferred when the definition is decoded with types
 		}
-		d.add(n, KindMissing, d.typeHint(n), "type is missing and cannot be inferred from the other fields")
+		hint, word := d.stepWord(n)
+		if word == "" {
+			hint = d.typeHint(n)
+		}
+		d.add(n, KindMissing, hint, "type is missing and cannot be inferred from the other fields")
 		return nil
 	}
 	text, ok := d.nonEmptyText(at)
@@ -193,7 +197,8 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 			return nil
 		}
 	}
-	instead, later := laterStepTypes[strings.ToLower(text)]
+	instead := d.otherWordHint(text, n, inType)
+	later := instead != ""
 	if later {
 		d.add(at, KindUnknown, instead, "unknown step type %q", text)
 	} else {
@@ -275,7 +280,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		if fields != nil {
 			mark = fields.marks[m.Name]
 			if !costly {
-				fields.normalizeEnums(m.Name, m.Value)
+				fields.normalize(m.Name, m.Value)
 			}
 		}
 		switch {

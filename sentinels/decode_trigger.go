@@ -43,6 +43,9 @@ func (k TriggerKind) Has(o TriggerOption) bool {
 // schema returns the JSON Schema of the option.
 func (o TriggerOption) schema() map[string]any {
 	s := map[string]any{"type": o.Type, "description": o.Doc + "."}
+	if o.Type == "integer" && strings.HasSuffix(o.Name, durationSuffix) {
+		s = orDuration(s)
+	}
 	if o.Default != "" {
 		s["description"] = o.Doc + ". Default: " + o.Default + "."
 	}
@@ -97,8 +100,11 @@ func (d *decoder) trigger(n *node) Trigger {
 		switch {
 		case f == nil, f.name != "type" && TriggerField(f.name) != kind.Field:
 			options.Members = append(options.Members, m)
-			if m.Name == "filter" {
+			switch {
+			case m.Name == "filter":
 				d.expression(m.Value)
+			case strings.HasSuffix(m.Name, durationSuffix):
+				asDuration(m.Value)
 			}
 		case f.name == "type": // read before
 		case d.recordKey(seen, f.name, m):
@@ -138,7 +144,7 @@ func (d *decoder) triggerProblems(n *node, kind TriggerKind, err error, others b
 	var option *OptionError
 	if !errors.As(err, &option) {
 		if others {
-			d.add(n, KindValue, "", "%s", err)
+			d.add(n, KindValue, cronHint(n, kind), "%s", err)
 		}
 		return
 	}
@@ -150,7 +156,9 @@ func (d *decoder) triggerProblems(n *node, kind TriggerKind, err error, others b
 		}
 	}
 	if option.Known == nil {
-		d.add(at, KindType, "", "%s", option.Problem)
+		if !slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Path == path && p.Kind == KindType }) {
+			d.add(at, KindType, optionHint(at, kind, name), "%s", option.Problem)
+		}
 		return
 	}
 	known := []string{}
@@ -159,10 +167,47 @@ func (d *decoder) triggerProblems(n *node, kind TriggerKind, err error, others b
 	}
 	known = append(known, option.Known...)
 	hint := "known: " + strings.Join(known, ", ")
-	if near := Suggest(option.Option, known); len(near) > 0 {
+	if other := d.otherWordHint(option.Option, at, kind.Name, inTrigger); other != "" {
+		hint = other
+	} else if near := Suggest(option.Option, known); len(near) > 0 {
 		hint = "did you mean " + quotedList(near, " or ") + "? " + hint
 	}
 	d.addAt(offset, path, KindUnknown, hint, fmt.Sprintf("a trigger of type %q has no option %q", kind.Name, option.Option))
+}
+
+// cronHint returns the hint for words in the place of a cron expression.
+func cronHint(n *node, kind TriggerKind) string {
+	if kind.Field != TriggerCron {
+		return ""
+	}
+	for _, m := range n.Members {
+		if f := format.trigger.find(m.Name); f == nil || f.name != string(TriggerCron) || m.Value.Kind != '"' {
+			continue
+		}
+		text := strings.ToLower(strings.TrimSpace(m.Value.Text))
+		every := map[string]string{"hourly": "@hourly", "every hour": "@hourly", "daily": "@daily", "every day": "@daily", "every minute": "@every 1m",
+			"weekly": "@weekly", "every week": "@weekly", "monthly": "@monthly", "every month": "@monthly", "yearly": "@yearly"}[text]
+		if short := shortDuration(text); short != "" {
+			every = "@every " + short
+		}
+		if every != "" {
+			return "write " + quoted(m.Name) + ": " + quoted(every)
+		}
+	}
+	return ""
+}
+
+// optionHint returns the hint for an option of another type than the kind has.
+func optionHint(n *node, kind TriggerKind, name string) string {
+	if n.Kind == '"' && strings.HasSuffix(name, durationSuffix) {
+		return durationHint(n.Text)
+	}
+	for _, o := range kind.Options {
+		if o.Name == name {
+			return formHint(n, o.Type)
+		}
+	}
+	return ""
 }
 
 // An OptionError is the problem of one option of a trigger.

@@ -130,23 +130,3 @@ func milliseconds(n *node) *node {
 func memberAt(n *node, name string) int {
 	return slices.IndexFunc(n.Members, func(m member) bool { return m.Name == name })
 }
-
-// laterStepTypes are the step types of the later documents that do not exist here, with
-// what to use instead.
-var laterStepTypes = map[string]string{
-	"webresearch":  `fetch pages with a step of type shell (curl) and read them in a step of type llm; or "sentinel plugin new" for a step type of your own`,
-	"codingagent":  `use a step of type llm with "parseToolCalls": true and "tools": ["code/*"], or start the agent with a step of type shell`,
-	"escalate":     `use a step of type approve, or one of type emit and a sentinel with a trigger on the event`,
-	"pipeline":     `use a step of type sentinel with the pipeline as its "definition"`,
-	"coding-agent": `use a step of type llm with "parseToolCalls": true and "tools": ["code/*"], or start the agent with a step of type shell`,
-	"web-research": `fetch pages with a step of type shell (curl) and read them in a step of type llm; or "sentinel plugin new" for a step type of your own`,
-}
-
-// laterKeys are keys of the later documents that do not exist here, by the kind of
-// object, with what to use instead.
-var laterKeys = map[string]string{
-	"activeAdapters": `adapters are part of a model: name the model that has them in "model"`,
-	"maxTimeSecs":    `write "safety": {"timeoutMs": ...}, in milliseconds`,
-	"maxCostUsd":     `write "costUsd"`,
-	"permissionMode": `"tools" of a step limit what a model may call`,
-}

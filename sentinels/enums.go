@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/internal/schemacost"
 )
@@ -12,20 +13,27 @@ import (
 // each level can multiply the work.
 const maxAlternatives = 3
 
-// normalizeEnums changes strings in n to the case that the enums of the field's schema
-// have: "Error" where "error" is one of the values.
-func (f *fieldSet) normalizeEnums(field string, n *node) {
+// normalize changes strings in n to the case that the enums of the field's schema have:
+// "Error" where "error" is one of the values. It changes durations such as "5m" in the
+// place of milliseconds to their number.
+func (f *fieldSet) normalize(field string, n *node) {
 	properties, _ := f.raw["properties"].(map[string]any)
 	switch f.marks[field] {
 	case markSteps, markBranches, markDefinition:
+	case markParams: // whose schemas are those of commands
+		for _, m := range n.Members {
+			if strings.HasSuffix(m.Name, durationSuffix) {
+				asDuration(m.Value)
+			}
+		}
 	default:
-		normalizeEnums(f.raw, properties[field], n, 0)
+		normalize(f.raw, properties[field], field, n, 0)
 	}
 }
 
-// normalizeEnums visits every value of the instance, which is finite, and for each value
+// normalize visits every value of the instance, which is finite, and for each value
 // the alternatives to a small depth.
-func normalizeEnums(root, schema any, n *node, depth int) {
+func normalize(root, schema any, name string, n *node, depth int) {
 	s, ok := schemacost.Deref(root, schema)
 	if !ok {
 		return
@@ -35,21 +43,24 @@ func normalizeEnums(root, schema any, n *node, depth int) {
 			n.Text = choice
 		}
 	}
+	if strings.HasSuffix(name, durationSuffix) && (s["type"] == "integer" || s["type"] == "number") {
+		asDuration(n)
+	}
 	for _, k := range []string{"anyOf", "oneOf", "allOf"} {
 		list, _ := s[k].([]any)
 		for _, inner := range list {
 			if depth < maxAlternatives {
-				normalizeEnums(root, inner, n, depth+1)
+				normalize(root, inner, name, n, depth+1)
 			}
 		}
 	}
 	for _, item := range n.Items {
-		normalizeEnums(root, s["items"], item, 0)
+		normalize(root, s["items"], "", item, 0)
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for _, m := range n.Members {
 		if property, ok := properties[m.Name]; ok {
-			normalizeEnums(root, property, m.Value, 0)
+			normalize(root, property, m.Name, m.Value, 0)
 		}
 	}
 }

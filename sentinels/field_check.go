@@ -244,7 +244,10 @@ func (v *schemaFindings) alternatives(n *node, e *jsonschema.ValidationError) []
 	switch {
 	case len(causes) > 0 && onlyTypes:
 		slices.Sort(types)
-		return at(KindType, "is %s, want %s", n.TypeName(), articles(slices.Compact(types)))
+		types = slices.Compact(types)
+		p := at(KindType, "is %s, want %s", n.TypeName(), articles(types))
+		p[0].Hint = v.typeHint(n, types)
+		return p
 	case len(causes) > 0 && onlyFields:
 		return at(KindMissing, "needs %s", quotedList(fields, " or "))
 	}
@@ -286,7 +289,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		add(n.Start, n.Path(), KindType, "", "is %s, want %s", n.TypeName(), articles(k.Want))
+		add(n.Start, n.Path(), KindType, v.typeHint(n, k.Want), "is %s, want %s", n.TypeName(), articles(k.Want))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			add(n.Start, n.Path(), KindMissing, "", "%q is missing", name)
@@ -346,6 +349,14 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		add(n.Start, n.Path(), KindValue, "", "%s", text)
 	}
 	return out
+}
+
+// typeHint returns the hint for a value of another type than wanted.
+func (v *schemaFindings) typeHint(n *node, want []string) string {
+	if n.Kind == '"' && strings.HasSuffix(n.Key(), durationSuffix) && !reference.Contains(n.Text) {
+		return durationHint(n.Text)
+	}
+	return formHint(n, want...)
 }
 
 // exclusive returns the keys that alternatives of the step's own schema require.

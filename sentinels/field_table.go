@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -86,7 +88,7 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 		f := t.find(m.Name)
 		if f == nil {
 			known, hidden := t.names()
-			d.unknownKey(m, known, hidden...)
+			d.unknownKey(m, []string{kindOf(dst)}, known, hidden...)
 			continue
 		}
 		if f.nullable && m.Value.Kind == 'n' {
@@ -98,6 +100,19 @@ func (t table[T]) read(d *decoder, n *node, dst *T) map[string]member {
 		}
 	}
 	return seen
+}
+
+// kindOf returns what the object of a table is, as in otherWords.
+func kindOf(dst any) string {
+	switch dst.(type) {
+	case *fileDefinition:
+		return inDefinition
+	case *Loop:
+		return inLoop
+	case *Safety:
+		return "safety"
+	}
+	return ""
 }
 
 // write appends the members of the object that are set.
@@ -244,6 +259,25 @@ func numberField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) 
 			}
 			return strconv.AppendInt(nil, int64(*at(src)), 10)
 		}}
+}
+
+// durationField is for milliseconds, which a text such as "5m" means too; 0 is omitted when
+// written.
+func durationField[T any, N ~int | ~int64](name, doc string, least N, at func(*T) *N) field[T] {
+	f := numberField(name, doc, least, at)
+	f.value = fmt.Sprintf("milliseconds from %d, or a text such as `\"5m\"`", least)
+	f.schema = func() any {
+		return orDuration(map[string]any{"type": "integer", "minimum": least})
+	}
+	integer := f.decode
+	f.decode = func(d *decoder, n *node, dst *T) {
+		if asDuration(n); n.Kind == '"' && !reference.Contains(n.Text) {
+			d.add(n, KindValue, durationHint(n.Text), "is %q, want milliseconds or a duration", textcut.Mark(n.Text, maxProblemText))
+			return
+		}
+		integer(d, n, dst)
+	}
+	return f
 }
 
 // flagField is for booleans; false is omitted when written.

@@ -104,7 +104,7 @@ func init() {
 			},
 			decode: (*decoder).tools,
 			encode: listField("", "", func(d *fileDefinition) *[]string { return &d.Tools }).encode},
-		inputOnly("safety.timeoutMs", numberField("timeoutMs", "Time limit of a run, or safety.timeoutMs if that is smaller.", 1, func(d *fileDefinition) *int64 { return &d.timeoutMs })),
+		inputOnly("safety.timeoutMs", durationField("timeoutMs", "Time limit of a run, or safety.timeoutMs if that is smaller.", 1, func(d *fileDefinition) *int64 { return &d.timeoutMs })),
 		inputOnly("safety.maxIterations", numberField("maxIterations", "Limit of iterations, or safety.maxIterations if that is smaller.", 1, func(d *fileDefinition) *int { return &d.maxIterations })),
 		objectField("safety", "Limits of one run.", `{"maxIterations": 3}`, &format.safety, func(d *fileDefinition) *Safety { return &d.Safety }),
 		objectField("budget", "What a run and all its children may spend on models.", `{"calls": 9}`, &format.budget, func(d *fileDefinition) *Budget { return &d.Budget }),
@@ -144,11 +144,11 @@ func init() {
 	// could mean it as a limit of 0.
 	format.safety = table[Safety]{
 		numberField("maxIterations", "Limit of iterations. Default: none; until, while, continuous and event loops then need timeoutMs.", 1, func(s *Safety) *int { return &s.MaxIterations }),
-		numberField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
-		numberField("maxStepTimeoutMs", "Time limit of a step that has none of its own, without waits and inner steps. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
+		durationField("timeoutMs", "Time limit of a run, in milliseconds of running. Default: none.", 1, func(s *Safety) *int64 { return &s.TimeoutMs }),
+		durationField("maxStepTimeoutMs", "Time limit of a step that has none of its own, without waits and inner steps. Default: the host's, 30 minutes.", 1, func(s *Safety) *int64 { return &s.MaxStepTimeoutMs }),
 		numberField("maxMemoryMb", "Limit of guest memory, variables and child processes. Default: the host's, half of the machine's memory; 1 GiB for variables, and for all in a definition of a model.", 1, func(s *Safety) *int64 { return &s.MaxMemoryMB }),
 		numberField("maxSteps", "Limit of step executions in an iteration. Default: the host's, 100,000.", 1, func(s *Safety) *int { return &s.MaxSteps }),
-		numberField("finallyTimeoutMs", "Time limit of onFailure and of finally. Default: 60000.", 1, func(s *Safety) *int64 { return &s.FinallyTimeoutMs }),
+		durationField("finallyTimeoutMs", "Time limit of onFailure and of finally. Default: 60000.", 1, func(s *Safety) *int64 { return &s.FinallyTimeoutMs }),
 		choiceField("onTimeout", "What happens at a limit. Default stop.", timeouts, func(s *Safety) *OnTimeout { return &s.OnTimeout }),
 		choiceField("onInterrupt", "What happens to a host call in doubt after a crash, for steps and inline definitions without onInterrupt.", interrupts, func(s *Safety) *Interrupt { return &s.OnInterrupt }),
 	}
@@ -190,7 +190,7 @@ func init() {
 			decode: (*decoder).outputTo, encode: textField("", "", func(s *Step) *string { return &s.OutputTo }).encode},
 		behindOwn(typeMayReplace(choiceField("parse", "How the text of the output becomes outputTo. Default: outputTo is the whole output.", parses, func(s *Step) *Parse { return &s.Parse }))),
 		behindOwn(onErrorField("What happens after an error of the step. Default fail.", func(s *Step) *OnError { return &s.OnError })),
-		behindOwn(typeMayReplace(numberField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }))),
+		behindOwn(typeMayReplace(durationField("timeoutMs", "Time limit of the step.", 1, func(s *Step) *int64 { return &s.TimeoutMs }))),
 		behindOwn(choiceField("onInterrupt", "What happens to a host call in doubt after a crash.", interrupts, func(s *Step) *Interrupt { return &s.OnInterrupt })),
 	}
 
@@ -206,9 +206,9 @@ func init() {
 	format.retry = table[RetryPolicy]{
 		numberField("maxRetries", "Attempts after the first one. Default: by the kind of error, 0 to 7.", 1, func(r *RetryPolicy) *int { return &r.MaxRetries }),
 		choiceField("backoffType", "How the delay grows; with none it stays baseDelayMs, by default 0.", backoffs, func(r *RetryPolicy) *string { return &r.BackoffType }),
-		numberField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
-		numberField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
-		numberField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,
+		durationField("baseDelayMs", "The shortest delay. Default: by the kind of error, 1 to 5 s.", 1, func(r *RetryPolicy) *int64 { return &r.BaseDelayMs }),
+		durationField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
+		durationField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,
 			func(r *RetryPolicy) *int64 { return &r.MaxRetryAfterMs }),
 	}
 
@@ -222,7 +222,7 @@ func init() {
 			doc: "A condition on the variables.", value: "condition", example: `"$a === 1"`, schema: conditionSchema,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Check, _ = d.expression(n) },
 			encode: textField("", "", func(l *Loop) *string { return &l.Check }).encode},
-		only(words(LoopContinuous), numberField("intervalMs", "Delay between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs })),
+		only(words(LoopContinuous), durationField("intervalMs", "Delay between iterations.", 0, func(l *Loop) *int64 { return &l.IntervalMs })),
 		{name: "event", of: words(LoopEvent), missing: needed,
 			doc: `A pattern of event names; "*" matches one segment, a final "**" all that follow.`, value: "pattern (F5.3)", example: `"git:push"`, schema: conditionSchema,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },

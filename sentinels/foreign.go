@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 var (
@@ -18,6 +19,78 @@ var assignment = lazyregexp.New(`^[A-Za-z_]\w*\s*=`)
 
 const writeHint = "definitions are JSON: `sentinel init` writes one, `sentinel help format` explains them"
 
+var (
+	hashComment = lazyregexp.New(`^#+ ?([^\n]*)`)
+	singleText  = lazyregexp.New(`^'((?:[^'\\\n]|\\.)*)'`)
+	bareKey     = lazyregexp.New(`^([A-Za-z_$][\w$-]*)\s*:`)
+	bareWord    = lazyregexp.New(`^[A-Za-z_][\w.-]*`)
+)
+
+// literal returns the JSON of a value of another language, "" for any other word.
+func literal(word string) string {
+	switch word {
+	case "True", "yes", "on":
+		return "true"
+	case "False", "no", "off":
+		return "false"
+	case "None", "NULL", "nil", "undefined":
+		return "null"
+	}
+	return ""
+}
+
+// notJSON returns the message and the hint for a syntax error at an offset, for what other
+// languages have there; the given message and no hint for everything else.
+func notJSON(text []byte, offset int, message string) (what, hint string) {
+	rest := string(text[min(offset, len(text)):])
+	if m := hashComment.FindStringSubmatch(rest); m != nil {
+		return "a comment begins with // and not with #", "write // " + textcut.Mark(strings.TrimSpace(m[1]), 80)
+	}
+	if m := singleText.FindStringSubmatch(rest); m != nil {
+		return "a text stands in double quotes", "write " + textcut.Mark(quoted(strings.ReplaceAll(m[1], `\'`, `'`)), 80)
+	}
+	if len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r') && strings.HasSuffix(message, "in string (expecting non-control character)") {
+		return "a text ends in the line in which it begins", `write \n for a line break: ` + brokenText(text, offset)
+	}
+	if len(rest) > 0 && rest[0] == '\t' && strings.HasSuffix(message, "in string (expecting non-control character)") {
+		return "a text contains no tab", `write \t`
+	}
+	for offset > 0 && offset <= len(text) && bareByte(text[offset-1]) {
+		offset-- // an error is often within a word
+	}
+	rest = string(text[min(offset, len(text)):])
+	if m := bareKey.FindStringSubmatch(rest); m != nil {
+		return "a key stands in double quotes", "write " + textcut.Mark(quoted(m[1]), 80) + ":"
+	}
+	if at := bareWord.FindStringIndex(rest); at != nil {
+		word := rest[:at[1]]
+		if value := literal(word); value != "" {
+			return word + " is no value of JSON", "write " + value
+		}
+		return "a text stands in double quotes", "write " + textcut.Mark(quoted(word), 80)
+	}
+	return message, ""
+}
+
+// bareByte reports whether a byte can be in a word without quotes.
+func bareByte(c byte) bool {
+	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// brokenText returns the text around a line break at an offset, in one line, as JSON.
+func brokenText(text []byte, offset int) string {
+	start := bytes.LastIndexByte(text[:offset], '"')
+	end := offset
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	inner := strings.ReplaceAll(string(text[start+1:min(end, len(text))]), "\r\n", "\n")
+	return textcut.Mark(`"`+strings.ReplaceAll(inner, "\n", `\n`)+`"`, 200)
+}
+
 // foreign returns what a text is that is not a definition, for files of other programs that
 // people have beside it, and what to do; "" if it is none of them.
 func foreign(root *node, text []byte) (what, hint string) {
@@ -29,6 +102,9 @@ func foreign(root *node, text []byte) (what, hint string) {
 	}
 	if first := bytes.TrimSpace(text); len(first) > 0 && (first[0] == '{' || first[0] == '/') {
 		return "", "" // JSON, perhaps with mistakes
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("```")) {
+		return "a Markdown fence", "leave out the lines that begin with ```"
 	}
 	if bytes.HasPrefix(text, []byte("#!")) {
 		return "a script", `a step of type shell executes it: {"type": "shell", "command": "./SCRIPT"}; ` + writeHint

@@ -267,7 +267,7 @@ func typeSchema(spec *TypeSpec, defs map[string]any) map[string]any {
 	given, _ := f.raw["properties"].(map[string]any)
 	properties := make(map[string]any, len(given))
 	for name, property := range given {
-		properties[name] = m.field(f.marks[name], property)
+		properties[name] = withDuration(name, m.field(f.marks[name], property))
 	}
 	for alias, name := range spec.Aliases {
 		other := documented(properties[name], "").(map[string]any)
@@ -349,7 +349,7 @@ func (m merger) merge(v any) any {
 			properties, _ := inner.(map[string]any)
 			copied := make(map[string]any, len(properties))
 			for name, property := range properties {
-				copied[name] = m.merge(property)
+				copied[name] = withDuration(name, m.merge(property))
 			}
 			out[k] = copied
 		case "anyOf", "oneOf", "allOf", "prefixItems":
@@ -381,6 +381,15 @@ func (m merger) merge(v any) any {
 	}
 	maps.Copy(either, notes)
 	return either
+}
+
+// withDuration is orDuration for the merged schema of a property in milliseconds, and
+// returns that of any other property as it is.
+func withDuration(name string, schema any) any {
+	if s, ok := schema.(map[string]any); ok && strings.HasSuffix(name, durationSuffix) {
+		return orDuration(s)
+	}
+	return schema
 }
 
 // common returns the name of the definition of a schema that many fields have, "" for any

@@ -46,7 +46,11 @@ func parse(file string, text []byte) (*source, Problems) {
 	}
 	src := &source{file: file, Tree: strictjson.ParseWithComments(text, strictjson.Limits{})}
 	for _, e := range src.Errors {
-		problems = append(problems, Problem{File: file, Line: e.Line, Column: e.Column, Path: e.Path, Kind: Kind(e.Kind), Message: e.Reason, Hint: syntaxHint(e.Reason)})
+		message, hint := e.Reason, syntaxHint(e.Reason)
+		if e.Kind == strictjson.Syntax && hint == "" {
+			message, hint = notJSON(text, e.Offset, message)
+		}
+		problems = append(problems, Problem{File: file, Line: e.Line, Column: e.Column, Path: e.Path, Kind: Kind(e.Kind), Message: message, Hint: hint})
 	}
 	return src, problems
 }

@@ -135,9 +135,34 @@ func keysOf(v any) []string {
 	return keys
 }
 
+// jsonType returns the name of a JSON type with its article, as encoding/json calls it.
+func jsonType(value string) string {
+	switch kind, _, _ := strings.Cut(value, " "); kind {
+	case "bool":
+		return "a boolean"
+	case "array", "object":
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
+}
+
+// wantedType returns the JSON type of an option.
+func wantedType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Slice:
+		return "an array of strings"
+	case reflect.Int64:
+		return "a whole number"
+	}
+	return "a string"
+}
+
 func optionError(kind string, err error) error {
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return &sentinels.OptionError{Trigger: kind, Option: wrong.Field, Problem: "cannot be a " + wrong.Value}
+		return &sentinels.OptionError{Trigger: kind, Option: wrong.Field, Problem: fmt.Sprintf("is %s, want %s", jsonType(wrong.Value), wantedType(wrong.Type))}
 	}
 	return fmt.Errorf("trigger %q: options: %w", kind, err)
 }

@@ -20,7 +20,7 @@ func TestReadOptions(t *testing.T) {
 		{``, ""},
 		{`{"owm": 3}`, `unknown option "owm", did you mean "own"?`},
 		{`{"zzzz": 3}`, `unknown option "zzzz": want one of `},
-		{`{"own": "x"}`, `option "own" cannot be a string`},
+		{`{"own": "x"}`, `option "own" is a string`},
 		{`{"own": 3`, `options:`},
 	} {
 		var into struct {
@@ -45,8 +45,8 @@ func TestReadCommon(t *testing.T) {
 		`{"debounceMs": -1}`:                    "invalid debounceMs -1: want 0 to",
 		`{"debounceMs": 100000000000}`:          "invalid debounceMs 100000000000: want 0 to",
 		`{"debounceMs": 1000, "maxWaitMs": 10}`: "maxWaitMs 10 is less than debounceMs 1000",
-		`{"filter": 1}`:                         `option "filter" cannot be a number`,
-		`{"allowConcurrent": "yes"}`:            `option "allowConcurrent" cannot be a string`,
+		`{"filter": 1}`:                         `option "filter" is a number, want a string`,
+		`{"allowConcurrent": "yes"}`:            `option "allowConcurrent" is a string, want a boolean`,
 	} {
 		if _, err := triggers.ReadCommon(trigger(options)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", options, err, want)

@@ -365,7 +365,7 @@ func (g *generator) value(schema any, name string) any {
 		return out
 	case "string":
 		if pattern, ok := s["pattern"].(string); ok {
-			for _, text := range []string{"word", "$n", "1", "KEY"} {
+			for _, text := range []string{"word", "$n", "1", "KEY", "3ms"} {
 				if regexp.MustCompile(pattern).MatchString(text) {
 					return text
 				}

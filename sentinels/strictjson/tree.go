@@ -80,6 +80,12 @@ func (n *Node) Path() string {
 	return Join(n.parent.Path(), n.key)
 }
 
+// Key returns the key of the member that n is the value of, "" for an item and the root.
+func (n *Node) Key() string { return n.key }
+
+// Parent returns the object or array that n is in, nil for the root.
+func (n *Node) Parent() *Node { return n.parent }
+
 // Detach makes n the root of its tree, so that paths begin there.
 func (n *Node) Detach() *Node {
 	n.parent = nil

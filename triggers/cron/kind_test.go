@@ -320,7 +320,7 @@ func TestKindCheck(t *testing.T) {
 		{"0 9 * * *", `{"jitterMs":-1}`, `invalid jitterMs -1`},
 		{"0 9 * * *", `{"jitterMs":86400001}`, `invalid jitterMs 86400001`},
 		{"0 9 * * *", `{"catchUpWindowMs":-5}`, `invalid catchUpWindowMs -5`},
-		{"0 9 * * *", `{"catchUp":3}`, `option "catchUp" cannot be a number`},
+		{"0 9 * * *", `{"catchUp":3}`, `option "catchUp" is a number, want a string`},
 		{"0 25 * * *", ``, `invalid hour "25": want 0 to 23`},
 		{"0 9 * * 8", ``, `invalid day of the week "8"`},
 		{"1,,2 9 * * *", ``, `invalid minute "1,,2"`},

@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		``:                                  "missing paths",
 		`{"paths":[]}`:                      "missing paths",
 		`{"path":["a"]}`:                    `did you mean "paths"?`,
-		`{"paths":"a"}`:                     `option "paths" cannot be a string`,
+		`{"paths":"a"}`:                     `option "paths" is a string, want an array of strings`,
 		`{"paths":["/etc/*"]}`:              "absolute",
 		`{"paths":["../*"]}`:                `pattern "../*" leaves the workspace`,
 		`{"paths":["a"],"on":["changed"]}`:  `invalid on[0] "changed": want created, modified or deleted`,

@@ -122,7 +122,7 @@ func TestUndecidedFiresAgain(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	k := immediate.New(immediate.Options{})
-	for options, want := range map[string]string{`{"on":"never"}`: `invalid on "never": want create, edit or start`, `{"once":true}`: "unknown option", `{"on":["edit"]}`: "cannot be a"} {
+	for options, want := range map[string]string{`{"on":"never"}`: `invalid on "never": want create, edit or start`, `{"once":true}`: "unknown option", `{"on":["edit"]}`: "is an array, want a string"} {
 		if err := k.Check(sentinels.Trigger{Type: "immediate", Options: json.RawMessage(options)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", options, err, want)
 		}

@@ -239,7 +239,7 @@ func TestT8Check(t *testing.T) {
 		`{"secretEnv":"S","tokenHeader":"X"}`:                     "requires auth token",
 		`{"secretEnv":"S","signatureHeader":"X Y"}`:               "want the name of a header",
 		`{"secretEnv":"S","event":"git:*"}`:                       `invalid event "git:*"`,
-		`{"secretEnv":5}`:                                         "cannot be a number",
+		`{"secretEnv":5}`:                                         "is a number, want a string",
 		`{"secretEnv":"S","auth":"hmac-sha256","eventHeader":""}`: "",
 	} {
 		err := k.Check(sentinels.Trigger{Type: "webhook", Options: json.RawMessage(options)})
