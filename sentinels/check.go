@@ -33,15 +33,19 @@ func Check(d *Definition, types *TypeSet, known ...string) Problems {
 
 type checker struct {
 	types    *TypeSet
-	set      map[string]bool   // names that have a value at some time
-	kept     map[string]string // names that steps set and keep to themselves: what to do instead
-	assigned map[string]bool   // names that may have a value at the step in question, in the first iteration
-	results  map[string]result // what is known about their values, by variable
-	inputs   map[string]bool   // of the definition and those around it
-	ids      []string          // of the steps of the definition
-	text     string            // the text that is being checked
-	open     bool              // a step of another plugin, or of unknown type, may set any variable
+	set      map[string]bool              // names that have a value at some time
+	kept     map[string]string            // names that steps set and keep to themselves: what to do instead
+	assigned map[string]bool              // names that may have a value at the step in question, in the first iteration
+	results  map[string]result            // what is known about their values, by variable
+	inputs   map[string]bool              // of the definition and those around it
+	fields   map[string]map[string]string // JSON types of the fields of outputs, by variable
+	ids      []string                     // of the steps of the definition
+	text     string                       // the text that is being checked
+	open     bool                         // a step of another plugin, or of unknown type, may set any variable
 	problems Problems
+
+	textInputs map[string]bool // inputs of type string; true if no step sets a variable of that name
+	inShell    bool            // the text is a shell line
 }
 
 // collect records the variables that the steps set.
@@ -101,9 +105,20 @@ func (c *checker) definition(d *Definition, prefix string) {
 		}
 	}
 	c.booleanTexts(d.Inputs)
+	c.textInputs = maps.Clone(c.textInputs)
+	for name, in := range d.Inputs {
+		if in.Type == "string" {
+			if c.textInputs == nil {
+				c.textInputs = make(map[string]bool)
+			}
+			c.textInputs[name] = !d.sets(name, c.types)
+		}
+	}
 	for _, list := range d.Lists() {
 		c.collect(list.Steps)
 	}
+	c.outputs(d)
+	c.filters(d, prefix)
 	for _, ref := range reference.In(d.Loop.Max) {
 		if c.set[ref.Name] {
 			c.reference(prefix+"loop.max", ref)
@@ -116,6 +131,7 @@ func (c *checker) definition(d *Definition, prefix string) {
 	}
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
+	c.alwaysFalse(prefix+"loop.check", d.Loop.Check)
 	c.limits(d, prefix)
 	c.overlap(d, prefix)
 }
@@ -160,6 +176,7 @@ func (c *checker) steps(steps []Step, path string) {
 func (c *checker) step(s *Step, path string) {
 	c.expression(path+".condition", s.Condition)
 	c.truthiness(path+".condition", s.Condition)
+	c.alwaysFalse(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		if spec == nil {
@@ -179,6 +196,7 @@ func (c *checker) step(s *Step, path string) {
 			if spec.hasConditions() {
 				c.truthiness(at, reference.Text(raw))
 			}
+			c.alwaysFalse(at, reference.Text(raw))
 		case markShell:
 			c.shell(at, raw)
 		case markDefinition:
@@ -244,8 +262,11 @@ func (c *checker) values(path string, raw json.RawMessage) {
 		at := path + "." + strictjson.Unquote(name)
 		if source, ok := exprIn(value); ok {
 			c.expression(at+".expr", source)
+			c.alwaysFalse(at+".expr", source)
+			c.mayBeUndefined(at, source)
 		} else {
 			c.references(at, value)
+			c.computation(at, reference.Text(value))
 		}
 		return true
 	})
@@ -285,7 +306,11 @@ func (c *checker) references(path string, raw json.RawMessage) {
 
 // reference reports a reference without a value: for ever, or in the first iteration.
 func (c *checker) reference(path string, ref reference.Reference) {
+	if ref.Braces && !c.set[ref.Name] {
+		return // of another language, such as a template of JavaScript
+	}
 	c.member(path, ref)
+	c.pathOfText(path, ref)
 	switch {
 	case !c.set[ref.Name]:
 		c.unknown(path, ref.Name, ref.Path != "" && !strings.HasPrefix(ref.Path, "?"), "stays as written")
@@ -338,6 +363,11 @@ func (c *checker) expression(path, source string) {
 		if i := slices.Index(names, m[1]); i >= 0 && !c.set[m[1]] {
 			names = slices.Delete(names, i, i+1)
 			c.unknown(path, m[1], m[2] != "" && !strings.HasPrefix(strings.TrimSpace(m[2]), "?"), "is undefined")
+		} else if i >= 0 && m[1] == "inputs" {
+			if key, ok := stepKey(m[2]); ok && !strings.HasPrefix(m[2], "?") && !c.inputs[key] && reference.IsName(key) {
+				known := slices.Sorted(maps.Keys(c.inputs))
+				c.warn(path, cmp.Or(didYouMean(key, known), `declare it under "inputs"`), "$inputs has no %q, so it is undefined", key)
+			}
 		}
 	}
 }
@@ -412,8 +442,8 @@ func (c *checker) foreign(path string, raw json.RawMessage) {
 			case m[1] != "" && !strings.HasPrefix(m[1], "secret."):
 				first, rest := splitPath(m[1])
 				c.warn(path, c.ownForm(first, rest), "%s stays as written", m[0])
-			case name != "" && c.set[name]:
-				c.warn(path, "write $"+name+m[3], "%s stays as written", m[0])
+			case m[4] != "" && c.set[name]:
+				c.warn(path, "write $"+name, "%s stays as written", m[0])
 			}
 		}
 	})
@@ -487,6 +517,8 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		lines = nil
 		strictjson.EachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
 	}
+	c.inShell = true
+	defer func() { c.inShell = false }()
 	for _, line := range lines {
 		text := reference.Text(line)
 		c.text = text
@@ -511,8 +543,11 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 			case belongs(ref.Name):
 			case slices.Contains(Reserved, ref.Name):
 				c.member(path, ref)
+				c.pathOfText(path, ref)
 			case !c.assigned[ref.Name]:
 				c.reference(path, ref)
+			default:
+				c.pathOfText(path, ref)
 			}
 			seen[ref.String()] = true
 		})
@@ -522,6 +557,12 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
 			c.foreignInShell(path, m, belongs)
 		}
+		c.shellForms(path, text, assigned)
+		if quote := reference.UnendedQuote(text); quote != "" {
+			c.problems = append(c.problems, Problem{Path: path, Kind: KindValue, Hint: "close it, or write \\" + quote + " for the character itself",
+				Message: fmt.Sprintf("the shell line opens a quote %s and does not close it", quote)})
+		}
+		c.bashForms(path, text)
 		c.code(path, text, func(name string) bool { return !belongs(name) || name == "event" || name == "item" })
 	}
 }
@@ -557,7 +598,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open}
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs}
 	inner.inline(d, "")
 	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")

@@ -87,7 +87,7 @@ func TestReferences(t *testing.T) {
 		{`{"id":"build-it","type":"shell","command":"make"},{"type":"llm","prompt":"$steps[\"build-it\"].output"}`, ""},
 		// "${x}, {{x}}, %x% that mean nothing to us, and a whole line that is one reference, are warned of"
 		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"llm","prompt":"${a} {{a.text}} %a% ${b} 5%b%"}`,
-			"warning: steps[1].prompt: ${a} stays as written\nwarning: steps[1].prompt: {{a.text}} stays as written\nwarning: steps[1].prompt: %a% stays as written"},
+			"warning: steps[1].prompt: {{a.text}} stays as written\nwarning: steps[1].prompt: %a% stays as written"},
 		{`{"type":"llm","prompt":"{{steps.0.output}} {{secret.KEY}}"}`, "warning: steps[0].prompt: {{steps.0.output}} stays as written"},
 		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"shell","command":"echo ${a} ${HOME}"}`, "warning: steps[1].command: ${a} is a variable of the shell, which does not have the value"},
 		{`{"type":"llm","prompt":"x","outputTo":"a"},{"type":"shell","command":"$a"}`, "warning: steps[1].command: the line is one reference: the shell splits the value into words and executes the first of them"},
@@ -149,7 +149,7 @@ func TestFinding3ForeignForms(t *testing.T) {
 		}
 	}
 	src := `{"name":"a","steps":[{"type":"llm","prompt":"x","outputTo":"r"},{"type":"llm","prompt":"${r.output} ${other.text}"}]}`
-	if p := sentinels.Check(decode(t, src), types(t)); len(p) != 1 || p[0].Message != "${r.output} stays as written" || p[0].Hint != "write $r.output" {
+	if p := sentinels.Check(decode(t, src), types(t)); len(p) != 0 { // ${r.output} is a reference there
 		t.Errorf("in a prompt: %v", p)
 	}
 }

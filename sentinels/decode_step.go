@@ -179,7 +179,7 @@ func (d *decoder) stepType(n *node, s *Step) *TypeSpec {
 	}
 	s.Type = StepType(text)
 	if d.opt.Types == nil {
-		if !reference.IsName(text) || len(text) > maxName || text != strings.ToLower(text) {
+		if s.Type = StepType(strings.ToLower(text)); !reference.IsName(text) || len(text) > maxName {
 			d.add(at, KindValue, "lower-case letters, digits and _", "invalid step type %q", text)
 		}
 		return nil

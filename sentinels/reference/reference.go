@@ -13,15 +13,30 @@ import (
 type Reference struct {
 	Name       string
 	Path       string // as written, with its leading ".", "?." or "[", "" without one
+	Braces     bool   // it is written as ${name.path}, which ends it before other text
 	start, end int    // in the text, in bytes
 }
 
 // String returns the reference as it is written.
-func (r Reference) String() string { return "$" + r.Name + r.Path }
+func (r Reference) String() string {
+	if r.Braces {
+		return "${" + r.Name + r.Path + "}"
+	}
+	return "$" + r.Name + r.Path
+}
 
 // referenceAt reads the reference whose dollar is at s[at]. Parts after "?." belong to
-// it if optional is true; in a shell line "?" is a pattern.
+// it if optional is true, and it may be in braces; in a shell line "?" is a pattern, and
+// braces belong to the shell.
 func referenceAt(s string, at int, optional bool) (Reference, bool) {
+	if optional && strings.HasPrefix(s[at:], "${") {
+		ref, ok := referenceAt(s, at+1, true)
+		if !ok || ref.Braces || ref.end >= len(s) || s[ref.end] != '}' {
+			return Reference{}, false
+		}
+		ref.start, ref.end, ref.Braces = at, ref.end+1, true
+		return ref, true
+	}
 	end := at + 1
 	for end < len(s) && nameByte(s[end], end == at+1) {
 		end++
@@ -137,7 +152,7 @@ func In(raw json.RawMessage) []Reference {
 		default:
 			s := strictjson.Unquote(raw)
 			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
-				if !slices.ContainsFunc(refs, func(r Reference) bool { return r.Name == ref.Name && r.Path == ref.Path }) {
+				if !slices.ContainsFunc(refs, func(r Reference) bool { return r.Name == ref.Name && r.Path == ref.Path && r.Braces == ref.Braces }) {
 					refs = append(refs, ref)
 				}
 			}

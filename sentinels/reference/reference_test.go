@@ -66,6 +66,12 @@ func TestResolve(t *testing.T) {
 		{`{"plain": [1, "x"]}`, `{"plain": [1, "x"]}`, nil},
 		{`"$s$s"`, `"texttext"`, nil},
 		{`"$n_"`, `"$n_"`, []string{"$n_"}},
+		// Braces end a reference before other text.
+		{`"${n}"`, `5`, nil},
+		{`"${s}.json ${review.usage.tokens}px ${list[0]}${n}"`, `"text.json 12px 15"`, nil},
+		{`"${z?.a} ${review?.nothing}|"`, `" |"`, nil},
+		{`"$${n} ${n ${} ${5} ${n:-1} $ {n}"`, `"${n} ${n ${} ${5} ${n:-1} $ {n}"`, nil},
+		{`"${unset}"`, `"${unset}"`, []string{"${unset}"}},
 	} {
 		out, notes, err := reference.Resolve(json.RawMessage(tt.in), lookup)
 		if err != nil {

@@ -168,6 +168,7 @@ type shellScan struct {
 	within  []byte // open: '"', '(' a group or $(, 'a' $((, '{' ${, 'q' ${ inside quotes, '`'
 	heredoc []heredoc
 	inBody  bool // of a here-document
+	unended bool // a single quote is not closed
 }
 
 // heredoc is a here-document whose body starts at the next line.
@@ -175,6 +176,25 @@ type heredoc struct {
 	end    string
 	quoted bool // no expansion in the body
 	tabs   bool // <<-
+}
+
+// UnendedQuote returns the quote that a shell line opens and does not close, "" for none.
+// Of a line with a here-document it returns "", because only its shell knows where that ends.
+func UnendedQuote(line string) string {
+	if strings.Contains(line, "<<") {
+		return ""
+	}
+	s := &shellScan{line: line, replace: func(Reference, place) string { return "" }}
+	s.scan()
+	if s.unended {
+		return "'"
+	}
+	for _, c := range s.within {
+		if c == '"' || c == '`' {
+			return string(c)
+		}
+	}
+	return ""
 }
 
 // scanShell returns line with each reference outside comments replaced by what
@@ -317,6 +337,7 @@ func (s *shellScan) quotedEnd(from int, escapes bool) int {
 			return i + 1
 		}
 	}
+	s.unended = true
 	return len(s.line)
 }
 
