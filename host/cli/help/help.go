@@ -25,7 +25,7 @@ import (
 var files embed.FS
 
 // Topics are the topics of help, in the order in which an author needs them.
-var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models", "notifications"}
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models", "notifications", "loop", "shell", "shell-quoting", "cron", "errors"}
 
 // helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
 // precedence over the command with its name, whose own help is COMMAND --help.
@@ -43,6 +43,11 @@ func (a verbs) helpCommand(root *cobra.Command) *cobra.Command {
 			case !all && len(args) == 0:
 				return root.Help()
 			case !all && !slices.Contains(Topics, args[0]):
+				if found, err := mentions(args[0]); err != nil {
+					return err
+				} else if c, _, unknown := root.Find(args); found != "" && len(args) == 1 && (unknown != nil || c == root) {
+					return a.Out.Printf("no topic or command is %q; topics with the word:\n%s", args[0], termtext.Block(found, ""))
+				}
 				return helpOf(root, args)
 			case len(args) > 1:
 				return app.NewUsageError(fmt.Sprintf("sentinel help: unexpected argument %q", args[1]), "")
@@ -148,7 +153,7 @@ func newSource(h *host.Host) *source {
 func (s *source) topic(name string) (string, error) {
 	t, err := template.New(name+".md").Funcs(template.FuncMap{
 		"keys": s.keys, "stepTypes": s.stepTypes, "commands": s.commands, "triggerKinds": s.triggerKinds, "runWords": runWords, "notifyKinds": func() string { return strings.Join(sentinels.NotifyKinds(), " ") },
-		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "inherited": s.inherited, "full": func() bool { return !s.brief }, "topics": func() string { return strings.Join(Topics, ", ") },
+		"triggerOptions": s.triggerOptions, "exitCodes": exitCodes, "retries": retries, "inherited": s.inherited, "full": func() bool { return !s.brief }, "topics": s.topics,
 	}).ParseFS(files, path.Join("topics", name+".md"))
 	if err != nil {
 		return "", err
@@ -156,6 +161,38 @@ func (s *source) topic(name string) (string, error) {
 	var b strings.Builder
 	err = t.Execute(&b, nil)
 	return b.String(), err
+}
+
+// topics lists the topics; in one text only those that it has, which end at notifications.
+func (s *source) topics() string {
+	list := Topics
+	if s.brief {
+		list = Topics[:slices.Index(Topics, "notifications")+1]
+	}
+	return strings.Join(list, ", ")
+}
+
+// mentions returns a line for each topic that has a word, with the first line of the topic
+// that has it.
+func mentions(word string) (string, error) {
+	word = strings.ToLower(word)
+	var b strings.Builder
+	if len(word) < 3 {
+		return "", nil
+	}
+	for _, name := range Topics {
+		text, err := files.ReadFile(path.Join("topics", name+".md"))
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(strings.ToLower(line), word) && !strings.Contains(line, "{{") {
+				fmt.Fprintf(&b, "sentinel help %s: %s\n", name, strings.TrimSpace(line))
+				break
+			}
+		}
+	}
+	return b.String(), nil
 }
 
 // unexplained are beginnings of the descriptions of keys that are accepted and of no use in a new

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestLLMs(t *testing.T) {
 	if len(text) >= 30<<10 {
 		t.Errorf("it has %d bytes", len(text))
 	}
-	if n := strings.Count(text, "\n## "); n != len(Topics)-1 { // notifications is for operators
+	if n := strings.Count(text, "\n## "); n != slices.Index(Topics, "notifications") { // which is for operators, and those behind it say what others do
 		t.Errorf("%d of %d topics", n, len(Topics))
 	}
 	if *update {
@@ -120,6 +121,16 @@ func TestExitCodes(t *testing.T) {
 	for _, code := range []int{app.ExitOK, app.ExitFailed, app.ExitUsage, app.ExitInvalid, app.ExitDenied, app.ExitNotFound, app.ExitTimedOut, app.ExitHeld, app.ExitWaiting, app.ExitInterrupt} {
 		if !seen[code] {
 			t.Errorf("exit code %d has no meaning", code)
+		}
+	}
+}
+
+// TestMentions: "`help WORD` finds by word".
+func TestMentions(t *testing.T) {
+	for word, want := range map[string]string{"backoff": "sentinel help retries: ", "awk": "sentinel help shell-quoting: ", "Weekdays": "sentinel help cron: | `0 9 * * 1-5` | on weekdays", "nosuchword": "", "a": ""} {
+		got, err := mentions(word)
+		if err != nil || !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %v\n%s, want %q", word, err, got, want)
 		}
 	}
 }
