@@ -199,7 +199,7 @@ func TestValidateOutputs(t *testing.T) {
 		{`{"type": "shell", "command": "a", "outputTo": "r", "onError": "skip"}, {"prompt": "$r.skipped $r.exit"}`, "steps[1].prompt: $r.exit", "exit"},
 		// What may have any field, or has it.
 		{shell + `{"prompt": "$r.exitCode, $r.output and $$r.x"}`, "", ""},
-		{shell + `{"if": "$r.output.trim() === '$r.nope' && $r.output.length", "then": []}`, "", ""},
+		{shell + `{"if": "$r.output.trim() === 'x $r.nope' && $r.output.length", "then": []}`, "", ""},
 		{shell + `{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
 		{`{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
 		{`{"command": "data/read", "params": {"collection": "c", "id": "x"}, "outputTo": "r"}, {"prompt": "$r.document.data.mine"}`, "", ""},
