@@ -245,7 +245,10 @@ const maxHinted = 200
 func (s *decodeState) unknownKey(m member, kinds, known []string, hidden ...string) {
 	hint := ""
 	if len(s.problems) < maxHinted {
-		hint = cmp.Or(s.otherWordHint(m.Name, m.Value, kinds...), didYouMean(m.Name, known, hidden...))
+		if _, spelling := equalFold(m.Name, known); !spelling {
+			hint = s.otherWordHint(m.Name, m.Value, kinds...)
+		}
+		hint = cmp.Or(hint, didYouMean(m.Name, known, hidden...))
 	}
 	s.addAt(m.Start, m.Value.Path(), KindUnknown, hint, fmt.Sprintf("unknown key %q", m.Name))
 }
