@@ -189,7 +189,7 @@ func (h *harness) validate(src []byte) (*sentinels.Definition, sentinels.Problem
 }
 
 // suggests matches what the message or the hint of an unknown name has.
-var suggests = regexp.MustCompile(`\| (?:write|leave it out)|did you mean|known: |one of |it has |it takes |want |commands begin with|declare it under|give a step an`)
+var suggests = regexp.MustCompile(`\| (?:write|leave it out)|did you mean|known: |one of |it has |it takes |want |commands begin with|declare it under|a value has the methods|with the |as a field of the step|actions of other|give a step an`)
 
 // badProblems returns what is wrong with problems: each has a place, a path and a message,
 // and an unknown name lists or suggests known ones.
