@@ -258,7 +258,7 @@ func (c *checker) filters(d *Definition, prefix string) {
 
 // sets reports whether a step sets a variable.
 func (d *Definition) sets(name string, types *TypeSet) (found bool) {
-	eachStep(d.Steps, "", func(_ string, s *Step) { found = found || slices.Contains(setBy(s, types), name) })
+	d.EachStep(func(_ string, s *Step) { found = found || slices.Contains(setBy(s, types), name) })
 	return found
 }
 
