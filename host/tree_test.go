@@ -69,7 +69,7 @@ var layers = []layer{
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
 	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
-	{"plugins/*", []string{"plugins/sentinel", "sdk", "sdk/abi"}, nil}, // wait and watch return the result of a run as sentinel does
+	{"plugins/*", []string{"plugins/sentinel", "plugins/group", "sdk", "sdk/abi"}, nil}, // wait and watch return the result of a run as sentinel does, loop ends as group does
 	{"triggers", []string{"sentinels"}, nil},
 	{"triggers/cron", []string{"triggers", "sentinels"}, []string{"github.com/robfig/cron/v3"}},
 	{"triggers/files", []string{"triggers", "sentinels", "sentinels/glob"}, []string{"github.com/fsnotify/fsnotify"}},
@@ -106,7 +106,7 @@ var layers = []layer{
 	{"runtime/internal/pluginset", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "sdk/role", "runtime/external", "runtime/plugin", "runtime/internal/store", "runtime/internal/wasm"}, nil}, // keeps modules, and their code in the store
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
-	{"runtime/internal/definition", []string{"sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/external", "runtime/internal/store"}, nil},
+	{"runtime/internal/definition", []string{"internal/fairqueue", "sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/external", "runtime/internal/store"}, nil},
 	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "runtime/internal/eventlog", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/redact", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"internal/fairqueue", "sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
 	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/redact", "runtime/internal/store"}, nil},
