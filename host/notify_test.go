@@ -388,3 +388,18 @@ func TestNotifySaysWhoSent(t *testing.T) {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
+
+// TestMessagesStay: an agent neither pauses nor deletes the sentinel that tells a person about its work, and a
+// person does.
+func TestMessagesStay(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "tell", "name": "tell", "trigger": {"type": "event", "event": "sentinel:*:waiting"}, "steps": [{"command": "notify/send", "params": {"title": "x", "text": "y"}}]}}`, nil)
+	for _, call := range [][2]string{
+		{"sentinel/pause", `{"sentinelId": "tell", "until": "2999-01-01T00:00:00Z"}`}, {"sentinel/delete", `{"sentinelId": "tell"}`},
+	} {
+		if _, err := h.CallAs(t.Context(), &command.Call{Command: call[0], Params: json.RawMessage(call[1]), By: command.ByAgent, As: "ci"}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s by an agent: %v", call[0], err)
+		}
+		must(t, h, call[0], call[1], nil)
+	}
+}

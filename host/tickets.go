@@ -68,7 +68,17 @@ func (h *Host) reviews() bool {
 
 // isReviewer reports whether a definition claims tickets as a reviewer. What agents and models have
 // changed in it does not count: their work is what it reviews.
-func (h *Host) isReviewer(id sentinels.ID) bool {
+func (h *Host) isReviewer(id sentinels.ID) bool { return h.armedFor(id, claimsReviews) }
+
+// isGate reports whether only persons pause or delete a sentinel: it reviews the work of agents, or tells
+// persons about it.
+func (h *Host) isGate(id sentinels.ID) bool {
+	return h.armedFor(id, func(def *sentinels.Definition) bool { return claimsReviews(def) || sendsMessages(def) })
+}
+
+// armedFor reports whether a definition has triggers and does something. What agents and models have
+// changed in one of a person does not count.
+func (h *Host) armedFor(id sentinels.ID, does func(*sentinels.Definition) bool) bool {
 	stored, err := h.rt.Definition(id)
 	if err != nil {
 		return false // it was deleted
@@ -83,7 +93,15 @@ func (h *Host) isReviewer(id sentinels.ID) bool {
 		}
 	}
 	def, err := h.rt.Decoded(stored)
-	return err == nil && len(def.Triggers) > 0 && claimsReviews(def)
+	return err == nil && len(def.Triggers) > 0 && does(def)
+}
+
+// sendsMessages reports whether a step of a definition sends a message to persons.
+func sendsMessages(def *sentinels.Definition) (sends bool) {
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		sends = sends || reference.Text(s.Fields["command"]) == "notify/send"
+	})
+	return sends
 }
 
 // claimsReviews reports whether a step of a definition claims tickets as a reviewer.

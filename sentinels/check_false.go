@@ -136,11 +136,9 @@ func (c *checker) comparison(path string, cmp reference.Comparison, operand, oth
 		}
 		c.warn(path, "write "+written(with, other), "%s is an object, the output of a step, so this %s", operand, never)
 	case typ == "boolean" && isText:
-		value := other
-		if text == "true" || text == "false" {
+		value := "true"
+		if text == "false" {
 			value = text
-		} else {
-			value = "true"
 		}
 		c.warn(path, "write "+written(operand, value), "%s is a boolean and %s is a text, so this %s", operand, other, never)
 	case typ == "integer" && isText && strict:
