@@ -22,7 +22,7 @@ func formHint(n *node, want ...string) string {
 }
 
 // stepFields are the fields whose value is a list of steps.
-var stepFields = []string{"steps", recipeSteps, "then", "else", "checks"}
+var stepFields = []string{"steps", recipeSteps, "then", "else", "checks", "finally", "onFailure"}
 
 // inForm returns n as a value of a JSON type, "" if that is not possible.
 func inForm(n *node, typ string) string {
@@ -32,12 +32,6 @@ func inForm(n *node, typ string) string {
 	case n.Kind == '"' && reference.Contains(n.Text): // its value may have the form
 	case typ == "array" && n.Kind == '{' && slices.Contains(stepFields, key):
 		return stepsInForm(n)
-	case typ == "array" && n.Kind == '{' && key == "branches":
-		branches := make([]string, len(n.Members))
-		for i, m := range n.Members {
-			branches[i] = asList(m.Value)
-		}
-		return "[" + strings.Join(branches, ", ") + "]"
 	case typ == "array" && (n.Kind == '"' || n.Kind == '{') && n.Text != "":
 		return asList(n)
 	case typ == "object" && n.Kind == '[':

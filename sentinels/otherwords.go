@@ -38,7 +38,7 @@ const (
 var otherWords = sync.OnceValue(func() []otherWord {
 	return []otherWord{
 		// Step types.
-		{in: inType, names: "fail error throw abort exit", hint: `a step of type shell with an exit code ends the run as failed: {}`, as: failStep},
+		{in: inType, names: "error throw abort exit", hint: `write {}`, as: failStep},
 		{in: inType, names: "http https fetch request rest httprequest curl", hint: `write {}`, as: curlStep},
 		{in: inType, names: "foreach for each map iterate", hint: `write {}`, as: stepOf("loop", "items=each list=each in=each collection=each over=each forEach=each foreach=each do=steps body=steps tasks=steps as=as item=as", "each", "steps")},
 		{in: inType, names: "while until repeat dowhile", hint: `write {}`, as: stepOf("loop", "condition=while check=while if=while do=steps body=steps tasks=steps times=count n=count", "steps")},
@@ -383,16 +383,16 @@ func asEnv(n *node) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// failStep returns a shell step that fails with the message of a step.
+// failStep returns a step of type fail with the message of a step.
 func failStep(n *node) string {
 	message := "what failed"
 	for _, name := range []string{"message", "reason", "text", "error"} {
 		if m := n.Member(name); m != nil {
-			message = strings.ReplaceAll(plainText(m), `"`, `\"`)
+			message = plainText(m)
 			break
 		}
 	}
-	return `{"type": "shell", "command": ` + quoted(`echo "`+message+`" >&2; exit 1`) + `}`
+	return `{"type": "fail", "message": ` + quoted(message) + `}`
 }
 
 // echoStep returns a shell step that prints the message of a step.

@@ -236,8 +236,8 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	return result, a.holdAnswer(r, len(result))
 }
 
-// holdAnswer counts the bytes of a result for its caller until the request has ended: who does not read
-// answers keeps memory from nobody else. Persons are not counted.
+// holdAnswer counts the bytes of a result for its caller until the request has ended: a client that does not read
+// answers takes memory from no other caller. Persons are not counted.
 func (a *API) holdAnswer(r *http.Request, size int) error {
 	p := principal.From(r.Context())
 	o := owner{key: p.String(), kind: p.Kind}

@@ -424,8 +424,8 @@ func TestSlowestStreamIsDisplaced(t *testing.T) {
 	}
 }
 
-// TestAnswersShareMemory: answers that a viewer does not read keep its own further answers out, and nobody
-// else's. They are free again when the requests have ended (G6).
+// TestAnswersShareMemory: answers that a viewer does not read keep its own further answers out, and those of no other
+// caller. They are free again when the requests have ended (G6).
 func TestAnswersShareMemory(t *testing.T) {
 	large := json.RawMessage(`"` + strings.Repeat("x", 15<<20) + `"`)
 	reg := commands(t, map[string]any{"code/read?": reply(func(context.Context, *command.Call) (json.RawMessage, error) { return large, nil })})
