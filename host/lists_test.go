@@ -13,7 +13,6 @@ import (
 // is missing, and what bounds them. Commands that change something list what one call did.
 var bounded = map[string]string{
 	"checkpoint/list":    "the checkpoints of a workspace that are kept, 100 by default",
-	"events/tail":        "the end of the event log, at most so many; a client that wants all follows the feed",
 	"plugin/list":        "the plugins that the operator has put into the folder, at most 256 of others live",
 	"sentinel/diff":      "the changes between two definitions, whose size is bounded",
 	"sentinel/revisions": "the revisions that are kept, 50 by default",

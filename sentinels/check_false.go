@@ -343,7 +343,7 @@ var (
 	arithmeticForm = lazyregexp.New(`\$\(\(([^()]*)\)\)`)
 	bareName       = lazyregexp.New(`[A-Za-z_]\w*`)
 	parameterForm  = lazyregexp.New(`\$\{(#?)([A-Za-z_]\w*)((?:[:%#/^,+?=-][^}]*)?)\}`)
-	selfAssigned   = lazyregexp.New(`(?:^|[\s;&|(])([A-Za-z_]\w*)="?\$([A-Za-z_]\w*)"?(?:[\s;&|)]|$)`)
+	selfAssigned   = lazyregexp.New(`(?:^|[;&|(\n]\s*|\b(?:export|local|readonly)\s+)([A-Za-z_]\w*)="?\$([A-Za-z_]\w*)"?(?:[\s;&|)]|$)`)
 )
 
 // mayBeUndefined warns of a value that is a part of the JSON that a shell line wrote: it is

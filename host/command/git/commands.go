@@ -115,8 +115,7 @@ type File struct {
 	Changed string `json:"changed,omitempty" jsonschema:"status: what is not staged, ? for a file git does not know"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
-
-	binary bool // as git sees it
+	Binary  bool   `json:"binary,omitempty" jsonschema:"git shows no lines of it"`
 }
 
 // Commit is one entry of a log.

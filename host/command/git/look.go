@@ -203,7 +203,7 @@ func (r *repository) numstat(ctx context.Context, args ...string) (files []File,
 // binaryOf returns the files of which git shows no lines.
 func binaryOf(files []File) (paths []string) {
 	for _, f := range files {
-		if f.binary && len(paths) < 100 {
+		if f.Binary && len(paths) < 100 {
 			paths = append(paths, strings.ToValidUTF8(f.Path, "\uFFFD"))
 		}
 	}
@@ -243,7 +243,7 @@ func readNumstat(text string) (files []File, added, removed int) {
 			continue
 		}
 		f := File{Path: parts[2]}
-		f.binary = parts[0] == "-"
+		f.Binary = parts[0] == "-"
 		f.Added, _ = strconv.Atoi(parts[0])
 		f.Removed, _ = strconv.Atoi(parts[1])
 		if f.Path == "" && i+2 < len(entries) {
