@@ -17,10 +17,10 @@ const EndAddress = "end"
 
 // listAt returns the list of the definition that an address is in, and the address within it.
 func (d *Definition) listAt(address string) (list *[]Step, rest string) {
-	if rest, ok := strings.CutPrefix(address, EndAddress+"."+BlockFinally+"."); ok {
+	if rest, ok := strings.CutPrefix(address, StepList{Key: BlockFinally}.Prefix()); ok {
 		return &d.Finally, rest
 	}
-	if rest, ok := strings.CutPrefix(address, EndAddress+"."+BlockOnFailure+"."); ok {
+	if rest, ok := strings.CutPrefix(address, StepList{Key: BlockOnFailure}.Prefix()); ok {
 		return &d.OnFailure, rest
 	}
 	return &d.Steps, address

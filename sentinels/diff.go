@@ -149,16 +149,17 @@ func (d *Definition) addressIn(path string) string {
 	if len(tokens) < 2 {
 		return ""
 	}
-	address, list, rest := "", d.Steps, tokens[1:]
+	list, rest := d.Steps, tokens[1:]
 	switch tokens[0] {
 	case "steps":
 	case BlockOnFailure:
-		address, list = EndAddress+"."+BlockOnFailure+".", d.OnFailure
+		list = d.OnFailure
 	case BlockFinally:
-		address, list = EndAddress+"."+BlockFinally+".", d.Finally
+		list = d.Finally
 	default:
 		return ""
 	}
+	address := StepList{Key: tokens[0]}.Prefix()
 	for {
 		i, err := strconv.Atoi(rest[0])
 		if err != nil || i < 0 || i >= len(list) {

@@ -21,6 +21,14 @@ type StepList struct {
 	Steps []Step
 }
 
+// Prefix returns what the addresses of the steps in the list begin with.
+func (l StepList) Prefix() string {
+	if l.Key == "steps" {
+		return ""
+	}
+	return EndAddress + "." + l.Key + "."
+}
+
 // Lists returns the lists of steps of the definition itself, in the order of their execution.
 func (d *Definition) Lists() []StepList {
 	lists := []StepList{{"steps", d.Steps}}

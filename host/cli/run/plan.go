@@ -124,9 +124,8 @@ func (a verbs) planOf(s *app.Session, src *app.Source, def *sentinels.Definition
 		}
 	}
 	b := planner{types: rt.Types(), registry: s.Process.Host().Commands(), plugins: map[string]bool{}}
-	p.Steps = b.steps(def.Steps, "")
-	for _, list := range def.Lists()[1:] {
-		p.Steps = append(p.Steps, b.steps(list.Steps, sentinels.EndAddress+"."+list.Key+".")...)
+	for _, list := range def.Lists() {
+		p.Steps = append(p.Steps, b.steps(list.Steps, list.Prefix())...)
 	}
 	for _, info := range rt.Plugins() {
 		if b.plugins[info.Name] {

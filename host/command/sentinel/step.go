@@ -307,11 +307,7 @@ func resolve(d *sentinels.Definition, name string) (string, error) {
 // eachOf calls each for the lists of a definition.
 func eachOf(d *sentinels.Definition, fn func(address string, s *sentinels.Step)) {
 	for _, list := range d.Lists() {
-		prefix := ""
-		if list.Key != "steps" {
-			prefix = sentinels.EndAddress + "." + list.Key + "."
-		}
-		each(list.Steps, prefix, fn)
+		each(list.Steps, list.Prefix(), fn)
 	}
 }
 
