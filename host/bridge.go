@@ -82,14 +82,10 @@ func (h *Host) recordsOf(call *command.Call, tx *runtime.DocumentTx) records {
 	most := int64(h.settings.Limits.AgentBytes)
 	tx.CountFor(runtime.DocumentQuota{Owner: call.Share(), Most: most, All: allAgents * most})
 	if call.Share() != "" {
-		tx.BoundReads(maxAgentRead)
+		tx.BoundReads(command.HeldBytes)
 	}
 	return records{tx, call.Redact}
 }
-
-// maxAgentRead is how many bytes of documents one call of an agent or a model reads to find some. Its
-// answer says where the next call continues.
-const maxAgentRead = 8 << 20
 
 // allAgents is how many times as many bytes as one agent may have all agents and models have together.
 const allAgents = 4

@@ -74,6 +74,11 @@ func ownerOf(r *http.Request, route *Route) owner {
 	if route.Access == AccessHook {
 		return owner{key: sourceOf(r.RemoteAddr)}
 	}
+	return callerOf(r)
+}
+
+// callerOf returns the owner of what a request with a principal takes.
+func callerOf(r *http.Request) owner {
 	p := principal.From(r.Context())
 	return owner{key: p.String(), kind: cmp.Or(p.Kind, principal.Person)}
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -239,8 +238,7 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 // holdAnswer counts the bytes of a result for its caller until the request has ended: a client that does not read
 // answers takes memory from no other caller. Persons are not counted.
 func (a *API) holdAnswer(r *http.Request, size int) error {
-	p := principal.From(r.Context())
-	o := owner{key: p.String(), kind: p.Kind}
+	o := callerOf(r)
 	if !o.limited() {
 		return nil
 	}

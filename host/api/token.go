@@ -228,13 +228,11 @@ func (t *TokenFile) changed() bool {
 	now := t.stat()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i, was := range t.files {
-		if (was == nil) != (now[i] == nil) || was != nil && !os.SameFile(was, now[i]) {
-			t.checked = time.Time{}
-			return true
-		}
+	if unchanged(t.files, now) {
+		return false
 	}
-	return false
+	t.checked = time.Time{}
+	return true
 }
 
 // unchanged reports whether files are what they were.

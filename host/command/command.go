@@ -184,6 +184,10 @@ func (c *Call) caller() string {
 // one, or an agent with a token.
 func (c *Call) Held() bool { return c.By == ByModel || c.By == ByAgent }
 
+// HeldBytes is how many bytes of documents or events one call of a held caller reads. Its answer says that
+// there is more.
+const HeldBytes = 8 << 20
+
 // Bounded reports whether the caller is held, or a run whose definition has a bound.
 func (c *Call) Bounded() bool { return c.Held() || c.Within != nil }
 

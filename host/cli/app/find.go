@@ -73,8 +73,10 @@ func (a *App) FindRun(ctx context.Context, s *Session, word string, over bool) (
 	if err != nil {
 		return runtime.RunInfo{}, err
 	}
-	if err := a.notBoth(ctx, s, word); err != nil && (len(all.Sentinels) > 0 || len(all.Runs) > 0) {
-		return runtime.RunInfo{}, err
+	if len(all.Sentinels) > 0 || len(all.Runs) > 0 {
+		if err := a.notBoth(ctx, s, word); err != nil {
+			return runtime.RunInfo{}, err
+		}
 	}
 	for _, r := range all.Runs { // the newest first
 		if over || !r.Status.Final() {

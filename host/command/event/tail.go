@@ -10,9 +10,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// heldBytes is how many bytes of events one call of a viewer, an agent or a model returns.
-const heldBytes = 8 << 20
-
 type tailIn struct {
 	Pattern string `json:"pattern,omitempty" jsonschema:"which events: * stands for one part of the name, a final ** for the rest; all if not given"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most, 50 if not given" minimum:"1" maximum:"1000"`
@@ -49,7 +46,7 @@ func (f family) tail(_ context.Context, call *command.Call, in tailIn) (tailOut,
 	}
 	var most int64
 	if call.Held() {
-		most = heldBytes
+		most = command.HeldBytes
 	}
 	events, more, err := f.opt.Log.NewestEvents(in.Pattern, in.Limit, most)
 	if events == nil {
