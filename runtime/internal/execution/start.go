@@ -34,12 +34,14 @@ func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt ru
 	o.Key = given(opt.Key)
 	if caller := step.CallerOf(ctx); caller != nil {
 		parent, err := ex.caller(caller)
-		if err != nil {
-			return "", fmt.Errorf("start %q: %w", def.ID, err)
-		}
-		if o.caller = parent; opt.Child {
+		switch {
+		case err == nil && opt.Child:
 			o.parent, o.commanded = parent, true
 			o.Key = cmp.Or(o.Key, step.RunKey(caller.Key, "child"))
+		case opt.Child:
+			return "", fmt.Errorf("start %q: %w", def.ID, err)
+		case err == nil:
+			o.caller = parent
 		}
 	}
 	return ex.startRun(ctx, def, o)
