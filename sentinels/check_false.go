@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
@@ -179,6 +180,15 @@ const methodNames = ` at concat copyWithin entries every fill filter find findIn
  from isArray of fromCharCode fromCodePoint raw isFinite isInteger isNaN isSafeInteger parseFloat parseInt parse stringify asIntN asUintN for keyFor
  group groupBy groupToMap groupByToMap isWellFormed toWellFormed getOrInsert getOrInsertComputed hasOwnProperty propertyIsEnumerable isPrototypeOf toLocaleString escape sumPrecise f16round fromAsync random now `
 
+// isMethod has these names.
+var isMethod = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range strings.Fields(methodNames) {
+		names[name] = true
+	}
+	return names
+})
+
 // foreignMethods are methods of other languages, with the form here: {} is the value, () the
 // arguments in brackets.
 var foreignMethods = []struct{ names, form string }{
@@ -198,7 +208,7 @@ var foreignMethods = []struct{ names, form string }{
 func (c *checker) methods(path, source string) {
 	for _, m := range calledPattern.FindAllStringSubmatch(source, -1) {
 		value, name, arguments := m[1], m[2], m[3]
-		if strings.Contains(methodNames, " "+name+" ") || strings.Contains(methodNames, " "+name+"\n") || strings.Contains(methodNames, "\n "+name+" ") {
+		if isMethod()[name] {
 			continue
 		}
 		hint := "a value has the methods of JavaScript: `sentinel help expressions`"
@@ -210,7 +220,7 @@ func (c *checker) methods(path, source string) {
 				hint = "write " + strings.Replace(strings.Replace(f.form, "()", cutBrackets(f.form, arguments), 1), "{}", value, 1)
 			}
 		}
-		c.warn(path, hint, "%s.%s is no method, so the call is undefined", value, name)
+		c.warn(path, hint, "%s.%s is not a method, so the call is undefined", value, name)
 	}
 }
 

@@ -65,7 +65,7 @@ func notJSON(text []byte, offset int, message string) (what, hint string) {
 	if at := bareWord.FindStringIndex(rest); at != nil {
 		word := rest[:at[1]]
 		if value := literal(word); value != "" {
-			return word + " is no value of JSON", "write " + value
+			return word + " is not a JSON value", "write " + value
 		}
 		return "a text stands in double quotes", "write " + textcut.Mark(quoted(word), 80)
 	}

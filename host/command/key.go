@@ -33,8 +33,9 @@ const madeKey = "by/"
 
 // takeKey sets the key by which a command recognizes a repetition. The key of a caller from
 // outside counts per principal, command and parameters: one that another principal chose, or
-// that was chosen for another request, never finds the result of this one, and neither does that of a model. A step's own key
-// counts in all runs for the same principal, whatever their parameters.
+// that was chosen for another request, never finds the result of this one. The key of a
+// model counts in the same way. A step's own key counts in all runs for the same principal, whatever
+// their parameters.
 func (r *Registry) takeKey(ctx context.Context, e *entry, call *Call, given string) (done func(error), err error) {
 	done = func(error) {}
 	switch outside := call.By == ByUser || call.By == ByAgent; {

@@ -60,7 +60,7 @@ func TestRevisionsOfAgents(t *testing.T) {
 	t.Error("all agents together have no bound")
 }
 
-// TestRevisionsThatReplace: an agent at its bound edits on where a revision of the same size is no longer kept.
+// TestRevisionsThatReplace: an agent at its limit can edit further where an old revision of the same size is removed.
 func TestRevisionsThatReplace(t *testing.T) {
 	s := open(t, definition.Options{AgentBytes: 31_000, Keep: 3})
 	for n := range 9 {

@@ -185,7 +185,7 @@ func (l *Log) Quarter() uint64 {
 
 // Newest returns up to limit committed events that match pattern, the newest
 // last. An empty pattern matches all. Together they have at most so many bytes in the store, but the
-// newest is returned whatever its size; 0 is no bound. more reports whether this bound left out others.
+// newest is returned whatever its size; 0 means unlimited. more reports whether this bound left out others.
 func (l *Log) Newest(pattern string, limit int, bytes int64) (out []sentinels.Event, more bool, err error) {
 	offsets, more := l.newest(pattern, limit, bytes)
 	out = make([]sentinels.Event, 0, len(offsets))
