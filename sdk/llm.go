@@ -10,6 +10,7 @@ type Turn struct {
 
 	System  string // only in the first turn
 	Context bool   // only in the first turn: the host adds $ragContext and the accumulated variables
+	Sources bool   // only in the first turn: the host adds $ragContext alone
 
 	Model       string // "provider/name", "auto", or empty for the configured one
 	Temperature Value  // a number, or absent for the default of the model
@@ -95,6 +96,9 @@ func (c *Context) LLM(turn Turn) (Reply, error) {
 	}
 	if turn.Context {
 		request = request.With("context", Bool(true))
+	}
+	if turn.Sources {
+		request = request.With("sources", Bool(true))
 	}
 	answer, err := c.call(abi.FuncLLM, importLLM, request)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestSpecTurnIsTriedAgain(t *testing.T) {
 			}
 			// A failed turn has changed nothing, so each turn sends the same.
 			for _, request := range h.Requests("sentinel_llm") {
-				if want := `{"append":[{"content":"hi","role":"user"}],"context":true,"system":"be kind"}`; request != want {
+				if want := `{"append":[{"content":"hi","role":"user"}],"sources":true,"system":"be kind"}`; request != want {
 					t.Errorf("request %s, want %s", request, want)
 				}
 			}

@@ -137,7 +137,7 @@ func (t *conversation) turn(messages []sdk.Message) error {
 			return nil
 		}
 		e := sdk.AsError(err)
-		if n == 0 && t.r.context && len(t.history.entries) == 0 && isTooLong(e) {
+		if n == 0 && (t.r.context || t.r.sources) && len(t.history.entries) == 0 && isTooLong(e) {
 			continue // the host has learned the window from that, and cuts the context
 		}
 		if !t.r.shorten || n == maxShorten || len(t.history.entries) == 0 || !isTooLong(e) {
@@ -165,7 +165,7 @@ func (t *conversation) request(messages []sdk.Message) sdk.Turn {
 		Schema:       t.r.schema,
 	}
 	if turn.Conversation == "" {
-		turn.System, turn.Context = t.r.system, t.r.context
+		turn.System, turn.Context, turn.Sources = t.r.system, t.r.context, t.r.sources
 	}
 	return turn
 }

@@ -146,11 +146,23 @@ func TestSummary(t *testing.T) {
 
 // TestContextField checks both forms of the field.
 func TestContextField(t *testing.T) {
-	for field, want := range map[string]string{`true`: "true", `{}`: "true", `{"overflow":"fail"}`: "true", `false`: "-", `{"add":false}`: "-"} {
+	for _, tt := range []struct{ fields, all, sources string }{
+		{`"prompt":"x"`, "-", "true"},
+		{`"prompt":"x","context":true`, "true", "-"},
+		{`"prompt":"x","context":{}`, "-", "true"},
+		{`"prompt":"x","context":{"overflow":"fail"}`, "-", "true"},
+		{`"prompt":"x","context":{"add":true,"overflow":"fail"}`, "true", "-"},
+		{`"prompt":"x","context":false`, "-", "-"},
+		{`"prompt":"x","context":{"add":false}`, "-", "-"},
+		{`"context":{"overflow":"fail"}`, "true", "-"},
+		{`"context":false`, "-", "-"},
+	} {
 		h := sdktest.New(t).OK("sentinel_llm", reply("hi", ""))
-		_, fault := run(t, `{"prompt":"x","context":`+field+`}`, h)
-		if got := get(h.Calls()[0].Value(), "context"); fault != nil || strings.Trim(got, `["]`) != want {
-			t.Errorf("%s: %s %v", field, got, fault)
+		_, fault := run(t, `{`+tt.fields+`}`, h)
+		request := h.Calls()[0].Value()
+		all, sources := strings.Trim(get(request, "context"), `["]`), strings.Trim(get(request, "sources"), `["]`)
+		if fault != nil || all != tt.all || sources != tt.sources {
+			t.Errorf("%s: context %s, sources %s, %v", tt.fields, all, sources, fault)
 		}
 	}
 	if _, fault := run(t, `{"prompt":"x","context":{"overflow":"perhaps"}}`, sdktest.New(t)); fault == nil || fault.Field != "context.overflow" {

@@ -6,8 +6,8 @@ const fields = `{
   "type": "object",
   "properties": {
     "prompt": {"type": "string", "description": "Prompt; may contain $references. Without it the model continues from the context."},
-    "system": {"type": "string", "description": "System prompt. The context and the variables are added to it."},
-    "context": {"type": ["boolean", "object"], "default": true, "description": "Add the context and the variables to the system prompt. overflow: what a conversation near the window of the model does.", "properties": {
+    "system": {"type": "string", "description": "System prompt."},
+    "context": {"type": ["boolean", "object"], "description": "What is put before the prompt, marked as data: true: $ragContext, the inputs and the variables; false: nothing. Default: $ragContext if the definition has recipe or ragSources; true without a prompt. overflow: what a conversation near the window of the model does.", "properties": {
       "add": {"type": "boolean"}, "overflow": {"type": "string", "enum": ["shorten", "fail"], "default": "shorten"}}, "additionalProperties": false},
     "model": {"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 16, "default": "auto", "description": "provider/name; a name alone, whose family gives the provider; tiny, small, medium, large or sota, as configured; or auto. A list is tried in order.", "examples": ["auto", ["anthropic/claude-sonnet-5-5", "openai/gpt-6-sol"]]},
     "temperature": {"type": "number", "minimum": 0, "maximum": 2, "description": "Randomness. Default: the model's own."},
@@ -74,7 +74,8 @@ func Step() sdk.Step {
 type request struct {
 	prompt   string
 	system   string
-	context  bool     // add the context and the variables to the system prompt
+	context  bool     // put $ragContext and the variables before the prompt
+	sources  bool     // put $ragContext alone before the prompt
 	shorten  bool     // a conversation near the window of the model
 	models   []string // tried in order; at least one
 	temp     sdk.Value
@@ -92,15 +93,24 @@ type request struct {
 // proceed is the default prompt; providers require a message.
 const proceed = "Go on from the context above."
 
-// readContext reads the field context, of either form.
+// readContext reads the field context, of either form. A step that says nothing of it gets the
+// variables that its prompt refers to, which are part of the prompt, and all if it has none.
 func (r *request) readContext(c *sdk.Context) (err error) {
 	r.shorten = true
 	v := c.Field("context")
-	if v.Kind() != sdk.KindObject {
-		r.context, err = c.BoolField("context", true)
+	given := v.Given() && v.Kind() != sdk.KindObject
+	if v.Kind() == sdk.KindObject {
+		given = v.Get("add").Given()
+		r.context = v.Get("add").BoolOr(false)
+	} else if r.context, err = c.BoolField("context", false); err != nil {
 		return err
 	}
-	r.context = v.Get("add").BoolOr(true)
+	if !given {
+		r.context, r.sources = r.prompt == "", r.prompt != ""
+	}
+	if v.Kind() != sdk.KindObject {
+		return nil
+	}
 	switch mode := v.Get("overflow").StringOr("shorten"); mode {
 	case "shorten", "fail":
 		r.shorten = mode == "shorten"

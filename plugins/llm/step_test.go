@@ -49,13 +49,13 @@ func get(v sdk.Value, names ...string) string {
 
 func TestOneTurn(t *testing.T) {
 	for _, tt := range []struct{ name, fields, request string }{
-		{"prompt alone", `{"prompt":"hi"}`, `{"append":[{"content":"hi","role":"user"}],"context":true}`},
+		{"prompt alone", `{"prompt":"hi"}`, `{"append":[{"content":"hi","role":"user"}],"sources":true}`},
 		{"prompt and system alone", `{"prompt":"hi","system":"be kind","context":false}`, `{"append":[{"content":"hi","role":"user"}],"system":"be kind"}`},
 		{"no prompt", `{}`, `{"append":[{"content":"Go on from the context above.","role":"user"}],"context":true}`},
 		{"everything", `{"prompt":"hi","system":"be kind","model":"p/m","temperature":0.2,"maxTokens":9,"tools":["code/*"]}`,
-			`{"append":[{"content":"hi","role":"user"}],"context":true,"maxTokens":9,"model":"p/m","system":"be kind","temperature":0.2,"tools":["code/*"]}`},
-		{"no tools", `{"prompt":"hi","tools":[],"parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"context":true}`},
-		{"every tool", `{"prompt":"hi","parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"context":true,"tools":["*"]}`},
+			`{"append":[{"content":"hi","role":"user"}],"maxTokens":9,"model":"p/m","sources":true,"system":"be kind","temperature":0.2,"tools":["code/*"]}`},
+		{"no tools", `{"prompt":"hi","tools":[],"parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"sources":true}`},
+		{"every tool", `{"prompt":"hi","parseToolCalls":true}`, `{"append":[{"content":"hi","role":"user"}],"sources":true,"tools":["*"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := sdktest.New(t).OK("sentinel_llm", reply("hello", ""))
@@ -124,7 +124,7 @@ func TestToolLoop(t *testing.T) {
 	}
 	const rest = `,"conversation":"c1","temperature":0,"tools":["code/read","code/write","code/verify"]}`
 	if diff := cmp.Diff([]string{
-		`{"append":[{"content":"fix it","role":"user"}],"context":true,"temperature":0,"tools":["code/read","code/write","code/verify"]}`,
+		`{"append":[{"content":"fix it","role":"user"}],"sources":true,"temperature":0,"tools":["code/read","code/write","code/verify"]}`,
 		`{"append":[{"content":"{\"content\":\"x\"}","name":"code/read","role":"tool","toolCallId":"t0"},` +
 			`{"content":"Error (denied): not on the list\nHint: use code/edit","isError":true,"name":"code/write","role":"tool","toolCallId":"t1"}]` + rest,
 		`{"append":[{"content":"{\"success\":false}","name":"code/verify","role":"tool","toolCallId":"t0"}]` + rest,

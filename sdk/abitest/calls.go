@@ -99,7 +99,7 @@ func defaults(key string, value any) bool {
 		return value == "GET"
 	case "until":
 		return value == "finished"
-	case "context", "failFast", "isError", "bodySecrets", "aside":
+	case "context", "sources", "failFast", "isError", "bodySecrets", "aside":
 		return value == false
 	case "offset", "concurrency":
 		return empty(value)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/ai"
+	"github.com/sentinel-runtime/sentinel/internal/modeldata"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -68,8 +69,8 @@ func TestGenerate(t *testing.T) {
 	}
 	zero := 0.0
 	asked := sentinels.Turn{
-		Model: "p/m", System: "be kind\n\nContext:\na tree", MaxTokens: 5, Temperature: &zero,
-		Messages: []sentinels.Message{{Role: "user", Content: "say hi"}},
+		Model: "p/m", System: "be kind", MaxTokens: 5, Temperature: &zero,
+		Messages: []sentinels.Message{{Role: "user", Content: modeldata.Before("a tree", "say hi")}},
 	}
 	if diff := cmp.Diff(asked, s.asked); diff != "" {
 		t.Error(diff)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/modeldata"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -44,8 +45,8 @@ func (f family) generate(ctx context.Context, call *command.Call, in generateIn)
 	}
 	reply, err := f.models.Turn(ctx, sentinels.Turn{
 		Model:       in.Model,
-		System:      joined(in.System, material),
-		Messages:    []sentinels.Message{{Role: "user", Content: in.Prompt}},
+		System:      in.System,
+		Messages:    []sentinels.Message{{Role: "user", Content: modeldata.Before(material, in.Prompt)}},
 		Schema:      schema,
 		Temperature: in.Temperature,
 		MaxTokens:   in.MaxTokens,
@@ -100,15 +101,4 @@ func readable(value json.RawMessage) string {
 		return *object.Text
 	}
 	return string(value)
-}
-
-// joined sets the context off from the system text.
-func joined(system, material string) string {
-	switch {
-	case material == "":
-		return system
-	case system == "":
-		return "Context:\n" + material
-	}
-	return system + "\n\nContext:\n" + material
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/modeldata"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -79,8 +80,8 @@ func (f family) shouldRespond(ctx context.Context, _ *command.Call, in respondIn
 	zero := 0.0
 	reply, err := f.models.Turn(ctx, sentinels.Turn{
 		Model:       in.Model,
-		System:      joined(fmt.Sprintf(respondSystem, in.Persona), material),
-		Messages:    []sentinels.Message{{Role: "user", Content: conversation(lines)}},
+		System:      fmt.Sprintf(respondSystem, in.Persona),
+		Messages:    []sentinels.Message{{Role: "user", Content: modeldata.Before(material, conversation(lines))}},
 		Schema:      verdictSchema,
 		Temperature: &zero,
 	}, nil)

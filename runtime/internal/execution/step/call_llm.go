@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/modeldata"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -30,6 +31,7 @@ type llmRequest struct {
 	Tools        []string            `json:"tools"`
 	Schema       json.RawMessage     `json:"schema"`
 	Context      bool                `json:"context"`
+	Sources      bool                `json:"sources"`
 	Replace      []replacement       `json:"replace"`
 	Aside        bool                `json:"aside"`
 }
@@ -47,6 +49,7 @@ type replacement struct {
 type conversation struct {
 	id       string
 	system   string
+	data     string // what the host puts before the first message
 	messages []sentinels.Message
 }
 
@@ -63,8 +66,8 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 		return nil
 	}
 	added := ""
-	if req.Conversation == "" && req.Context {
-		added = a.contextText()
+	if req.Conversation == "" && (req.Context || req.Sources) {
+		added = a.contextText(req)
 	}
 	quote, fitting, err := fitContext(added, func(added string) (external.ModelQuote, error) {
 		conv, e := a.extendConversation(c, req, added)
@@ -110,8 +113,8 @@ func (a *attempt) startLLM(ctx context.Context, c *call) error {
 // contextCut is the end of a context that does not fit into the window of the model.
 const contextCut = "\n[The rest of the context was left out: the window of the model has no room for it.]"
 
-// fitContext returns the quote of a turn, with as much of the text that the host adds to its
-// system text as the window of the model has room for, as far as that is known.
+// fitContext returns the quote of a turn, with as much of the text that the host puts before
+// its first message as the window of the model has room for, as far as that is known.
 func fitContext(added string, quote func(added string) (external.ModelQuote, error)) (external.ModelQuote, string, error) {
 	for {
 		q, err := quote(added)
@@ -286,7 +289,7 @@ func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*co
 	next := &conversation{}
 	if req.Conversation == "" {
 		next.id = "c" + strconv.Itoa(c.seq)
-		next.system = strings.TrimSpace(req.System + "\n\n" + added)
+		next.system, next.data = strings.TrimSpace(req.System), modeldata.Mark(added)
 	} else {
 		a.mu.Lock()
 		conv := a.conversations[req.Conversation]
@@ -316,7 +319,7 @@ func (a *attempt) extendConversation(c *call, req llmRequest, added string) (*co
 // turn returns the turn that the model receives.
 func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	t := sentinels.Turn{
-		Model: req.Model, System: conv.system, Messages: conv.messages, Schema: req.Schema,
+		Model: req.Model, System: conv.system, Messages: conv.messagesWithData(), Schema: req.Schema,
 		Temperature: req.Temperature, MaxTokens: req.MaxTokens,
 	}
 	if len(req.Tools) > 0 && a.svc.Commands != nil {
@@ -327,8 +330,7 @@ func (a *attempt) turn(conv *conversation, req llmRequest) sentinels.Turn {
 	return t
 }
 
-// addedText returns the text that the host appended to the system text when the call
-// began.
+// addedText returns the text that the host put before the first message when the call began.
 func (a *attempt) addedText(c *call) (string, error) {
 	raw, err := a.svc.Values.Load(c.start.Added)
 	if err != nil || raw == nil {
@@ -339,25 +341,49 @@ func (a *attempt) addedText(c *call) (string, error) {
 	return text, err
 }
 
-// contextBytes is the maximum size of the variables in a model's system text.
+// contextBytes is the maximum size of the variables in a model's context.
 const contextBytes = 32 << 10
 
-// contextText returns $ragContext and the variables as text for a model, those that were
-// set last first, because a long text is cut. An inherited variable is in it only if a
-// text of the definition refers to it.
-func (a *attempt) contextText() string {
-	var b strings.Builder
-	rag := a.run.RAGContext()
-	if rag != nil {
-		b.WriteString("# Context\n\n")
-		b.WriteString(reference.Text(rag))
-		b.WriteString("\n\n")
+// messagesWithData returns the messages with the data of the run before the first one of the
+// user, however the conversation was shortened. Data is no part of the system text, whose
+// instructions a model follows before others.
+func (c *conversation) messagesWithData() []sentinels.Message {
+	if c.data == "" {
+		return c.messages
 	}
+	if len(c.messages) == 0 || c.messages[0].Role != "user" {
+		return append([]sentinels.Message{{Role: "user", Content: c.data}}, c.messages...)
+	}
+	messages := slices.Clone(c.messages)
+	messages[0].Content = c.data + "\n\n" + messages[0].Content
+	return messages
+}
+
+// contextText returns $ragContext as text for a model, and the variables if the request asks
+// for them: those that were set last first, because a long text is cut. An inherited variable
+// is in it only if a text of the definition refers to it. A context that the prompt has itself
+// is not repeated.
+func (a *attempt) contextText(req llmRequest) string {
+	var b strings.Builder
 	vars := a.sc.Variables()
-	names := a.sc.Order()
+	rag, set := vars["ragContext"] // a step of a recipe has set it
+	if !set {
+		rag = a.run.RAGContext()
+	}
+	if rag != nil {
+		text := reference.Text(rag)
+		inPrompt := slices.ContainsFunc(req.Append, func(m sentinels.Message) bool { return strings.Contains(m.Content, text) })
+		if text != "" && !inPrompt {
+			b.WriteString("# Context\n\n" + text + "\n\n")
+		}
+	}
+	if !req.Context {
+		return b.String()
+	}
+	names := slices.DeleteFunc(a.sc.Order(), func(name string) bool { return name == "ragContext" })
 	slices.Reverse(names)
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		if !slices.Contains(names, name) && a.run.Names().Named(name) {
+		if name != "ragContext" && !slices.Contains(names, name) && a.run.Names().Named(name) {
 			names = append(names, name) // inherited
 		}
 	}
