@@ -28,7 +28,5 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	e := sdk.Fail(sdk.CodePlugin, message)
-	e.Field = c.Field("code").StringOr("") // the host makes it the code: those of plugins are a closed list
-	return sdk.Value{}, sdk.Permanent(e)
+	return sdk.Value{}, sdk.Permanent(sdk.Fail(sdk.Code(c.Field("code").StringOr("failed")), message))
 }

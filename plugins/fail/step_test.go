@@ -9,7 +9,7 @@ import (
 
 func TestFail(t *testing.T) {
 	_, fault := sdktest.Run(t, sdktest.Only(fail.Step()), "fail", `{"message":"red","code":"tests_red"}`, sdktest.New(t))
-	if fault == nil || fault.Message != "red" || fault.Field != "tests_red" || !fault.Permanent {
+	if fault == nil || fault.Message != "red" || fault.Code != "tests_red" || !fault.Permanent {
 		t.Errorf("got %+v", fault)
 	}
 }

@@ -26,6 +26,9 @@ const fields = `{
 // execute is the host command that executes programs.
 const execute = "code/shell/execute"
 
+// codeExit is the code of the error of a program that has ended with an exit code other than 0.
+const codeExit = sdk.Code("exit")
+
 // Step returns the step type. A step without a type is of this type if it has argv or
 // the alias cmd; with command it is of type command.
 func Step() sdk.Step {
@@ -72,7 +75,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil || allow || result.Get("success").BoolOr(true) {
 		return result, err
 	}
-	e := sdk.Fail(sdk.CodePlugin, "shell "+sdk.Quote(commandLine(c))+": "+exitText(result))
+	e := sdk.Fail(codeExit, "shell "+quote(commandLine(c))+": "+exitText(result))
 	e.Hint = result.Get("hint").StringOr("")
 	return sdk.Value{}, e
 }
@@ -92,21 +95,55 @@ func environment(env sdk.Value) sdk.Value {
 	return sdk.Object(fields...)
 }
 
-// commandLine returns the command line, or the program with its arguments, cut for
-// an error message.
+// quote returns a line between quotes that it does not contain, so that it stands there as it
+// was written; if it has both, or several lines, as a Go string.
+func quote(line string) string {
+	double, other := false, false
+	for _, b := range []byte(line) {
+		double = double || b == '"' || b == '\\'
+		other = other || b == '`' || b < ' '
+	}
+	if double && !other {
+		return "`" + line + "`"
+	}
+	return sdk.Quote(line)
+}
+
+// commandLine returns the command line, or the program with its arguments as a shell would
+// need them, cut for an error message.
 func commandLine(c *sdk.Context) string {
 	line := c.Field("command").StringOr("")
 	for i, arg := range c.Field("argv").Items() {
 		if i > 0 {
 			line += " "
 		}
-		line += arg.StringOr("")
+		line += word(arg.StringOr(""))
 	}
 	const limit = 100
 	if len(line) > limit {
 		return sdk.Cut(line, limit) + "..."
 	}
 	return line
+}
+
+// word returns an argument as a word of a shell line: in single quotes if it has characters
+// that a shell would read.
+func word(arg string) string {
+	plain, quoted := arg != "", "'"
+	for i, b := range []byte(arg) {
+		letter := b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b >= 0x80
+		if !letter && b != '-' && b != '_' && b != '.' && b != '/' && b != '=' && b != ':' && b != ',' && b != '@' && b != '%' && b != '+' {
+			plain = false
+		}
+		if b == '\'' {
+			quoted += `'\'`
+		}
+		quoted += arg[i : i+1]
+	}
+	if plain {
+		return arg
+	}
+	return quoted + "'"
 }
 
 // exitText returns the exit code and the last lines of the output, as a terminal shows

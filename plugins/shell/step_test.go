@@ -39,11 +39,14 @@ func TestFailure(t *testing.T) {
 		{`{"command":"npm test"}`, `a\nb\nc\nd\ne\nf\n\n`, "shell \"npm test\": exit code 3: b\nc\nd\ne\nf"},
 		{`{"command":"x"}`, `1%\r50%\r100%\nno space\r\r`, "shell \"x\": exit code 3: 100%\nno space"},
 		{`{"argv":["make","-k"]}`, ` \n`, "shell \"make -k\": exit code 3: o1\no2"},
+		{`{"argv":["sh","-c","echo it's é; exit 7",""]}`, ` \n`, "shell `sh -c 'echo it'\\''s é; exit 7' ''`: exit code 3: o1\no2"},
+		{`{"command":"echo \"a b\" >&2; exit 3"}`, ` \n`, "shell `echo \"a b\" >&2; exit 3`: exit code 3: o1\no2"},
+		{`{"command":"echo \"` + "`" + `id` + "`" + `\""}`, ` \n`, "shell \"echo \\\"`id`\\\"\": exit code 3: o1\no2"},
 		{`{"command":"` + strings.Repeat("x", 150) + `"}`, long, `shell "` + strings.Repeat("x", 100) + `...": exit code 3: ` + long[:500]},
 	} {
 		answer := strings.Replace(result, "%", tt.stderr, 1)
 		_, fault := sdktest.Run(t, sdktest.Only(shell.Step()), "shell", tt.fields, sdktest.New(t).OK("sentinel_command", answer))
-		if diff := cmp.Diff(&sdk.Error{Code: sdk.CodePlugin, Message: tt.want}, fault); diff != "" {
+		if diff := cmp.Diff(&sdk.Error{Code: "exit", Message: tt.want}, fault); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

@@ -1,7 +1,8 @@
 package abi
 
-// Code is the kind of an error. The list is closed and append-only; plugins, runtime,
-// API and CLI use the same codes.
+// Code is the kind of an error: one of the codes below, which plugins, runtime, API and CLI
+// share and whose list is append-only, or a plugin's own, for which the host does what it does
+// for [Plugin].
 type Code string
 
 // The codes.
@@ -28,6 +29,21 @@ func Codes() []Code {
 		BadFields, Denied, NotFound, Conflict, Timeout, Cancelled, Unavailable,
 		Limit, Trap, Memory, Output, Plugin, Interrupted, Internal,
 	}
+}
+
+// maxCode is the longest code, in bytes.
+const maxCode = 64
+
+// IsCode reports whether text has the form of a code: a lower-case letter, then lower-case
+// letters, digits and underscores.
+func IsCode(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (i == 0 || (c < '0' || c > '9') && c != '_') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxCode
 }
 
 // Error is the error object that crosses the boundary in both directions.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,16 +17,37 @@ import (
 // with ok is a variable of the definition that has no value yet.
 type Lookup func(name string) (value json.RawMessage, ok bool)
 
-// Notes are the references that were resolved, but not to a value.
+// Notes say what became of references that are not replaced by a value.
 type Notes struct {
 	Unknown []string // left as written: no variable has the name
 	Unset   []string // null: the variable has no value yet
+
+	// Written has the references of shell lines, as written, by the names of the environment
+	// variables that stand for them.
+	Written map[string]string
 }
 
 // Add adds the notes of another value.
 func (n *Notes) Add(more Notes) {
 	n.Unknown = append(n.Unknown, more.Unknown...)
 	n.Unset = append(n.Unset, more.Unset...)
+	if n.Written == nil {
+		n.Written = more.Written
+		return
+	}
+	maps.Copy(n.Written, more.Written)
+}
+
+// AsWritten replaces in a text the environment variables of shell lines by the references
+// that they stand for.
+func AsWritten(text string, written map[string]string) string {
+	if !strings.Contains(text, "${"+shellVariable) {
+		return text
+	}
+	for name, ref := range written {
+		text = strings.ReplaceAll(text, "${"+name+"}", ref)
+	}
+	return text
 }
 
 // A MissingError reports a reference whose variable has a value, but not at the path.

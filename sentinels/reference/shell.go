@@ -10,6 +10,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
+// shellVariable begins the names of the environment variables that stand for references.
+const shellVariable = "SENTINEL_"
+
 // maxShellValue is the largest value in bytes of one environment variable on Linux
 // (MAX_ARG_STRLEN), without the name.
 const maxShellValue = 128<<10 - 64
@@ -28,6 +31,7 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		}
 	}
 	assigned := AssignedInShellLine(line)
+	notes.Written = make(map[string]string)
 	rewritten = scanShell(line, func(ref Reference, at place) string {
 		written := ref.String()
 		if slices.Contains(assigned, ref.Name) {
@@ -66,12 +70,13 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 			return written
 		}
 		n := len(env) + 1
-		name := "SENTINEL_" + strconv.Itoa(n)
+		name := shellVariable + strconv.Itoa(n)
 		for _, taken := env[name]; taken; _, taken = env[name] {
 			n++
-			name = "SENTINEL_" + strconv.Itoa(n)
+			name = shellVariable + strconv.Itoa(n)
 		}
 		names[written] = name
+		notes.Written[name] = written
 		env[name] = text
 		return "${" + name + "}"
 	})

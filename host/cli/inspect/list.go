@@ -321,8 +321,13 @@ func reason(r runtime.RunInfo) string {
 // withoutLine returns the message of a shell step from its exit code on: the last lines of
 // its output say more than the line does.
 func withoutLine(text string) string {
-	if i := strings.Index(text, `": exit code `); i >= 0 && strings.HasPrefix(text, `shell "`) {
-		return text[i+len(`": `):]
+	line, isShell := strings.CutPrefix(text, "shell ")
+	if !isShell || line == "" {
+		return text
+	}
+	end := line[:1] + ": " // the line stands in the quotes that it begins with
+	if i := strings.Index(line, end+"exit code "); i > 0 {
+		return line[i+len(end):]
 	}
 	return text
 }

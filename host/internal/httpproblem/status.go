@@ -24,10 +24,10 @@ func Status(code abi.Code) int {
 		return http.StatusRequestEntityTooLarge
 	case abi.Unavailable:
 		return http.StatusServiceUnavailable
-	case abi.Trap, abi.Output, abi.Plugin:
-		return http.StatusBadGateway
+	case abi.Internal:
+		return http.StatusInternalServerError
 	}
-	return http.StatusInternalServerError
+	return http.StatusBadGateway // errors of plugins, also with codes of their own
 }
 
 // codeOf maps a status to a code, for a response without problem details, such as

@@ -206,6 +206,7 @@ type StepStartBody struct {
 	Module    string             `json:"mod"` // digest of the plugin
 	Fields    Value              `json:"in"`
 	Env       map[string]string  `json:"env,omitempty"` // environment variables of shell lines
+	Written   map[string]string  `json:"ref,omitempty"` // for people: the references that they stand for, as written
 	Seed      uint64             `json:"seed"`
 	ClockBase int64              `json:"clock"`          // microseconds since 1970
 	Unknown   []string           `json:"unk,omitempty"`  // references that were left as written

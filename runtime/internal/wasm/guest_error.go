@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	stdruntime "runtime"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -63,7 +62,7 @@ const maxGuestError = 16 << 10
 func guestError(text string) error {
 	var e abi.Error
 	if len(text) <= maxGuestError && strictjson.DecodeForeign([]byte(text), &e) == nil && e.Message != "" {
-		if !slices.Contains(abi.Codes(), e.Code) {
+		if !abi.IsCode(string(e.Code)) {
 			e.Code = abi.Plugin
 		}
 		return &e

@@ -120,7 +120,7 @@ func oracleError(text string) error {
 	if json.Unmarshal([]byte(text), &e) != nil || e.Message == "" {
 		return abi.New(abi.Plugin, text)
 	}
-	if !slices.Contains(abi.Codes(), e.Code) {
+	if !abi.IsCode(string(e.Code)) {
 		e.Code = abi.Plugin
 	}
 	return &e

@@ -58,7 +58,8 @@ func TestRunFails(t *testing.T) {
 		{"vars", ``, abi.Trap, "Vars are disabled"},
 		{"errorobject", `in words`, abi.Plugin, "in words"},
 		{"errorobject", `{"code":"unavailable","message":"later"}`, abi.Unavailable, "later"},
-		{"errorobject", `{"code":"made_up","message":"odd"}`, abi.Plugin, "odd"},
+		{"errorobject", `{"code":"made_up","message":"odd"}`, "made_up", "odd"},
+		{"errorobject", `{"code":"Made up","message":"odd"}`, abi.Plugin, "odd"},
 		{"errorobject", `{"message":5}`, abi.Plugin, `{"message":5}`},
 	} {
 		t.Run(c.guest+c.input, func(t *testing.T) {

@@ -39,6 +39,7 @@ type attempt struct {
 	fields       json.RawMessage   // resolved fields, as the guest reads them
 	tools        []string          // the step's allow-list, nil if it has none
 	env          map[string]string // variables of the step's shell lines
+	written      map[string]string // the references that they stand for
 	seed         uint64            // seed of the guest's randomness
 	clockBase    time.Time         // start of the guest's clock
 	activeBefore time.Duration     // active time that the attempt used before a crash
@@ -81,7 +82,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	if seed, ok := mod.Seed(); ok {
 		a.seed = seed
 	}
-	a.clockBase = time.Now()
+	a.clockBase, a.written = time.Now(), notes.Written
 	a.calls, a.conversations = map[int]*call{}, map[string]*conversation{}
 	kept, err := a.svc.Values.Redacted(fields)
 	if err != nil {
@@ -89,7 +90,7 @@ func (a *attempt) begin(ctx context.Context) error {
 	}
 	body := &journal.StepStartBody{
 		Type: a.step.Type, ID: a.step.ID, Name: a.step.Name, Address: a.address, Module: mod.Digest(), Fields: kept,
-		Env: a.env, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: notes.Unknown, Unset: notes.Unset,
+		Env: a.env, Written: notes.Written, Seed: a.seed, ClockBase: a.clockBase.UnixMicro(), Unknown: notes.Unknown, Unset: notes.Unset,
 		Condition: a.condition, Reads: a.reads,
 	}
 	a.begun = true
@@ -357,7 +358,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 	if a.mod, err = a.run.Plugins().ByDigest(ctx, s.Module); err != nil {
 		return err
 	}
-	a.fields, a.env, a.seed, a.clockBase = fields, s.Env, s.Seed, time.UnixMicro(s.ClockBase)
+	a.fields, a.env, a.written, a.seed, a.clockBase = fields, s.Env, s.Written, s.Seed, time.UnixMicro(s.ClockBase)
 	a.logs = past.Logs
 	a.activeBefore = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)
@@ -505,24 +506,22 @@ func (a *attempt) guestError(err error) error {
 		return cause
 	}
 	e := abi.As(err)
-	if e == nil || e.Code != abi.Plugin || a.mod.Manifest().Name != builtin {
+	switch {
+	case e == nil:
 		return err
-	}
-	switch a.step.Type {
-	case "stop":
+	case e.Code == abi.Plugin && a.mod.Manifest().Name == builtin && a.step.Type == "stop":
 		return a.endError(e)
-	case "fail":
-		return &abi.Error{Code: cmp.Or(abi.Code(e.Field), codeFailed), Message: e.Message, Permanent: true}
+	}
+	if text := reference.AsWritten(e.Message, a.written); text != e.Message {
+		shown := *e
+		shown.Message = text
+		return &shown
 	}
 	return err
 }
 
-// builtin is the plugin whose steps of type stop end their run, and whose steps of type fail have a code of their author.
-// That of guests is one of a closed list; codeFailed is the default.
-const (
-	builtin             = "builtin"
-	codeFailed abi.Code = "failed"
-)
+// builtin is the plugin whose steps of type stop end their run.
+const builtin = "builtin"
 
 // endError returns the error that ends the run as a step of type stop asks: Field is the status.
 func (a *attempt) endError(e *abi.Error) error {
@@ -534,7 +533,7 @@ func (a *attempt) endError(e *abi.Error) error {
 	case sentinels.StatusStopped:
 		end.Err = &abi.Error{Code: abi.Cancelled, Message: message, Permanent: true}
 	default:
-		end.Status, end.Err = sentinels.StatusFailed, &abi.Error{Code: codeFailed, Message: message, Permanent: true}
+		end.Status, end.Err = sentinels.StatusFailed, &abi.Error{Code: "failed", Message: message, Permanent: true}
 	}
 	return end
 }
