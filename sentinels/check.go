@@ -46,6 +46,7 @@ type checker struct {
 
 	textInputs map[string]bool // inputs of type string; true if no step sets a variable of that name
 	inShell    bool            // the text is a shell line
+	shellOf    Interpreter     // of the definition
 }
 
 // collect records the variables that the steps set.
@@ -71,6 +72,9 @@ func (c *checker) warn(path, hint, format string, args ...any) {
 
 // definition checks d; prefix is the path of the field that contains it.
 func (c *checker) definition(d *Definition, prefix string) {
+	if len(d.Shell) > 0 {
+		c.shellOf = d.Shell
+	}
 	names := VariablesOf(d, c.types)
 	for name := range names.set {
 		c.set[name] = true
@@ -198,7 +202,15 @@ func (c *checker) step(s *Step, path string) {
 			}
 			c.alwaysFalse(at, reference.Text(raw))
 		case markShell:
-			c.shell(at, raw)
+			if i, _ := spec.Interpreter(s, c.shellOf); i.IsShell() {
+				c.shell(at, raw, i)
+			} else {
+				c.otherLine(at, reference.Text(raw), i)
+			}
+		case markInterpreter:
+			if _, ok := InterpreterOf(raw); !ok {
+				c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Message: "is not an interpreter: want " + wantInterpreter, Hint: `such as "bash"`})
+			}
 		case markDefinition:
 			c.nested(at, raw)
 		case markValues:
@@ -282,7 +294,7 @@ func (c *checker) params(path string, raw json.RawMessage, shell bool) {
 	strictjson.EachMember(raw, func(name, value []byte) bool {
 		at := path + "." + strictjson.Unquote(name)
 		if field := strictjson.Unquote(name); shell && (field == "cmd" || field == "command") {
-			c.shell(at, value)
+			c.shell(at, value, nil)
 			return true
 		}
 		for _, ref := range reference.In(value) {
@@ -511,7 +523,7 @@ var plainPrograms = []string{
 
 // shell warns about references that the shell would not expand. Names that are never set
 // are variables of the shell, and so are those that the line assigns.
-func (c *checker) shell(path string, raw json.RawMessage) {
+func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 	lines := []json.RawMessage{raw}
 	if len(raw) > 0 && raw[0] == '[' {
 		lines = nil
@@ -562,7 +574,7 @@ func (c *checker) shell(path string, raw json.RawMessage) {
 			c.problems = append(c.problems, Problem{Path: path, Kind: KindValue, Hint: "close it, or write \\" + quote + " for the character itself",
 				Message: fmt.Sprintf("the shell line opens a quote %s and does not close it", quote)})
 		}
-		c.bashForms(path, text)
+		c.bashForms(path, text, by)
 		c.code(path, text, func(name string) bool { return !belongs(name) || name == "event" || name == "item" })
 	}
 }
@@ -598,7 +610,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs}
+	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs, shellOf: c.shellOf}
 	inner.inline(d, "")
 	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")

@@ -369,10 +369,14 @@ func (c *checker) mayBeUndefined(path, source string) {
 
 var partOfJSON = lazyregexp.New(`^\$([A-Za-z_]\w*)\??\.json(?:\??\.[A-Za-z_]\w*|\[[0-9]+\])*$`)
 
-// bashForms warns of what bash has and a POSIX shell has not: steps use /bin/sh. A line
-// that starts bash itself has it in quotes.
-func (c *checker) bashForms(path, line string) {
+// bashForms warns of what bash has and a POSIX shell has not, and of a pipe that hides a failure.
+// A line that starts bash itself has it in quotes.
+func (c *checker) bashForms(path, line string, by Interpreter) {
+	if slices.Contains([]string{"bash", "zsh", "ksh"}, by.program()) {
+		return
+	}
 	plain := quotedInLine.ReplaceAllString(line, "''")
+	c.hiddenFailure(path, line, plain)
 	for _, form := range []struct {
 		pattern    *lazyregexp.Regexp
 		what, mend string
@@ -381,14 +385,51 @@ func (c *checker) bashForms(path, line string) {
 		{bashArray, "an array is of bash", `write the values as words: for x in a b; do ...; done`},
 		{sourceWord, "source is of bash", "write . ./FILE"},
 		{functionWord, "function is of bash", "write NAME() { ...; }"},
+		{setPipefail, "pipefail is of bash", "leave it out"},
 	} {
 		if form.pattern.MatchString(plain) {
-			c.warn(path, form.mend+`, or "argv": ["bash", "-c", LINE]`, "%s, and the shell is /bin/sh", form.what)
+			c.warn(path, form.mend+`, or "shell": "bash"`, "%s, and the shell is /bin/sh", form.what)
+		}
+	}
+}
+
+// hiddenFailure warns of a pipe whose first command may fail without the line failing. Of those
+// that only read and write text, few do.
+func (c *checker) hiddenFailure(path, line, plain string) {
+	if setPipefail.MatchString(plain) {
+		return
+	}
+	for _, m := range pipePattern.FindAllStringSubmatchIndex(plain, -1) {
+		program := reference.LastProgram(plain[:m[0]+1])
+		if program == "" || strings.ContainsAny(program, "$'\"}") || slices.Contains(textPrograms, program[strings.LastIndex(program, "/")+1:]) {
+			continue
+		}
+		c.warn(path, `"shell": "bash" on the step or the definition fails with any command of a pipe`,
+			"if %s fails, the line does not: its result is that of the last command of the pipe", program)
+		return
+	}
+}
+
+// textPrograms are commands whose failure at the start of a pipe is rare, or usual and meant.
+var textPrograms = strings.Fields("echo printf cat ls seq yes date true false find grep egrep fgrep rg sed awk sort uniq head tail cut tr wc tac rev nl paste join comm diff cmp column fold " +
+	"env pwd id uname ps pgrep df du stat file git jq yq tee xargs base64 sha256sum md5sum which type command hostname whoami uptime free test [ : read sleep history dirname basename done fi esac )")
+
+// otherLine warns of a reference in the text of a program that is no shell: it stays as written.
+func (c *checker) otherLine(path, text string, by Interpreter) {
+	assigned := reference.AssignedInShellLine(text)
+	for _, m := range dollarName.FindAllStringSubmatch(text, -1) {
+		if name := m[1]; c.set[name] && !slices.Contains(assigned, name) && !strings.Contains(text, "$"+name+" =") {
+			c.warn(path, `give it as a variable of the environment: "env": {"`+strings.ToUpper(name)+`": "$`+name+`"}`,
+				"$%s stays as written: %s is not a shell, whose lines get the values of references", name, by.program())
+			return
 		}
 	}
 }
 
 var (
+	setPipefail    = lazyregexp.New(`\bset\s+-\w*o\s+pipefail`)
+	pipePattern    = lazyregexp.New(`[^|&]\|(?:[^|]|$)`)
+	dollarName     = lazyregexp.New(`\$\{?([A-Za-z_]\w*)`)
 	quotedInLine   = lazyregexp.New(`'[^']*'|"(?:[^"\\]|\\.)*"`)
 	doubleBrackets = lazyregexp.New(`(?:^|[\s;&|!(])\[\[\s`)
 	bashArray      = lazyregexp.New(`(?:^|[\s;&|(])[A-Za-z_]\w*\+?=\(`)

@@ -14,19 +14,20 @@ import (
 // The marks of step fields, as in package sdk/abi. A test compares the two lists,
 // because this package imports no other package of the module.
 const (
-	markExpression = "expression"
-	markSteps      = "steps"
-	markBranches   = "branches"
-	markShell      = "shell"
-	markRaw        = "raw"
-	markDefinition = "definition"
-	markTools      = "tools"
-	markParams     = "params"
-	markVariable   = "variable"
-	markValues     = "values"
+	markExpression  = "expression"
+	markSteps       = "steps"
+	markBranches    = "branches"
+	markShell       = "shell"
+	markInterpreter = "interpreter"
+	markRaw         = "raw"
+	markDefinition  = "definition"
+	markTools       = "tools"
+	markParams      = "params"
+	markVariable    = "variable"
+	markValues      = "values"
 )
 
-var marks = []string{markExpression, markSteps, markBranches, markShell, markRaw, markDefinition, markTools, markParams, markVariable, markValues}
+var marks = []string{markExpression, markSteps, markBranches, markShell, markInterpreter, markRaw, markDefinition, markTools, markParams, markVariable, markValues}
 
 // stepID reads an id and reports a duplicate: edits and problems identify steps by id.
 func (d *decoder) stepID(n *node, dst *Step) {

@@ -27,6 +27,7 @@ type Definition struct {
 	CreatedBy   string
 	Inputs      map[string]Input
 	Variables   map[string]json.RawMessage // initial values, canonical JSON
+	Shell       Interpreter                // of the shell lines of its steps
 	Env         map[string]json.RawMessage // variables of the programs of its steps, canonical JSON; see [Environment]
 	EnvFiles    []string                   // files in dotenv form with further ones, relative to the workspace
 	Workspace   string                     // relative to the file's folder or absolute; empty is the caller's

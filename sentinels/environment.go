@@ -20,11 +20,12 @@ type Environment struct {
 	Variables map[string]json.RawMessage // text, number, boolean or {"secret": NAME}; they have precedence over Files
 	// Secrets are the secrets that the calling step names itself, see [Step.Secrets].
 	Secrets []string
+	Shell   Interpreter // reads shell lines whose step names none
 }
 
 // Environment returns what the definition says about the environment of its programs.
 func (d *Definition) Environment() Environment {
-	return Environment{Files: d.EnvFiles, Variables: d.Env}
+	return Environment{Files: d.EnvFiles, Variables: d.Env, Shell: d.Shell}
 }
 
 // Plain returns the environment without files and secrets, for programs that a model or an
@@ -32,7 +33,7 @@ func (d *Definition) Environment() Environment {
 func (e Environment) Plain() Environment {
 	variables := maps.Clone(e.Variables)
 	maps.DeleteFunc(variables, func(_ string, value json.RawMessage) bool { _, secret := SecretIn(value); return secret })
-	return Environment{Variables: variables}
+	return Environment{Variables: variables, Shell: e.Shell}
 }
 
 // In returns the environment with files that are relative to a folder as absolute paths.
@@ -48,12 +49,15 @@ func (e Environment) In(dir string) Environment {
 }
 
 // Inside returns the definition as it is executed within another one, whose environment outer
-// is: with the variables that it does not set itself.
+// is: with the variables and the interpreter that it does not set itself.
 func (d *Definition) Inside(outer Environment) *Definition {
-	if len(outer.Variables) == 0 && len(outer.Files) == 0 {
+	if len(outer.Variables) == 0 && len(outer.Files) == 0 && len(outer.Shell) == 0 {
 		return d
 	}
 	next := *d
+	if len(next.Shell) == 0 {
+		next.Shell = outer.Shell
+	}
 	next.EnvFiles = slices.Concat(outer.Files, d.EnvFiles)
 	next.Env = map[string]json.RawMessage{}
 	maps.Copy(next.Env, outer.Variables)
@@ -273,7 +277,7 @@ func (d *Definition) ownShellUses(types *TypeSet) (uses []ShellUse) {
 				var params struct{ Command json.RawMessage }
 				_ = json.Unmarshal(line, &params) // what has no line uses nothing
 				line = params.Command
-			} else if mark.Mark != markShell {
+			} else if i, _ := spec.Interpreter(s, d.Shell); mark.Mark != markShell || !i.IsShell() {
 				continue
 			}
 			for _, name := range UsedInShellLine(reference.Text(line)) {

@@ -12,6 +12,7 @@ const fields = `{
   "type": "object",
   "properties": {
     "command": {"type": "string", "minLength": 1, "x-sentinel": "shell", "description": "A shell command line. A $reference becomes an environment variable with its value, so data is never executed as code. Do not put it in single quotes.", "examples": ["npm test"]},
+    "shell": {"type": ["string", "array"], "items": {"type": "string"}, "minItems": 1, "x-sentinel": "interpreter", "description": "What reads the line: sh (the default), bash or zsh, which fail with any command of a pipe, python, node, pwsh, or a program with its arguments. Only shells get $references.", "examples": ["bash"]},
     "argv": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Instead of a command line: a program and its arguments, executed without a shell."},
     "env": {"type": "object", "additionalProperties": {"anyOf": [{"type": ["string", "number", "boolean"]},
       {"type": "object", "properties": {"secret": {"type": "string"}}, "required": ["secret"], "additionalProperties": false}]},
@@ -50,6 +51,8 @@ func check(fields sdk.Value) []sdk.Problem {
 		return []sdk.Problem{{Field: "command", Message: "want command or argv"}}
 	case line && argv:
 		return []sdk.Problem{{Field: "argv", Message: "want command or argv, not both"}}
+	case argv && fields.Get("shell").Given():
+		return []sdk.Problem{{Field: "shell", Message: "argv is executed without a shell"}}
 	}
 	return nil
 }
@@ -64,9 +67,17 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
+	line, argv := c.Field("command"), c.Field("argv")
+	if program := c.Field("shell"); program.Given() {
+		var words []sdk.Value
+		for _, word := range program.Items() {
+			words = append(words, word)
+		}
+		line, argv = sdk.Value{}, sdk.List(append(words, line)...)
+	}
 	result, err := c.Command(execute, sdk.Object(
-		sdk.F("command", c.Field("command")),
-		sdk.F("argv", c.Field("argv")),
+		sdk.F("command", line),
+		sdk.F("argv", argv),
 		sdk.F("env", environment(c.Field("env"))),
 		sdk.F("cwd", c.Field("cwd")),
 		sdk.F("stdin", c.Field("stdin")),
@@ -95,7 +106,7 @@ func environment(env sdk.Value) sdk.Value {
 	return sdk.Object(fields...)
 }
 
-// quote returns a line between quotes that it does not contain, so that it stands there as it
+// quote returns a line between quotes that it does not contain, so that it reads as it
 // was written; if it has both, or several lines, as a Go string.
 func quote(line string) string {
 	double, other := false, false

@@ -16,6 +16,7 @@ func TestRun(t *testing.T) {
 		{"line", `{"command":"echo \"$S_0\"","env":{"A":"b"},"cwd":"sub","stdin":"in"}`,
 			`{"command":"code/shell/execute","params":{"command":"echo \"$S_0\"","cwd":"sub","env":{"A":"b"},"stdin":"in","wait":true}}`},
 		{"env", `{"argv":["env"],"env":{"A":3,"B":true,"C":""}}`, `{"command":"code/shell/execute","params":{"argv":["env"],"env":{"A":"3","B":"true","C":""},"wait":true}}`},
+		{"bash", `{"command":"false | cat","shell":["bash","-o","pipefail","-c"]}`, `{"command":"code/shell/execute","params":{"argv":["bash","-o","pipefail","-c","false | cat"],"wait":true}}`},
 		{"argv", `{"argv":["git","status"]}`, `{"command":"code/shell/execute","params":{"argv":["git","status"],"wait":true}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,6 +70,7 @@ func TestProblems(t *testing.T) {
 	for fields, want := range map[string]string{
 		`{}`:                           "command: want command or argv",
 		`{"command":"a","argv":["b"]}`: "argv: want command or argv, not both",
+		`{"argv":["b"],"shell":"sh"}`:  "shell: argv is executed without a shell",
 	} {
 		if got := sdktest.Problems(t, sdktest.Only(shell.Step()), "shell", fields); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", fields, got)

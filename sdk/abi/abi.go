@@ -99,14 +99,15 @@ const Keyword = "x-sentinel"
 
 // The marks of a step field.
 const (
-	MarkExpression = "expression" // a JavaScript condition: passed as source, evaluated by sentinel_eval
-	MarkSteps      = "steps"      // a nested step list, run by sentinel_block
-	MarkBranches   = "branches"   // a list of nested step lists
-	MarkShell      = "shell"      // a shell line: references become environment variables
-	MarkRaw        = "raw"        // passed as written, references are not resolved
-	MarkDefinition = "definition" // an inline definition, or {"$ref": id}
-	MarkTools      = "tools"      // the step's allow-list of commands for its model
-	MarkParams     = "params"     // parameters of the command in the field "command": resolved with the schema of that command
-	MarkValues     = "values"     // values of variables by name: each is a template, or {"expr": JavaScript}, which is passed as written
-	MarkVariable   = "variable"   // the name of a variable that the step sets for its nested steps; without the field, the default of its schema
+	MarkExpression  = "expression"  // a JavaScript condition: passed as source, evaluated by sentinel_eval
+	MarkSteps       = "steps"       // a nested step list, run by sentinel_block
+	MarkBranches    = "branches"    // a list of nested step lists
+	MarkShell       = "shell"       // a shell line: references become environment variables
+	MarkInterpreter = "interpreter" // the program that reads the shell lines of the step; the default is that of the definition
+	MarkRaw         = "raw"         // passed as written, references are not resolved
+	MarkDefinition  = "definition"  // an inline definition, or {"$ref": id}
+	MarkTools       = "tools"       // the step's allow-list of commands for its model
+	MarkParams      = "params"      // parameters of the command in the field "command": resolved with the schema of that command
+	MarkValues      = "values"      // values of variables by name: each is a template, or {"expr": JavaScript}, which is passed as written
+	MarkVariable    = "variable"    // the name of a variable that the step sets for its nested steps; without the field, the default of its schema
 )

@@ -21,7 +21,7 @@ var replaceable = []string{"parse", "timeoutMs"}
 
 // marks are the values of the keyword x-sentinel.
 var marks = []string{
-	abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkRaw,
+	abi.MarkExpression, abi.MarkSteps, abi.MarkBranches, abi.MarkShell, abi.MarkInterpreter, abi.MarkRaw,
 	abi.MarkDefinition, abi.MarkTools, abi.MarkParams, abi.MarkVariable, abi.MarkValues,
 }
 

@@ -91,7 +91,7 @@ func EachInShellLine(line string, f func(ref Reference, quoted bool, program str
 	s.replace = func(ref Reference, at place) string {
 		program := ""
 		if at == literal && !s.inBody {
-			program = programAt(line[:s.at])
+			program = LastProgram(line[:s.at])
 		}
 		f(ref, at == literal, program)
 		return ""
@@ -99,9 +99,9 @@ func EachInShellLine(line string, f func(ref Reference, quoted bool, program str
 	s.scan()
 }
 
-// programAt returns the first word of the command that a shell line ends in, without
+// LastProgram returns the first word of the command that a shell line ends in, without
 // assignments and the words that execute another command in place of themselves.
-func programAt(line string) string {
+func LastProgram(line string) string {
 	line = quotedPattern.ReplaceAllString(line, "''")
 	if i := strings.LastIndexAny(line, ";|&\n(`{"); i >= 0 {
 		line = line[i+1:]

@@ -113,6 +113,7 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	lookup := a.run.Lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
 	var notes reference.Notes
+	interpreter, field := spec.Interpreter(a.step, a.run.Definition().Shell)
 	for name, raw := range a.step.Fields {
 		var more reference.Notes
 		var err error
@@ -127,8 +128,11 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 			if out[name] = raw; isString(raw) {
 				out[name], more, err = a.definitionValue(raw, lookup)
 			}
+		case abi.MarkInterpreter: // below
 		case abi.MarkShell:
-			out[name], more, err = a.shellLine(raw, lookup)
+			if out[name] = raw; interpreter.IsShell() {
+				out[name], more, err = a.shellLine(raw, lookup)
+			}
 		case abi.MarkParams:
 			out[name], more, err = a.resolveParams(raw, lookup)
 		case abi.MarkValues:
@@ -142,6 +146,12 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 		notes.Add(more)
 		if marks[name] == abi.MarkTools {
 			a.tools = toolList(out[name])
+		}
+	}
+	if program := interpreter.Arguments(); program != nil {
+		var err error
+		if out[field], err = json.Marshal(program); err != nil {
+			return nil, notes, err
 		}
 	}
 	pluginset.AddCounts(out, a.step, marks)
