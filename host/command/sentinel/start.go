@@ -236,6 +236,18 @@ func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) 
 	return e, nil
 }
 
+// withoutValue returns the errors of references in a definition whose run begins with variables,
+// those that validate reports.
+func (f family) withoutValue(def *sentinels.Definition, variables map[string]json.RawMessage) sentinels.Problems {
+	started := *def
+	started.Variables = maps.Clone(def.Variables)
+	if started.Variables == nil {
+		started.Variables = map[string]json.RawMessage{}
+	}
+	maps.Copy(started.Variables, variables)
+	return sentinels.Check(&started, f.rt.Types()).Errors()
+}
+
 // startable returns what is to be run: the stored sentinel with its revision and its file, or
 // a definition of the caller's own, which is stored nowhere but in the run, with those
 // that it refers to.
@@ -265,6 +277,9 @@ func (f family) startable(call *command.Call, in startIn) (def *sentinels.Defini
 		return nil, 0, "", nil, err
 	}
 	def, problems := f.rt.Decode(src, file)
+	if len(problems) == 0 {
+		problems = f.withoutValue(def, in.Variables).Locate(file, src, f.rt.Types())
+	}
 	if len(problems) > 0 {
 		return nil, 0, "", nil, from.refused(problems)
 	}
