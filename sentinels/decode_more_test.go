@@ -206,7 +206,7 @@ func TestCheckFields(t *testing.T) {
 	set := types(t)
 	for _, tt := range []struct{ name, fields, want string }{
 		{"llm", `{"prompt":"x","temperature":1}`, ""},
-		{"llm", `{"prompt":"x","temperature":"$t"}`, "temperature: is a string, want a number"},
+		{"llm", `{"prompt":"x","temperature":"$t"}`, `temperature: is a string ("$t"), want a number`},
 		{"loop", `{"steps":{"count":2},"count":1}`, ""},
 		{"parallel", `{"branches":{"counts":[1,2]}}`, ""},
 		{"sentinel", `{"definition":{"steps":[]}}`, ""},

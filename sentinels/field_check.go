@@ -137,6 +137,16 @@ func (v *schemaFindings) deferred(n *node, location []string) bool {
 	return true
 }
 
+// given returns the type of a value, and the first bytes of it if the text of the definition has
+// a reference in its place.
+func (v *schemaFindings) given(n *node) string {
+	if !v.resolved || n.Kind == 'n' {
+		return n.TypeName()
+	}
+	const most = 40
+	return n.TypeName() + " (" + textcut.Mark(string(n.Canonical()), most) + ")"
+}
+
 // nodeAt returns the node at an instance location, or the nearest one around it.
 func (v *schemaFindings) nodeAt(location []string) *node {
 	n := v.root
@@ -245,7 +255,7 @@ func (v *schemaFindings) alternatives(n *node, e *jsonschema.ValidationError) []
 	case len(causes) > 0 && onlyTypes:
 		slices.Sort(types)
 		types = slices.Compact(types)
-		p := at(KindType, "is %s, want %s", n.TypeName(), articles(types))
+		p := at(KindType, "is %s, want %s", v.given(n), articles(types))
 		p[0].Hint = v.typeHint(n, types)
 		return p
 	case len(causes) > 0 && onlyFields:
@@ -289,7 +299,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 	}
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		add(n.Start, n.Path(), KindType, v.typeHint(n, k.Want), "is %s, want %s", n.TypeName(), articles(k.Want))
+		add(n.Start, n.Path(), KindType, v.typeHint(n, k.Want), "is %s, want %s", v.given(n), articles(k.Want))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			add(n.Start, n.Path(), KindMissing, "", "%q is missing", name)

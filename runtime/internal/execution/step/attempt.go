@@ -161,6 +161,9 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	}
 	// Check again: values of references were not known when the definition was checked.
 	if err := spec.CheckFields(fields); err != nil {
+		if shown := spec.CheckFields(a.svc.Redact.JSON(fields)); shown != nil {
+			err = shown // the message has the first bytes of values
+		}
 		return nil, notes, &abi.Error{
 			Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: a.parseHint(out),
 		}
