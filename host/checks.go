@@ -7,13 +7,14 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/validation"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // checks are what this host knows of the names in definitions. With a cassette, models are
 // those that were recorded.
 func (h *Host) checks() runtime.Checks {
-	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Child: h.child, Classifier: (*outputClassifiers)(h).Known, Secret: h.secretProblem, Withheld: h.withheld}
+	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Near: h.near, Child: h.child, Classifier: (*outputClassifiers)(h).Known, Secret: h.secretProblem, Withheld: h.withheld}
 	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check
 	}
@@ -36,30 +37,34 @@ func (h *Host) child(id sentinels.ID) *sentinels.Definition {
 	return def
 }
 
-// stored reports whether a sentinel is in the store or has a file in the project's folder,
-// and returns similar ids if it is neither.
-func (h *Host) stored(id sentinels.ID) (near []string, ok bool) {
+// stored reports whether a sentinel is in the store or has a file in the project's folder.
+func (h *Host) stored(id sentinels.ID) bool {
 	if h.rt == nil {
-		return nil, true // the store is being opened
+		return true // the store is being opened
 	}
-	if _, err := h.rt.Definition(id); err == nil {
-		return nil, true
+	if _, err := h.rt.Definition(id); abi.CodeOf(err) != abi.NotFound {
+		return true // what cannot be read is reported elsewhere
 	}
 	for _, ext := range sentinels.FileExtensions() {
 		if !id.Valid() {
 			break // its file would be elsewhere
 		}
 		if _, err := os.Stat(filepath.Join(h.dir, "sentinels", string(id)+ext)); err == nil {
-			return nil, true
+			return true
 		}
 	}
+	return false
+}
+
+// near returns the ids of stored sentinels that are similar to one that is not stored.
+func (h *Host) near(id sentinels.ID) []string {
 	all, err := h.rt.Definitions()
 	if err != nil {
-		return nil, true // what cannot be read is reported elsewhere
+		return nil // a suggestion is not worth an error
 	}
 	ids := make([]string, len(all))
 	for i, s := range all {
 		ids[i] = string(s.ID)
 	}
-	return sentinels.Suggest(string(id), ids), false
+	return sentinels.Suggest(string(id), ids)
 }

@@ -118,7 +118,7 @@ func TestGreedyPlugin(t *testing.T) {
 	if _, err := g.host.Runtime().Save(t.Context(), victim, 0); err != nil {
 		t.Fatal(err)
 	}
-	_, problems = g.host.Runtime().Inspect([]byte(`{"name":"x","steps":[{"type":"greedy"}]}`), "")
+	_, problems = g.host.Runtime().Inspect(t.Context(), []byte(`{"name":"x","steps":[{"type":"greedy"}]}`), "")
 	if len(problems) != 1 || problems[0].Hint != "sentinel plugin allow greedy" {
 		t.Fatalf("before anybody allowed it: %v", problems)
 	}

@@ -103,7 +103,7 @@ func checkExample(t *testing.T, h *host.Host, block string, complete bool) strin
 		}
 	}
 	trigger := slices.ContainsFunc(h.Runtime().DecodeOptions("").Triggers, func(k sentinels.TriggerKind) bool { return k.Name == kind })
-	_, inferred := h.Runtime().Inspect([]byte(`{"name": "n", "steps": [`+block+`]}`), "")
+	_, inferred := h.Runtime().Inspect(t.Context(), []byte(`{"name": "n", "steps": [`+block+`]}`), "")
 	switch {
 	case keys["steps"] && keys["name"]:
 		if valid, problems := validated(t, h, block, nil); !valid || len(problems) > 0 {
@@ -114,7 +114,7 @@ func checkExample(t *testing.T, h *host.Host, block string, complete bool) strin
 		}
 		return "definition"
 	case trigger && kind != "event": // emit and wait steps have an event too
-		if _, problems := h.Runtime().Inspect([]byte(`{"name": "n", "steps": [], "trigger": `+block+`}`), ""); len(problems) > 0 {
+		if _, problems := h.Runtime().Inspect(t.Context(), []byte(`{"name": "n", "steps": [], "trigger": `+block+`}`), ""); len(problems) > 0 {
 			t.Error(problems)
 		}
 		return "trigger"

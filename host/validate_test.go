@@ -66,7 +66,7 @@ func validated(t *testing.T, h *host.Host, definition string, params map[string]
 // TestValidatePlaces: "Messages have places", also in a text with aliases and comments.
 func TestValidatePlaces(t *testing.T) {
 	h := open(t, environment())
-	_, problems := h.Runtime().Inspect([]byte(`{"name": "n", // a comment
+	_, problems := h.Runtime().Inspect(t.Context(), []byte(`{"name": "n", // a comment
   "pipeline": [
     {"command": "code/reed"},
     {"if": "true", "then": [{"command": "code/git", "params": {"operation": "x"}}]},
@@ -321,7 +321,7 @@ func TestValidateTriggers(t *testing.T) {
 		`{"type": "manual", "debounceMs": "1"}`: {`2:35: trigger.debounceMs: is a string, want a whole number`},
 		`{"type": "fiel"}`:                      {`2:11: trigger.type: unknown value "fiel" | did you mean "file"?`},
 	} {
-		_, problems := h.Runtime().Inspect([]byte("{\"name\": \"n\", \"steps\": [], \"trigger\":\n "+trigger+"}"), "")
+		_, problems := h.Runtime().Inspect(t.Context(), []byte("{\"name\": \"n\", \"steps\": [], \"trigger\":\n "+trigger+"}"), "")
 		var got []string
 		for _, p := range problems {
 			line := p.String()

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -24,7 +25,7 @@ func (n *named) find(d *sentinels.Definition, name string, kind sentinels.Kind) 
 	return found
 }
 
-func (n *named) Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
+func (n *named) Definition(_ context.Context, d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
 	found := n.Absent(d, types)
 	if n.strict {
 		found = append(found, n.find(d, "bad", sentinels.KindUnknown)...)

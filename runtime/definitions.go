@@ -36,7 +36,7 @@ const AnyRevision = revision.Any
 // after the parts of the engine.
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
-		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, AgentBytes: rt.opt.Limits.AgentBytes, Inspect: rt.Inspect, DecodeOptions: rt.decodeOptions,
+		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, AgentBytes: rt.opt.Limits.AgentBytes, Inspect: rt.Inspect, Context: rt.ctx, DecodeOptions: rt.decodeOptions,
 		Chain: rt.Chain, ChainAt: func(id sentinels.ID, at time.Time) (int, []string) { return rt.dispatch.ChainAt(id, at) }, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read
@@ -63,8 +63,9 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 
 // Inspect reports every problem of a definition, also of kind [sentinels.KindAbsent],
 // sorted by position. If there are errors, the definition is what could be read of it,
-// nil for a text that is not JSON; it is neither for storing nor for execution.
-func (rt *Runtime) Inspect(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+// nil for a text that is not JSON; it is neither for storing nor for execution. If ctx ends
+// before, there may be more problems.
+func (rt *Runtime) Inspect(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 	opt := rt.decodeOptions(file)
 	report := sentinels.Inspect(src, opt)
 	if report.Definition == nil {
@@ -72,9 +73,12 @@ func (rt *Runtime) Inspect(src []byte, file string) (*sentinels.Definition, sent
 	}
 	var found sentinels.Problems
 	report.Definition.Walk(opt.Types, func(prefix string, d *sentinels.Definition) {
-		own := rt.plugins.Validate(rt.ctx, d, rt.opt.Commands, func(path string) bool { return report.BrokenStep(prefix + path) })
+		if ctx.Err() != nil {
+			return
+		}
+		own := rt.plugins.Validate(ctx, d, rt.opt.Commands, func(path string) bool { return report.BrokenStep(prefix + path) })
 		if rt.opt.Checks != nil {
-			own = append(own, rt.opt.Checks.Definition(d, opt.Types)...)
+			own = append(own, rt.opt.Checks.Definition(ctx, d, opt.Types)...)
 		}
 		for _, p := range own {
 			p.Path = prefix + p.Path
@@ -100,8 +104,8 @@ func (rt *Runtime) DecodeEdit(src []byte, file string) (def *sentinels.Definitio
 
 // InspectEdit returns all problems of [Runtime.DecodeEdit]. Errors that the stored
 // definition has too are warnings.
-func (rt *Runtime) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	return rt.definitions.InspectEdit(src, file)
+func (rt *Runtime) InspectEdit(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	return rt.definitions.InspectEdit(ctx, src, file)
 }
 
 // absent returns an error if something that a definition needs is known, but not here.

@@ -280,7 +280,7 @@ func TestLostGrant(t *testing.T) {
 	if info.State != plugin.Waiting || info.Grant != nil || info.Problem == "" {
 		t.Errorf("it is %+v", info)
 	}
-	def, problems := rt.Inspect([]byte(src), "r.json")
+	def, problems := rt.Inspect(t.Context(), []byte(src), "r.json")
 	if len(problems) != 1 || problems[0].Kind != sentinels.KindAbsent || problems[0].Line != 1 || !strings.Contains(problems[0].Message, `step type "reach" is provided by plugin "reach", which waits for approval`) || problems[0].Hint != "sentinel plugin allow reach" {
 		t.Errorf("problems %v", problems)
 	}
@@ -427,7 +427,7 @@ func TestWaiting(t *testing.T) {
 	if err := rt.Regrant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, problems := rt.Inspect([]byte(`{"name":"r","steps":[{"type":"a"}]}`), ""); len(problems) != 1 {
+	if _, problems := rt.Inspect(t.Context(), []byte(`{"name":"r","steps":[{"type":"a"}]}`), ""); len(problems) != 1 {
 		t.Errorf("denied, its type is known: %v", problems)
 	}
 	if err := rt.UnloadPlugin(t.Context(), "a.wasm"); err != nil {

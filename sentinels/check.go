@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,27 +23,33 @@ import (
 // A variable is known if it is reserved, an input, one of "variables", the outputTo of
 // any step, the id of a step, or named by a field that is marked as the name of a
 // variable, such as the item of a loop.
-func Check(d *Definition, types *TypeSet, known ...string) Problems {
-	c := checker{types: types, set: make(map[string]bool), assigned: make(map[string]bool), kept: make(map[string]string), results: make(map[string]result)}
+//
+// A check whose context ends returns what it has found so far.
+func Check(ctx context.Context, d *Definition, types *TypeSet, known ...string) Problems {
+	c := checker{Findings: NewFindings(ctx), typos: make(map[string]bool), types: types, set: make(map[string]bool), assigned: make(map[string]bool), kept: make(map[string]string), results: make(map[string]result)}
 	for _, name := range slices.Concat(Reserved, known) {
 		c.set[name], c.assigned[name] = true, true
 	}
 	c.definition(d, "")
-	return c.problems
+	return c.Problems
 }
 
 type checker struct {
-	types    *TypeSet
-	set      map[string]bool              // names that have a value at some time
-	kept     map[string]string            // names that steps set and keep to themselves: what to do instead
-	assigned map[string]bool              // names that may have a value at the step in question, in the first iteration
-	results  map[string]result            // what is known about their values, by variable
-	inputs   map[string]bool              // of the definition and those around it
-	fields   map[string]map[string]string // JSON types of the fields of outputs, by variable
-	ids      []string                     // of the steps of the definition
-	text     string                       // the text that is being checked
-	open     bool                         // a step of another plugin, or of unknown type, may set any variable
-	problems Problems
+	types      *TypeSet
+	set        map[string]bool              // names that have a value at some time
+	kept       map[string]string            // names that steps set and keep to themselves: what to do instead
+	assigned   map[string]bool              // names that may have a value at the step in question, in the first iteration
+	results    map[string]result            // what is known about their values, by variable
+	inputs     map[string]bool              // of the definition and those around it
+	fields     map[string]map[string]string // JSON types of the fields of outputs, by variable
+	ids        []string                     // of the steps of the definition
+	text       string                       // the text that is being checked
+	dashedIn   string                       // the text of dashedRefs
+	dashedRefs map[string]string            // answers of dashed for the text
+
+	open  bool            // a step of another plugin, or of unknown type, may set any variable
+	typos map[string]bool // answers of isTypo
+	*Findings
 
 	textInputs map[string]bool // inputs of type string; true if no step sets a variable of that name
 	inShell    bool            // the text is a shell line
@@ -67,7 +74,7 @@ const builtIn = "builtin"
 // warn adds a warning. [Problems.Locate] adds line and column, because a Definition
 // has no reference to its text.
 func (c *checker) warn(path, hint, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Path: path, Kind: KindWarning, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	c.Add(Problem{Path: path, Kind: KindWarning, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
 // definition checks d; prefix is the path of the field that contains it.
@@ -171,6 +178,9 @@ func (c *checker) list(s *Step, key string, steps []Step, path string) {
 
 func (c *checker) steps(steps []Step, path string) {
 	for i := range steps {
+		if c.Ended() {
+			return
+		}
 		c.step(&steps[i], path+"["+strconv.Itoa(i)+"]")
 	}
 }
@@ -259,10 +269,10 @@ func (c *checker) event(s *Step, path string) {
 	}
 	switch problem, hint := CheckRunPattern(name); {
 	case emits && IsRunEvent(name):
-		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: "give it another name; runs have these events without a step",
+		c.Add(Problem{Path: at, Kind: KindValue, Hint: "give it another name; runs have these events without a step",
 			Message: fmt.Sprintf("%q is a name of events of runs (sentinel:ID:WORD), which only the engine emits", name)})
 	case (s.Type == "wait" || s.Type == "watch") && problem != "":
-		c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
+		c.Add(Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
 	case (s.Type == "wait" || s.Type == "watch") && missesRuns(name):
 		c.warn(at, missesRunsHint, missesRunsText, name)
 	}
@@ -318,8 +328,8 @@ func (c *checker) references(path string, raw json.RawMessage) {
 
 // reference reports a reference without a value: for ever, or in the first iteration.
 func (c *checker) reference(path string, ref reference.Reference) {
-	if ref.Braces && !c.set[ref.Name] {
-		return // of another language, such as a template of JavaScript
+	if c.Ended() || ref.Braces && !c.set[ref.Name] {
+		return // with braces it is of another language, such as a template of JavaScript
 	}
 	c.member(path, ref)
 	c.pathOfText(path, ref)
@@ -357,13 +367,15 @@ func (c *checker) member(path string, ref reference.Reference) {
 	if !ok || slices.Contains(known, key) {
 		return
 	}
-	hint := "known: " + strings.Join(known, ", ")
-	if near := Suggest(key, known); len(near) > 0 {
+	hint := ""
+	if near := c.Suggest(key, known); len(near) > 0 {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
+	} else if c.Suggests() && len(known) > 0 {
+		hint = "known: " + strings.Join(known, ", ")
 	} else if len(known) == 0 {
 		hint = map[string]string{"inputs": `declare it under "inputs"`, varSteps: `give a step an "id"`}[ref.Name]
 	}
-	c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", ref.Name, key)})
+	c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", ref.Name, key)})
 }
 
 // expression reports the names in a condition that never have a value. A name whose
@@ -377,8 +389,11 @@ func (c *checker) expression(path, source string) {
 			c.unknown(path, m[1], m[2] != "" && !strings.HasPrefix(strings.TrimSpace(m[2]), "?"), "is undefined")
 		} else if i >= 0 && m[1] == "inputs" {
 			if key, ok := stepKey(m[2]); ok && !strings.HasPrefix(m[2], "?") && !c.inputs[key] && reference.IsName(key) {
-				known := slices.Sorted(maps.Keys(c.inputs))
-				c.warn(path, cmp.Or(didYouMean(key, known), `declare it under "inputs"`), "$inputs has no %q, so it is undefined", key)
+				hint := ""
+				if c.Suggests() {
+					hint = didYouMean(key, slices.Sorted(maps.Keys(c.inputs)))
+				}
+				c.warn(path, cmp.Or(hint, `declare it under "inputs"`), "$inputs has no %q, so it is undefined", key)
 			}
 		}
 	}
@@ -389,11 +404,14 @@ func (c *checker) expression(path, source string) {
 // effect says what happens to others.
 func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 	if own := c.dashed(name); own != "" {
-		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: "write " + own, Message: fmt.Sprintf("unknown variable $%s", name)})
+		c.Add(Problem{Path: path, Kind: KindUnknown, Hint: "write " + own, Message: fmt.Sprintf("unknown variable $%s", name)})
 		return
 	}
-	known := slices.Sorted(maps.Keys(c.set))
-	near := references(Suggest(name, known))
+	var known, near []string
+	if c.Suggests() {
+		known = slices.Sorted(maps.Keys(c.set))
+		near = references(Suggest(name, known))
+	}
 	if (hasPath || c.isTypo(name)) && !c.open {
 		hint := `declare it under "inputs" or "variables", or write "$$" for a dollar`
 		if len(near) > 0 {
@@ -401,7 +419,7 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 		} else if own := slices.DeleteFunc(known, func(n string) bool { return slices.Contains(Reserved, n) }); len(own) > 0 && len(own) <= 40 {
 			hint = "known: " + strings.Join(references(own), ", ")
 		}
-		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("unknown variable $%s", name)})
+		c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("unknown variable $%s", name)})
 		return
 	}
 	hint := `declare it under "inputs", or write "$$" for a dollar`
@@ -414,17 +432,20 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 // dashed returns the reference to the step whose id begins with a name and a dash, if the
 // text has that id: $steps["build-it"].exitCode for $build-it.exitCode.
 func (c *checker) dashed(name string) string {
-	if !strings.Contains(c.text, "$"+name+"-") {
-		return ""
-	}
-	own := ""
-	dashedPattern.ReplaceAllStringFunc(c.text, func(ref string) string {
-		if id, rest := dashedID(ref, func(id string) bool { return slices.Contains(c.ids, id) }); strings.HasPrefix(ref, "$"+name+"-") && id != "" && own == "" {
-			own = `$steps["` + id + `"]` + rest
+	if c.dashedIn != c.text {
+		c.dashedIn, c.dashedRefs = c.text, map[string]string{}
+		for _, m := range dashedPattern.FindAllStringSubmatch(c.text, -1) {
+			ref := m[0]
+			first, _, _ := strings.Cut(ref[1:], "-")
+			if c.dashedRefs[first] != "" {
+				continue
+			}
+			if id, rest := dashedID(ref, func(id string) bool { return slices.Contains(c.ids, id) }); id != "" {
+				c.dashedRefs[first] = `$steps["` + id + `"]` + rest
+			}
 		}
-		return ref
-	})
-	return own
+	}
+	return c.dashedRefs[name]
 }
 
 // references returns names as they are referred to.
@@ -438,12 +459,21 @@ func references(names []string) []string {
 
 // isTypo reports whether a name is one edit from a known one.
 func (c *checker) isTypo(name string) bool {
+	if len(name) <= 2 || len(name) > maxSuggested || c.Ended() {
+		return false
+	}
+	typo, asked := c.typos[name]
+	if asked {
+		return typo
+	}
 	for known := range c.set {
-		if len(name) > 2 && !slices.Contains(BuiltIn, known) && distance(known, name) == 1 {
-			return true
+		if oneEdit(known, name) && !slices.Contains(BuiltIn, known) {
+			typo = true
+			break
 		}
 	}
-	return false
+	c.typos[name] = typo
+	return typo
 }
 
 // foreign warns about other systems' forms of references.
@@ -571,7 +601,7 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		}
 		c.shellForms(path, text, assigned)
 		if quote := reference.UnendedQuote(text); quote != "" {
-			c.problems = append(c.problems, Problem{Path: path, Kind: KindValue, Hint: "close it, or write \\" + quote + " for the character itself",
+			c.Add(Problem{Path: path, Kind: KindValue, Hint: "close it, or write \\" + quote + " for the character itself",
 				Message: fmt.Sprintf("the shell line opens a quote %s and does not close it", quote)})
 		}
 		c.bashForms(path, text, by)
@@ -610,13 +640,16 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	if len(problems) > 0 || len(d.Steps) == 0 {
 		return // {"$ref": name}
 	}
-	inner := checker{types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept), results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs, shellOf: c.shellOf}
+	inner := checker{
+		Findings: c.within(), typos: make(map[string]bool), types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept),
+		results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs, shellOf: c.shellOf,
+	}
 	inner.inline(d, "")
 	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")
-	for _, p := range inner.problems {
+	for _, p := range inner.Problems {
 		p.Path = path + "." + p.Path
-		c.problems = append(c.problems, p)
+		c.Add(p)
 	}
 }
 

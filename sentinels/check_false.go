@@ -212,7 +212,7 @@ func (c *checker) methods(path, source string) {
 			continue
 		}
 		hint := "a value has the methods of JavaScript: `sentinel help expressions`"
-		if near := Suggest(name, strings.Fields(methodNames)); len(near) > 0 {
+		if near := c.Suggest(name, strings.Fields(methodNames)); len(near) > 0 {
 			hint = "write " + value + "." + near[0] + arguments
 		}
 		for _, f := range foreignMethods {
@@ -298,7 +298,7 @@ func (c *checker) pathOfText(path string, ref reference.Reference) {
 	if c.inShell {
 		hint = `write "$` + whole + `"` + rest
 	}
-	c.problems = append(c.problems, Problem{Path: path, Kind: KindValue, Hint: hint, Message: fmt.Sprintf("$%s is a text, so %s is read as its field, which it does not have", whole, rest)})
+	c.Add(Problem{Path: path, Kind: KindValue, Hint: hint, Message: fmt.Sprintf("$%s is a text, so %s is read as its field, which it does not have", whole, rest)})
 }
 
 // textPath matches one name, or two, behind a variable.

@@ -28,7 +28,7 @@ func TestCheck(t *testing.T) {
   "timeoutMs": 5
 }`
 	d := decode(t, src)
-	got := sentinels.Check(d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
+	got := sentinels.Check(t.Context(), d, types(t), "given").Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:5:31: steps[0].prompt: unknown variable $plces`,
 		"\tdid you mean \"$places\"?",
@@ -54,7 +54,7 @@ func TestUnknownMax(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if got := sentinels.Check(d, types(t)); len(got) != 1 || got[0].Kind != sentinels.KindUnknown || got[0].Path != "loop.max" {
+	if got := sentinels.Check(t.Context(), d, types(t)); len(got) != 1 || got[0].Kind != sentinels.KindUnknown || got[0].Path != "loop.max" {
 		t.Errorf("%v", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestReferences(t *testing.T) {
 	} {
 		src := `{"name":"a","steps":[` + tt.steps + `]}`
 		var got []string
-		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+		for _, p := range sentinels.Check(t.Context(), decode(t, src), types(t)) {
 			got = append(got, string(p.Kind)+": "+p.Path+": "+p.Message)
 		}
 		if diff := cmp.Diff(tt.want, strings.Join(got, "\n")); diff != "" {
@@ -111,7 +111,7 @@ func TestReferences(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if p := sentinels.Check(d, set); len(p) != 1 || p[0].Kind != sentinels.KindWarning {
+	if p := sentinels.Check(t.Context(), d, set); len(p) != 1 || p[0].Kind != sentinels.KindWarning {
 		t.Errorf("a variable that a step of another plugin may set: %v", p)
 	}
 }
@@ -138,7 +138,7 @@ func TestFinding3ForeignForms(t *testing.T) {
 		}
 		src := `{"name":"a","steps":[{"type":"llm","prompt":"x","outputTo":"r"},{"type":"llm","prompt":"x","outputTo":"result"},{"type":"shell","command":` + string(raw) + `}]}`
 		var got []string
-		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+		for _, p := range sentinels.Check(t.Context(), decode(t, src), types(t)) {
 			if p.Kind != sentinels.KindWarning || p.Path != "steps[2].command" {
 				t.Errorf("%s: %+v", line, p)
 			}
@@ -149,7 +149,7 @@ func TestFinding3ForeignForms(t *testing.T) {
 		}
 	}
 	src := `{"name":"a","steps":[{"type":"llm","prompt":"x","outputTo":"r"},{"type":"llm","prompt":"${r.output} ${other.text}"}]}`
-	if p := sentinels.Check(decode(t, src), types(t)); len(p) != 0 { // ${r.output} is a reference there
+	if p := sentinels.Check(t.Context(), decode(t, src), types(t)); len(p) != 0 { // ${r.output} is a reference there
 		t.Errorf("in a prompt: %v", p)
 	}
 }
@@ -233,7 +233,7 @@ func TestTextAsCondition(t *testing.T) {
 				t.Fatal(problems)
 			}
 			var got []string
-			for _, p := range sentinels.Check(d, types(t)) {
+			for _, p := range sentinels.Check(t.Context(), d, types(t)) {
 				if p.Path != "steps[4].check" || p.Hint == "" || p.Kind != sentinels.KindWarning {
 					t.Errorf("%+v", p)
 				}
@@ -260,7 +260,7 @@ func TestTextAsConditionWording(t *testing.T) {
   "loop": {"type": "until", "check": "$reply.text"},
   "timeoutMs": 5
 }`
-	got := sentinels.Check(decode(t, src), types(t)).Locate("f.json", []byte(src), types(t)).Error()
+	got := sentinels.Check(t.Context(), decode(t, src), types(t)).Locate("f.json", []byte(src), types(t)).Error()
 	want := strings.Join([]string{
 		`f.json:6:70: steps[1].condition: $tests.output is a text, and every text that is not empty is true, also 'false'`,
 		"\twrite $tests.output.trim() === 'true', or $tests.output.trim() !== '' to accept any text",
@@ -281,7 +281,7 @@ func TestTextAsConditionOfSeveralSteps(t *testing.T) {
 	d := decode(t, `{"name": "a", "steps": [
   {"type": "shell", "command": "./check", "outputTo": "x"}, {"command": "data/list", "params": {}, "outputTo": "x"},
   {"check": "$x", "then": []}, {"check": "$x.output", "then": []}]}`)
-	if got := sentinels.Check(d, types(t)); len(got) > 0 {
+	if got := sentinels.Check(t.Context(), d, types(t)); len(got) > 0 {
 		t.Errorf("warnings: %v", got)
 	}
 }
@@ -315,7 +315,7 @@ func TestCheckCode(t *testing.T) {
 	} {
 		src := `{"name":"x","inputs":{"text":{"default":"a"}},"steps":[` + step + `]}`
 		got := ""
-		for _, p := range sentinels.Check(decode(t, src), types(t)) {
+		for _, p := range sentinels.Check(t.Context(), decode(t, src), types(t)) {
 			if strings.Contains(p.Message, "pasted into code") {
 				got = p.Message
 				if p.Hint == "" {
@@ -337,7 +337,7 @@ func TestKeptVariables(t *testing.T) {
 		{"type":"loop","each":[1],"steps":[{"argv":["a"],"outputTo":"x"}]},{"argv":["$x"]}],
 		"finally":[{"argv":["$result.error.message"]}]}`)
 	var got []string
-	for _, p := range sentinels.Check(d, types(t)) {
+	for _, p := range sentinels.Check(t.Context(), d, types(t)) {
 		got = append(got, p.Path+": "+p.Message+"; "+p.Hint)
 	}
 	want := []string{

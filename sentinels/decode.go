@@ -152,9 +152,18 @@ func (s *decodeState) finish() Problems {
 	return s.problems
 }
 
+// hints reports whether the next problem gets a hint that takes time.
+func (s *decodeState) hints() bool { return len(s.problems) < MaxProblems }
+
 // addAt reports a problem at an offset that is not the start of a value, such as
 // that of a key.
 func (s *decodeState) addAt(offset int, path string, kind Kind, hint, message string) {
+	switch {
+	case len(s.problems) > maxFound:
+		return
+	case len(s.problems) == maxFound:
+		kind, hint, message = KindLimit, "", tooMany
+	}
 	s.problems = append(s.problems, s.src.problem(offset, path, kind, hint, message))
 }
 
@@ -231,20 +240,20 @@ func (s *decodeState) choice(n *node, choices []string) (string, bool) {
 	if c, ok := equalFold(text, choices); ok {
 		return c, true
 	}
-	s.add(n, KindUnknown, didYouMean(text, choices), "unknown value %q", text)
+	hint := ""
+	if s.hints() {
+		hint = didYouMean(text, choices)
+	}
+	s.add(n, KindUnknown, hint, "unknown value %q", text)
 	return "", false
 }
 
-// maxHinted is the number of problems after which an unknown key has no hint "did
-// you mean": searching for similar names takes more time than the rest of decoding.
-const maxHinted = 200
-
 // unknownKey reports a key that does not exist. kinds says what the object is, for words
-// of other systems; see otherWords.
-
+// of other systems; see otherWords. Behind [MaxProblems] an unknown key has no hint:
+// searching for similar names takes more time than the rest of decoding.
 func (s *decodeState) unknownKey(m member, kinds, known []string, hidden ...string) {
 	hint := ""
-	if len(s.problems) < maxHinted {
+	if s.hints() {
 		if _, spelling := equalFold(m.Name, known); !spelling {
 			hint = s.otherWordHint(m.Name, m.Value, kinds...)
 		}

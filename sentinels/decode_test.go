@@ -101,7 +101,7 @@ func TestGood(t *testing.T) {
 			if d.Hash() != again.Hash() {
 				t.Error("the hash changed")
 			}
-			if problems := sentinels.Check(d, types(t), "query"); len(problems) > 0 {
+			if problems := sentinels.Check(t.Context(), d, types(t), "query"); len(problems) > 0 {
 				t.Errorf("warnings:\n%v", problems)
 			}
 		})

@@ -56,7 +56,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 					t.Errorf("%s: %v", text, report.Problems)
 					continue
 				}
-				got := Check(report.Definition, types)
+				got := Check(t.Context(), report.Definition, types)
 				silent := !slices.ContainsFunc(got, func(p Problem) bool {
 					return strings.HasSuffix(p.Path, "."+r.name) && strings.Contains(p.Message, "has no effect")
 				})

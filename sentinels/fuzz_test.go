@@ -51,7 +51,7 @@ func FuzzDecode(f *testing.F) {
 		if d.Hash() != again.Hash() {
 			t.Fatal("the hash changed")
 		}
-		sentinels.Check(d, opt.Types).Locate("", src, opt.Types)
+		sentinels.Check(t.Context(), d, opt.Types).Locate("", src, opt.Types)
 	})
 }
 

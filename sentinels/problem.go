@@ -2,6 +2,8 @@ package sentinels
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,10 +110,11 @@ func (p Problem) String() string {
 // return them as an error, because an empty list is a non-nil error value.
 type Problems []Problem
 
-// Error returns one line for each problem, with its hint indented on the next.
+// Error returns one line for each problem of [Problems.Shown], with its hint indented on
+// the next.
 func (ps Problems) Error() string {
 	var b strings.Builder
-	for i, p := range ps {
+	for i, p := range ps.Shown() {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -161,6 +164,93 @@ func (ps Problems) sort() {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+}
+
+// MaxProblems is how many problems of a text are shown, and get hints that take time.
+const MaxProblems = 100
+
+// maxFound bounds the problems that one check of a text collects. Behind them is the error
+// tooMany, so that a text which was not checked whole is never taken for valid.
+const (
+	maxFound = 10_000
+	tooMany  = "there are more than 10000 problems; the rest is not checked"
+)
+
+// Shown returns the first [MaxProblems] problems, errors before warnings, sorted as before,
+// and one more that counts the others.
+func (ps Problems) Shown() Problems {
+	if len(ps) <= MaxProblems+1 {
+		return ps // one line more says no less than the count of one
+	}
+	errs := 0
+	for _, p := range ps {
+		if !p.IsWarning() {
+			errs++
+		}
+	}
+	errs = min(errs, MaxProblems)
+	warnings := MaxProblems - errs
+	out := make(Problems, 0, MaxProblems+1)
+	more := Problem{Kind: KindWarning, Message: fmt.Sprintf("and %d more problems", len(ps)-MaxProblems), Hint: "they are listed when these are mended"}
+	for _, p := range ps {
+		left := &errs
+		if p.IsWarning() {
+			left = &warnings
+		}
+		if *left > 0 {
+			*left--
+			out = append(out, p)
+			continue
+		}
+		more.File, more.Line, more.Column = p.File, p.Line, p.Column
+		if !p.IsWarning() {
+			more.Kind = KindLimit
+		}
+	}
+	return append(out, more)
+}
+
+// Findings collects the problems of one check of a definition, within bounds of number and
+// time.
+type Findings struct {
+	Problems Problems
+
+	ctx    context.Context
+	around int // problems of the checks that this one is part of
+}
+
+// NewFindings returns those of a check that ends with ctx.
+func NewFindings(ctx context.Context) *Findings { return &Findings{ctx: ctx} }
+
+// within returns the findings of a definition within the one that is checked.
+func (f *Findings) within() *Findings {
+	return &Findings{ctx: f.ctx, around: f.around + len(f.Problems)}
+}
+
+// Add adds a problem. Those behind a bound are replaced by one error.
+func (f *Findings) Add(p Problem) {
+	switch found := f.around + len(f.Problems); {
+	case found > maxFound:
+		return
+	case found == maxFound:
+		p = Problem{Path: p.Path, Kind: KindLimit, Message: tooMany}
+	}
+	f.Problems = append(f.Problems, p)
+}
+
+// Ended reports whether the check can stop: its context has ended, or there are too many
+// problems.
+func (f *Findings) Ended() bool { return f.around+len(f.Problems) > maxFound || f.ctx.Err() != nil }
+
+// Suggests reports whether the next problem gets a hint that takes time.
+func (f *Findings) Suggests() bool { return f.around+len(f.Problems) < MaxProblems }
+
+// Suggest is the function [Suggest] for the next problem, nil if it gets no such hint.
+func (f *Findings) Suggest(name string, candidates []string) []string {
+	if !f.Suggests() {
+		return nil
+	}
+	return Suggest(name, candidates)
 }
 
 var _ error = Problems(nil)

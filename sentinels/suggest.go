@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxSuggested is the length of the longest name that is compared with others.
+const maxSuggested = 64
+
 // Suggest returns the candidates that are similar to a mistyped name, best first, at
 // most three. It ignores case, "_", "-" and "/".
 func Suggest(name string, candidates []string) []string {
@@ -13,13 +16,16 @@ func Suggest(name string, candidates []string) []string {
 		name string
 		cost int
 	}
-	if len(name) > 64 {
+	if len(name) > maxSuggested {
 		return nil // longer than any name, and the time is quadratic
 	}
 	want := fold(name)
 	limit := 1 + len(want)/4
 	var found []scored
 	for _, c := range candidates {
+		if len(c) > maxSuggested {
+			continue
+		}
 		have := fold(c)
 		if cost := distance(want, have); cost <= limit {
 			found = append(found, scored{c, cost})
@@ -68,6 +74,30 @@ func distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(b)]
+}
+
+// oneEdit reports whether two names differ by one insertion, deletion, replacement or swap
+// of neighbours. It takes the time of comparing them.
+func oneEdit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(a) < len(b):
+		return a[i:] == b[i+1:]
+	case i == len(a):
+		return false // they are equal
+	case a[i+1:] == b[i+1:]:
+		return true
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
 // didYouMean returns the hint for an unknown name: similar candidates, or else all of

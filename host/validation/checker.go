@@ -3,6 +3,7 @@
 package validation
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -29,8 +30,10 @@ type Checker struct {
 	// Classifier returns why rules cannot name an output classifier, nil if they can. Default
 	// nil: any name is accepted.
 	Classifier func(name string) error
-	// Stored reports whether a sentinel is stored, and similar ids if it is not.
-	Stored func(id sentinels.ID) (near []string, ok bool)
+	// Stored reports whether a sentinel is stored.
+	Stored func(id sentinels.ID) bool
+	// Near returns ids of stored sentinels that are similar to one that is not.
+	Near func(id sentinels.ID) []string
 	// Secret returns why a sentinel cannot use a secret here, nil if it can. Default nil: it can.
 	Secret func(id sentinels.ID, name string) *sentinels.Problem
 	// Withheld returns those variables of shell lines that are set on the host and that steps
@@ -43,13 +46,17 @@ type Checker struct {
 // modelStep is the step type with a field for the name of a model.
 const modelStep = "llm"
 
-// Definition returns all problems of d, without those of definitions nested in it.
-func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
-	v := &check{Checker: c, types: types, definition: d, commands: c.Commands()}
+// Definition returns all problems of d, without those of definitions nested in it. If ctx
+// ends before, it returns what it has found so far.
+func (c Checker) Definition(ctx context.Context, d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
+	v := &check{Findings: sentinels.NewFindings(ctx), Checker: c, types: types, definition: d, commands: c.Commands()}
 	if v.commands != nil {
 		v.highlights(d.Tools)
 	}
 	d.EachStep(func(path string, s *sentinels.Step) {
+		if v.Ended() {
+			return
+		}
 		v.absent(path, s)
 		if v.commands == nil {
 			return
@@ -74,14 +81,14 @@ func (c Checker) Definition(d *sentinels.Definition, types *sentinels.TypeSet) s
 	if v.Child != nil {
 		v.named()
 	}
-	return v.found
+	return v.Problems
 }
 
 // Absent returns the problems of kind [sentinels.KindAbsent].
 func (c Checker) Absent(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems {
-	v := &check{Checker: c, types: types, definition: d}
+	v := &check{Findings: sentinels.NewFindings(context.Background()), Checker: c, types: types, definition: d}
 	d.EachStep(v.absent)
-	return slices.DeleteFunc(v.found, func(p sentinels.Problem) bool { return p.Kind != sentinels.KindAbsent })
+	return slices.DeleteFunc(v.Problems, func(p sentinels.Problem) bool { return p.Kind != sentinels.KindAbsent })
 }
 
 // A check collects the problems of one definition.
@@ -90,11 +97,21 @@ type check struct {
 	types      *sentinels.TypeSet
 	definition *sentinels.Definition
 	commands   *command.Registry
-	found      sentinels.Problems
+
+	commandNames []string // of commands, once they were needed
+	*sentinels.Findings
+}
+
+// names returns those of the commands.
+func (v *check) names() []string {
+	if v.commandNames == nil {
+		v.commandNames = v.commands.Names()
+	}
+	return v.commandNames
 }
 
 func (v *check) add(path string, kind sentinels.Kind, hint, format string, args ...any) {
-	v.found = append(v.found, sentinels.Problem{Path: path, Kind: kind, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	v.Add(sentinels.Problem{Path: path, Kind: kind, Hint: hint, Message: fmt.Sprintf(format, args...)})
 }
 
 // absent checks what may be missing on this host although it exists: models and stored
@@ -115,10 +132,12 @@ func (v *check) absent(path string, s *sentinels.Step) {
 		if !id.Valid() || id == v.definition.ID { // an invalid one is an error already
 			continue
 		}
-		if near, stored := v.Stored(id); !stored {
+		if !v.Stored(id) {
 			hint := "a run can start when it is stored: sentinel create FILE"
-			if len(near) > 0 {
-				hint = fmt.Sprintf("did you mean %q? Else %s", near[0], hint)
+			if v.Near != nil && v.Suggests() {
+				if near := v.Near(id); len(near) > 0 {
+					hint = fmt.Sprintf("did you mean %q? Else %s", near[0], hint)
+				}
 			}
 			v.add(path+"."+mark.Path+".$ref", sentinels.KindAbsent, hint, "no sentinel %q is stored here", id)
 		}
@@ -129,6 +148,7 @@ func (v *check) absent(path string, s *sentinels.Step) {
 // starts them: such a sentinel sees only its inputs.
 func (v *check) named() {
 	own := sentinels.VariablesOf(v.definition, v.types)
+	unset := map[sentinels.ID][]string{} // by child
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		spec, ok := v.types.Lookup(s.Type)
 		if !ok {
@@ -142,11 +162,14 @@ func (v *check) named() {
 			if id == "" || id == v.definition.ID {
 				continue
 			}
-			child := v.Child(id)
-			if child == nil {
-				continue
+			names, known := unset[id]
+			if !known {
+				if child := v.Child(id); child != nil && !v.Ended() {
+					names = sentinels.VariablesOf(child, v.types).Unset()
+				}
+				unset[id] = names
 			}
-			for _, name := range sentinels.VariablesOf(child, v.types).Unset() {
+			for _, name := range names {
 				if own.Set(name) {
 					v.add(path+"."+mark.Path+".$ref", sentinels.KindWarning,
 						fmt.Sprintf(`declare the input %q in %q, give it with "inputs": {%q: "$%s"}, and write $inputs.%s there`, name, id, name, name, name),
@@ -173,6 +196,9 @@ func (v *check) models(path string, raw json.RawMessage) {
 		if reference.Contains(ref) {
 			continue
 		}
+		if v.Ended() {
+			return
+		}
 		problem, priced := v.Model(ref)
 		if problem != nil && problem.Kind == sentinels.KindAbsent {
 			problem.Path = path
@@ -189,7 +215,9 @@ func (v *check) models(path string, raw json.RawMessage) {
 			absent[i].Kind = sentinels.KindWarning
 		}
 	}
-	v.found = append(v.found, absent...)
+	for _, p := range absent {
+		v.Add(p)
+	}
 }
 
 // call checks the command of a step and the parameters in field.
@@ -211,7 +239,7 @@ func (v *check) call(path, field string, s *sentinels.Step) {
 		default:
 			p.Path = path + "." + field + "." + p.Path
 		}
-		v.found = append(v.found, p)
+		v.Add(p)
 	}
 }
 
@@ -221,12 +249,16 @@ func (v *check) unknown(path string, kind sentinels.Kind, name, what string, hin
 		v.add(path, kind, e.Hint, "%s", e.Message)
 		return
 	}
-	v.add(path, kind, hint(name), "unknown %s %q", what, name)
+	text := ""
+	if v.Suggests() {
+		text = hint(name)
+	}
+	v.add(path, kind, text, "unknown %s %q", what, name)
 }
 
 // commandHint says what was probably meant by the name of a command that does not exist.
 func (v *check) commandHint(name string) string {
-	return command.UnknownHint(name, v.commands.Names(), `did you mean type "shell"?`)
+	return command.UnknownHint(name, v.names(), `did you mean type "shell"?`)
 }
 
 // tools checks the names and patterns in an allow-list.
@@ -236,6 +268,9 @@ func (v *check) tools(path string, raw json.RawMessage, kind sentinels.Kind) {
 		return // the schema reports it
 	}
 	for i, name := range names {
+		if v.Ended() {
+			return
+		}
 		if !reference.Contains(name) {
 			v.tool(fmt.Sprintf("%s[%d]", path, i), name, kind)
 		}
@@ -245,6 +280,9 @@ func (v *check) tools(path string, raw json.RawMessage, kind sentinels.Kind) {
 // highlights checks the definition's own list, which restricts nothing.
 func (v *check) highlights(names []string) {
 	for i, name := range names {
+		if v.Ended() {
+			return
+		}
 		v.tool(fmt.Sprintf("tools[%d]", i), name, sentinels.KindWarning)
 	}
 }
@@ -254,12 +292,14 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 		return
 	}
 	if family, pattern := strings.CutSuffix(name, "/*"); pattern {
-		names := v.commands.Names()
+		names := v.names()
 		commands, families := command.Like(family, names)
 		if !slices.ContainsFunc(commands, func(c string) bool { return strings.HasPrefix(c, family+"/") }) {
-			hint := command.Known(family, names)
-			if near := sentinels.Suggest(family, families); len(near) > 0 {
+			hint := ""
+			if near := v.Suggest(family, families); len(near) > 0 {
 				hint = fmt.Sprintf("did you mean %q?", near[0]+"/*")
+			} else if v.Suggests() {
+				hint = command.Known(family, names)
 			}
 			v.add(path, kind, hint, "no command is in %q", name)
 		}
@@ -267,7 +307,7 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 	}
 	if _, ok := v.commands.Lookup(name); !ok {
 		v.unknown(path, kind, name, "tool", func(name string) string {
-			names := v.commands.Names()
+			names := v.names()
 			if near := command.Nearest(name, names); near != "" {
 				return fmt.Sprintf("did you mean %q?", near)
 			}

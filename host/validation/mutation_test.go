@@ -78,7 +78,7 @@ func newHarness(t testing.TB) *harness {
 		Commands: stubCommands{registry}, Models: stubModel{}, Executions: stubExecutions{}, Contexts: stubContexts{},
 		Checks: validation.Checker{
 			Commands: func() *command.Registry { return registry },
-			Stored:   func(sentinels.ID) ([]string, bool) { return nil, false },
+			Stored:   func(sentinels.ID) bool { return false },
 		},
 		Triggers: standard.Set(),
 		Limits:   runtime.Limits{StepTimeout: 5 * time.Second, Steps: 200},
@@ -180,10 +180,10 @@ func (stubContexts) Build(context.Context, runtime.ContextRequest) (json.RawMess
 
 // validate is what sentinel/validate does.
 func (h *harness) validate(src []byte) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := h.rt.Inspect(src, "d.json")
+	def, problems := h.rt.Inspect(context.Background(), src, "d.json")
 	if def != nil {
 		types := h.rt.Types()
-		problems = problems.Merge(sentinels.Check(def, types).Locate("d.json", src, types))
+		problems = problems.Merge(sentinels.Check(context.Background(), def, types).Locate("d.json", src, types))
 	}
 	return def, problems
 }

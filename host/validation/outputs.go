@@ -182,6 +182,9 @@ type use = struct{ text, name, path string }
 // uses reports those of uses whose path the variable cannot have.
 func (v *check) uses(path string, uses []use, known map[string]fields) {
 	for _, u := range uses {
+		if v.Ended() {
+			return
+		}
 		at, whole := known[u.name], "$"+u.name
 		for _, part := range parts.FindAllStringSubmatch(u.path, -1) {
 			if at == nil || part[1] == "" {
@@ -191,7 +194,7 @@ func (v *check) uses(path string, uses []use, known map[string]fields) {
 			if !ok {
 				names := slices.Sorted(maps.Keys(at))
 				hint := ""
-				if near := sentinels.Suggest(part[1], names); len(near) > 0 {
+				if near := v.Suggest(part[1], names); len(near) > 0 {
 					hint = fmt.Sprintf("did you mean %q?", whole+"."+near[0])
 				}
 				v.add(path, sentinels.KindUnknown, hint, "%s: %s has no field %q; it has %s", u.text, whole, part[1], strings.Join(names, ", "))

@@ -36,8 +36,8 @@ type Commands interface {
 // The methods are safe for concurrent use and make no requests.
 type Checks interface {
 	// Definition returns all problems. The definition may have others: a step may lack
-	// fields or have a type that is not in types.
-	Definition(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
+	// fields or have a type that is not in types. If ctx ends before, there may be more.
+	Definition(ctx context.Context, d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
 	// Absent returns those of kind [sentinels.KindAbsent]. It is called at every start.
 	Absent(d *sentinels.Definition, types *sentinels.TypeSet) sentinels.Problems
 	// Environment returns the problems of the environment of the programs of a definition, those

@@ -1,9 +1,6 @@
 package reference
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // NamesInExpression returns the names of the variables in the source of a
 // condition, each once, in the order of their first use. It recognizes JavaScript's
@@ -11,9 +8,11 @@ import (
 // selecting the variables to pass in, not for validation.
 func NamesInExpression(source string) []string {
 	var names []string
+	seen := map[string]bool{}
 	scanExpression(source, func(word string, _ int, property bool) {
 		name := strings.TrimPrefix(word, "$")
-		if !property && name != word && IsName(name) && !slices.Contains(names, name) {
+		if !property && name != word && IsName(name) && !seen[name] {
+			seen[name] = true
 			names = append(names, name)
 		}
 	})

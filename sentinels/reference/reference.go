@@ -3,7 +3,6 @@ package reference
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -126,8 +125,10 @@ func IsReference(s string) bool {
 // is not valid JSON has none.
 func Names(raw json.RawMessage) []string {
 	var names []string
+	seen := map[string]bool{}
 	for _, ref := range In(raw) {
-		if !slices.Contains(names, ref.Name) {
+		if !seen[ref.Name] {
+			seen[ref.Name] = true
 			names = append(names, ref.Name)
 		}
 	}
@@ -141,6 +142,7 @@ func In(raw json.RawMessage) []Reference {
 		return nil
 	}
 	var refs []Reference
+	seen := map[Reference]bool{} // without their places
 	var walk func(raw []byte)
 	walk = func(raw []byte) {
 		switch {
@@ -152,7 +154,8 @@ func In(raw json.RawMessage) []Reference {
 		default:
 			s := strictjson.Unquote(raw)
 			for ref, ok := nextReference(s, 0); ok; ref, ok = nextReference(s, ref.end) {
-				if !slices.ContainsFunc(refs, func(r Reference) bool { return r.Name == ref.Name && r.Path == ref.Path && r.Braces == ref.Braces }) {
+				if written := (Reference{Name: ref.Name, Path: ref.Path, Braces: ref.Braces}); !seen[written] {
+					seen[written] = true
 					refs = append(refs, ref)
 				}
 			}

@@ -66,8 +66,8 @@ func TestTopics(t *testing.T) {
 				t.Error("it has no example")
 			}
 			for _, m := range found {
-				def, problems := h.Runtime().Inspect([]byte(m[1]), name+".json")
-				if problems = problems.Merge(sentinels.Check(def, h.Runtime().Types())); len(problems) > 0 {
+				def, problems := h.Runtime().Inspect(t.Context(), []byte(m[1]), name+".json")
+				if problems = problems.Merge(sentinels.Check(t.Context(), def, h.Runtime().Types())); len(problems) > 0 {
 					t.Fatal(problems)
 				}
 				id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: h.Workspace(), Event: &sentinels.Event{Name: "build:done", Data: []byte(`{"commit":"c"}`)}})

@@ -179,13 +179,13 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), Problems: f.remaining(from)}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), Problems: f.remaining(ctx, from)}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as
 // warnings: an edit that adds an error is refused.
-func (f family) remaining(from givenText) sentinels.Problems {
-	_, problems := f.rt.InspectEdit(from.src, from.file)
+func (f family) remaining(ctx context.Context, from givenText) sentinels.Problems {
+	_, problems := f.rt.InspectEdit(ctx, from.src, from.file)
 	for i := range problems {
 		p := &problems[i]
 		if from.file == "" {
@@ -195,7 +195,7 @@ func (f family) remaining(from givenText) sentinels.Problems {
 			p.Kind = sentinels.KindWarning
 		}
 	}
-	return problems
+	return problems.Shown()
 }
 
 // source returns the text of the definition that the parameters name.

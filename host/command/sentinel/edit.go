@@ -207,7 +207,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if s.Revision == before.Revision {
 		out.Note = "the sentinel was like that already"
 	}
-	out.Warning, out.Problems = joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), f.remaining(givenText{src: sentinels.Encode(def)})
+	out.Warning, out.Problems = joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), f.remaining(ctx, givenText{src: sentinels.Encode(def)})
 	return out, nil
 }
 
@@ -223,7 +223,7 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 		return edited{}, problemsOf(err)
 	}
 	out := edited{SentinelID: t.id, Run: t.run, Name: e.Definition.Name, Revision: e.Revision, Edit: e.Edit, Hash: e.Hash, Steps: len(e.Definition.Steps)}
-	out.Problems = f.remaining(givenText{src: sentinels.Encode(e.Definition)})
+	out.Problems = f.remaining(ctx, givenText{src: sentinels.Encode(e.Definition)})
 	// What a person may have expected and does not happen.
 	switch {
 	case e.Definition.Loop.Type == sentinels.LoopOnce:

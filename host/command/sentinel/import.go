@@ -88,7 +88,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 		if len(incoming[i].History) > 1 && d.Revisions < 2 {
 			one.Note = "the sentinel has a history here, so that of the bundle was not imported"
 		}
-		one.Problems = f.remaining(givenText{b.Sentinels[i].Definition, file})
+		one.Problems = f.remaining(ctx, givenText{b.Sentinels[i].Definition, file})
 		out.Imported = append(out.Imported, one)
 	}
 	return out, nil

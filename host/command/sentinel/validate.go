@@ -28,13 +28,19 @@ type validateIn struct {
 type validated struct {
 	Valid      bool               `json:"valid"`
 	SentinelID sentinels.ID       `json:"sentinelId,omitempty"`
-	Problems   sentinels.Problems `json:"problems" jsonschema:"everything that is wrong, and warnings of a definition that is valid"`
+	Problems   sentinels.Problems `json:"problems" jsonschema:"what is wrong, and warnings of a definition that is valid; 100 at most, and one that counts the others"`
 }
 
+// maxVariables bounds the names that a start would set.
+const maxVariables = 1000
+
 // validate checks a definition against all that this process knows.
-func (f family) validate(_ context.Context, call *command.Call, in validateIn) (validated, error) {
+func (f family) validate(ctx context.Context, call *command.Call, in validateIn) (validated, error) {
 	if (in.Definition == nil) == (in.File == "") {
 		return validated{}, &abi.Error{Code: abi.BadFields, Message: "validate: give either definition or file"}
+	}
+	if len(in.Variables) > maxVariables {
+		return validated{}, &abi.Error{Code: abi.BadFields, Field: "variables", Message: fmt.Sprintf("validate: %d variables, at most %d", len(in.Variables), maxVariables)}
 	}
 	src, file, err := f.source(call, createIn{File: in.File, Definition: in.Definition})
 	if err != nil {
@@ -44,20 +50,23 @@ func (f family) validate(_ context.Context, call *command.Call, in validateIn) (
 	if in.Edit {
 		inspect = f.rt.InspectEdit
 	}
-	def, problems := inspect(src, file)
+	def, problems := inspect(ctx, src, file)
 	if problems, err = f.withoutBeside(problems, def, in, src, file); err != nil {
 		return validated{}, err
 	}
 	var out validated
 	if def != nil {
 		types := f.rt.Types()
-		problems = problems.Merge(sentinels.Check(def, types, in.Variables...).Locate(file, src, types))
+		problems = problems.Merge(sentinels.Check(ctx, def, types, in.Variables...).Locate(file, src, types))
 		problems = problems.Merge(in.workspace(call, def, file).Locate(file, src, types))
 	}
 	if out.Valid = len(problems.Errors()) == 0; out.Valid {
 		out.SentinelID = def.ID
 	}
-	out.Problems = append(sentinels.Problems{}, problems...)
+	if err := ctx.Err(); err != nil {
+		return validated{}, err // there may be more problems
+	}
+	out.Problems = append(sentinels.Problems{}, problems.Shown()...)
 	if in.Strict && len(problems) > 0 {
 		out.Valid = false
 	}

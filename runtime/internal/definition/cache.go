@@ -105,7 +105,7 @@ func (s *Store) Decoded(r revision.Stored) (*sentinels.Definition, error) {
 
 // Decode reads a definition from outside and reports every error.
 func (s *Store) Decode(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := s.opt.Inspect(src, file)
+	def, problems := s.opt.Inspect(s.opt.Context, src, file)
 	if errs := problems.Errors(); len(errs) > 0 {
 		return nil, errs
 	}

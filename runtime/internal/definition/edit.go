@@ -74,14 +74,14 @@ func (s *Store) DecodeEdit(src []byte, file string) (def *sentinels.Definition, 
 
 // InspectEdit returns all problems of DecodeEdit. Errors that the stored definition has too
 // are warnings.
-func (s *Store) InspectEdit(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	def, problems, older := s.inspectEdit(src, file, nil)
+func (s *Store) InspectEdit(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	def, problems, older := s.inspectEdit(ctx, src, file, nil)
 	return def, problems.Merge(older)
 }
 
 // admit decodes the text of an edit, and refuses it for the errors that it adds.
 func (s *Store) admit(src []byte, file string, before func() []byte) (def *sentinels.Definition, problems, older sentinels.Problems) {
-	def, problems, older = s.inspectEdit(src, file, before)
+	def, problems, older = s.inspectEdit(s.opt.Context, src, file, before)
 	if errs := problems.Errors(); len(errs) > 0 {
 		return nil, errs, older
 	}
@@ -90,13 +90,13 @@ func (s *Store) admit(src []byte, file string, before func() []byte) (def *senti
 
 // inspect adds the references that can never have a value to the problems of a text. They
 // are no error of a definition that is started: the start may set variables.
-func (s *Store) inspect(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
-	def, problems := s.opt.Inspect(src, file)
+func (s *Store) inspect(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	def, problems := s.opt.Inspect(ctx, src, file)
 	if def == nil || len(problems.Errors()) > 0 {
 		return def, problems
 	}
 	types := s.opt.DecodeOptions(file).Types
-	references := sentinels.Check(def, types).Errors()
+	references := sentinels.Check(ctx, def, types).Errors()
 	if len(references) == 0 {
 		return def, problems
 	}
@@ -106,8 +106,8 @@ func (s *Store) inspect(src []byte, file string) (*sentinels.Definition, sentine
 // inspectEdit finds the problems of an edit, and as warnings those that the text before it
 // has too. before returns that text, and is called only if there are errors; nil is the
 // stored definition.
-func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (def *sentinels.Definition, problems, older sentinels.Problems) {
-	def, problems = s.inspect(src, file)
+func (s *Store) inspectEdit(ctx context.Context, src []byte, file string, before func() []byte) (def *sentinels.Definition, problems, older sentinels.Problems) {
+	def, problems = s.inspect(ctx, src, file)
 	errs := problems.Errors()
 	if len(errs) == 0 || def == nil {
 		return def, problems, nil
@@ -121,7 +121,7 @@ func (s *Store) inspectEdit(src []byte, file string, before func() []byte) (def 
 	if old == nil {
 		return def, problems, nil
 	}
-	_, known := s.inspect(old, file)
+	_, known := s.inspect(ctx, old, file)
 	added, older := errs.Added(known.Errors())
 	for i := range older {
 		older[i].Kind, older[i].Message = sentinels.KindWarning, older[i].Message+" (not by this edit: the definition before has it too)"

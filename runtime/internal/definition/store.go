@@ -30,7 +30,9 @@ type Options struct {
 	AgentBytes int64
 	// Inspect reads a definition from outside and reports every problem, warnings too. The
 	// definition is what could be read of it, nil if that is nothing.
-	Inspect func(src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	Inspect func(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems)
+	// Context ends with the engine. The checks of methods without a context end with it.
+	Context context.Context
 	// DecodeOptions are those of the step types that are live now.
 	DecodeOptions func(file string) sentinels.DecodeOptions
 	// Commands are those that bounds of revisions name. Default nil: there are none.

@@ -55,8 +55,8 @@ func open(t testing.TB, opt definition.Options) *definition.Store {
 	}
 	opt.Await = func(ctx context.Context, ticket *store.Ticket) error { return ticket.Wait(ctx) }
 	opt.Chain = func(sentinels.RunID) (int, []string) { return 0, nil }
-	opt.DecodeOptions = decodeOptions
-	opt.Inspect = func(src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
+	opt.DecodeOptions, opt.Context = decodeOptions, context.Background()
+	opt.Inspect = func(_ context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 		r := sentinels.Inspect(src, decodeOptions(file))
 		return r.Definition, r.Problems
 	}
