@@ -389,17 +389,43 @@ func TestNotifySaysWhoSent(t *testing.T) {
 	}
 }
 
-// TestMessagesStay: an agent neither pauses nor deletes the sentinel that tells a person about its work, and a
-// person does.
+// TestMessagesStay: an agent neither pauses, changes nor deletes the sentinel that tells a person about its
+// work, and a person does. It does so with one of its own.
 func TestMessagesStay(t *testing.T) {
 	h := open(t, host.Options{})
-	must(t, h, "sentinel/create", `{"definition": {"id": "tell", "name": "tell", "trigger": {"type": "event", "event": "sentinel:*:waiting"}, "steps": [{"command": "notify/send", "params": {"title": "x", "text": "y"}}]}}`, nil)
-	for _, call := range [][2]string{
+	text := `{"id": "tell", "name": "tell", "trigger": {"type": "event", "event": "sentinel:*:waiting"}, "steps": [{"command": "notify/send", "params": {"title": "x", "text": "y"}}]}`
+	silent := `{"id": "tell", "name": "tell", "trigger": {"type": "event", "event": "sentinel:*:waiting"}, "steps": []}`
+	agent := func(name, params string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: command.ByAgent, As: "ci"})
+		return err
+	}
+	must(t, h, "sentinel/create", `{"definition": `+text+`}`, nil)
+	must(t, h, "sentinel/create", `{"definition": `+strings.ReplaceAll(text, `"x"`, `"z"`)+`, "replace": true}`, nil)
+	calls := [][2]string{
+		{"sentinel/update", `{"sentinelId": "tell", "definition": ` + silent + `}`},
+		{"sentinel/create", `{"replace": true, "definition": ` + silent + `}`},
+		{"sentinel/save", `{"replace": true, "definition": ` + silent + `}`},
+		{"sentinel/step/remove", `{"sentinelId": "tell", "index": 0}`},
+		{"sentinel/step/add", `{"sentinelId": "tell", "index": 0, "step": {"type": "stop"}}`},
+		{"sentinel/rollback", `{"sentinelId": "tell", "to": 1}`},
+		{"sentinel/import", `{"overwrite": true, "definition": ` + silent + `}`},
 		{"sentinel/pause", `{"sentinelId": "tell", "until": "2999-01-01T00:00:00Z"}`}, {"sentinel/delete", `{"sentinelId": "tell"}`},
-	} {
-		if _, err := h.CallAs(t.Context(), &command.Call{Command: call[0], Params: json.RawMessage(call[1]), By: command.ByAgent, As: "ci"}); abi.CodeOf(err) != abi.Denied {
+	}
+	for _, call := range calls {
+		if err := agent(call[0], call[1]); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person") {
 			t.Errorf("%s by an agent: %v", call[0], err)
 		}
+	}
+	for _, call := range calls[len(calls)-2:] {
 		must(t, h, call[0], call[1], nil)
+	}
+	own := strings.ReplaceAll(text, "tell", "own")
+	for _, call := range [][2]string{
+		{"sentinel/create", `{"definition": ` + own + `}`}, {"sentinel/update", `{"sentinelId": "own", "definition": ` + strings.ReplaceAll(silent, "tell", "own") + `}`},
+		{"sentinel/create", `{"replace": true, "definition": ` + own + `}`}, {"sentinel/pause", `{"sentinelId": "own"}`}, {"sentinel/delete", `{"sentinelId": "own"}`},
+	} {
+		if err := agent(call[0], call[1]); err != nil {
+			t.Errorf("%s by the agent that made it: %v", call[0], err)
+		}
 	}
 }

@@ -671,13 +671,12 @@ func TestReviewsWhileAReviewerIsArmed(t *testing.T) {
 	if err := agent("sentinel/pause", `{"sentinelId": "r", "until": "2999-01-01T00:00:00Z"}`); abi.CodeOf(err) != abi.Denied {
 		t.Errorf("pause until a time by an agent: %v", err)
 	}
-	if err := agent("sentinel/update", `{"sentinelId": "r", "definition": {"name": "r", "steps": [{"type": "set", "values": {"a": 1}}]}}`); err != nil {
-		t.Fatal(err)
+	if err := agent("sentinel/update", `{"sentinelId": "r", "definition": {"name": "r", "steps": [{"type": "set", "values": {"a": 1}}]}}`); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a change by an agent: %v", err)
 	}
 	if got := state("T-3"); got != "in_review" {
-		t.Errorf("with a reviewer that an agent has changed: %s", got)
+		t.Errorf("with a reviewer that an agent wanted to change: %s", got)
 	}
-	must(t, h, "sentinel/rollback", `{"sentinelId": "r", "to": 1}`, nil)
 	must(t, h, "sentinel/pause", `{"sentinelId": "r"}`, nil)
 	if got := state("T-4"); got != "done" {
 		t.Errorf("with a reviewer that is paused: %s", got)

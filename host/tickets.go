@@ -70,9 +70,19 @@ func (h *Host) reviews() bool {
 // changed in it does not count: their work is what it reviews.
 func (h *Host) isReviewer(id sentinels.ID) bool { return h.armedFor(id, claimsReviews) }
 
-// isGate reports whether only persons pause or delete a sentinel: it reviews the work of agents, or tells
-// persons about it.
+// isGate reports whether only persons pause, change or delete a sentinel: a person made it, and it reviews
+// the work of agents or tells persons about it.
 func (h *Host) isGate(id sentinels.ID) bool {
+	stored, err := h.rt.Definition(id)
+	if err != nil {
+		return false // it was deleted
+	}
+	if !stored.OfPerson() {
+		list, err := h.rt.Revisions(id)
+		if err == nil && !slices.ContainsFunc(list, func(r runtime.Stored) bool { return r.OfPerson() }) {
+			return false // an agent made it
+		}
+	}
 	return h.armedFor(id, func(def *sentinels.Definition) bool { return claimsReviews(def) || sendsMessages(def) })
 }
 

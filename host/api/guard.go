@@ -183,7 +183,11 @@ func (g *guard) checkAccess(r *http.Request, route *Route) error {
 		// An empty token is never valid. To ask has a token created that could not be yet.
 		if p, valid := a.opt.Tokens.Who(token); valid && ok {
 			connOf(r.Context()).trusted(p)
-			*r = *r.WithContext(a.whileValid(r.Context(), token))
+			ctx := a.whileValid(r.Context(), token)
+			if p.Name != "" {
+				ctx = principal.WithValidity(ctx, func() bool { _, valid := a.opt.Tokens.Who(token); return valid })
+			}
+			*r = *r.WithContext(ctx)
 			return g.identify(r, route, p)
 		}
 	}

@@ -113,9 +113,6 @@ func callBy(r *http.Request, call *command.Call) *command.Call {
 	return call
 }
 
-// revokeCheck is how often a request under way asks whether its token is valid.
-const revokeCheck = 2 * time.Second
-
 // whileValid returns a context that ends when the token is not valid any more, with
 // [principal.ErrRevoked] as its cause. parent ends when the handler has returned.
 func (a *API) whileValid(parent context.Context, token string) context.Context {
@@ -125,10 +122,10 @@ func (a *API) whileValid(parent context.Context, token string) context.Context {
 		if _, ok := a.opt.Tokens.Who(token); !ok {
 			cancel(principal.ErrRevoked)
 		} else if parent.Err() == nil {
-			timer.Reset(revokeCheck)
+			timer.Reset(principal.RevokeCheck)
 		}
 	})
-	timer.Reset(revokeCheck)
+	timer.Reset(principal.RevokeCheck)
 	context.AfterFunc(parent, func() {
 		timer.Stop()
 		cancel(context.Cause(parent))

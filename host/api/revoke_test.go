@@ -39,3 +39,20 @@ func TestRequestsOfRevokedTokens(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
+
+// TestTokensSayWhetherTheyCount: what a request with a named token begins can ask whether the token is
+// still valid, when the request has ended too.
+func TestTokensSayWhetherTheyCount(t *testing.T) {
+	tokens := &revocable{}
+	var valid func() bool
+	s := open(t, api.Options{Tokens: tokens, Commands: commands(t, map[string]any{"sentinel/run": reply(func(ctx context.Context, _ *command.Call) (json.RawMessage, error) {
+		valid = principal.Validity(ctx)
+		return json.RawMessage(`{}`), nil
+	})})})
+	if got := s.do("POST", "/v1/commands/sentinel/run", "{}"); got.status != http.StatusOK || valid == nil || !valid() {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if tokens.revoked.Store(true); valid() {
+		t.Error("a revoked token counts")
+	}
+}

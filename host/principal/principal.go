@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -116,6 +117,23 @@ func CheckName(name string) error {
 
 // ErrRevoked ends what is open with a token that was revoked or has expired.
 var ErrRevoked = errors.New("the token is not valid any more")
+
+// RevokeCheck is how often what a named token has begun asks whether the token is valid.
+const RevokeCheck = 2 * time.Second
+
+type validityKey struct{}
+
+// WithValidity returns a context whose calls are made with a named token. valid reports
+// whether it still counts.
+func WithValidity(ctx context.Context, valid func() bool) context.Context {
+	return context.WithValue(ctx, validityKey{}, valid)
+}
+
+// Validity returns whether the named token of a context still counts, nil for one without.
+func Validity(ctx context.Context) func() bool {
+	valid, _ := ctx.Value(validityKey{}).(func() bool)
+	return valid
+}
 
 type key struct{}
 

@@ -27,7 +27,7 @@ type Options struct {
 	// none.
 	Lookup func(name string) (command.Command, bool)
 	// Gate reports whether a person's sentinel is a gate that the work of agents has to pass, so that only
-	// persons pause or delete it. Default: none is.
+	// persons pause, change or delete it. Default: none is.
 	Gate func(sentinels.ID) bool
 	// Rules decide which files callers that are held to rules of files may name.
 	Rules command.FileRules

@@ -175,6 +175,9 @@ type givenText struct {
 // save stores a definition as a new revision and writes it back to its file. The file was
 // read before.
 func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText, by authorship) (saved, error) {
+	if err := f.keepsGate(call, string(def.ID)); err != nil {
+		return saved{}, err
+	}
 	s, err := f.rt.SaveWith(ctx, def, runtime.SaveOptions{Expect: expect, Run: causingRun(call), By: who(call), Within: by.within, Whole: by.whole})
 	if err != nil {
 		return saved{}, err

@@ -183,6 +183,9 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if err := f.sync(ctx, t.id); err != nil {
 		return edited{}, err
 	}
+	if err := f.keepsGate(call, string(t.id)); err != nil {
+		return edited{}, err
+	}
 	before, err := f.rt.Definition(t.id) // only to say whether there was a change
 	if err != nil {
 		return edited{}, err
@@ -217,6 +220,9 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 	if in.Revision != nil {
 		return edited{}, &abi.Error{Code: abi.BadFields, Field: "revision", Message: fmt.Sprintf("edit run %s: a run has no revisions", t.run),
 			Hint: "give the hash that its definition had"}
+	}
+	if err := f.keepsGate(call, string(t.id)); err != nil {
+		return edited{}, err
 	}
 	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{ExpectHash: in.Hash, By: who(call), Note: note, Within: call.Bound()}, fn)
 	if err != nil {

@@ -68,6 +68,11 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 	if err := f.expect(ctx, incoming, in.Overwrite); err != nil {
 		return importOut{}, err
 	}
+	for _, d := range incoming {
+		if err := f.keepsGate(call, string(d.Definition.ID)); err != nil {
+			return importOut{}, err
+		}
+	}
 	note := "imported"
 	if in.File != "" {
 		note = "imported from " + in.File

@@ -188,6 +188,9 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	if err := f.sync(ctx, in.SentinelID); err != nil {
 		return edited{}, err
 	}
+	if err := f.keepsGate(call, string(in.SentinelID)); err != nil {
+		return edited{}, err
+	}
 	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Run: causingRun(call), By: who(call), Note: in.Note, Within: call.Bound()}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision

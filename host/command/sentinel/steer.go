@@ -106,7 +106,7 @@ func (f family) keepsGate(call *command.Call, id string) error {
 	if !call.Bounded() || f.opt.Gate == nil || !f.opt.Gate(sentinels.ID(id)) {
 		return nil
 	}
-	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s: sentinel %q reviews the work of agents or sends messages about it, so only a person pauses or deletes it", call.Command, id),
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s: sentinel %q reviews the work of agents or sends messages about it, so only a person pauses, changes or deletes it", call.Command, id),
 		Hint: "work goes on without that: finished tickets wait for their review"}
 }
 

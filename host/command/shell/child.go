@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/pipes"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 )
 
 // drainTime is how long output is still read once a program and its tree have
@@ -121,6 +122,25 @@ func (c *child) follow(timeout time.Duration) {
 		reapAdopted()
 	}
 	c.e.finish(c)
+}
+
+// endWithToken ends a program that no call waits for when the named token that started it was
+// revoked or has expired. It returns with the program.
+func (c *child) endWithToken(valid func() bool) {
+	t := time.NewTicker(principal.RevokeCheck)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.over:
+			return
+		case <-t.C:
+		}
+		if !valid() {
+			c.e.note("[ended: the token that started it was revoked or has expired]")
+			c.stop(reasonKilled)
+			return
+		}
+	}
 }
 
 // end asks the process group to end, and kills the tree after the grace period.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -58,6 +59,31 @@ func TestExecutionsQueue(t *testing.T) {
 		if queued.Load() == 0 {
 			t.Error("none waited")
 		}
+	}
+}
+
+// A program in the background ends, with its group, when the token that started it is not valid any
+// more, and no other does.
+func TestBackgroundEndsWithItsToken(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	var revoked atomic.Bool
+	agent := command.Call{By: command.ByAgent, As: "ci"}
+	ctx := principal.WithValidity(t.Context(), func() bool { return !revoked.Load() })
+	start := func(ctx context.Context, call command.Call) string {
+		raw, err := b.call(ctx, "code/shell/execute", call, params{"command": "sleep 600 & sleep 600", "wait": false})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw.ExecutionID
+	}
+	own, other := start(ctx, agent), start(t.Context(), agent)
+	revoked.Store(true)
+	o, err := b.call(t.Context(), "code/shell/watch", agent, params{"executionId": own})
+	if text := strings.Join(texts(o.Lines), "\n"); err != nil || !o.Finished || !strings.Contains(text, "the token that started it was revoked") {
+		t.Errorf("finished %v: %s, %v", o.Finished, text, err)
+	}
+	if o, err = b.call(t.Context(), "code/shell/status", agent, params{"executionId": other}); err != nil || o.ExecutionID != other || o.ExitCode != nil || o.Signal != "" {
+		t.Errorf("one that was started without a token: %+v, %v", o, err)
 	}
 }
 

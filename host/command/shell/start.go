@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -70,6 +71,9 @@ func (m *Manager) start(ctx context.Context, j job) (_ *execution, _ *child, err
 		m.group.Done()
 		m.discard(e)
 		return nil, nil, err
+	}
+	if valid := principal.Validity(ctx); valid != nil && j.background && j.call.Run == "" {
+		go c.endWithToken(valid)
 	}
 	return e, c, nil
 }
