@@ -32,6 +32,7 @@ type API struct {
 	bodies     *bodyBudget
 	answers    *bodyBudget // results of commands until they are sent
 	hookBodies *bodyBudget // separate: requests without a token must not use up the memory of others
+	refused    refusals
 	readTime   time.Duration
 	draining   atomic.Bool
 

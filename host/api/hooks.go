@@ -60,7 +60,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 		}
 		return writeJSON(w, hookStatus(list), admissions{list})
 	case abi.NotFound, abi.Denied:
-		a.log.Warn("webhook refused", "sentinel", id, "trigger", trigger, "error", err)
+		a.refused.add(a.log, id, trigger, err)
 		return refusedHook()
 	case abi.Internal:
 		return fmt.Errorf("receive webhook: %w", hidden{err})
