@@ -83,6 +83,7 @@ func (h *Host) recordsOf(call *command.Call, tx *runtime.DocumentTx) records {
 	tx.CountFor(runtime.DocumentQuota{Owner: call.Share(), Most: most, All: allAgents * most})
 	if call.Share() != "" {
 		tx.BoundReads(command.HeldBytes)
+		tx.OnRead(call.Charge)
 	}
 	return records{tx, call.Redact}
 }

@@ -70,8 +70,8 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		auditcommand.Commands(h.state),
 		inbox.Commands(inbox.Options{Tickets: h.tickets, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
-		}, Definitions: func() (list []inbox.Definition, err error) {
-			waiting, err := sentinel.ListUnaccepted(steering)
+		}, Definitions: func(ctx context.Context) (list []inbox.Definition, err error) {
+			waiting, err := sentinel.ListUnaccepted(ctx, steering)
 			for _, d := range waiting {
 				list = append(list, inbox.Definition(d))
 			}

@@ -36,7 +36,7 @@ const AnyRevision = revision.Any
 // after the parts of the engine.
 func (rt *Runtime) openDefinitions() {
 	rt.definitions = definition.New(definition.Options{
-		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, AgentBytes: rt.opt.Limits.AgentBytes, Inspect: rt.Inspect, Context: rt.ctx, DecodeOptions: rt.decodeOptions,
+		Store: rt.db, Keep: rt.opt.Limits.KeepRevisions, AgentBytes: rt.opt.Limits.AgentBytes, AgentDefinitions: rt.opt.Limits.AgentDefinitions, Inspect: rt.Inspect, Context: rt.ctx, DecodeOptions: rt.decodeOptions,
 		Chain: rt.Chain, ChainAt: func(id sentinels.ID, at time.Time) (int, []string) { return rt.dispatch.ChainAt(id, at) }, Writable: rt.writable, Await: rt.await, Commands: rt.opt.Commands, Log: rt.opt.Logger,
 		Saved: func(ctx context.Context, id sentinels.ID) error {
 			rt.expectStored(id) // before its triggers read
@@ -246,6 +246,11 @@ func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) { return rt.defin
 // Definitions returns the newest revision of every definition that is not
 // deleted, by id. All callers share their texts: they must not be changed.
 func (rt *Runtime) Definitions() ([]Stored, error) { return rt.definitions.List() }
+
+// EachDefinition calls fn with each of them whose id is behind after, until fn returns false.
+func (rt *Runtime) EachDefinition(after sentinels.ID, fn func(Stored) bool) error {
+	return rt.definitions.Each(after, fn)
+}
 
 // Revisions returns the kept revisions of a definition, tombstones included,
 // the newest first and without their definitions. It is not_found for an id

@@ -15,7 +15,7 @@ import (
 type Documents = document.Store
 
 // A DocumentTx is the documents as one transaction sees them, its own writes
-// included: its methods are Get, Scan, ScanIndex, Put, Delete, Emit, CountFor, BoundReads and ReadEnough. It is not safe for
+// included: its methods are Get, Scan, ScanIndex, Put, Delete, Emit, CountFor, BoundReads, OnRead and ReadEnough. It is not safe for
 // concurrent use, and cannot be used after its transaction.
 type DocumentTx = document.Tx
 

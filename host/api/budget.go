@@ -228,6 +228,7 @@ func (b *body) release() {
 	b.budget.mu.Lock()
 	defer b.budget.mu.Unlock()
 	b.leave()
+	b.displaced = true // what comes later, for a client that has gone, is not counted for ever
 }
 
 // makeRoom displaces readers until there is room for n more bytes of b; the

@@ -228,25 +228,56 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 		defer cancel(nil)
 		defer context.AfterFunc(a.searching, func() { cancel(context.Cause(a.searching)) })()
 	}
-	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key}))
+	answer := a.openAnswer(r)
+	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key, Charge: answer.charging()}))
 	if err != nil {
 		return result, stillActive(ctx, err)
 	}
-	return result, a.holdAnswer(r, len(result))
+	return result, answer.end(len(result))
 }
 
-// holdAnswer counts the bytes of a result for its caller until the request has ended: a client that does not read
-// answers takes memory from no other caller. Persons are not counted.
-func (a *API) holdAnswer(r *http.Request, size int) error {
+// An answer counts the bytes of a result for its caller, from when they are read for it until the request has
+// ended: a client that does not read answers, or asks for many at once, takes memory from no other caller.
+type answer struct {
+	*body
+	made int64 // bytes that were counted before the result was there
+}
+
+// openAnswer returns the answer to a request, nil for a person's: theirs are not counted.
+func (a *API) openAnswer(r *http.Request) *answer {
 	o := callerOf(r)
 	if !o.limited() {
 		return nil
 	}
 	b := a.answers.open(o, func() {})
-	if err := b.charge(int64(size), true); err != nil {
-		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("answers to %s that are not sent yet have too many bytes with this one", o.key), RetryAfterMs: 1000, Hint: "read the answers to the other requests first, or ask for less in one request"}
-	}
 	context.AfterFunc(r.Context(), b.release) // it ends with the request
+	return &answer{body: b}
+}
+
+// charging returns the function that a command calls while it makes the answer, nil for none.
+func (x *answer) charging() func(bytes int64) error {
+	if x == nil {
+		return nil
+	}
+	return func(bytes int64) error {
+		x.made += bytes
+		return x.count(bytes)
+	}
+}
+
+// end counts the result, of which some bytes may have been counted before.
+func (x *answer) end(size int) error {
+	if x == nil {
+		return nil
+	}
+	return x.count(max(int64(size)-x.made, 0))
+}
+
+func (x *answer) count(bytes int64) error {
+	if err := x.charge(bytes, true); err != nil {
+		return &abi.Error{Code: abi.Unavailable, Message: fmt.Sprintf("answers to %s that are not sent yet have too many bytes with this one", x.owner.key), RetryAfterMs: 1000,
+			Hint: "read the answers to the other requests first, or ask for less in one request"}
+	}
 	return nil
 }
 

@@ -457,3 +457,54 @@ func TestAnswersShareMemory(t *testing.T) {
 	}
 	until(t, func() bool { got, _ := status("viewer-wall"); return got == http.StatusOK })
 }
+
+// TestAnswersCountWhileTheyAreMade: what an agent's commands read for answers counts for its share before there is
+// an answer, and those of no other caller. What is counted late, for a client that has gone, is given back.
+func TestAnswersCountWhileTheyAreMade(t *testing.T) {
+	reading, proceed := make(chan error, 8), make(chan struct{})
+	reg := commands(t, map[string]any{"code/read?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+		if call.Charge == nil {
+			return json.RawMessage(`{}`), nil
+		}
+		err := call.Charge(12 << 20)
+		reading <- err
+		<-proceed
+		if ctx.Err() != nil {
+			if err := call.Charge(12 << 20); err == nil {
+				t.Error("bytes are counted for a client that has gone")
+			}
+		}
+		return json.RawMessage(`{}`), err
+	})})
+	s := listen(t, api.Options{Commands: reg, Tokens: kindTokens{}}, api.ListenOptions{})
+	addr := s.Addr().String()
+	var open []net.Conn
+	for i := range 3 { // of 32 MB
+		open = append(open, ask(t, addr, "POST", "/v1/commands/code/read", "agent-wall"))
+		if err := <-reading; (err != nil) != (i == 2) || err != nil && abi.CodeOf(err) != abi.Unavailable {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+	person := ask(t, addr, "POST", "/v1/commands/code/read", "person-ann")
+	if got, text := answered(t, person); got != http.StatusOK {
+		t.Errorf("a person: %d %s", got, text)
+	}
+	person.Close()
+	open[0].Close() // while its answer is made
+	close(proceed)
+	for _, c := range open[1:] {
+		answered(t, c)
+		c.Close()
+	}
+	until(t, func() bool {
+		for range 2 {
+			c := ask(t, addr, "POST", "/v1/commands/code/read", "agent-wall")
+			<-reading
+			defer c.Close()
+			if got, _ := answered(t, c); got != http.StatusOK {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -125,6 +125,9 @@ type Call struct {
 	// are without them; nil for others. What selects, sorts and matches for such a caller is
 	// the redacted text: else a parameter would confirm what the result does not show.
 	Redact func([]byte) []byte
+	// Charge counts bytes of what the answer is made of, as they are read, for a caller whose answers
+	// share memory; its error ends the call. Nil for others. See [Call.Page].
+	Charge func(bytes int64) error
 
 	registry *Registry // set by [Registry.Call]
 	base     string    // likewise: a folder from which Workspace is reached without links, empty if that does not matter

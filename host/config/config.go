@@ -63,36 +63,37 @@ type Serve struct {
 // Limits are those of the engine, by the names of [run.Limits], where 0 is the default, and those of
 // the host.
 type Limits struct {
-	Runs           int      `json:"runs" doc:"runs that execute at once; waiting ones do not count"`
-	Children       int      `json:"children" doc:"child runs of a run that execute at once; further ones wait"`
-	Depth          int      `json:"depth" doc:"how deep child sentinels nest"`
-	Steps          int      `json:"steps" doc:"step executions an iteration"`
-	Hops           int      `json:"hops" doc:"runs that a chain of events may pass through"`
-	EventBytes     Size     `json:"eventBytes" doc:"names and data of the events that an iteration emits"`
-	Calls          int      `json:"calls" doc:"host calls of an attempt since its checkpoint"`
-	CallBytes      Size     `json:"callBytes" doc:"requests and results of those calls"`
-	LogLines       int      `json:"logLines" doc:"of an attempt; the others are dropped"`
-	LogBytes       Size     `json:"logBytes" doc:"log lines of an attempt; the others are dropped"`
-	StoredBytes    Size     `json:"storedBytes" doc:"variables and checkpoints that an attempt sets"`
-	StepTimeout    Duration `json:"stepTimeout" doc:"of a step that names none"`
-	Memory         Size     `json:"memory" doc:"variables, guests and processes of a run without maxMemoryMb; by default half of the machine's memory, or of the container's"`
-	AgentMemory    Size     `json:"agentMemory" doc:"the same of a run whose definition a model or an agent wrote, within limits.memory"`
-	AgentRuns      int      `json:"agentRuns" doc:"unfinished runs of an agent, or of all models; what these runs were started with has limits.agentBytes in all"`
-	VariableMemory Size     `json:"variableMemory" doc:"variables of a run without maxMemoryMb, within limits.memory"`
-	GuestMemory    Size     `json:"guestMemory" doc:"linear memory of a guest whose plugin was granted no other bound; 1 GB at most"`
-	Resident       int      `json:"resident" doc:"waiting guests that stay in memory; negative keeps none"`
-	ResidentBytes  Size     `json:"residentBytes" doc:"memory of those guests in all"`
-	ResidentFor    Duration `json:"residentFor" doc:"how long each of them stays"`
-	KeepIterations int      `json:"keepIterations" doc:"whose records are kept for the trace"`
-	KeepBytes      Size     `json:"keepBytes" doc:"of the journal of an active run"`
-	KeepRevisions  int      `json:"keepRevisions" doc:"of a definition; the newest one of a person is kept beside them"`
-	KeepEvents     int      `json:"keepEvents" doc:"in the event log"`
-	KeepEventBytes Size     `json:"keepEventBytes" doc:"of the event log"`
-	Plugins        int      `json:"plugins" doc:"plugins of others that are live"`
-	PluginBytes    Size     `json:"pluginBytes" doc:"of their files in all"`
-	Crashes        int      `json:"crashes" doc:"crashes in the same step until it is quarantined"`
-	FreeSpace      Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
-	AgentBytes     Size     `json:"agentBytes" doc:"documents, chat messages and memories of an agent, or of all models; all of them together have four times as much. Those of persons do not count. As much again for the kept revisions of definitions"`
+	Runs             int      `json:"runs" doc:"runs that execute at once; waiting ones do not count"`
+	Children         int      `json:"children" doc:"child runs of a run that execute at once; further ones wait"`
+	Depth            int      `json:"depth" doc:"how deep child sentinels nest"`
+	Steps            int      `json:"steps" doc:"step executions an iteration"`
+	Hops             int      `json:"hops" doc:"runs that a chain of events may pass through"`
+	EventBytes       Size     `json:"eventBytes" doc:"names and data of the events that an iteration emits"`
+	Calls            int      `json:"calls" doc:"host calls of an attempt since its checkpoint"`
+	CallBytes        Size     `json:"callBytes" doc:"requests and results of those calls"`
+	LogLines         int      `json:"logLines" doc:"of an attempt; the others are dropped"`
+	LogBytes         Size     `json:"logBytes" doc:"log lines of an attempt; the others are dropped"`
+	StoredBytes      Size     `json:"storedBytes" doc:"variables and checkpoints that an attempt sets"`
+	StepTimeout      Duration `json:"stepTimeout" doc:"of a step that names none"`
+	Memory           Size     `json:"memory" doc:"variables, guests and processes of a run without maxMemoryMb; by default half of the machine's memory, or of the container's"`
+	AgentMemory      Size     `json:"agentMemory" doc:"the same of a run whose definition a model or an agent wrote, within limits.memory"`
+	AgentRuns        int      `json:"agentRuns" doc:"unfinished runs of an agent, or of all models; what these runs were started with has limits.agentBytes in all"`
+	VariableMemory   Size     `json:"variableMemory" doc:"variables of a run without maxMemoryMb, within limits.memory"`
+	GuestMemory      Size     `json:"guestMemory" doc:"linear memory of a guest whose plugin was granted no other bound; 1 GB at most"`
+	Resident         int      `json:"resident" doc:"waiting guests that stay in memory; negative keeps none"`
+	ResidentBytes    Size     `json:"residentBytes" doc:"memory of those guests in all"`
+	ResidentFor      Duration `json:"residentFor" doc:"how long each of them stays"`
+	KeepIterations   int      `json:"keepIterations" doc:"whose records are kept for the trace"`
+	KeepBytes        Size     `json:"keepBytes" doc:"of the journal of an active run"`
+	KeepRevisions    int      `json:"keepRevisions" doc:"of a definition; the newest one of a person is kept beside them"`
+	KeepEvents       int      `json:"keepEvents" doc:"in the event log"`
+	KeepEventBytes   Size     `json:"keepEventBytes" doc:"of the event log"`
+	Plugins          int      `json:"plugins" doc:"plugins of others that are live"`
+	PluginBytes      Size     `json:"pluginBytes" doc:"of their files in all"`
+	Crashes          int      `json:"crashes" doc:"crashes in the same step until it is quarantined"`
+	FreeSpace        Size     `json:"freeSpace" doc:"below this much free disk nothing new starts"`
+	AgentDefinitions int      `json:"agentDefinitions" doc:"definitions of an agent, or of all models; all of them together may have four times as many"`
+	AgentBytes       Size     `json:"agentBytes" doc:"documents, chat messages and memories of an agent, or of all models; all of them together have four times as much. Those of persons do not count. As much again for the kept revisions of definitions"`
 }
 
 // Retention bounds the runs that have ended.

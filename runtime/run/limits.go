@@ -6,35 +6,36 @@ import (
 
 // Limits bound what runs may use; each is named in the error that it causes.
 type Limits struct {
-	Runs           int           // runs executing at once; waiting ones do not count. Default 200
-	Children       int           // active child runs of a run, with those that its ended children started; further ones wait. Default 50
-	Depth          int           // nesting depth of child sentinels. Default 8
-	Steps          int           // step executions an iteration. Default 100,000
-	Hops           int           // runs that a chain of events may pass through. Default 16
-	EventBytes     int64         // names and data of the events that an iteration emits. Default 16 MiB
-	Calls          int           // host calls of an attempt since its checkpoint. Default 10,000
-	CallBytes      int64         // bytes of requests and results of host calls since the checkpoint. Default 256 MiB
-	LogLines       int           // log lines of an attempt; further ones are dropped. Default 10,000
-	LogBytes       int64         // bytes of log lines of an attempt; further ones are dropped. Default 256 KiB
-	StoredBytes    int64         // bytes that an attempt may set in variables and checkpoints. Default 256 MiB
-	StepTimeout    time.Duration // time limit of a step that has none, without waits. Default 30 minutes
-	Memory         int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
-	AgentMemory    int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
-	AgentRuns      int           // unfinished runs of an agent, or of all models. Default 200
-	AgentBytes     int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
-	VariableMemory int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB
-	GuestMemory    int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 256 MiB
-	Resident       int           // waiting guests kept in memory; negative keeps none. Default 64
-	ResidentBytes  int64         // bytes of waiting guests kept in memory. Default 256 MiB
-	ResidentFor    time.Duration // how long a waiting guest is kept in memory; one with a longer wait is unloaded at once. Default 30 s
-	KeepIterations int           // iterations of a run whose records are kept for the trace. Default 100
-	KeepBytes      int64         // bytes of a run's journal. Default 64 MiB
-	KeepRevisions  int           // revisions of a definition. Default 50
-	KeepEvents     int           // events in the event log. Default 10,000
-	KeepEventBytes int64         // bytes of the event log; the newest event is always kept. Default 64 MiB
-	Plugins        int           // live plugins that are not trusted; each takes 0.3 MB and its compiled code. Default 256
-	PluginBytes    int64         // bytes of the files of these plugins; their machine code is up to four times as large. Default 256 MiB
-	Crashes        int           // crashes at which a step was executing until it is quarantined; after one less it executes only in its turn. Default 3
+	Runs             int           // runs executing at once; waiting ones do not count. Default 200
+	Children         int           // active child runs of a run, with those that its ended children started; further ones wait. Default 50
+	Depth            int           // nesting depth of child sentinels. Default 8
+	Steps            int           // step executions an iteration. Default 100,000
+	Hops             int           // runs that a chain of events may pass through. Default 16
+	EventBytes       int64         // names and data of the events that an iteration emits. Default 16 MiB
+	Calls            int           // host calls of an attempt since its checkpoint. Default 10,000
+	CallBytes        int64         // bytes of requests and results of host calls since the checkpoint. Default 256 MiB
+	LogLines         int           // log lines of an attempt; further ones are dropped. Default 10,000
+	LogBytes         int64         // bytes of log lines of an attempt; further ones are dropped. Default 256 KiB
+	StoredBytes      int64         // bytes that an attempt may set in variables and checkpoints. Default 256 MiB
+	StepTimeout      time.Duration // time limit of a step that has none, without waits. Default 30 minutes
+	Memory           int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
+	AgentMemory      int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
+	AgentRuns        int           // unfinished runs of an agent, or of all models. Default 200
+	AgentBytes       int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
+	AgentDefinitions int           // definitions of an agent, or of all models; all of them together may have four times as many. Default 500
+	VariableMemory   int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB
+	GuestMemory      int64         // bytes of linear memory of a guest whose plugin was granted no other bound, within Memory; at most [plugin.MaxMemory]. Default 256 MiB
+	Resident         int           // waiting guests kept in memory; negative keeps none. Default 64
+	ResidentBytes    int64         // bytes of waiting guests kept in memory. Default 256 MiB
+	ResidentFor      time.Duration // how long a waiting guest is kept in memory; one with a longer wait is unloaded at once. Default 30 s
+	KeepIterations   int           // iterations of a run whose records are kept for the trace. Default 100
+	KeepBytes        int64         // bytes of a run's journal. Default 64 MiB
+	KeepRevisions    int           // revisions of a definition. Default 50
+	KeepEvents       int           // events in the event log. Default 10,000
+	KeepEventBytes   int64         // bytes of the event log; the newest event is always kept. Default 64 MiB
+	Plugins          int           // live plugins that are not trusted; each takes 0.3 MB and its compiled code. Default 256
+	PluginBytes      int64         // bytes of the files of these plugins; their machine code is up to four times as large. Default 256 MiB
+	Crashes          int           // crashes at which a step was executing until it is quarantined; after one less it executes only in its turn. Default 3
 }
 
 // WithDefaults returns the limits with the defaults in place of zeros.
@@ -69,6 +70,7 @@ func (l Limits) WithDefaults() Limits {
 	def64(&l.AgentMemory, 1<<30)
 	def(&l.AgentRuns, 200)
 	def64(&l.AgentBytes, 64<<20)
+	def(&l.AgentDefinitions, 500)
 	def64(&l.VariableMemory, 1<<30)
 	def64(&l.GuestMemory, 256<<20)
 	def(&l.Resident, 64)

@@ -49,6 +49,11 @@ func (f family) tail(_ context.Context, call *command.Call, in tailIn) (tailOut,
 		most = command.HeldBytes
 	}
 	events, more, err := f.opt.Log.NewestEvents(in.Pattern, in.Limit, most)
+	for _, e := range events {
+		if call.Charge != nil && err == nil {
+			err = call.Charge(int64(len(e.Data)))
+		}
+	}
 	if events == nil {
 		events = []sentinels.Event{}
 	}

@@ -26,15 +26,16 @@ type Options struct {
 	Runs    func() ([]runtime.RunInfo, error)
 	Tickets *ticket.Service
 	// Definitions lists those that wait to be accepted.
-	Definitions func() ([]Definition, error)
+	Definitions func(context.Context) ([]Definition, error)
 }
 
 // A Definition names commands that the model or agent which made it may not call, or is
 // not written to its file before a person accepts it.
 type Definition struct {
 	runtime.Stored
-	Beyond     []string // these commands, none if only the file waits
-	Difference []string // lines of the difference to the newest revision without a bound
+	Beyond []string // these commands, none if only the file waits
+	// Difference returns the lines of the difference to the newest revision without a bound.
+	Difference func() ([]string, error)
 }
 
 // Commands returns the family inbox/*.
@@ -79,6 +80,8 @@ type Entry struct {
 
 	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound"`
 	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
+
+	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
 }
 
 type listOut struct {
@@ -116,7 +119,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 		all = append(all, tickets...)
 	}
 	if wanted(kindDefinition) {
-		waiting, err := f.opt.Definitions()
+		waiting, err := f.opt.Definitions(ctx)
 		if err != nil {
 			return out, err
 		}
@@ -126,11 +129,23 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 	}
 	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || in.ID != "" && e.ID != in.ID || !after.before(e) })
 	slices.SortFunc(all, func(a, b Entry) int { return positionOf(a).compare(positionOf(b)) })
-	if len(all) > in.Limit {
-		all = all[:in.Limit]
-		out.Next = positionOf(all[in.Limit-1]).String()
+	page := call.Page()
+	for i, e := range all {
+		if e.difference != nil {
+			if e.Lines, err = e.difference(); err != nil {
+				return out, err
+			}
+		}
+		fits, err := page.Fits(e)
+		if err != nil {
+			return out, err
+		}
+		if !fits || i == in.Limit {
+			out.Next = positionOf(all[i-1]).String()
+			break
+		}
+		out.Entries = append(out.Entries, e)
 	}
-	out.Entries = append(out.Entries, all...)
 	return out, nil
 }
 
@@ -170,7 +185,7 @@ func definitionEntry(s Definition) Entry {
 	}
 	return Entry{
 		ID: string(s.ID), Kind: kindDefinition, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
-		Prompt: prompt, Lines: s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
+		Prompt: prompt, difference: s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
 	}
 }
 

@@ -54,13 +54,13 @@ type Unaccepted struct {
 	runtime.Stored
 	// Beyond are these commands. It is empty if only the file waits.
 	Beyond []string
-	// Difference is that to the newest revision without a bound, as lines of a unified
+	// Difference returns that to the newest revision without a bound, as lines of a unified
 	// difference; without such a revision it is the whole definition.
-	Difference []string
+	Difference func() ([]string, error)
 }
 
 // ListUnaccepted returns the sentinels that wait for a person to accept them.
-func ListUnaccepted(opt Options) ([]Unaccepted, error) {
+func ListUnaccepted(ctx context.Context, opt Options) ([]Unaccepted, error) {
 	f := family{opt.Runtime, opt}
 	all, err := f.rt.Definitions()
 	if err != nil {
@@ -68,6 +68,9 @@ func ListUnaccepted(opt Options) ([]Unaccepted, error) {
 	}
 	var out []Unaccepted
 	for _, s := range all {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if s.Within == nil {
 			continue
 		}
@@ -79,17 +82,14 @@ func ListUnaccepted(opt Options) ([]Unaccepted, error) {
 		if len(beyond) == 0 && s.Origin == "" {
 			continue
 		}
-		difference, err := f.sinceUnbounded(s, def)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Unaccepted{s, beyond, difference})
+		out = append(out, Unaccepted{s, beyond, func() ([]string, error) { return f.sinceUnbounded(s) }})
 	}
 	return out, nil
 }
 
 // sinceUnbounded returns the difference of a revision to the newest one without a bound.
-func (f family) sinceUnbounded(s runtime.Stored, def *sentinels.Definition) ([]string, error) {
+func (f family) sinceUnbounded(s runtime.Stored) ([]string, error) {
+	def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
 	kept, err := f.rt.Revisions(s.ID)
 	if err != nil {
 		return nil, err

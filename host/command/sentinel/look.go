@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,7 +65,7 @@ func (f family) list(_ context.Context, call *command.Call, in listIn) (listOut,
 		}
 	}
 	if in.Only != "sentinels" {
-		if err := f.listRuns(in, &out); err != nil {
+		if err := f.listRuns(call, in, &out); err != nil {
 			return out, err
 		}
 	}
@@ -78,50 +79,80 @@ const maxSentinels = 1000
 // the next goes on, also when sentinels came or went meanwhile. Those whose id holds a secret that the
 // caller does not see are left out: the parameter after would find it out.
 func (f family) listSentinels(call *command.Call, in listIn, out *listOut) error {
-	stored, err := f.rt.Definitions()
-	if err != nil {
-		return err
-	}
 	triggers, err := f.triggersBySentinel(sentinels.ID(in.SentinelID))
 	if err != nil {
 		return err
 	}
-	for _, s := range stored {
-		if in.SentinelID != "" && string(s.ID) != in.SentinelID || string(s.ID) <= in.After || call.Visible(string(s.ID)) != string(s.ID) {
-			continue
-		}
-		l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle", Triggers: triggers[s.ID]}
-		def, err := f.rt.Decoded(s)
-		if err != nil {
-			l.Problem = err.Error()
-		} else {
-			l.Name, l.Description, l.Steps, l.Loop, l.Tags, l.CreatedBy = def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags, def.CreatedBy
-		}
-		tagged := func(tag string) bool { return call.Visible(tag) == in.Tag }
-		if in.PersonaID != "" && call.Visible(l.CreatedBy) != in.PersonaID || in.Tag != "" && !slices.ContainsFunc(l.Tags, tagged) {
-			continue
-		}
-		if len(out.Sentinels) == maxSentinels {
-			out.NextSentinel = out.Sentinels[maxSentinels-1].SentinelID
+	if in.SentinelID != "" {
+		stored, err := f.rt.Definition(sentinels.ID(in.SentinelID))
+		if abi.CodeOf(err) == abi.NotFound || err == nil && (stored.Deleted || string(stored.ID) <= in.After) {
 			return nil
 		}
-		if slices.ContainsFunc(l.Triggers, func(t listedTrigger) bool { return t.Paused }) {
-			l.Status = sentinels.StatusPaused
+		if err == nil {
+			_, err = f.listSentinel(call, in, stored, triggers, call.Page(), out)
 		}
-		totals, err := f.rt.Totals(s.ID)
-		if err != nil {
-			return err
-		}
-		l.count(totals)
-		out.Sentinels = append(out.Sentinels, l)
+		return err
 	}
-	return nil
+	page, read := call.Page(), int64(0)
+	var failed error
+	err = f.rt.EachDefinition(sentinels.ID(in.After), func(s runtime.Stored) bool {
+		if read > maxRead {
+			out.NextSentinel = s.ID // what is behind it comes on the next page
+		}
+		read += int64(len(s.Definition))
+		var more bool
+		more, failed = f.listSentinel(call, in, s, triggers, page, out)
+		return more && failed == nil && out.NextSentinel == ""
+	})
+	return cmp.Or(failed, err)
+}
+
+// maxRead is how many bytes of definitions a page looks through, when most do not match.
+const maxRead = 64 << 20
+
+// listSentinel adds a sentinel to a page if it is asked for. more is false if the page has no place
+// for it.
+func (f family) listSentinel(
+	call *command.Call, in listIn, s runtime.Stored, triggers map[sentinels.ID][]listedTrigger, page *command.Page, out *listOut,
+) (more bool, err error) {
+	if call.Visible(string(s.ID)) != string(s.ID) {
+		return true, nil
+	}
+	l := listed{SentinelID: s.ID, Name: string(s.ID), Revision: s.Revision, Status: "idle", Triggers: triggers[s.ID]}
+	def, err := f.rt.Decoded(s)
+	if err != nil {
+		l.Problem = err.Error()
+	} else {
+		l.Name, l.Description, l.Steps, l.Loop, l.Tags, l.CreatedBy = def.Name, def.Description, len(def.Steps), string(def.Loop.Type), def.Tags, def.CreatedBy
+	}
+	tagged := func(tag string) bool { return call.Visible(tag) == in.Tag }
+	if in.PersonaID != "" && call.Visible(l.CreatedBy) != in.PersonaID || in.Tag != "" && !slices.ContainsFunc(l.Tags, tagged) {
+		return true, nil
+	}
+	if slices.ContainsFunc(l.Triggers, func(t listedTrigger) bool { return t.Paused }) {
+		l.Status = sentinels.StatusPaused
+	}
+	totals, err := f.rt.Totals(s.ID)
+	if err != nil {
+		return false, err
+	}
+	l.count(totals)
+	fits, err := page.Fits(l)
+	if err != nil {
+		return false, err
+	}
+	if !fits || len(out.Sentinels) == maxSentinels {
+		out.NextSentinel = out.Sentinels[len(out.Sentinels)-1].SentinelID
+		return false, nil
+	}
+	out.Sentinels = append(out.Sentinels, l)
+	return true, nil
 }
 
 // listRuns lists a page. Ids of runs are in the order of their starts, so the
 // last one of a page is where the next goes on, also when runs came or went
 // meanwhile.
-func (f family) listRuns(in listIn, out *listOut) error {
+func (f family) listRuns(call *command.Call, in listIn, out *listOut) error {
 	limit := in.Limit
 	if limit == 0 {
 		limit = 50
@@ -146,11 +177,18 @@ func (f family) listRuns(in listIn, out *listOut) error {
 	if err != nil {
 		return err
 	}
-	if len(page) > limit {
-		page = page[:limit]
-		out.Next = string(page[limit-1].ID)
+	bound := call.Page()
+	for i, r := range page {
+		fits, err := bound.Fits(r)
+		if err != nil {
+			return err
+		}
+		if !fits || i == limit {
+			out.Next = string(page[i-1].ID)
+			break
+		}
+		out.Runs = append(out.Runs, r)
 	}
-	out.Runs = append(out.Runs, page...)
 	return nil
 }
 

@@ -29,6 +29,7 @@ type headList struct {
 	writes  uint64 // that have begun
 	list    []revision.Stored
 	valid   bool
+	ids     []string // of the list that was read last, also of one that is too large; nil if it is not known
 }
 
 // notCached is the version of a list that must not be cached.
@@ -47,21 +48,34 @@ func (h *headList) get() (list []revision.Stored, ok bool, version uint64) {
 // put caches a list that was read from the store, unless a write has begun since get.
 func (h *headList) put(list []revision.Stored, version uint64) {
 	size := 0
-	for _, s := range list {
+	ids := make([]string, len(list))
+	for i, s := range list {
 		size += len(s.Definition)
+		ids[i] = string(s.ID)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if size <= headListBytes && h.writing == 0 && h.writes == version {
+	if h.writing > 0 || h.writes != version {
+		return
+	}
+	h.ids = ids
+	if size <= headListBytes {
 		h.list, h.valid = slices.Clone(list), true
 	}
+}
+
+// known returns the ids of the list, nil if it has to be read.
+func (h *headList) known() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ids
 }
 
 // begin registers a write.
 func (h *headList) begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.list, h.valid = nil, false
+	h.list, h.valid, h.ids = nil, false, nil
 	h.writing++
 	h.writes++
 }

@@ -28,6 +28,8 @@ type Options struct {
 	// AgentBytes bounds the kept revisions of an agent, or of all models; all of them together may have
 	// four times as many bytes. Default 0: no bound.
 	AgentBytes int64
+	// AgentDefinitions bounds the definitions of an agent, or of all models, in the same way. Default 0: no bound.
+	AgentDefinitions int
 	// Inspect reads a definition from outside and reports every problem, warnings too. The
 	// definition is what could be read of it, nil if that is nothing.
 	Inspect func(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems)
@@ -147,12 +149,46 @@ func (s *Store) Get(id sentinels.ID) (revision.Stored, error) {
 }
 
 func (s *Store) ids() []string {
+	if ids := s.heads.known(); ids != nil {
+		return ids
+	}
 	all, _ := s.List()
 	ids := make([]string, 0, len(all))
 	for _, head := range all {
 		ids = append(ids, string(head.ID))
 	}
 	return ids
+}
+
+// Each calls fn with the newest revision of each definition that is not deleted and whose id is
+// behind after, by id, until fn returns false. It reads no further than that. What fn gets must
+// not be changed.
+func (s *Store) Each(after sentinels.ID, fn func(revision.Stored) bool) error {
+	if kept, ok, _ := s.heads.get(); ok {
+		for _, head := range kept {
+			if head.ID > after && !fn(head) {
+				break
+			}
+		}
+		return nil
+	}
+	var from []byte
+	if after != "" {
+		from = []byte(after)
+	}
+	var bad error
+	err := s.opt.Store.Scan(Bucket, nil, from, false, func(key, value []byte) bool {
+		if !IsHead(key) {
+			return true
+		}
+		head, err := Read(value)
+		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("read definition %q: %w", key, err))
+			return true
+		}
+		return head.Deleted || fn(head)
+	})
+	return errors.Join(err, bad)
 }
 
 // List returns the newest revision of every definition that is not deleted, by id.

@@ -223,7 +223,9 @@ func (tx *Tx) ScanIndex(ctx context.Context, x *Index, r Range, fn func(position
 			if !fn(base64.RawURLEncoding.EncodeToString([]byte(e.suffix)), w.doc) {
 				return nil
 			}
-			tx.read += int64(w.size)
+			if err := tx.counted(w.size); err != nil {
+				return err
+			}
 			if left--; left == 0 {
 				return nil
 			}

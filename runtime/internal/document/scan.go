@@ -28,14 +28,26 @@ func (tx *Tx) Scan(ctx context.Context, collection, after string, reverse bool, 
 			return false, err
 		}
 		more := fn(doc)
-		tx.read += int64(size)
-		return more, nil
+		return more, tx.counted(size)
 	})
 }
 
 // BoundReads sets how many bytes of documents the scans of the transaction should read; 0 is any
 // number. It ends no scan: what scans asks [Tx.ReadEnough], and says where it ended.
 func (tx *Tx) BoundReads(most int64) { tx.mostRead = most }
+
+// OnRead has charge called with the bytes of each document that a scan reads. An error of it ends
+// the scan.
+func (tx *Tx) OnRead(charge func(bytes int64) error) { tx.onRead = charge }
+
+// counted counts a document that a scan has read.
+func (tx *Tx) counted(size int) error {
+	tx.read += int64(size)
+	if tx.onRead == nil {
+		return nil
+	}
+	return tx.onRead(int64(size))
+}
 
 // ReadEnough reports whether scans have read as much as the transaction should, before the document
 // that the callback of a scan has.

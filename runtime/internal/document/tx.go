@@ -22,6 +22,7 @@ type Tx struct {
 	quota  Quota
 	usage  map[string]int64 // bytes by owner with the writes; nil if none has an owner
 
+	onRead         func(bytes int64) error
 	read, mostRead int64 // bytes that scans have read, and should read at most; 0 for any number
 
 	readOnly bool // it is beside the transaction that may write
