@@ -10,11 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/internal/share"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -145,10 +146,15 @@ func (l *runLogs) remove(runs []sentinels.RunID) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes the logs of runs that are not known any more, and of those that
-// are over the oldest until they take no more than they may. known says whether
-// a run is there, and whether it is over.
-func (l *runLogs) sweep(known func(sentinels.RunID) (found, over bool, err error)) error {
+// A loggedRun is what sweep has to know about a run.
+type loggedRun struct {
+	found, over bool
+	owner       string // for whom it executes; empty for a person
+}
+
+// sweep removes the logs of runs that are not known any more, and of those that are over so many that
+// they take no more than they may: the oldest of the principal with the most, see package share.
+func (l *runLogs) sweep(known func(sentinels.RunID) (loggedRun, error)) error {
 	entries, err := os.ReadDir(l.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -157,13 +163,11 @@ func (l *runLogs) sweep(known func(sentinels.RunID) (found, over bool, err error
 		return err
 	}
 	type log struct {
-		run  sentinels.RunID
-		at   time.Time
-		size int64
+		share.Item[sentinels.RunID]
+		at time.Time
 	}
 	var gone []sentinels.RunID
 	var over []log
-	var total int64
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil {
@@ -180,24 +184,20 @@ func (l *runLogs) sweep(known func(sentinels.RunID) (found, over bool, err error
 			continue
 		}
 		run := sentinels.RunID(name)
-		found, final, err := known(run)
+		r, err := known(run)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case !r.found:
 			gone = append(gone, run)
-		case final:
-			over = append(over, log{run, info.ModTime(), info.Size()})
-			total += info.Size()
+		case r.over:
+			over = append(over, log{share.Item[sentinels.RunID]{Value: run, Owner: r.owner, Size: info.Size()}, info.ModTime()})
 		}
 	}
-	sort.Slice(over, func(i, j int) bool { return over[i].at.Before(over[j].at) })
-	for _, o := range over {
-		if total <= l.bounds.all {
-			break
-		}
-		gone = append(gone, o.run)
-		total -= o.size
+	slices.SortFunc(over, func(a, b log) int { return a.at.Compare(b.at) })
+	items := make([]share.Item[sentinels.RunID], len(over))
+	for i := range over {
+		items[i] = over[i].Item
 	}
-	return l.remove(gone)
+	return l.remove(append(gone, share.Beyond(items, l.bounds.all, l.bounds.all/2)...))
 }

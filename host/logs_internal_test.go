@@ -104,7 +104,9 @@ func TestRunLogSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := l.sweep(func(run sentinels.RunID) (found, over bool, err error) { return run != "unknown", run != "on", nil })
+	err := l.sweep(func(run sentinels.RunID) (loggedRun, error) {
+		return loggedRun{found: run != "unknown", over: run != "on"}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,4 +126,36 @@ func TestRunLogSweep(t *testing.T) {
 		t.Errorf("a line after the sweep: %q, %v", text, err)
 	}
 	l.close()
+}
+
+// TestRunLogsOfPersonsStay expects the logs of an agent's runs to go before the older ones of a person,
+// which are less than half of what logs may take.
+func TestRunLogsOfPersonsStay(t *testing.T) {
+	l := openRunLogs(t.TempDir(), slog.New(slog.DiscardHandler))
+	defer l.close()
+	l.bounds.all = 2000
+	for i, run := range []sentinels.RunID{"person-1", "person-2", "other-1", "ci-1", "ci-2", "ci-3", "ci-4"} {
+		l.write(runtime.Progress{Run: run, Event: runtime.OnLog, Message: strings.Repeat("x", 300)})
+		at := time.Now().Add(time.Duration(i-10) * time.Hour)
+		if err := os.Chtimes(l.path(run), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.sweep(func(run sentinels.RunID) (loggedRun, error) {
+		owner, _, _ := strings.Cut(string(run), "-")
+		return loggedRun{found: true, over: true, owner: strings.TrimPrefix(owner, "person")}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if diff := cmp.Diff([]string{"ci-3.jsonl", "ci-4.jsonl", "other-1.jsonl", "person-1.jsonl", "person-2.jsonl"}, left); diff != "" {
+		t.Error(diff)
+	}
 }

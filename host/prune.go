@@ -12,7 +12,7 @@ import (
 // Prune removes runs that are over as [runtime.Runtime.Prune] does, and with
 // them their logs and the output of their processes. Logs that an earlier one
 // left behind, because its process ended in the middle, go too, and logs of runs
-// that are over beyond a gigabyte in all, the oldest first.
+// that are over beyond a gigabyte in all, the oldest of the principal with the most first.
 func (h *Host) Prune(ctx context.Context, keep runtime.Retention) (runtime.Pruned, error) {
 	removed := keep.Removed
 	keep.Removed = func(ctx context.Context, runs []sentinels.RunID) error {
@@ -26,11 +26,11 @@ func (h *Host) Prune(ctx context.Context, keep runtime.Retention) (runtime.Prune
 	if err != nil {
 		return out, err
 	}
-	return out, h.logs.sweep(func(run sentinels.RunID) (found, over bool, err error) {
+	return out, h.logs.sweep(func(run sentinels.RunID) (loggedRun, error) {
 		info, err := h.rt.Status(run)
 		if abi.CodeOf(err) == abi.NotFound {
-			return false, false, nil
+			return loggedRun{}, nil
 		}
-		return err == nil, info.Status.Final(), err
+		return loggedRun{found: err == nil, over: info.Status.Final(), owner: info.By}, err
 	})
 }
