@@ -15,7 +15,7 @@ import (
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := capacity.NewSlots(2)
-		if err := s.Take(t.Context()); err != nil {
+		if err := s.Take(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		cause := errors.New("cause")
@@ -27,13 +27,59 @@ func TestSlots(t *testing.T) {
 		if err := <-all; !errors.Is(err, cause) || s.Taken() != 1 {
 			t.Errorf("take all: %v, %d slots are taken", err, s.Taken())
 		}
-		s.Give()
+		s.Give(false)
 		if err := s.TakeAll(t.Context()); err != nil || s.Taken() != 2 {
 			t.Errorf("take all: %v, %d slots are taken", err, s.Taken())
 		}
 		s.GiveAll()
 		if s.Taken() != 0 {
 			t.Errorf("%d slots are taken", s.Taken())
+		}
+	})
+}
+
+// TestSlotsOfHeldRuns: runs of agents and models have half of the slots, and one that waits for its half
+// keeps no other from its slot.
+func TestSlotsOfHeldRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := capacity.NewSlots(4)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waits := make(chan error, 10)
+		for range 10 {
+			go func() { waits <- s.Take(ctx, true) }()
+		}
+		synctest.Wait()
+		if s.Taken() != 2 {
+			t.Errorf("held runs have %d of 4 slots", s.Taken())
+		}
+		for range 2 {
+			if err := s.Take(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Give(true)
+		synctest.Wait()
+		if s.Taken() != 4 {
+			t.Errorf("%d slots are taken after one was given to the next held run", s.Taken())
+		}
+		cause := errors.New("cause")
+		cancel(cause)
+		synctest.Wait()
+		given := 0
+		for range 10 {
+			if err := <-waits; err == nil {
+				given++
+			} else if !errors.Is(err, cause) {
+				t.Error(err)
+			}
+		}
+		for range given - 1 {
+			s.Give(true)
+		}
+		s.Give(false)
+		s.Give(false)
+		if err := s.TakeAll(t.Context()); given != 3 || err != nil || s.Taken() != 4 {
+			t.Errorf("%d held runs had a slot; take all: %v, %d are taken", given, err, s.Taken())
 		}
 	})
 }

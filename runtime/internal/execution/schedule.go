@@ -86,7 +86,7 @@ func (r *liveRun) Enter(ctx context.Context) error {
 	r.slot.Lock()
 	defer r.slot.Unlock()
 	if r.active == 0 {
-		if err := r.ex.slots.Take(ctx); err != nil {
+		if err := r.ex.slots.Take(ctx, r.held()); err != nil {
 			return err
 		}
 	}
@@ -100,9 +100,12 @@ func (r *liveRun) Leave() {
 	defer r.slot.Unlock()
 	r.active--
 	if r.active == 0 {
-		r.ex.slots.Give()
+		r.ex.slots.Give(r.held())
 	}
 }
+
+// held reports whether the run executes for an agent or a model, which has fewer execution slots.
+func (r *liveRun) held() bool { return emitsFor(r.begin.As, r.begin.Within != nil) != "" }
 
 // WaitWhilePaused implements [step.Schedule].
 func (r *liveRun) WaitWhilePaused(ctx context.Context) error {
