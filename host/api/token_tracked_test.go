@@ -84,7 +84,31 @@ func TestTokensOfACommit(t *testing.T) {
 	if tokens.Valid(theirs) || tokens.Valid(own) {
 		t.Error("a token is valid in a folder that git tracks")
 	}
-	run("rm", "-q", "-r", ".sentinel/state")
+	// Untracked before a host looks, the file stays, and does not count either. Another line end is no other file.
+	run("rm", "-q", "-r", "--cached", ".sentinel/state")
+	for _, text := range []func(string) string{func(s string) string { return s }, func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }} {
+		brought, err := os.ReadFile(filepath.Join(elsewhere, api.NamedName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(state, api.NamedName), []byte(text(string(brought))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Second)
+		if tokens.Valid(theirs) || tokens.Valid(own) {
+			t.Error("a token of a commit is valid once git does not track it")
+		}
+		later, err := store.Open(nil, nil)
+		if err == nil && later.Valid(theirs) {
+			t.Error("a token of a commit is valid at the next start")
+		}
+		if err := folder.CheckTracked(state); err == nil || !strings.Contains(err.Error(), api.NamedName) {
+			t.Errorf("the folder with tokens of a commit: %v", err)
+		}
+	}
+	if err := os.Remove(filepath.Join(state, api.NamedName)); err != nil {
+		t.Fatal(err)
+	}
 	run("commit", "-qm", "three")
 	now = now.Add(time.Second)
 	if !tokens.Valid(own) || tokens.Valid(theirs) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // gitTimeout bounds what git is asked about one file.
@@ -110,6 +111,31 @@ func (r *repository) out(ctx context.Context, stdin string, args ...string) (str
 		return "", gitexec.Fatal(args[0], a)
 	}
 	return a.Out, nil
+}
+
+// identPattern matches what the attribute ident writes into a file that git checks out.
+var identPattern = lazyregexp.New(`\$Id:[^$\n]*\$`)
+
+// stores reports whether a file, as git writes it, is an object of the repository: it is or was
+// part of a commit, whatever git tracks now. Line ends and the attribute ident do not count.
+func (r *repository) stores(ctx context.Context, content []byte) (bool, error) {
+	plain := strings.ReplaceAll(string(content), "\r\n", "\n")
+	local := *r
+	local.Env = append(slices.Clone(r.Env), "GIT_NO_LAZY_FETCH=1") // what is not here is asked nowhere else
+	for _, text := range []string{string(content), plain, identPattern.ReplaceAllString(plain, "$$Id$$")} {
+		id, err := local.out(ctx, text, "hash-object", "--stdin", "--no-filters")
+		if err != nil {
+			return false, err
+		}
+		found, err := local.out(ctx, id, "cat-file", "--batch-check")
+		if err != nil {
+			return false, err
+		}
+		if !strings.HasSuffix(strings.TrimSpace(found), " missing") {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // openIndex finds the index. It reports whether a git holds the lock of it and has not written the

@@ -36,6 +36,7 @@ const (
 	folderFile = "folder.json" // of a record
 	heldName   = "held"        // marks a path whose content was held
 	keepPerKey = 50            // trusted contents of one path; older ones are removed
+	maxTokens  = 1 << 20       // bytes of a file with tokens
 	maxRecord  = 64 << 10      // bytes of folderFile and of an identity
 
 	// IdentityFile is the file in a state folder with the random identity of its store.
@@ -359,7 +360,8 @@ func (f *Folder) CheckState(state string) error {
 
 // CheckTracked returns why files in a state folder inside the project may be those of a commit:
 // git tracks some of them. A checkout replaces ignored files without a message, the identity stays what it
-// was, and other files of the folder are obeyed as well, such as tokens. So the store is
+// was, and other files of the folder are obeyed as well, such as tokens. Tokens whose content git has
+// stored do not count either, though nothing is tracked any more. So the store is
 // forgotten, and counts again once git tracks nothing of it and the user has trusted it.
 func (f *Folder) CheckTracked(state string) error {
 	if f == nil || f.own.covered || !f.stateIsInside(state) {
@@ -391,7 +393,7 @@ func (f *Folder) CheckTracked(state string) error {
 	case err != nil:
 		return unknown(err.Error())
 	case len(files) == 0:
-		return nil
+		return f.checkTokens(ctx, &r, state, unknown)
 	}
 	if f.own.known() {
 		if err := f.own.write(record{Folder: f.own.dir}); err != nil {
@@ -402,6 +404,32 @@ func (f *Folder) CheckTracked(state string) error {
 		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: git tracks %s, so a commit may have replaced its store and tokens", state, files[0].name),
 		Hint: fmt.Sprintf("git rm -r --cached %q, and commit that; then sentinel trust shows what the store executes and asks", state),
 	}}
+}
+
+// checkTokens returns why tokens in a state folder of which git tracks nothing do not count: a commit
+// brought them, and another one took them out of the index again before a host looked.
+func (f *Folder) checkTokens(ctx context.Context, r *repository, state string, unknown func(why string) error) error {
+	for _, name := range TokenFiles {
+		file := filepath.Join(state, name)
+		text, err := regularfile.Read(file, maxTokens)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var stored bool
+		if err == nil {
+			stored, err = r.stores(ctx, text)
+		}
+		if err != nil {
+			return unknown(err.Error())
+		}
+		if stored {
+			return untrustedError{&abi.Error{
+				Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: its content is in the git repository, so a commit may have brought it, and others know these tokens", file),
+				Hint: fmt.Sprintf("rm %q, then make new tokens with sentinel token --rotate and sentinel token new", file),
+			}}
+		}
+	}
+	return nil
 }
 
 // CheckStore returns why the store that was opened in a state folder inside the project must not be
