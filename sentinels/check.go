@@ -219,7 +219,7 @@ func (c *checker) step(s *Step, path string) {
 			}
 		case markInterpreter:
 			if _, ok := InterpreterOf(raw); !ok {
-				c.problems = append(c.problems, Problem{Path: at, Kind: KindValue, Message: "is not an interpreter: want " + wantInterpreter, Hint: `such as "bash"`})
+				c.Add(Problem{Path: at, Kind: KindValue, Message: "is not an interpreter: want " + wantInterpreter, Hint: `such as "bash"`})
 			}
 		case markDefinition:
 			c.nested(at, raw)

@@ -49,7 +49,7 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 
 // begin starts a run, with child as a child of the run that calls.
 func (f family) begin(ctx context.Context, call *command.Call, in startIn, child bool) (runOut, error) {
-	def, revision, origin, named, err := f.startable(call, in)
+	def, revision, origin, named, err := f.startable(ctx, call, in)
 	if err != nil {
 		return runOut{}, err
 	}
@@ -236,22 +236,10 @@ func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) 
 	return e, nil
 }
 
-// withoutValue returns the errors of references in a definition whose run begins with variables,
-// those that validate reports.
-func (f family) withoutValue(def *sentinels.Definition, variables map[string]json.RawMessage) sentinels.Problems {
-	started := *def
-	started.Variables = maps.Clone(def.Variables)
-	if started.Variables == nil {
-		started.Variables = map[string]json.RawMessage{}
-	}
-	maps.Copy(started.Variables, variables)
-	return sentinels.Check(&started, f.rt.Types()).Errors()
-}
-
 // startable returns what is to be run: the stored sentinel with its revision and its file, or
 // a definition of the caller's own, which is stored nowhere but in the run, with those
 // that it refers to.
-func (f family) startable(call *command.Call, in startIn) (def *sentinels.Definition, revision int, origin string, beside map[sentinels.ID]*sentinels.Definition, err error) {
+func (f family) startable(ctx context.Context, call *command.Call, in startIn) (def *sentinels.Definition, revision int, origin string, beside map[sentinels.ID]*sentinels.Definition, err error) {
 	given := 0
 	for _, is := range []bool{in.SentinelID != "", in.File != "", in.Definition != nil} {
 		if is {
@@ -278,7 +266,8 @@ func (f family) startable(call *command.Call, in startIn) (def *sentinels.Defini
 	}
 	def, problems := f.rt.Decode(src, file)
 	if len(problems) == 0 {
-		problems = f.withoutValue(def, in.Variables).Locate(file, src, f.rt.Types())
+		types := f.rt.Types()
+		problems = sentinels.Check(ctx, def, types, slices.Collect(maps.Keys(in.Variables))...).Errors().Locate(file, src, types)
 	}
 	if len(problems) > 0 {
 		return nil, 0, "", nil, from.refused(problems)
