@@ -91,7 +91,22 @@ func ErrorValue(e *Error) Value {
 	if e.Permanent {
 		v = v.With("permanent", Bool(true))
 	}
-	return v.With("hint", Text(e.Hint)).With("fallback", Text(e.Fallback))
+	v = v.With("hint", Text(e.Hint)).With("fallback", Text(e.Fallback))
+	if data, err := Parse(string(e.Data)); err == nil {
+		v = v.With("data", data)
+	}
+	return v
+}
+
+// WithData adds an object to err, which definitions read: the data of an error, and the members of the
+// output of a step whose error onError skips. It returns nil for nil.
+func WithData(err error, data Value) error {
+	if err == nil {
+		return nil
+	}
+	e := *AsError(err)
+	e.Data = abi.JSON(data.String())
+	return &e
 }
 
 // ErrorFrom reads an error object; nil for an absent or null value. A code that this
@@ -108,6 +123,9 @@ func ErrorFrom(v Value) *Error {
 		Permanent:    v.Get("permanent").BoolOr(false),
 		Hint:         v.Get("hint").StringOr(""),
 		Fallback:     v.Get("fallback").StringOr(""),
+	}
+	if data := v.Get("data"); data.Given() {
+		e.Data = abi.JSON(data.String())
 	}
 	for _, code := range abi.Codes() {
 		if string(code) == v.Get("code").StringOr("") {

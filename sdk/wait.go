@@ -41,7 +41,8 @@ func (c *Context) WaitRunFor(run string, timeoutMs int64) (result Value, err err
 }
 
 // Decide waits for a decision. Without approvers, any user may decide who is allowed to.
-// After timeoutMs it returns an error with code timeout, never an approval.
+// After timeoutMs of calendar time, which continue over a crash, it returns an error with code timeout, never an
+// approval; At is then the deadline.
 func (c *Context) Decide(prompt string, approvers []string, timeoutMs int64) (Decision, error) {
 	ask := Object(F("prompt", String(prompt)))
 	if len(approvers) > 0 {
@@ -59,7 +60,10 @@ func (c *Context) DecideCall(prompt, kind string) (Decision, error) {
 func (c *Context) decide(ask Value, timeoutMs int64) (Decision, error) {
 	answer, err := c.wait(Object(F("decision", ask)), timeoutMs)
 	if err != nil {
-		return Decision{}, err
+		if reason := answer.Get("reason").StringOr(""); reason != "" {
+			err = abi.New(abi.Timeout, reason+" without a decision")
+		}
+		return Decision{At: answer.Get("deadline").StringOr("")}, err
 	}
 	d := answer.Get("decision")
 	return Decision{
@@ -79,7 +83,7 @@ func (c *Context) wait(request Value, timeoutMs int64) (Value, error) {
 		return Value{}, err
 	}
 	if answer.Get("timedOut").BoolOr(false) {
-		return Value{}, abi.New(abi.Timeout, "wait: time limit reached")
+		return answer, abi.New(abi.Timeout, "wait: time limit reached")
 	}
 	return answer, nil
 }

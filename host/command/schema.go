@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // direction says which side of a command a schema describes. A parameter is
@@ -24,6 +26,7 @@ const (
 
 // typeSchemas are the types whose JSON differs from their Go shape.
 var typeSchemas = map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[abi.JSON]():        {Description: "any JSON value"},
 	reflect.TypeFor[json.RawMessage](): {Description: "any JSON value"}, // without words it would be written as true, which some models refuse
 	reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 	reflect.TypeFor[EnvValue]():        envValueSchema,

@@ -50,7 +50,8 @@ func IsCode(text string) bool {
 // Field is the path of the invalid field ("params.command"), if there is one.
 // RetryAfterMs is the delay that a server has requested, 0 for none. Permanent means
 // that a retry cannot help, for any code. Fallback is the model that the operator has configured for a
-// turn of a model in place of this one, empty for none.
+// turn of a model in place of this one, empty for none. Data is an object with what a definition may
+// want to know about the error besides its text, such as who rejected; empty for none.
 type Error struct {
 	Code         Code   `json:"code"`
 	Message      string `json:"message"`
@@ -59,6 +60,19 @@ type Error struct {
 	Permanent    bool   `json:"permanent,omitempty"`
 	Hint         string `json:"hint,omitempty"` // what to do next, for users; on a separate line in output
 	Fallback     string `json:"fallback,omitempty"`
+	Data         JSON   `json:"data,omitempty"`
+}
+
+// JSON is the text of a JSON value. It is a string, so that errors can be compared.
+type JSON string
+
+// MarshalJSON returns the text.
+func (j JSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
+
+// UnmarshalJSON stores the text.
+func (j *JSON) UnmarshalJSON(text []byte) error {
+	*j = JSON(text)
+	return nil
 }
 
 // Error returns the message; the code is for programs.

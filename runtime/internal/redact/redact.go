@@ -59,11 +59,14 @@ func (r Redactor) Error(e *abi.Error) *abi.Error {
 	if e == nil || r == nil {
 		return e
 	}
-	message, hint := r.Text(e.Message), r.Text(e.Hint)
-	if message == e.Message && hint == e.Hint {
+	message, hint, data := r.Text(e.Message), r.Text(e.Hint), e.Data
+	if data != "" {
+		data = abi.JSON(r.JSON(json.RawMessage(data)))
+	}
+	if message == e.Message && hint == e.Hint && data == e.Data {
 		return e
 	}
 	clean := *e
-	clean.Message, clean.Hint = message, hint
+	clean.Message, clean.Hint, clean.Data = message, hint, data
 	return &clean
 }

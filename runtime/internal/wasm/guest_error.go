@@ -61,7 +61,7 @@ const maxGuestError = 16 << 10
 // guestError decodes the argument of error_set: an error object, or text.
 func guestError(text string) error {
 	var e abi.Error
-	if len(text) <= maxGuestError && strictjson.DecodeForeign([]byte(text), &e) == nil && e.Message != "" {
+	if len(text) <= maxGuestError && strictjson.DecodeForeign([]byte(text), &e) == nil && e.Message != "" && (e.Data == "" || e.Data[0] == '{') {
 		if !abi.IsCode(string(e.Code)) {
 			e.Code = abi.Plugin
 		}

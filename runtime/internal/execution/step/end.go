@@ -188,6 +188,7 @@ func resultOf(o journal.Outcome) any {
 		Code    abi.Code `json:"code"`
 		Message string   `json:"message"`
 		Step    string   `json:"step,omitempty"`
+		Data    abi.JSON `json:"data,omitempty"`
 	}
 	result := struct {
 		Status sentinels.Status `json:"status"`
@@ -195,7 +196,7 @@ func resultOf(o journal.Outcome) any {
 		Error  *fault           `json:"error"`
 	}{Status: o.Status, Reason: o.Reason}
 	if o.Error != nil {
-		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step}
+		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step, o.Error.Data}
 	}
 	return result
 }

@@ -290,11 +290,17 @@ func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessa
 	return x.svc.Values.Load(body.Output)
 }
 
-// skippedOutput returns the output of a failed step that onError skips.
+// skippedOutput returns the output of a failed step that onError skips. The members of the error's data are members of
+// it too, so that $answer.approved exists after an approval and a rejection alike.
 func skippedOutput(failed *abi.Error) json.RawMessage {
-	b, err := json.Marshal(map[string]any{"success": false, "skipped": true, "error": failed})
+	out := map[string]any{}
+	if failed.Data != "" {
+		_ = json.Unmarshal([]byte(failed.Data), &out) // an object, which the guest's text was checked to be
+	}
+	out["success"], out["skipped"], out["error"] = false, true, failed
+	b, err := json.Marshal(out)
 	if err != nil {
-		panic(err) // an *abi.Error has only plain fields
+		panic(err) // values that were decoded, and an *abi.Error
 	}
 	return b
 }
