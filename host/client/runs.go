@@ -51,6 +51,7 @@ type PendingDecision struct {
 	Approvers []string  `json:"approvers,omitempty"`
 	Choices   []string  `json:"choices"`
 	Since     time.Time `json:"since"`
+	Deadline  time.Time `json:"deadline,omitzero"` // of an approval with a time limit
 }
 
 // StartOptions say how a run starts. The zero value starts it in the server's

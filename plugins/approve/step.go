@@ -7,6 +7,7 @@ const fields = `{
   "type": "object",
   "properties": {
     "prompt": {"type": "string", "minLength": 1, "description": "Question that the person decides."},
+    "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time from the first question on, also while no process executes the run. Without a decision until then: error timeout."},
     "approvers": {"type": "array", "items": {"type": "string"}, "description": "Users who may decide. Default: everyone who may decide on this host."}
   },
   "required": ["prompt"],
@@ -16,8 +17,8 @@ const fields = `{
 const output = `{
   "type": "object",
   "properties": {
-    "approved": {"type": "boolean", "description": "True; a rejection is an error."},
-    "by": {"type": "string", "description": "Who approved."},
+    "approved": {"type": "boolean", "description": "True; false only with onError skip, after a rejection or the time limit."},
+    "by": {"type": "string", "description": "Who decided; empty after the time limit."},
     "at": {"type": "string", "description": "When, in RFC 3339."},
     "comment": {"type": "string", "description": "Comment of the person; empty if there is none."}
   },
@@ -38,8 +39,8 @@ func Step() sdk.Step {
 }
 
 // run succeeds only after an approval. A rejection is the error denied, with the
-// user who rejected. The step's timeoutMs, which the host enforces, is the error
-// timeout. So later steps cannot mistake either for an approval.
+// user who rejected, and the end of timeoutMs the error timeout. So later steps cannot mistake either for an
+// approval. The data of both errors has the fields of an approval.
 func run(c *sdk.Context) (sdk.Value, error) {
 	prompt, err := c.StringField("prompt")
 	if err != nil {
@@ -52,21 +53,26 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	d, err := c.Decide(prompt, approvers, 0)
+	limit, err := c.IntField("timeoutMs", 1, 0)
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	if !d.Approved {
+	d, err := c.Decide(prompt, approvers, limit)
+	answer := sdk.Object(
+		sdk.F("approved", sdk.Bool(d.Approved)),
+		sdk.F("by", sdk.String(d.By)),
+		sdk.F("at", sdk.String(d.At)),
+		sdk.F("comment", sdk.String(d.Comment)),
+	)
+	if err == nil && !d.Approved {
 		message := "approve: rejected by " + d.By
 		if d.Comment != "" {
 			message += ": " + d.Comment
 		}
-		return sdk.Value{}, sdk.Permanent(sdk.Fail(sdk.CodeDenied, message))
+		err = sdk.Permanent(sdk.Fail(sdk.CodeDenied, message))
 	}
-	return sdk.Object(
-		sdk.F("approved", sdk.Bool(true)),
-		sdk.F("by", sdk.String(d.By)),
-		sdk.F("at", sdk.String(d.At)),
-		sdk.F("comment", sdk.String(d.Comment)),
-	), nil
+	if err != nil && d.At != "" {
+		return sdk.Value{}, sdk.WithData(err, answer)
+	}
+	return answer, err
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -21,10 +22,23 @@ type PendingDecision struct {
 	CallKind string    `json:"callKind,omitempty"`
 	Choices  []string  `json:"choices"`
 	Since    time.Time `json:"since"`
+	// Deadline is when an approval that has a time limit ends without a decision, in calendar time. It is that of
+	// the first process that asked. TimeoutMs is the limit. Both are zero without one.
+	Deadline  time.Time `json:"deadline,omitzero"`
+	TimeoutMs int64     `json:"timeoutMs,omitempty"`
 	// Origin is what led to the run besides the person who decides: the event that it handles,
 	// with its source, the agent or model behind that, and the sentinels on the way. Empty for a
 	// run that a person or a trigger started by itself.
 	Origin string `json:"origin,omitempty"`
+}
+
+// LimitEnded says that the time limit of an approval has ended, and when.
+func LimitEnded(timeoutMs int64, deadline time.Time) string {
+	length := strconv.FormatInt(timeoutMs, 10) + " ms"
+	if timeoutMs%1000 == 0 {
+		length = strconv.FormatInt(timeoutMs/1000, 10) + " s"
+	}
+	return "the limit of " + length + " ended at " + deadline.UTC().Format(time.RFC3339)
 }
 
 // DecisionKind is approval, doubt or quarantine.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -21,7 +22,9 @@ type Pending struct {
 	Prompt  string          `json:"prompt"`
 	Origin  string          `json:"origin,omitempty"` // what led to the run
 	Choices []string        `json:"choices,omitempty"`
-	Type    string          `json:"type"` // the command line
+	// Deadline is when the question ends without an answer, zero for never.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Type     string    `json:"type"` // the command line
 }
 
 // PendingActions lists the actions that runs need. Their command lines work in the same
@@ -49,7 +52,7 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 
 // PendingOf describes a pending decision, without a command line.
 func PendingOf(id sentinels.RunID, q runtime.PendingDecision) Pending {
-	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Origin: q.Origin, Choices: q.Choices}
+	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Origin: q.Origin, Choices: q.Choices, Deadline: q.Deadline}
 }
 
 // callPlace says in words what the name of a pending decision means: the path of a step
@@ -74,10 +77,21 @@ func (w Pending) Question() string {
 	if w.Where != "" {
 		text = fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
 	}
+	if until := Until(w.Deadline); until != "" {
+		text += " [" + until + "]"
+	}
 	if w.Origin != "" {
 		text += " [" + w.Origin + "]"
 	}
 	return text
+}
+
+// Until says until when a question can be answered, empty for one without a deadline.
+func Until(deadline time.Time) string {
+	if deadline.IsZero() {
+		return ""
+	}
+	return "until " + deadline.UTC().Format(time.RFC3339)
 }
 
 // ExtensionFlag returns the flag that extends a limit.

@@ -44,8 +44,12 @@ func (f *follower) statusChanged(ctx context.Context, run sentinels.RunID) {
 		return
 	}
 	if f.prompt != nil && f.prompt.run == run && !f.open(ctx, *f.prompt) {
+		ended := "the decision was made elsewhere"
+		if at := f.prompt.decision.Deadline; !at.IsZero() && !f.app.Env.Now().Before(at) {
+			ended = "the time limit of the question has ended"
+		}
 		f.endPrompt(false)
-		f.message("the decision was made elsewhere")
+		f.message(ended)
 	}
 	f.askNext(ctx)
 }
@@ -118,6 +122,9 @@ func (f *follower) question(p prompt) {
 	a.PrintErr("%s %s%s\n", a.Paint.Strong("?"), output.Escape(head), ids)
 	if more {
 		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
+	}
+	if until := app.Until(p.decision.Deadline); until != "" {
+		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(until)))
 	}
 	if p.decision.Origin != "" {
 		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(p.decision.Origin)))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 func (a verbs) inbox() *cobra.Command {
@@ -50,7 +51,7 @@ func (a verbs) inbox() *cobra.Command {
 			}
 			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "TYPE")}
 			for _, e := range out.Entries {
-				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.Prompt, 80), output.Clip(a.toType(e), 160)})
+				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.why(), 120), output.Clip(a.toType(e), 160)})
 			}
 			if a.Env.StdoutTerminal { // where a column would cut the line to type
 				for i := range rows {
@@ -98,10 +99,22 @@ type entry struct {
 	Subject string    `json:"subject"`
 	Prompt  string    `json:"prompt"`
 	Origin  string    `json:"origin"`
-	Choices []string  `json:"choices"`
+	// Deadline is when the question ends without an answer, zero for never.
+	Deadline time.Time `json:"deadline"`
+
+	Choices []string `json:"choices"`
 
 	Lines []string          `json:"lines"` // that a release approves, or of a difference
 	Pin   map[string]string `json:"pin"`
+}
+
+// why is what is asked, and until when.
+func (e entry) why() string {
+	prompt := textcut.Mark(e.Prompt, 80)
+	if until := app.Until(e.Deadline); until != "" {
+		prompt += " (" + until + ")"
+	}
+	return prompt
 }
 
 // showLines prints what a decision is about: the shell lines that a release of a ticket

@@ -73,6 +73,7 @@ type Entry struct {
 	Prompt   string    `json:"prompt" jsonschema:"what is asked, or why it waits"`
 	CallKind string    `json:"callKind,omitempty" jsonschema:"of a run that asks about a call: the kind of calls that an approval covers until the step ends"`
 	Origin   string    `json:"origin,omitempty" jsonschema:"of a run: the agent, event and sentinels that led to it"`
+	Deadline time.Time `json:"deadline,omitzero" jsonschema:"of an approval with a time limit: a later decision is refused"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
@@ -164,11 +165,11 @@ func (f family) runs() ([]Entry, error) {
 				entry.Pin = map[string]string{"question": d.Question}
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
-			entry.Origin, entry.CallKind = d.Origin, d.CallKind
+			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
 			list = append(list, entry)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Origin, entry.CallKind = "", ""
+			entry.Origin, entry.CallKind, entry.Deadline = "", "", time.Time{}
 			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)

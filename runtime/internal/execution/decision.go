@@ -190,6 +190,11 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 			found = &pending[i]
 		}
 	}
+	if found == nil || d.Question != "" && found.Question != d.Question {
+		if err := ex.lapsed(id, d); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(names) == 0:
 		return failure.New(abi.Conflict, "run %s has no pending decision", id)
@@ -201,6 +206,9 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 		return &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("invalid verdict %q for %s", d.Verdict, found.Call), Hint: "want one of: " + strings.Join(found.Choices, ", ")}
 	case len(found.Approvers) > 0 && !slices.Contains(found.Approvers, d.By):
 		return failure.New(abi.Denied, "%q is not an approver of %s: want one of %s", d.By, found.Call, strings.Join(found.Approvers, ", "))
+	}
+	if !found.Deadline.IsZero() && !ex.svc.Calendar.Now().Before(found.Deadline) {
+		return tooLate(id, found)
 	}
 	d.Call = found.Call
 	if found.Kind == run.DecisionQuarantine && d.Verdict == "retry" && strings.TrimSpace(d.Comment) == "" {

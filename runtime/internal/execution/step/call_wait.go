@@ -35,6 +35,9 @@ type waitResult struct {
 	Event    json.RawMessage `json:"event,omitempty"`
 	Result   *childResult    `json:"result,omitempty"`
 	Decision *waitDecision   `json:"decision,omitempty"`
+	// Of a decision that timed out.
+	Reason   string     `json:"reason,omitempty"`
+	Deadline *time.Time `json:"deadline,omitempty"`
 }
 
 type waitDecision struct {
@@ -158,10 +161,10 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
 	default:
-		res.Decision, err = a.awaitDecision(limited, c, run.PendingDecision{Kind: run.DecisionApproval, Prompt: req.Decision.Prompt, Approvers: req.Decision.Approvers, CallKind: req.Decision.CallKind})
+		res.Decision, err = a.awaitDecision(limited, c, req.approval(c.start.Due))
 	}
 	if errors.Is(err, errDue) {
-		res, err = waitResult{TimedOut: true}, nil
+		res, err = req.timedOut(c.start.Due), nil
 	}
 	if err != nil {
 		if e := abi.As(err); e != nil && ctx.Err() == nil {
@@ -172,6 +175,25 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 	out, err := reply(res)
 	out.body = end
 	return out, err
+}
+
+// approval returns the question of a wait for a decision. due is when the wait ends, 0 for never.
+func (r *waitRequest) approval(due int64) run.PendingDecision {
+	q := run.PendingDecision{Kind: run.DecisionApproval, Prompt: r.Decision.Prompt, Approvers: r.Decision.Approvers, CallKind: r.Decision.CallKind}
+	if due != 0 {
+		q.Deadline, q.TimeoutMs = time.UnixMicro(due).UTC(), r.TimeoutMs
+	}
+	return q
+}
+
+// timedOut returns the result of a wait that ended at its time limit.
+func (r *waitRequest) timedOut(due int64) waitResult {
+	res := waitResult{TimedOut: true}
+	if r.Decision != nil {
+		deadline := time.UnixMicro(due).UTC()
+		res.Reason, res.Deadline = run.LimitEnded(r.TimeoutMs, deadline), &deadline
+	}
+	return res
 }
 
 // errDue is the cause of the context's end when a wait times out.
