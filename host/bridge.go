@@ -254,6 +254,10 @@ func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
 	return e.shells.EndRun(ctx, run)
 }
 
+func (e *executions) EndLoop(ctx context.Context, run sentinels.RunID, path string) error {
+	return e.shells.EndLoop(ctx, run, path)
+}
+
 func (e *executions) Interrupted(ctx context.Context, run sentinels.RunID) ([]runtime.InterruptedExecution, error) {
 	lost, err := e.shells.Interrupted(ctx, run)
 	return interrupted(lost), err

@@ -203,6 +203,9 @@ type Executions interface {
 	// EndRun ends every process tree the run started and returns when they
 	// are gone. It is called when a run ends or stops.
 	EndRun(ctx context.Context, run sentinels.RunID) error
+	// EndLoop ends the process trees that were started to end with a loop, by steps within the step with this
+	// execution path, and returns when they are gone. It is called when a step of type loop ends.
+	EndLoop(ctx context.Context, run sentinels.RunID, path string) error
 	// Interrupted returns the executions of the run that were under way when
 	// the process that had started them died; their trees are ended when it
 	// returns. The calls that started them are in doubt.

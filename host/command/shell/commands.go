@@ -47,11 +47,15 @@ type executeIn struct {
 	Wait      *bool                       `json:"wait,omitempty" jsonschema:"wait for the end; true if not given"`
 	TimeoutMs int64                       `json:"timeoutMs,omitempty" jsonschema:"end it after this time" minimum:"0"`
 	Rules     []Rule                      `json:"rules,omitempty" jsonschema:"rules that classify its lines"`
+	EndsWith  string                      `json:"endsWith,omitempty" jsonschema:"with wait false: it ends with the run, or with the innermost step of type loop around the step that calls, if there is one; run if not given" enum:"run,loop"`
+	Ready     *readyIn                    `json:"ready,omitempty" jsonschema:"with wait false: answer when it is ready. It fails if it ends before, or is not ready in time, which ends it"`
 }
 
 type executeOut struct {
 	ExecutionID string `json:"executionId"`
 	Running     bool   `json:"running" jsonschema:"it still runs: watch it"`
+	PID         int    `json:"pid,omitempty" jsonschema:"with ready: of the process"`
+	URL         string `json:"url,omitempty" jsonschema:"with ready.http: where it answers"`
 	Success     *bool  `json:"success,omitempty" jsonschema:"once ended: exit code 0"`
 	ExitCode    *int   `json:"exitCode,omitempty" jsonschema:"once ended"`
 	Signal      string `json:"signal,omitempty" jsonschema:"what ended it, if a signal did"`
@@ -87,12 +91,18 @@ func (m *Manager) execute(ctx context.Context, call *command.Call, in executeIn)
 		timeout: time.Duration(in.TimeoutMs) * time.Millisecond, rules: in.Rules,
 	}
 	if in.Wait != nil && !*in.Wait {
-		j.background = true
+		j.background, j.loop = true, in.EndsWith == "loop"
+		if in.Ready != nil {
+			return m.startReady(ctx, j, in.Ready)
+		}
 		e, _, err := m.start(ctx, j)
 		if err != nil {
 			return executeOut{}, err
 		}
 		return executeOut{ExecutionID: e.id, Running: true}, nil
+	}
+	if in.Ready != nil {
+		return executeOut{}, badReady("http", "ready needs wait false: otherwise the call ends with the program")
 	}
 	e, r, err := m.runToEnd(ctx, j)
 	if err != nil {

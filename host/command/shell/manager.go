@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -191,8 +192,28 @@ func (m *Manager) EndRun(ctx context.Context, run sentinels.RunID) error {
 	if err := m.recoverOnce(ctx); err != nil {
 		return err
 	}
+	return m.endAll(ctx, run, func(*execution) bool { return true })
+}
+
+// EndLoop ends the process trees that end with a loop and that steps within the step with this execution path
+// have started, and returns when they are gone.
+func (m *Manager) EndLoop(ctx context.Context, run sentinels.RunID, path string) error {
 	m.mu.Lock()
-	list := m.snapshot(func(e *execution) bool { return e.run == run })
+	live := m.live[run]
+	m.mu.Unlock()
+	if live == 0 {
+		return nil // asked at the end of every loop
+	}
+	return m.endAll(ctx, run, func(e *execution) bool {
+		r := e.record()
+		return r.Loop && strings.HasPrefix(r.Path, path+"#")
+	})
+}
+
+// endAll ends the executions of a run that pick chooses, and returns when they are gone.
+func (m *Manager) endAll(ctx context.Context, run sentinels.RunID, pick func(*execution) bool) error {
+	m.mu.Lock()
+	list := m.snapshot(func(e *execution) bool { return e.run == run && pick(e) })
 	m.mu.Unlock()
 	for _, e := range list {
 		e.stop(reasonRunEnded)

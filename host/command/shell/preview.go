@@ -40,6 +40,9 @@ func (m *Manager) preview(_ context.Context, call *command.Call, in executeIn) (
 	}
 	if in.Wait != nil && !*in.Wait {
 		b.WriteString("in the background\n")
+		if in.Ready != nil {
+			fmt.Fprintf(&b, "ready when %s\n", fold(strings.Join(quoted([]string{in.Ready.HTTP + in.Ready.TCP + in.Ready.Match}), " ")))
+		}
 	}
 	if in.Stdin != "" {
 		fmt.Fprintf(&b, "which reads:\n  %s", fold(in.Stdin))

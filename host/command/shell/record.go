@@ -37,6 +37,7 @@ type Record struct {
 	Path      string          `json:"path,omitempty"`      // execution path of the step that started it
 	Iteration int             `json:"iteration,omitempty"` // of the run
 	Attempt   int             `json:"attempt,omitempty"`   // of the step
+	Loop      bool            `json:"loop,omitempty"`      // it ends with the innermost loop around the step
 	Argv      []string        `json:"argv"`
 	Dir       string          `json:"dir"`
 	State     State           `json:"state"`

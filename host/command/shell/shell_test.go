@@ -55,6 +55,8 @@ type params map[string]any
 type out struct {
 	ExecutionID string
 	Running     bool
+	PID         int
+	URL         string
 	Killed      bool
 	Success     *bool
 	ExitCode    *int

@@ -34,6 +34,7 @@ type job struct {
 	variant string // distinguishes several programs of one call
 
 	background bool // no call waits for its end
+	loop       bool // it ends with the innermost loop around the step
 }
 
 // start starts the program of j. A call that is made again after a crash, with the key and the
@@ -198,6 +199,7 @@ func (e *execution) enter(ctx context.Context, j job, cookie string, set ruleset
 	defer e.mu.Unlock()
 	r := &e.rec
 	r.Run, r.Path, r.Argv, r.Dir = j.call.Run, j.call.Path, e.m.keptWords(j.argv), e.m.opt.Redact.String(j.dir)
+	r.Loop = j.loop
 	r.Iteration, r.Attempt = cmp.Or(j.call.Iteration, r.Iteration), j.call.Attempt
 	r.State, r.BootID, r.Cookie, r.PID, r.StartTime = Running, bootID(), cookie, 0, 0
 	r.StartedAt, r.EndedAt = time.Now(), time.Time{}

@@ -45,6 +45,7 @@ func (x *stepExecution) conclude(n int, out json.RawMessage, failed *abi.Error, 
 
 // concluded ends the step, or returns the cause for which its run or branch ends.
 func (x *stepExecution) concluded(out json.RawMessage, failed *abi.Error, cause error) (json.RawMessage, error) {
+	x.endLoopProcesses()
 	switch {
 	case cause != nil:
 		return nil, cause
@@ -53,6 +54,21 @@ func (x *stepExecution) concluded(out json.RawMessage, failed *abi.Error, cause 
 	}
 	return x.end(out, nil, "")
 }
+
+// endLoopProcesses ends the background processes that steps of a loop have started to end with it.
+func (x *stepExecution) endLoopProcesses() {
+	if x.step.Type != loopType || x.svc.Executions == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := x.svc.Executions.EndLoop(ctx, x.run.ID(), x.path); err != nil {
+		x.svc.Log.Error("processes of a loop did not end", "run", x.run.ID(), "step", x.address, "error", err)
+	}
+}
+
+// loopType is the step type with which background processes end.
+const loopType = "loop"
 
 // resumeEnd continues a step that had begun with its onFailure and finally before a crash.
 func (x *stepExecution) resumeEnd(past *history.Attempt) (json.RawMessage, error) {

@@ -87,6 +87,7 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 				return x.conclude(n, nil, nil, err)
 			}
 			if again {
+				x.endLoopProcesses() // the next attempt starts its own
 				n++
 				continue
 			}
