@@ -19,6 +19,13 @@ const fields = `{
       "description": "Additional environment variables. {\"secret\": NAME} is the value of a secret."},
     "cwd": {"type": "string", "description": "Working folder, inside the workspace. Default: the workspace."},
     "stdin": {"type": "string", "description": "Text for standard input."},
+    "background": {"type": "boolean", "default": false, "description": "Go on while it runs. It ends with the loop step around it, else with the run, or by code/shell/kill with its executionId."},
+    "ready": {"type": "object", "description": "With background: the one probe for which the step waits. It fails if the program ends before.", "properties": {
+      "http": {"type": "string", "minLength": 1, "description": "URL on this machine: ready at a status of 200 to 399.", "examples": ["http://localhost:3000/health"]},
+      "tcp": {"type": ["string", "integer"], "description": "Port of this machine that takes connections.", "examples": [5432]},
+      "match": {"type": "string", "minLength": 1, "description": "Regular expression (RE2) for a line of output.", "examples": ["listening on"]},
+      "timeoutMs": {"type": "integer", "minimum": 1, "default": 60000}},
+      "additionalProperties": false},
     "allowFailure": {"type": "boolean", "default": false, "description": "Return an exit code other than 0 as a result with success false, instead of an error."}
   },
   "additionalProperties": false
@@ -35,7 +42,7 @@ const codeExit = sdk.Code("exit")
 func Step() sdk.Step {
 	return sdk.Step{
 		Type:     "shell",
-		Summary:  "Executes a shell command line or a program; an exit code other than 0 is an error.",
+		Summary:  "Executes a shell line or a program; an exit code other than 0 is an error.",
 		Fields:   fields,
 		Infer:    []string{"argv", "cmd"},
 		Aliases:  map[string]string{"cmd": "command", "workingDir": "cwd"},
@@ -54,6 +61,22 @@ func check(fields sdk.Value) []sdk.Problem {
 	case argv && fields.Get("shell").Given():
 		return []sdk.Problem{{Field: "shell", Message: "argv is executed without a shell"}}
 	}
+	background, ready := fields.Get("background").BoolOr(false), fields.Get("ready")
+	switch {
+	case !ready.Given():
+		return nil
+	case !background:
+		return []sdk.Problem{{Field: "ready", Message: "ready needs \"background\": true"}}
+	}
+	probes := 0
+	for _, name := range [...]string{"http", "tcp", "match"} {
+		if ready.Get(name).Given() {
+			probes++
+		}
+	}
+	if probes != 1 {
+		return []sdk.Problem{{Field: "ready", Message: "want exactly one of http, tcp and match"}}
+	}
 	return nil
 }
 
@@ -67,6 +90,10 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
+	background, err := c.BoolField("background", false)
+	if err != nil {
+		return sdk.Value{}, err
+	}
 	line, argv := c.Field("command"), c.Field("argv")
 	if program := c.Field("shell"); program.Given() {
 		var words []sdk.Value
@@ -75,20 +102,32 @@ func run(c *sdk.Context) (sdk.Value, error) {
 		}
 		line, argv = sdk.Value{}, sdk.List(append(words, line)...)
 	}
-	result, err := c.Command(execute, sdk.Object(
+	params := sdk.Object(
 		sdk.F("command", line),
 		sdk.F("argv", argv),
 		sdk.F("env", environment(c.Field("env"))),
 		sdk.F("cwd", c.Field("cwd")),
 		sdk.F("stdin", c.Field("stdin")),
-		sdk.F("wait", sdk.Bool(true)),
-	))
+		sdk.F("wait", sdk.Bool(!background)),
+	)
+	if background {
+		params = params.With("ready", probe(c.Field("ready"))).With("endsWith", sdk.String("loop"))
+	}
+	result, err := c.Command(execute, params)
 	if err != nil || allow || result.Get("success").BoolOr(true) {
 		return result, err
 	}
 	e := sdk.Fail(codeExit, "shell "+quote(commandLine(c))+": "+exitText(result))
 	e.Hint = result.Get("hint").StringOr("")
 	return sdk.Value{}, e
+}
+
+// probe returns ready with a port as a text.
+func probe(ready sdk.Value) sdk.Value {
+	if port := ready.Get("tcp"); port.Given() {
+		return ready.With("tcp", sdk.String(port.StringOr(port.String())))
+	}
+	return ready
 }
 
 // environment returns env with the texts of its numbers and booleans, and the names of secrets as they are.

@@ -17,6 +17,11 @@ func TestRun(t *testing.T) {
 			`{"command":"code/shell/execute","params":{"command":"echo \"$S_0\"","cwd":"sub","env":{"A":"b"},"stdin":"in","wait":true}}`},
 		{"env", `{"argv":["env"],"env":{"A":3,"B":true,"C":""}}`, `{"command":"code/shell/execute","params":{"argv":["env"],"env":{"A":"3","B":"true","C":""},"wait":true}}`},
 		{"bash", `{"command":"false | cat","shell":["bash","-o","pipefail","-c"]}`, `{"command":"code/shell/execute","params":{"argv":["bash","-o","pipefail","-c","false | cat"],"wait":true}}`},
+		{"background", `{"command":"npm run dev","background":true}`, `{"command":"code/shell/execute","params":{"command":"npm run dev","endsWith":"loop","wait":false}}`},
+		{"ready", `{"command":"npm run dev","background":true,"ready":{"http":"http://localhost:3000","timeoutMs":5}}`,
+			`{"command":"code/shell/execute","params":{"command":"npm run dev","endsWith":"loop","ready":{"http":"http://localhost:3000","timeoutMs":5},"wait":false}}`},
+		{"port", `{"argv":["db"],"background":true,"ready":{"tcp":5432}}`,
+			`{"command":"code/shell/execute","params":{"argv":["db"],"endsWith":"loop","ready":{"tcp":"5432"},"wait":false}}`},
 		{"argv", `{"argv":["git","status"]}`, `{"command":"code/shell/execute","params":{"argv":["git","status"],"wait":true}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -68,9 +73,12 @@ func TestCouldNotRun(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	for fields, want := range map[string]string{
-		`{}`:                           "command: want command or argv",
-		`{"command":"a","argv":["b"]}`: "argv: want command or argv, not both",
-		`{"argv":["b"],"shell":"sh"}`:  "shell: argv is executed without a shell",
+		`{}`:                                           "command: want command or argv",
+		`{"command":"a","argv":["b"]}`:                 "argv: want command or argv, not both",
+		`{"argv":["b"],"shell":"sh"}`:                  "shell: argv is executed without a shell",
+		`{"command":"a","ready":{"tcp":1}}`:            `ready: ready needs "background": true`,
+		`{"command":"a","background":true,"ready":{}}`: "ready: want exactly one of http, tcp and match",
+		`{"command":"a","background":true,"ready":{"tcp":1,"match":"x"}}`: "ready: want exactly one of http, tcp and match",
 	} {
 		if got := sdktest.Problems(t, sdktest.Only(shell.Step()), "shell", fields); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", fields, got)

@@ -27,7 +27,7 @@ const fields = `{
       },
       "x-sentinel": "raw"
     },
-    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end, at the first line classified as error, or at the first line that a rule matches. The end always stops; a file has none."},
+    "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end, at the first line classified as error, or at the first line that a rule matches. The end always stops, and is an error before a match; a file has none."},
     "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as that of a sentinel step with await false. A run that failed is a result too.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."},
     "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced or become shorter.", "examples": ["logs/server.log"]},
@@ -158,7 +158,28 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if exit, ok := answer.Get("exitCode").AsInt(); ok && !answer.Get("success").Exists() {
 		answer = answer.With("success", sdk.Bool(exit == 0))
 	}
+	if until == "match" && answer.Get("finished").BoolOr(false) {
+		return sdk.Value{}, sdk.WithData(noMatch(name, answer), answer.With("lines", sdk.Value{}).With("text", sdk.Value{}))
+	}
 	return answer, nil
+}
+
+// noMatch returns the error of a watch until a match whose process has ended without one, with its last lines.
+func noMatch(id string, answer sdk.Value) error {
+	text, cut := answer.Get("text").StringOr(""), 0
+	if len(text) > 500 {
+		for cut = len(text) - 500; cut < len(text) && text[cut]&0xC0 == 0x80; cut++ { // not within a UTF-8 sequence
+		}
+	}
+	message := "watch: execution " + id + " ended"
+	if code := answer.Get("exitCode"); code.Given() {
+		message += " with exit code " + code.String()
+	}
+	message += " before a line that a rule matches"
+	if text != "" {
+		message += ": " + text[cut:]
+	}
+	return sdk.Fail(sdk.CodePlugin, message)
 }
 
 // isRun reports whether an id is that of a run, a UUID, rather than of an execution.

@@ -1,11 +1,13 @@
 package watch_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/plugins/watch"
+	"github.com/sentinel-runtime/sentinel/sdk"
 	"github.com/sentinel-runtime/sentinel/sdk/sdktest"
 )
 
@@ -24,6 +26,25 @@ func TestExecution(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{tt.request}, h.Requests("sentinel_watch")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestNoMatch: a process that ends before a match is an error, also with exit code 0.
+func TestNoMatch(t *testing.T) {
+	for answer, want := range map[string]sdk.Error{
+		`{"executionId":"x1","lines":[],"text":"cannot bind","finished":true,"exitCode":1}`: {
+			Message: "watch: execution x1 ended with exit code 1 before a line that a rule matches: cannot bind", Data: `{"executionId":"x1","finished":true,"exitCode":1,"success":false}`},
+		`{"finished":true,"exitCode":0,"success":true}`: {
+			Message: "watch: execution x1 ended with exit code 0 before a line that a rule matches", Data: `{"finished":true,"exitCode":0,"success":true}`},
+		`{"finished":true,"text":"` + strings.Repeat("é", 400) + `"}`: {
+			Message: "watch: execution x1 ended before a line that a rule matches: " + strings.Repeat("é", 250), Data: `{"finished":true}`},
+	} {
+		want.Code = sdk.CodePlugin
+		h := sdktest.New(t).OK("sentinel_watch", answer)
+		_, fault := sdktest.Run(t, sdktest.Only(watch.Step()), "watch", `{"executionId":"x1","until":"match"}`, h)
+		if diff := cmp.Diff(&want, fault); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", answer, diff)
 		}
 	}
 }
