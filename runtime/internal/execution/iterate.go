@@ -28,8 +28,10 @@ func (r *liveRun) iterate() error {
 	r.timeout.arm()
 	defer r.timeout.stop()
 	defer r.setPlugins(nil)
-	if err := r.recoverProcesses(); err != nil {
-		return err
+	if r.ctx.Err() == nil { // else the run is stopped, and nothing is started again
+		if err := r.recoverProcesses(); err != nil {
+			return err
+		}
 	}
 	open, loopDone := r.interrupted()
 	if loopDone {

@@ -130,6 +130,9 @@ func (r *liveRun) main() {
 	if err == nil {
 		err = r.awaitPlace()
 	}
+	if err != nil && r.ctx.Err() != nil {
+		err = nil // the steps that a crash left are ended, with their finally
+	}
 	if err == nil && end == nil {
 		err = r.iterate()
 	}

@@ -39,6 +39,11 @@ func (ex *Executor) endRun(ctx context.Context, r *liveRun, cause error) error {
 			below.cancelLast(stopCause(cause))
 		}
 	}
+	return ex.awaitEnd(ctx, r)
+}
+
+// awaitEnd returns when the end of an active run is durable.
+func (ex *Executor) awaitEnd(ctx context.Context, r *liveRun) error {
 	select {
 	case <-r.done:
 		return nil
@@ -49,16 +54,47 @@ func (ex *Executor) endRun(ctx context.Context, r *liveRun, cause error) error {
 	}
 }
 
-// stopStored stops a run that no process executes, and its descendants.
+// stopStored stops a run that no process executes, and its descendants. This process takes them over for their
+// onFailure and finally, with their contexts ended, so that nothing else of them is executed.
 func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
-	unfinished, _, err := ex.descendants(info.ID)
+	t := &takeover{ex: ex}
+	err := t.restore(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: run.ResumeOptions{Tree: true}})
+	switch {
+	case err != nil && ex.live(info.ID) != nil: // another caller has taken it over
+		return ex.StopRun(ctx, info.ID)
+	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrClosed)):
+		return err
+	case err != nil:
+		return ex.endStored(ctx, info, err)
+	}
+	r := t.restored[0].run
+	ex.stopTree(info.ID, step.ErrStopped)
+	t.begin()
+	if err := ex.awaitEnd(ctx, r); err != nil {
+		return err
+	}
+	return ex.stopBelow(ctx, info.ID) // those that could not be taken over
+}
+
+// stopBelow stops the unfinished descendants of a run.
+func (ex *Executor) stopBelow(ctx context.Context, id sentinels.RunID) error {
+	unfinished, _, err := ex.descendants(id)
 	if err != nil {
 		return err
 	}
 	for _, c := range unfinished {
-		if err := ex.StopRun(ctx, c.ID); err != nil {
+		if err := ex.StopRun(ctx, c.ID); err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it has ended meanwhile
 			return err
 		}
+	}
+	return nil
+}
+
+// endStored ends a run that cannot be taken over, for a reason such as a workspace that is gone, and its
+// descendants. Its onFailure and finally are not executed, which the summary says.
+func (ex *Executor) endStored(ctx context.Context, info run.Info, cause error) error {
+	if err := ex.stopBelow(ctx, info.ID); err != nil {
+		return err
 	}
 	if ex.svc.Executions != nil {
 		if err := ex.svc.Executions.EndRun(ctx, info.ID); err != nil {
@@ -67,7 +103,12 @@ func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
 	}
 	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
 	info.Error = failure.New(abi.Cancelled, "run was stopped")
-	err = ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: &journal.RunEndBody{Status: info.Status, Error: info.Error}})
+	skipped := *failure.From(cause, abi.Internal)
+	skipped.Message = "onFailure and finally, if the definition has them, were not executed: " + skipped.Message
+	info.Finally = ex.svc.Redact.Error(&skipped)
+	ex.svc.Log.Warn("a stopped run could not be taken over for its onFailure and finally", "run", info.ID, "sentinel", info.Sentinel, "error", cause)
+	end := &journal.RunEndBody{Status: info.Status, Error: info.Error, Finally: info.Finally}
+	err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	if err == nil {
 		ex.opt.Triggers.RunEnded(info.Sentinel, info.ID)
 	}

@@ -180,6 +180,10 @@ var errDrained = errors.New("drained")
 func (a *attempt) takeToken(ctx, drained context.Context, tokens chan struct{}, path string) error {
 	stop := drained.Done()
 	if a.run.RecordedStep(path+"0", append(slices.Clone(a.enclosing), a.n)) != nil {
+		if ctx.Err() != nil { // only what it has begun is ended, with its finally
+			tokens <- struct{}{}
+			return nil
+		}
 		stop = nil
 	}
 	select {

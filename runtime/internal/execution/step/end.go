@@ -92,6 +92,31 @@ func (x *stepExecution) resumeEnd(past *history.Attempt) (json.RawMessage, error
 	return x.concluded(outcome.Output, outcome.Error, cause)
 }
 
+// endRecorded ends a step of a run that ends before the step is continued: after a crash, in a process that stops the
+// run. Nothing new begins, but onFailure and finally of the step, and of those within it, are executed.
+func (x *stepExecution) endRecorded(ctx context.Context, cause error) (json.RawMessage, error) {
+	if x.recorded == nil || x.recorded.Last == 0 || len(x.step.Blocks) == 0 || errors.Is(cause, ErrShutdown) {
+		return x.concluded(nil, nil, cause)
+	}
+	x.started = time.Now()
+	a := &attempt{stepExecution: x, n: x.recorded.Last}
+	if past := x.recorded.Attempt; past != nil && past.Start != nil {
+		if err := a.restore(context.WithoutCancel(ctx), past); err != nil {
+			return nil, fmt.Errorf("end step %s after a crash: %w", x.address, err)
+		}
+		if open := a.openCall(); open != nil && open.function == abi.FuncBlock {
+			if err := a.resumeCall(ctx, open); err != nil {
+				return nil, err
+			}
+			a.work.Wait()
+		}
+	} else { // the last attempt failed, and the next one was due later
+		a.n, x.begun = a.n+1, true
+	}
+	x.last = a
+	return x.conclude(a.n, nil, nil, cause)
+}
+
 func (x *stepExecution) hasEnd() bool {
 	return len(x.step.Blocks[sentinels.BlockOnFailure]) > 0 || len(x.step.Blocks[sentinels.BlockFinally]) > 0
 }

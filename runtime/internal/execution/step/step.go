@@ -57,6 +57,9 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 	if x.recorded != nil && x.recorded.Attempt != nil && x.recorded.Attempt.End() != nil {
 		return x.resumeEnd(x.recorded.Attempt)
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		return x.endRecorded(ctx, cause)
+	}
 	n, failed, err := x.resumeAt(ctx)
 	if err != nil {
 		return nil, err
