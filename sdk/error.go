@@ -95,7 +95,7 @@ func ErrorValue(e *Error) Value {
 	if data, err := Parse(string(e.Data)); err == nil {
 		v = v.With("data", data)
 	}
-	return v
+	return v.With("end", Text(e.End))
 }
 
 // WithData adds an object to err, which definitions read: the data of an error, and the members of the

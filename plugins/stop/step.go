@@ -24,7 +24,6 @@ func Step() sdk.Step {
 
 func run(c *sdk.Context) (sdk.Value, error) {
 	e := sdk.Fail(sdk.CodePlugin, c.Field("message").StringOr("a step of type stop ended the run"))
-	// The host ends the run with this status.
-	e.Field = c.Field("status").StringOr("stopped")
+	e.End = c.Field("status").StringOr("stopped")
 	return sdk.Value{}, sdk.Permanent(e)
 }

@@ -48,6 +48,7 @@ type Step struct {
 	Output    json.RawMessage    `json:"output,omitempty"`
 	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
 	Ended     bool               `json:"ended"`
+	Ends      sentinels.Status   `json:"ends,omitempty"`   // it ended the run, with this status
 	Reused    bool               `json:"reused,omitempty"` // executed by the run that this one was forked from
 	Attempts  []*Attempt         `json:"attempts,omitempty"`
 }
@@ -91,13 +92,15 @@ type Call struct {
 	Result   json.RawMessage   `json:"result,omitempty"`
 }
 
-// State returns how the step stands, in a word: reused, skipped, failed, ok or running.
+// State returns how the step stands, in a word: reused, skipped, stopped (it ended the run), failed, ok or running.
 func (s *Step) State() string {
 	switch {
 	case s.Reused:
 		return "reused"
 	case s.Skipped != "":
 		return "skipped"
+	case s.Ends != "":
+		return "stopped"
 	case s.Error != nil:
 		return "failed"
 	case s.Ended:

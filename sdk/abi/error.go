@@ -61,6 +61,10 @@ type Error struct {
 	Hint         string `json:"hint,omitempty"` // what to do next, for users; on a separate line in output
 	Fallback     string `json:"fallback,omitempty"`
 	Data         JSON   `json:"data,omitempty"`
+
+	// End is the status with which a step that is part of the program ends the run. The host
+	// drops it of other plugins.
+	End string `json:"end,omitempty"`
 }
 
 // JSON is the text of a JSON value. It is a string, so that errors can be compared.

@@ -59,7 +59,7 @@ func fakeKeys(fake sdk.Value) error {
 }
 
 func errorKeys(e sdk.Value) error {
-	return known(e, "error.", "code", "message", "field", "retryAfterMs", "permanent", "hint", "fallback", "data")
+	return known(e, "error.", "code", "message", "field", "retryAfterMs", "permanent", "hint", "fallback", "data", "end")
 }
 
 func known(v sdk.Value, path string, keys ...string) error {

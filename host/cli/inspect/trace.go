@@ -114,6 +114,8 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		state = result.Mark(p, s.Type)
 	case state == "failed":
 		state = p.Bad(state)
+	case state == "stopped":
+		state = p.Warn(termtext.Sprintf("stopped the run as %s", s.Ends))
 	case state == "running" && over:
 		state = p.Warn("interrupted")
 	default:

@@ -119,6 +119,8 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 		return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Dim("not needed"))}
 	case p.Skipped != "":
 		mark = paint.Warn("skipped")
+	case p.Status != "":
+		mark = paint.Warn(termtext.Sprintf("stopped the run as %s", p.Status))
 	case p.Error != nil:
 		mark = paint.Bad("failed")
 	}

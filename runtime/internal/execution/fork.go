@@ -239,7 +239,7 @@ func (ex *Executor) doneSteps(p *origin, def *sentinels.Definition, steps []int,
 		end := journal.StepEndBody{Skipped: history.SkippedByFork}
 		if was >= 0 {
 			before := p.Ends[was]
-			if before == nil || before.Error != nil && before.Skipped == "" {
+			if before == nil || before.Ends != "" || before.Error != nil && before.Skipped == "" {
 				return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("fork run %s: iteration %d had not completed step %d, which is before step %q", p.info.ID, p.Number, i, wanted),
 					Hint: fmt.Sprintf("begin with step %d at the latest", i)}
 			}

@@ -308,7 +308,7 @@ func (s *State) endStep(rec *journal.Record, scope *Scope) {
 
 // ChangesScope reports whether the end of a step sets variables.
 func ChangesScope(b *journal.StepEndBody) bool {
-	return b.Skipped != "condition" && b.Skipped != SkippedByFork && (b.Error == nil || b.Skipped != "")
+	return b.Ends == "" && b.Skipped != "condition" && b.Skipped != SkippedByFork && (b.Error == nil || b.Skipped != "")
 }
 
 // FailedStep returns the address of the innermost step that failed after the end

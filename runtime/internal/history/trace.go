@@ -111,7 +111,7 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 			step.Type, step.ID, step.Name = sentinels.StepType(s.Type), s.ID, s.Name
 		}
 		step.Ended, step.Error, step.Skipped, step.Duration = true, s.Error, s.Skipped, at.Sub(step.Start)
-		step.Reused, step.Record = s.Reused, t.record
+		step.Reused, step.Record, step.Ends = s.Reused, t.record, s.Ends
 		if s.Condition != "" {
 			step.Condition, step.Reads = s.Condition, s.Reads
 		}

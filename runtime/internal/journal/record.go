@@ -306,6 +306,8 @@ type StepEndBody struct {
 	Value    Value      `json:"val,omitzero"` // of OutputTo, if it is not Output: the parsed text
 	Kept     string     `json:"id,omitempty"` // id of the step, if $steps has the output
 
+	Ends sentinels.Status `json:"ends,omitempty"` // the step ended the run with this status; Error is then that of the run
+
 	Condition string            `json:"cond,omitempty"` // of a step that its condition skipped, as in StepStartBody
 	Reads     map[string]string `json:"rd,omitempty"`
 }

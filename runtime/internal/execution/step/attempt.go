@@ -519,30 +519,25 @@ func (a *attempt) guestError(err error) error {
 		return cause
 	}
 	e := abi.As(err)
-	switch {
-	case e == nil:
+	if e == nil {
 		return err
-	case e.Code == abi.Plugin && a.mod.Manifest().Name == builtin && a.step.Type == "stop":
-		return a.endError(e)
 	}
-	if text := reference.AsWritten(e.Message, a.written); text != e.Message {
-		shown := *e
-		shown.Message = text
-		return &shown
+	own := *e
+	own.End, own.Message = "", reference.AsWritten(e.Message, a.written)
+	switch {
+	case e.End != "" && a.mod.Trusted():
+		return a.endError(sentinels.Status(e.End), own.Message)
+	case e.End == "" && own.Message == e.Message:
+		return err
 	}
-	return err
+	return &own
 }
 
-// builtin is the plugin whose steps of type stop end their run.
-const builtin = "builtin"
-
-// endError returns the error that ends the run as a step of type stop asks: Field is the status.
-func (a *attempt) endError(e *abi.Error) error {
-	end := &EndError{Status: sentinels.Status(e.Field), Step: a.address}
-	message := e.Message
-	switch end.Status {
+// endError returns the error that ends the run with a status, as ABI clause A5.4 says.
+func (a *attempt) endError(status sentinels.Status, message string) error {
+	end := &EndError{Status: status, Step: a.address}
+	switch status {
 	case sentinels.StatusCompleted:
-		return end
 	case sentinels.StatusStopped:
 		end.Err = &abi.Error{Code: abi.Cancelled, Message: message, Permanent: true}
 	default:

@@ -46,6 +46,10 @@ func (x *stepExecution) conclude(n int, out json.RawMessage, failed *abi.Error, 
 // concluded ends the step, or returns the cause for which its run or branch ends.
 func (x *stepExecution) concluded(out json.RawMessage, failed *abi.Error, cause error) (json.RawMessage, error) {
 	x.endLoopProcesses()
+	var end *EndError
+	if errors.As(cause, &end) && end.Step == x.address {
+		x.recordRunEnd(end)
+	}
 	switch {
 	case cause != nil:
 		return nil, cause
@@ -53,6 +57,15 @@ func (x *stepExecution) concluded(out json.RawMessage, failed *abi.Error, cause 
 		return x.endFailed(failed)
 	}
 	return x.end(out, nil, "")
+}
+
+// recordRunEnd records the end of a step that ends its run.
+func (x *stepExecution) recordRunEnd(end *EndError) {
+	body := &journal.StepEndBody{Ends: end.Status, Error: x.svc.Redact.Error(end.Err)}
+	ticket := x.write(true, 0, &journal.Record{Kind: journal.StepEnd, StepEnd: body})
+	p := x.progress(run.OnStepEnd, 0)
+	p.Status, p.Error, p.Duration = end.Status, body.Error, time.Since(x.started)
+	ticket.OnDone(func(error) { x.run.Report(p) })
 }
 
 // endLoopProcesses ends the background processes that steps of a loop have started to end with it.

@@ -285,6 +285,9 @@ func (x *stepExecution) end(out json.RawMessage, failed *abi.Error, skipped stri
 
 // recordedResult returns the outcome of a step that ended before a crash.
 func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessage, error) {
+	if body.Ends != "" {
+		return nil, &EndError{Status: body.Ends, Err: body.Error, Step: x.address}
+	}
 	if body.Error != nil && body.Skipped == "" {
 		return nil, body.Error
 	}
