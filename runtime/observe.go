@@ -32,6 +32,7 @@ type Observer struct {
 type (
 	Progress     = run.Progress
 	ProgressKind = run.ProgressKind
+	Items        = run.Items
 )
 
 // The kinds of progress, see package run.
@@ -46,6 +47,7 @@ const (
 	OnIterationEnd   = run.OnIterationEnd
 	OnStatus         = run.OnStatus
 	OnEdit           = run.OnEdit
+	OnItems          = run.OnItems
 	OnRunEnd         = run.OnRunEnd
 	OnLog            = run.OnLog
 	OnText           = run.OnText

@@ -30,7 +30,16 @@ const (
 	// says what is left out. Offset is the number of bytes that it has printed before. All of it
 	// is in the output of the step.
 	OnOutput ProgressKind = "output"
+	// OnItems is how many items of a loop that collects results have ended: at its begin, at its end, and
+	// between them at most a hundred times.
+	OnItems ProgressKind = "items"
 )
+
+// Items are the items of a loop.
+type Items struct {
+	Ended int64 `json:"ended"`
+	Total int64 `json:"total"`
+}
 
 // Partial reports whether progress of the kind is a piece of a text, of which the whole is in the output
 // of the step: it is kept nowhere else, and may be left out.
@@ -70,4 +79,5 @@ type Progress struct {
 	Level     string             `json:"level,omitempty"`
 	Message   string             `json:"message,omitempty"`
 	Offset    int64              `json:"offset,omitempty"` // of output
+	Items     *Items             `json:"items,omitempty"`  // of items
 }

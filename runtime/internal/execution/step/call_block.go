@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -19,11 +22,11 @@ type blockRequest struct {
 		Field string                     `json:"field"`
 		Vars  map[string]json.RawMessage `json:"vars"`
 	} `json:"blocks"`
-	FailFast    bool `json:"failFast"`
-	Drain       bool `json:"drain"`    // after a failure no further block begins
-	Isolated    bool `json:"isolated"` // the writes of the blocks are not kept
-	Concurrency int  `json:"concurrency"`
-	Total       int  `json:"total"` // blocks of all calls of the step, for people
+	FailFast    bool  `json:"failFast"`
+	Drain       bool  `json:"drain"`    // after a failure no further block begins
+	Isolated    bool  `json:"isolated"` // the writes of the blocks are not kept
+	Concurrency int   `json:"concurrency"`
+	Total       int64 `json:"total"` // blocks of all calls of the step, for people
 }
 
 type blockResult struct {
@@ -67,8 +70,12 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	results := make([]blockResult, len(req.Blocks))
 	end := callEnd{body: journal.CallEndBody{Blocks: len(req.Blocks)}}
 	var err error
+	if c.start.Block == 0 {
+		a.reportItems(0, req.Total)
+	}
 	if len(req.Blocks) == 1 && !req.Isolated {
 		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
+		a.reportItems(int64(c.start.Block+1), req.Total)
 	} else {
 		end.body.Joined, err = a.runBranches(ctx, c, req, results)
 	}
@@ -85,6 +92,16 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 	}
 	end.result = result
 	return end, err
+}
+
+// reportItems reports that so many items of the step have ended, at each hundredth of them.
+func (a *attempt) reportItems(ended, total int64) {
+	if total <= 0 || ended > 0 && ended < total && ended*100/total == (ended-1)*100/total {
+		return
+	}
+	p := a.progress(run.OnItems, a.n)
+	p.Items = &run.Items{Ended: ended, Total: total}
+	a.run.Report(p)
 }
 
 // runBlock executes one nested list. The error of a failed step is in the result;
@@ -137,7 +154,12 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	for i := range req.Blocks {
 		scopes[i] = a.run.BranchScope(history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n)))
 	}
+	if c.repeated && (req.Drain || req.FailFast) && a.blockFailed(c, req) {
+		drain() // before a crash: what fails again at once must not race with the begin of another block
+	}
 	var wg sync.WaitGroup
+	var ended atomic.Int64
+	ended.Store(int64(c.start.Block))
 	for i := range req.Blocks { // they begin in their order
 		if errs[i] = a.takeToken(ctx, drained, tokens, a.listPath(c.start.Block+i, req.Blocks[i].Field)); errs[i] != nil {
 			continue
@@ -145,6 +167,7 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 		wg.Go(func() {
 			defer func() { <-tokens }()
 			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
+			a.reportItems(ended.Add(1), req.Total)
 			switch {
 			case errs[i] == nil && results[i].Error != nil && req.FailFast:
 				cancel(errSibling)
@@ -159,7 +182,7 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	var joined []int
 	for i := range req.Blocks {
 		switch {
-		case errors.Is(errs[i], errSibling):
+		case errors.Is(errs[i], errSibling), req.FailFast && errors.Is(errs[i], errDrained):
 			results[i] = blockResult{Error: failure.New(abi.Cancelled, "branch %d was cancelled: another branch failed", i), cancelled: true}
 		case errors.Is(errs[i], errDrained):
 			results[i] = blockResult{Error: failure.New(abi.Cancelled, "branch %d did not begin: another branch failed", i), cancelled: true, Skipped: true}
@@ -170,6 +193,24 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 		}
 	}
 	return joined, nil
+}
+
+// blockFailed reports whether a block of a call failed before a crash.
+func (a *attempt) blockFailed(c *call, req blockRequest) bool {
+	attempts := append(slices.Clone(a.enclosing), a.n)
+	for i, b := range req.Blocks {
+		path := a.listPath(c.start.Block+i, b.Field)
+		for n := range a.step.Blocks[b.Field] {
+			x := a.run.RecordedStep(path+strconv.Itoa(n), attempts)
+			if x == nil || x.End == nil {
+				break
+			}
+			if x.End.Error != nil && x.End.Skipped == "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // errDrained is the error of a block that does not begin, because another one failed.
