@@ -16,7 +16,7 @@ type Block struct {
 // A BlockResult is the result of a block.
 type BlockResult struct {
 	Success bool
-	Output  Value  // of the block's last step
+	Output  Value  // of the block's last step, null if it has none
 	Error   *Error // set when Success is false
 	Skipped bool   // it did not begin, because another block failed; see [BlockOptions.Drain]
 }
@@ -31,7 +31,7 @@ func (c *Context) Block(field string, vars Value) (Value, error) {
 	if !results[0].Success {
 		return Value{}, results[0].Error
 	}
-	return orNull(results[0].Output), nil
+	return results[0].Output, nil
 }
 
 // BlockOptions say how several blocks run side by side.
@@ -85,7 +85,7 @@ func (c *Context) BlocksWith(blocks []Block, opt BlockOptions) ([]BlockResult, e
 	for i, item := range list.Items() {
 		results[i] = BlockResult{
 			Success: item.Get("success").BoolOr(false),
-			Output:  item.Get("output"),
+			Output:  orNull(item.Get("output")),
 			Error:   ErrorFrom(item.Get("error")),
 			Skipped: item.Get("skipped").BoolOr(false),
 		}

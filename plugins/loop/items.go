@@ -33,7 +33,7 @@ func (p plan) items(c *sdk.Context) (sdk.Value, error) {
 		sent += bytes
 		for i, r := range answers {
 			if r.Success {
-				results = append(results, orNull(r.Output))
+				results = append(results, r.Output)
 				continue
 			}
 			if r.Skipped { // as those behind it
@@ -97,7 +97,7 @@ func (p plan) execute(c *sdk.Context, blocks []sdk.Block) ([]sdk.BlockResult, er
 	if c.Steps("steps") == 0 {
 		results := make([]sdk.BlockResult, len(blocks))
 		for i := range results {
-			results[i].Success = true
+			results[i] = sdk.BlockResult{Success: true, Output: sdk.Null()}
 		}
 		return results, nil
 	}
@@ -110,11 +110,4 @@ func collect(list sdk.Value) []sdk.Value {
 		values = append(values, v)
 	}
 	return values
-}
-
-func orNull(v sdk.Value) sdk.Value {
-	if !v.Exists() {
-		return sdk.Null()
-	}
-	return v
 }

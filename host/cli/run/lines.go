@@ -24,6 +24,8 @@ type lines struct {
 
 	failed string          // the error that was shown last, "" once a step did not fail
 	later  []termtext.Text // lines of that error that are not shown yet: the end of the run may have them
+
+	items map[string]*itemLines // of loops with many items, by run and path
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
@@ -54,6 +56,12 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 		}
 	}
 	who := l.who(p)
+	if p.Event == runtime.OnItems {
+		return l.itemsOf(who, p)
+	}
+	if l.withinItems(p) {
+		return nil
+	}
 	switch p.Event {
 	case runtime.OnRunStart:
 		if p.Run != l.root {

@@ -25,6 +25,7 @@ type liveView struct {
 	iteration int
 	open      []runtime.Progress // steps under way, in the order of their start
 	call      runtime.Progress   // the newest call under way
+	items     runtime.Progress   // of the loop that reported its items last, until it ends
 	text      string             // the end of the text of a model or of what a command prints
 	usage     sentinels.Usage
 	paused    bool
@@ -75,9 +76,14 @@ func (v *liveView) note(p runtime.Progress) {
 	case runtime.OnStepStart:
 		v.drop(p)
 		v.open = append(v.open, p)
+	case runtime.OnItems:
+		v.items = p
 	case runtime.OnStepEnd:
 		v.drop(p)
 		v.text = ""
+		if v.items.Run == p.Run && v.items.Path == p.Path {
+			v.items = runtime.Progress{}
+		}
 	case runtime.OnCallStart:
 		v.call, v.text = p, ""
 	case runtime.OnCallEnd:
@@ -162,6 +168,9 @@ func (v *liveView) draw() {
 			name = s.Address + " " + name
 		}
 		parts = append(parts, output.Escape(name))
+	}
+	if text := itemsText(v.items); text != "" {
+		parts = append(parts, text)
 	}
 	switch {
 	case v.task && v.call.ByModel:
