@@ -64,6 +64,7 @@ var callCases = []callCase{
 	{clause: "A6.11", name: "wait", function: abi.FuncWait, args: `{"decision":{"prompt":"Deploy?","approvers":["ann","bob"]},"timeoutMs":60000}`,
 		answer: `{"timedOut":false,"decision":{"verdict":"reject","by":"ann","at":"2026-03-01T12:00:05Z","comment":"not now"}}`},
 	{clause: "A6.11", name: "wait", function: abi.FuncWait, args: `{"decision":{"prompt":"Deploy?"}}`, answer: `{"timedOut":false,"decision":{"verdict":"approve","by":"bob","at":"2026-03-01T12:00:05Z"}}`},
+	{clause: "A6.11", name: "wait", function: abi.FuncWait, args: `{"decision":{"prompt":"Write?","callKind":"code/write"}}`, answer: `{"timedOut":false,"decision":{"verdict":"approve","by":"bob","at":"2026-03-01T12:00:05Z"}}`},
 
 	{clause: "A6.12", name: "checkpoint", function: abi.FuncCheckpoint, args: `{"state":{"next":3,"seen":["a",null]}}`, answer: `{}`},
 
@@ -99,9 +100,9 @@ func defaults(key string, value any) bool {
 		return value == "GET"
 	case "until":
 		return value == "finished"
-	case "context", "sources", "failFast", "isError", "bodySecrets", "aside":
+	case "context", "sources", "failFast", "isError", "bodySecrets", "aside", "drain", "isolated":
 		return value == false
-	case "offset", "concurrency":
+	case "offset", "concurrency", "total", "callKind":
 		return empty(value)
 	case "path":
 		return value == ""

@@ -20,6 +20,16 @@ var blockChecks = []check{
 		j.want("request", must(`{"blocks":[{"field":"steps","vars":{"i":0}},{"field":"steps","vars":{"i":1}},{"field":"steps","vars":{"i":2}}],"concurrency":2,"failFast":true}`), t.calls[0].request, defaults)
 		j.want("output", must(`{"blocks":[{"success":true,"output":{"a":1}},{"success":false,"output":null,"error":{"code":"timeout","message":"too late"}},{"success":true,"output":"x"}],"steps":2}`), t.output, optionalKey)
 	}},
+	{"A6.8", "blocks with the options of loops; one that did not begin says so", func(j *judge) {
+		t := j.run(step{typ: "kit_blocks", fields: must(`{"steps":{"count":2},"count":2,"concurrency":1,"drain":true,"isolated":true,"total":40}`)}, say(
+			`{"ok":{"blocks":[{"success":false,"output":null,"error":{"code":"timeout","message":"too late"}},{"success":false,"skipped":true,"output":null,"error":{"code":"cancelled","message":"did not begin"}}]}}`))
+		j.ended(t)
+		if len(t.calls) != 1 {
+			j.fatalf("%d calls, want one", len(t.calls))
+		}
+		j.want("request", must(`{"blocks":[{"field":"steps","vars":{"i":0}},{"field":"steps","vars":{"i":1}}],"concurrency":1,"drain":true,"isolated":true,"total":40}`), t.calls[0].request, defaults)
+		j.want("output", must(`{"blocks":[{"success":false,"output":null,"error":{"code":"timeout","message":"too late"}},{"success":false,"skipped":true,"output":null,"error":{"code":"cancelled","message":"did not begin"}}],"steps":2}`), t.output, optionalKey)
+	}},
 	{"A6.8", "one block without options", func(j *judge) {
 		t := j.run(step{typ: "kit_blocks", fields: must(`{"steps":{"count":1}}`)}, say(`{"ok":{"blocks":[{"success":true,"output":null}]}}`))
 		j.ended(t)

@@ -157,7 +157,12 @@ func wait(c *sdk.Context, args sdk.Value) (answer sdk.Value, err error) {
 	}
 	ask := args.Get("decision")
 	approvers, _ := ask.Get("approvers").AsStrings()
-	d, err := c.Decide(text(ask, "prompt"), approvers, timeoutMs)
+	var d sdk.Decision
+	if kind := text(ask, "callKind"); kind != "" {
+		d, err = c.DecideCall(text(ask, "prompt"), kind)
+	} else {
+		d, err = c.Decide(text(ask, "prompt"), approvers, timeoutMs)
+	}
 	verdict := "reject"
 	if d.Approved {
 		verdict = "approve"

@@ -46,7 +46,7 @@ var plugin = sdk.Plugin{
 		},
 		{
 			Type: "kit_blocks", Summary: "Runs its steps as several blocks.",
-			Fields: `{"type":"object","properties":{"steps":{"type":"array","x-sentinel":"steps"},"count":{"type":"integer"},"concurrency":{"type":"integer"},"failFast":{"type":"boolean"}},"additionalProperties":false}`,
+			Fields: `{"type":"object","properties":{"steps":{"type":"array","x-sentinel":"steps"},"count":{"type":"integer"},"concurrency":{"type":"integer"},"failFast":{"type":"boolean"},"drain":{"type":"boolean"},"isolated":{"type":"boolean"},"total":{"type":"integer"}},"additionalProperties":false}`,
 			Run:    blocks,
 		},
 		{
@@ -125,13 +125,18 @@ func blocks(c *sdk.Context) (sdk.Value, error) {
 	for i := range list {
 		list[i] = sdk.Block{Field: "steps", Vars: sdk.Object(sdk.F("i", sdk.Int(int64(i))))}
 	}
-	results, err := c.Blocks(list, failFast, concurrency)
+	results, err := c.BlocksWith(list, sdk.BlockOptions{
+		Concurrency: concurrency, FailFast: failFast, Drain: c.Field("drain").BoolOr(false), Isolated: c.Field("isolated").BoolOr(false), Total: c.Field("total").IntOr(0),
+	})
 	if err != nil {
 		return sdk.Value{}, err
 	}
 	items := make([]sdk.Value, len(results))
 	for i, r := range results {
 		items[i] = sdk.Object(sdk.F("success", sdk.Bool(r.Success)), sdk.F("output", r.Output), sdk.F("error", sdk.ErrorValue(r.Error)))
+		if r.Skipped {
+			items[i] = items[i].With("skipped", sdk.Bool(true))
+		}
 	}
 	return sdk.Object(sdk.F("blocks", sdk.List(items...)), sdk.F("steps", sdk.Int(c.Steps("steps")))), nil
 }

@@ -148,11 +148,24 @@ interface Block {
   vars?: JsonObject;
 }
 
-type BlockResult = { success: true; output: any } | { success: false; output: any; error: SentinelError };
+type BlockResult = { success: true; output: any } | { success: false; output: any; error: SentinelError; /** It did not begin, because another block failed. */ skipped?: true };
+
+interface BlockOptions {
+  /** The first failure cancels the other blocks. */
+  failFast?: boolean;
+  /** How many run at once; all if it is not given. */
+  concurrency?: number;
+  /** After a failure no further block begins; those that run go on to their end. */
+  drain?: boolean;
+  /** What a block sets is not kept behind it, also of a single block. */
+  isolated?: boolean;
+  /** How many blocks the calls of the step have together, for people. */
+  total?: number;
+}
 
 type Wait = (
   | { durationMs: number } | { until: string } | { event: string } | { run: string }
-  | { decision: { prompt: string; approvers?: string[] } }
+  | { decision: { prompt: string; approvers?: string[]; callKind?: string } }
 ) & { timeoutMs?: number };
 
 interface Decision { approved: boolean; verdict: "approve" | "reject"; by: string; at: string; comment?: string }
@@ -238,7 +251,7 @@ interface Context {
   /** Runs nested steps and returns the output of the last one, or throws the error that ended them (A6.8). */
   block(field: string, vars?: JsonObject): any;
   /** Runs several blocks as parallel branches; the results are in their order. */
-  blocks(blocks: Block[], options?: { failFast?: boolean; concurrency?: number }): BlockResult[];
+  blocks(blocks: Block[], options?: BlockOptions): BlockResult[];
   /** Starts the run of a definition in a field, once (A6.9, permission spawn). */
   spawn(field: string, inputs?: JsonObject): { run: string; sentinel: string };
   /** Starts a child run of the sentinel with that id. */
@@ -251,8 +264,8 @@ interface Context {
   waitUntil(moment: string | Date): void;
   waitEvent(pattern: string, timeoutMs?: number): any;
   waitRun(run: string, timeoutMs?: number): RunResult;
-  /** Waits for a decision. */
-  decide(prompt: string, options?: { approvers?: string[]; timeoutMs?: number }): Decision;
+  /** Waits for a decision. callKind is the kind of calls that an approval covers. */
+  decide(prompt: string, options?: { approvers?: string[]; timeoutMs?: number; callKind?: string }): Decision;
   /** Limits what a replay repeats: the next replay starts with ctx.state (A6.12). */
   checkpoint(state: unknown): void;
   /** (A6.13, permission http) A status of 400 or more is a response, not an error. */

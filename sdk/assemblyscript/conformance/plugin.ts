@@ -1,7 +1,7 @@
 // The conformance guest of this SDK, which the ABI kit tests; sdk/abitest/GUEST.md
 // specifies its steps.
 import {
-  Block, Context, Fault, Outcome, Problem, Step, Value, badField, bool_, int, list, nul, object, ok, plugin, text,
+  Block, BlockOptions, Context, Fault, Outcome, Problem, Step, Value, badField, bool_, int, list, nul, object, ok, plugin, text,
 } from "./sdk";
 import { callHost } from "./calls";
 
@@ -25,7 +25,7 @@ plugin("conformance", "1.0.0")
     '{"type":"object","properties":{"call":{"type":"string"},"args":{"type":"object"},"catch":{"type":"boolean"}},"required":["call"],"additionalProperties":false}',
     calling))
   .step(new Step("kit_blocks", "Runs its steps so many times at once.",
-    '{"type":"object","properties":{"steps":{"type":"array","x-sentinel":"steps"},"count":{"type":"integer"},"concurrency":{"type":"integer"},"failFast":{"type":"boolean"}},"required":["steps"],"additionalProperties":false}',
+    '{"type":"object","properties":{"steps":{"type":"array","x-sentinel":"steps"},"count":{"type":"integer"},"concurrency":{"type":"integer"},"failFast":{"type":"boolean"},"drain":{"type":"boolean"},"isolated":{"type":"boolean"},"total":{"type":"integer"}},"required":["steps"],"additionalProperties":false}',
     blocks))
   .step(new Step("kit_pages", "Adds up pages, with a checkpoint behind each.",
     '{"type":"object","properties":{"pages":{"type":"integer"}},"required":["pages"],"additionalProperties":false}', pages));
@@ -65,13 +65,20 @@ function blocks(c: Context): Outcome<Value> {
   const list_: Block[] = [];
   const count = c.field("count").asInt(1);
   for (let i: i64 = 0; i < count; i++) list_.push(new Block("steps", object().set("i", int(i))));
-  const r = c.blocks(list_, c.field("failFast").asBool(), c.field("concurrency").asInt());
+  const options = new BlockOptions();
+  options.failFast = c.field("failFast").asBool();
+  options.concurrency = c.field("concurrency").asInt();
+  options.drain = c.field("drain").asBool();
+  options.isolated = c.field("isolated").asBool();
+  options.total = c.field("total").asInt();
+  const r = c.blocks(list_, options);
   if (r.failed) return r.as<Value>();
   const results = list();
   for (let i = 0; i < r.value.length; i++) {
     const one = r.value[i], fault = one.fault;
     const out = object().set("success", bool_(one.success)).set("output", one.output);
     if (fault !== null) out.set("error", object().set("code", text(fault.code)).set("message", text(fault.message)));
+    if (one.skipped) out.set("skipped", bool_(true));
     results.push(out);
   }
   return ok(object().set("blocks", results).set("steps", int(c.steps("steps"))));

@@ -7,15 +7,32 @@ export class Block {
   constructor(public field: string, public vars: Value = absent) {}
 }
 
+/** Options for several blocks. */
+export class BlockOptions {
+  /** The first failure cancels the other blocks. */
+  failFast: bool = false;
+  /** The number of blocks at once; 0 is all. */
+  concurrency: i64 = 0;
+  /** After a failure no further block begins; those that run go on to their end. */
+  drain: bool = false;
+  /** What a block sets is not kept behind it, also of a single block. */
+  isolated: bool = false;
+  /** How many blocks the calls of the step have together, for people; 0 is not known. */
+  total: i64 = 0;
+}
+
 /** The result of a block. */
 export class BlockResult {
   /** Null for success. */
   fault: Fault | null = null;
   /** Of the block's last step. */
   output: Value;
+  /** It did not begin, because another block failed. */
+  skipped: bool;
 
   constructor(v: Value) {
     this.output = orNull(v.get("output"));
+    this.skipped = v.get("skipped").asBool();
     const error = v.get("error");
     if (!v.get("success").asBool()) this.fault = error.given ? Fault.from(error) : new Fault(Code.Internal, "sentinel_block: a block ended without a reason");
   }

@@ -1,4 +1,4 @@
-import { Block, BlockResult, blockResults } from "./block";
+import { Block, BlockOptions, BlockResult, blockResults } from "./block";
 import { FileRequest, FileRead, FileStat, Listing } from "./file";
 import { Code, Fault, Outcome, ok } from "./fault";
 import {
@@ -144,11 +144,12 @@ export class Context {
     return fault !== null ? Outcome.fail<Value>(fault) : ok(r.value[0].output);
   }
 
-  /** Runs several blocks as parallel branches, each on a snapshot of the variables; a concurrency of 0 runs all at once. The results are in the order of the blocks. */
-  blocks(blocks: Block[], failFast: bool = false, concurrency: i64 = 0): Outcome<BlockResult[]> {
+  /** Runs several blocks as parallel branches, each on a snapshot of the variables. The results are in the order of the blocks. */
+  blocks(blocks: Block[], options: BlockOptions = new BlockOptions()): Outcome<BlockResult[]> {
     const items = list();
     for (let i = 0; i < blocks.length; i++) items.push(object().set("field", text(blocks[i].field)).set("vars", blocks[i].vars));
-    const r = call(hostBlock, "block", object().set("blocks", items).set("failFast", flag(failFast)).set("concurrency", count(concurrency)));
+    const r = call(hostBlock, "block", object().set("blocks", items).set("failFast", flag(options.failFast)).set("drain", flag(options.drain))
+      .set("isolated", flag(options.isolated)).set("concurrency", count(options.concurrency)).set("total", count(options.total)));
     return r.failed ? r.as<BlockResult[]>() : blockResults(r.value.get("blocks"), blocks.length);
   }
 
@@ -191,9 +192,9 @@ export class Context {
     return r.failed ? r.as<Value>() : ok(r.value.result);
   }
 
-  /** Waits for a decision; without approvers, any user may decide who is allowed to. */
-  decide(prompt: string, approvers: string[] = [], timeoutMs: i64 = 0): Outcome<Decision> {
-    const ask = object().set("prompt", text(prompt)).set("approvers", approvers.length ? texts(approvers) : absent);
+  /** Waits for a decision; without approvers, any user may decide who is allowed to. callKind is the kind of calls that an approval covers. */
+  decide(prompt: string, approvers: string[] = [], timeoutMs: i64 = 0, callKind: string = ""): Outcome<Decision> {
+    const ask = object().set("prompt", text(prompt)).set("approvers", approvers.length ? texts(approvers) : absent).set("callKind", optional(callKind));
     const r = this.expect(object().set("decision", ask), timeoutMs);
     return r.failed ? r.as<Decision>() : Outcome.of(r.value.decision!);
   }

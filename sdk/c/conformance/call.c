@@ -166,6 +166,7 @@ static const sn_value *wait(sn_ctx *ctx, const sn_value *args) {
         .run = text(args, "run"),
         .prompt = text(ask, "prompt"),
         .approvers = sn_get(ask, "approvers"),
+        .call_kind = text(ask, "callKind"),
         .timeout_ms = sn_int_or(sn_get(args, "timeoutMs"), 0),
     };
     sn_waited got;

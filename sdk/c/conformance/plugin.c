@@ -40,10 +40,11 @@ static const sn_value *fail(sn_ctx *ctx) {
 }
 
 static const sn_value *blocks(sn_ctx *ctx) {
-    int64_t count, concurrency;
-    bool fail_fast;
-    if (!sn_int_field(ctx, "count", 0, 1, &count) || !sn_int_field(ctx, "concurrency", 0, 0, &concurrency) ||
-        !sn_bool_field(ctx, "failFast", false, &fail_fast))
+    int64_t count;
+    sn_block_options options = {0};
+    if (!sn_int_field(ctx, "count", 0, 1, &count) || !sn_int_field(ctx, "concurrency", 0, 0, &options.concurrency) ||
+        !sn_bool_field(ctx, "failFast", false, &options.fail_fast) || !sn_bool_field(ctx, "drain", false, &options.drain) ||
+        !sn_bool_field(ctx, "isolated", false, &options.isolated) || !sn_int_field(ctx, "total", 0, 0, &options.total))
         return NULL;
     sn_block *wanted = sn_alloc(ctx, (size_t)count * sizeof *wanted);
     sn_block_result *results = sn_alloc(ctx, (size_t)count * sizeof *results);
@@ -53,7 +54,7 @@ static const sn_value *blocks(sn_ctx *ctx) {
         sn_set(ctx, vars, "i", sn_int(ctx, i));
         wanted[i] = (sn_block){.field = "steps", .vars = vars};
     }
-    if (!sn_run_blocks(ctx, wanted, (size_t)count, fail_fast, concurrency, results)) return NULL;
+    if (!sn_run_blocks(ctx, wanted, (size_t)count, &options, results)) return NULL;
     sn_value *list = sn_list(ctx), *out = sn_object(ctx);
     for (int64_t i = 0; i < count; i++) {
         sn_value *shown = sn_object(ctx);
@@ -65,6 +66,7 @@ static const sn_value *blocks(sn_ctx *ctx) {
             sn_set(ctx, error, "message", sn_string(ctx, results[i].error.message));
             sn_set(ctx, shown, "error", error);
         }
+        if (results[i].skipped) sn_set(ctx, shown, "skipped", sn_bool(ctx, true));
         sn_push(ctx, list, shown);
     }
     sn_set(ctx, out, "blocks", list);
@@ -109,7 +111,8 @@ static const sn_step steps[] = {
      .fields = OBJECT(PROPERTY("call", "string") "," PROPERTY("args", "object") "," PROPERTY("catch", "boolean"), "\"call\",\"args\"")},
     {.type = "kit_blocks", .summary = "Runs its steps several times.", .run = blocks,
      .fields = OBJECT("\"steps\":{\"type\":\"array\",\"x-sentinel\":\"steps\"}," PROPERTY("count", "integer") "," PROPERTY("concurrency", "integer") ","
-                      PROPERTY("failFast", "boolean"), "\"steps\"")},
+                      PROPERTY("failFast", "boolean") "," PROPERTY("drain", "boolean") "," PROPERTY("isolated", "boolean") ","
+                      PROPERTY("total", "integer"), "\"steps\"")},
     {.type = "kit_pages", .summary = "Goes through pages with checkpoints.", .fields = OBJECT(PROPERTY("pages", "integer"), "\"pages\""), .run = pages},
 };
 

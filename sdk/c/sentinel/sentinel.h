@@ -360,7 +360,7 @@ bool sn_set_vars(sn_ctx *ctx, const sn_value *values);
 
 /* A6.8 */
 typedef struct {
-    const char *field;    /* path of a field with steps: "then", "branches.0" */
+    const char *field;    /* path of a field with steps: "then", "branches.0", "branches.lint" */
     const sn_value *vars; /* set in the scope before they start */
 } sn_block;
 
@@ -368,13 +368,21 @@ typedef struct {
     bool success;
     const sn_value *output; /* of the block's last step */
     sn_error error;         /* the reason if success is false */
+    bool skipped;           /* it did not begin, because another block failed */
 } sn_block_result;
+
+typedef struct {
+    int64_t concurrency; /* blocks at once; 0 is all */
+    bool fail_fast;      /* the first failure cancels the others */
+    bool drain;          /* after a failure no further block begins; those that run go on to their end */
+    bool isolated;       /* what a block sets is not kept behind it, also of a single block */
+    int64_t total;       /* blocks of all calls of the step, for people; 0 is not known */
+} sn_block_options;
 
 /* Executes one block in the scope of the step; NULL for the error that ended it. */
 const sn_value *sn_run_block(sn_ctx *ctx, const char *field, const sn_value *vars);
-/* Executes several as parallel branches, concurrency at once (0 is all), and writes
- * count results. */
-bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, bool fail_fast, int64_t concurrency, sn_block_result *out);
+/* Executes several as parallel branches and writes count results. options may be NULL. */
+bool sn_run_blocks(sn_ctx *ctx, const sn_block *blocks, size_t count, const sn_block_options *options, sn_block_result *out);
 
 /* A6.9. Starts a child run exactly once: of the definition in a field, or of the
  * sentinel with an id. sentinel may be NULL. */
@@ -391,6 +399,7 @@ typedef struct {
     sn_text run;   /* the end of a run */
     sn_text prompt;
     const sn_value *approvers; /* list, with prompt; NULL is any user who may decide */
+    sn_text call_kind;         /* with prompt: the kind of calls that an approval covers */
     int64_t timeout_ms;        /* 0: only the timeout of the step */
 } sn_wait;
 

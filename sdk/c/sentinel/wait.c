@@ -14,6 +14,7 @@ bool sn_wait_for(sn_ctx *ctx, const sn_wait *wait, sn_waited *out) {
         sn_value *decision = sn_object(ctx);
         sn_set_text(ctx, decision, "prompt", wait->prompt);
         sn_set(ctx, decision, "approvers", wait->approvers);
+        sn_set_text(ctx, decision, "callKind", wait->call_kind);
         sn_set(ctx, request, "decision", decision);
     }
     /* Without any other member, it is a duration, also 0. */

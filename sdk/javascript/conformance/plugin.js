@@ -51,6 +51,9 @@ sentinel.plugin({
         count: { type: "integer" },
         concurrency: { type: "integer" },
         failFast: { type: "boolean" },
+        drain: { type: "boolean" },
+        isolated: { type: "boolean" },
+        total: { type: "integer" },
       }, { required: ["steps"] }),
       run: blocks,
     },
@@ -133,9 +136,9 @@ function file(ctx, { folder, op, path, text, encoding, offset, length }) {
 
 /** @param {Step} step @param {Context} ctx */
 function blocks(step, ctx) {
-  const { count = 1, concurrency, failFast } = step.fields;
+  const { count = 1, concurrency, failFast, drain, isolated, total } = step.fields;
   const list = Array.from({ length: count }, (_, i) => ({ field: "steps", vars: { i } }));
-  const results = ctx.blocks(list, { concurrency, failFast });
+  const results = ctx.blocks(list, { concurrency, failFast, drain, isolated, total });
   return {
     blocks: results.map((r) => r.success ? r : { ...r, error: { code: r.error.code, message: r.error.message } }),
     steps: ctx.steps("steps"),

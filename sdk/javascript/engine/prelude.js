@@ -135,13 +135,14 @@
       if (!result.success) throw result.error;
       return result.output;
     }
-    blocks(blocks, { failFast, concurrency } = {}) {
-      const results = call("block", { blocks, failFast, concurrency }).blocks;
+    blocks(blocks, { failFast, concurrency, drain, isolated, total } = {}) {
+      const results = call("block", { blocks, failFast, concurrency, drain, isolated, total }).blocks;
       if (!isArray(results) || results.length !== blocks.length)
         throw new SentinelError("internal", "sentinel_block: not one result for each block");
       return results.map((r) => r.success ? { success: true, output: orNull(r.output) } : {
         success: false,
         output: orNull(r.output),
+        ...(r.skipped ? { skipped: true } : {}),
         error: r.error ? SentinelError.from(r.error) : new SentinelError("internal", "sentinel_block: a block ended without a reason"),
       });
     }
@@ -153,8 +154,8 @@
     waitUntil(moment) { expect(this.wait({ until: moment instanceof Date ? moment.toISOString() : moment })); }
     waitEvent(pattern, timeoutMs) { return expect(this.wait(timed({ event: pattern }, timeoutMs))).event; }
     waitRun(run, timeoutMs) { return expect(this.wait(timed({ run }, timeoutMs))).result; }
-    decide(prompt, { approvers, timeoutMs } = {}) {
-      const decision = expect(this.wait(timed({ decision: { prompt, approvers } }, timeoutMs))).decision;
+    decide(prompt, { approvers, timeoutMs, callKind } = {}) {
+      const decision = expect(this.wait(timed({ decision: { prompt, approvers, callKind } }, timeoutMs))).decision;
       return { ...decision, approved: decision.verdict === "approve" };
     }
     checkpoint(state) { call("checkpoint", { state: orNull(state) }); }

@@ -131,7 +131,7 @@ fn wait(ctx: &mut Context, args: &Value) -> Result<Value> {
         Wait::Run(run)
     } else {
         let ask = args.get("decision");
-        Wait::Decision { prompt: ask.get("prompt").text_or_empty(), approvers: ask.get("approvers").as_texts().unwrap_or_default() }
+        Wait::Decision { prompt: ask.get("prompt").text_or_empty(), approvers: ask.get("approvers").as_texts().unwrap_or_default(), call_kind: ask.get("callKind").as_str().map(str::to_string) }
     };
     let waited = ctx.wait(&wait, args.get("timeoutMs").as_i64())?;
     let decision = waited.decision.map(|d| {

@@ -36,7 +36,7 @@ const CALL: &str = r#"{"type": "object",
   "required": ["call", "args"], "additionalProperties": false}"#;
 
 const BLOCKS: &str = r#"{"type": "object",
-  "properties": {"steps": {"type": "array", "x-sentinel": "steps"}, "count": {"type": "integer"}, "concurrency": {"type": "integer"}, "failFast": {"type": "boolean"}},
+  "properties": {"steps": {"type": "array", "x-sentinel": "steps"}, "count": {"type": "integer"}, "concurrency": {"type": "integer"}, "failFast": {"type": "boolean"}, "drain": {"type": "boolean"}, "isolated": {"type": "boolean"}, "total": {"type": "integer"}},
   "required": ["steps"], "additionalProperties": false}"#;
 
 const PAGES: &str = r#"{"type": "object", "properties": {"pages": {"type": "integer"}}, "required": ["pages"], "additionalProperties": false}"#;
@@ -67,12 +67,12 @@ fn fail(ctx: &mut Context) -> Result<Value> {
 
 fn blocks(ctx: &mut Context) -> Result<Value> {
     let count = ctx.int("count", 1, 1)?;
-    let options = BlockOptions { fail_fast: ctx.flag("failFast", false)?, concurrency: ctx.int("concurrency", 0, 0)? };
+    let options = BlockOptions { fail_fast: ctx.flag("failFast", false)?, concurrency: ctx.int("concurrency", 0, 0)?, drain: ctx.flag("drain", false)?, isolated: ctx.flag("isolated", false)?, total: ctx.int("total", 0, 0)? };
     let wanted: Vec<Block> = (0..count).map(|i| Block { field: "steps".to_string(), vars: Some(object! { "i" => i }) }).collect();
     let mut shown = Vec::new();
     for result in ctx.blocks(&wanted, options)? {
         let error = result.error.as_ref().map(|e| object! { "code" => e.code.as_str(), "message" => &e.message });
-        shown.push(object! { "success" => result.success, "output" => result.output }.with_some("error", error));
+        shown.push(object! { "success" => result.success, "output" => result.output }.with_some("error", error).with_some("skipped", Some(true).filter(|_| result.skipped)));
     }
     Ok(object! { "blocks" => Value::List(shown), "steps" => ctx.steps("steps") })
 }

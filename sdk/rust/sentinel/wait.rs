@@ -13,8 +13,9 @@ pub enum Wait {
     Event(String),
     /// The end of a run.
     Run(String),
-    /// A decision; without approvers, any user may decide who is allowed to.
-    Decision { prompt: String, approvers: Vec<String> },
+    /// A decision; without approvers, any user may decide who is allowed to. A call
+    /// kind is the kind of calls that an approval covers.
+    Decision { prompt: String, approvers: Vec<String>, call_kind: Option<String> },
 }
 
 /// The result of a wait.
@@ -45,9 +46,9 @@ impl Context<'_> {
             Wait::Until(moment) => object! { "until" => moment },
             Wait::Event(pattern) => object! { "event" => pattern },
             Wait::Run(run) => object! { "run" => run },
-            Wait::Decision { prompt, approvers } => {
+            Wait::Decision { prompt, approvers, call_kind } => {
                 let named = Some(approvers.as_slice()).filter(|a| !a.is_empty());
-                object! { "decision" => object! { "prompt" => prompt }.with_some("approvers", named) }
+                object! { "decision" => object! { "prompt" => prompt }.with_some("approvers", named).with_some("callKind", call_kind.as_ref()) }
             }
         };
         let answer = self.call("sentinel_wait", kernel::sentinel_wait, request.with_some("timeoutMs", timeout_ms))?;
@@ -88,7 +89,16 @@ impl Context<'_> {
     /// Waits for a decision. Reaching the time limit is an error, never an
     /// approval.
     pub fn decide(&mut self, prompt: &str, approvers: &[String], timeout_ms: Option<i64>) -> Result<Decision> {
-        let wait = Wait::Decision { prompt: prompt.to_string(), approvers: approvers.to_vec() };
+        self.decision(Wait::Decision { prompt: prompt.to_string(), approvers: approvers.to_vec(), call_kind: None }, timeout_ms)
+    }
+
+    /// Waits for the approval of a call by any user who is allowed to. The kind is
+    /// that of the calls which the approval covers, such as `code/write`.
+    pub fn decide_call(&mut self, prompt: &str, kind: &str) -> Result<Decision> {
+        self.decision(Wait::Decision { prompt: prompt.to_string(), approvers: Vec::new(), call_kind: Some(kind.to_string()) }, None)
+    }
+
+    fn decision(&mut self, wait: Wait, timeout_ms: Option<i64>) -> Result<Decision> {
         let silent = || Error::new(Code::Internal, "sentinel_wait: ended without a decision");
         self.wait_for(wait, timeout_ms)?.decision.ok_or_else(silent)
     }
