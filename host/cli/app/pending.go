@@ -52,7 +52,10 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 
 // PendingOf describes a pending decision, without a command line.
 func PendingOf(id sentinels.RunID, q runtime.PendingDecision) Pending {
-	return Pending{Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind), Prompt: q.Prompt, Origin: q.Origin, Choices: q.Choices, Deadline: q.Deadline}
+	return Pending{
+		Run: id, Call: q.Call, Name: q.Question, Where: callPlace(q.Call), Kind: string(q.Kind),
+		Prompt: q.Prompt, Origin: q.Origin, Choices: q.Choices, Deadline: q.Deadline,
+	}
 }
 
 // callPlace says in words what the name of a pending decision means: the path of a step

@@ -41,7 +41,7 @@ func (l *lines) itemsOf(who termtext.Text, p runtime.Progress) []termtext.Text {
 		return nil
 	}
 	shown.tenths = tenths
-	return []termtext.Text{termtext.Sprintf("%s%s  %s", who, l.stepName(p), l.paint.Dim(termtext.Sprintf("items %d of %d", p.Items.Ended, p.Items.Total)))}
+	return []termtext.Text{who + l.stepName(p) + "  " + l.paint.Dim(itemsText(p))}
 }
 
 // withinItems reports whether p is of a step within a loop with many items, and is not shown.

@@ -41,7 +41,8 @@ const (
 type probe func(ctx context.Context) error
 
 func badReady(field, problem string) error {
-	return &abi.Error{Code: abi.BadFields, Field: "ready." + field, Permanent: true, Message: fmt.Sprintf("execute: field %q: %s", "ready."+field, problem)}
+	field = "ready." + field
+	return &abi.Error{Code: abi.BadFields, Field: field, Permanent: true, Message: fmt.Sprintf("execute: field %q: %s", field, problem)}
 }
 
 // check returns the address that a probe of http or tcp connects to, empty for one of the output.
@@ -166,8 +167,9 @@ func (m *Manager) startReady(ctx context.Context, j job, in *readyIn) (executeOu
 	}
 	if address != "" && probeTCP(address)(ctx) == nil {
 		return executeOut{}, &abi.Error{
-			Code: abi.Conflict, Message: fmt.Sprintf("execute: %s takes connections before the program is started, so another program listens there", address),
-			Hint: "end that program, or use another port",
+			Code:    abi.Conflict,
+			Message: fmt.Sprintf("execute: %s takes connections before the program is started, so another program listens there", address),
+			Hint:    "end that program, or use another port",
 		}
 	}
 	e, c, err := m.start(ctx, j)
