@@ -26,7 +26,17 @@ func (c *Context) WaitUntil(moment string) error {
 // record. A timeoutMs of 0 means that only the timeout of the step applies; a timeout
 // is an error with code timeout.
 func (c *Context) WaitEvent(pattern string, timeoutMs int64) (event Value, err error) {
-	answer, err := c.wait(Object(F("event", String(pattern))), timeoutMs)
+	return c.WaitEventOf(pattern, "", timeoutMs)
+}
+
+// WaitEventOf is [Context.WaitEvent] that takes only events of a source where names have the form
+// sentinel:ID:WORD: "engine", "user", or "" for the engine where ID is a stored sentinel.
+func (c *Context) WaitEventOf(pattern, source string, timeoutMs int64) (event Value, err error) {
+	request := Object(F("event", String(pattern)))
+	if source != "" {
+		request = request.With("source", String(source))
+	}
+	answer, err := c.wait(request, timeoutMs)
 	return answer.Get("event"), err
 }
 

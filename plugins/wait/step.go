@@ -12,7 +12,8 @@ const fields = `{
     "durationMs": {"type": "integer", "minimum": 0, "maximum": 1000000000000, "description": "Duration in milliseconds of calendar time; it continues while the host is down."},
     "until": {"type": "string", "format": "date-time", "description": "A time in RFC 3339. A time in the past ends the wait at once.", "examples": ["2026-01-31T08:00:00Z"]},
     "run": {"type": "string", "description": "The run to wait for, such as that of a sentinel step with await false. The result is that of the run, as the sentinel step returns it; a run that fails is an error.", "examples": ["$child.run"]},
-    "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for: * is one segment, a final ** the rest. After timeoutMs of the step it is an error."}
+    "event": {"type": "string", "minLength": 1, "description": "Pattern of the event to wait for: * is one segment, a final ** the rest. After timeoutMs of the step it is an error."},
+    "source": {"type": "string", "enum": ["engine", "user"], "description": "Whose event sentinel:ID:WORD. Default: the engine's where ID is a stored sentinel."}
   },
   "additionalProperties": false
 }`
@@ -48,6 +49,9 @@ func check(fields sdk.Value) []sdk.Problem {
 	}
 	if given != 1 {
 		return []sdk.Problem{{Field: "durationMs", Message: "want exactly one of durationMs, until, event and run"}}
+	}
+	if fields.Get("source").Given() && !fields.Get("event").Given() {
+		return []sdk.Problem{{Field: "source", Message: "source requires event"}}
 	}
 	return nil
 }
@@ -90,7 +94,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	if err != nil {
 		return sdk.Value{}, err
 	}
-	event, err := c.WaitEvent(pattern, 0)
+	event, err := c.WaitEventOf(pattern, c.Field("source").StringOr(""), 0)
 	return reason("event").With("event", event), err
 }
 

@@ -16,6 +16,7 @@ func TestWait(t *testing.T) {
 		{`{"durationMs":"20"}`, `{"durationMs":20}`, `{"timedOut":false}`, `{"reason":"duration"}`},
 		{`{"until":"2030-01-01T00:00:00Z"}`, `{"until":"2030-01-01T00:00:00Z"}`, `{"timedOut":false}`, `{"reason":"until"}`},
 		{`{"event":"a:*"}`, `{"event":"a:*"}`, `{"timedOut":false,"event":{"type":"a:b"}}`, `{"reason":"event","event":{"type":"a:b"}}`},
+		{`{"event":"sentinel:a:b","source":"user"}`, `{"event":"sentinel:a:b","source":"user"}`, `{"timedOut":false,"event":{"type":"sentinel:a:b"}}`, `{"reason":"event","event":{"type":"sentinel:a:b"}}`},
 		{`{"run":"r1"}`, `{"run":"r1"}`, `{"timedOut":false,"result":{"status":"completed","iterations":1,"output":2,"variables":{"x":3}}}`,
 			`{"success":true,"status":"completed","run":"r1","iterations":1,"output":2,"variables":{"x":3},"x":3,"reason":"run"}`},
 	} {
@@ -47,7 +48,7 @@ func TestRunFails(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, fields := range []string{`{}`, `{"run":""}`, `{"run":"r","event":"a"}`, `{"durationMs":1,"event":"a"}`, `{"durationMs":-1}`, `{"durationMs":"soon"}`} {
+	for _, fields := range []string{`{}`, `{"run":""}`, `{"run":"r","event":"a"}`, `{"durationMs":1,"event":"a"}`, `{"durationMs":1,"source":"user"}`, `{"durationMs":-1}`, `{"durationMs":"soon"}`} {
 		if _, fault := sdktest.Run(t, sdktest.Only(wait.Step()), "wait", fields, sdktest.New(t)); fault == nil || fault.Code != sdk.CodeBadFields {
 			t.Errorf("%s: %v", fields, fault)
 		}

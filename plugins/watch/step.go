@@ -30,6 +30,7 @@ const fields = `{
     "until": {"type": "string", "enum": ["finished", "error", "match"], "default": "finished", "description": "When to stop: at the end, at the first line classified as error, or at the first line that a rule matches. The end always stops, and is an error before a match; a file has none."},
     "run": {"type": "string", "description": "Instead of an execution: the run to watch until it ends, such as that of a sentinel step with await false. A run that failed is a result too.", "examples": ["$child.run"]},
     "event": {"type": "string", "minLength": 1, "description": "Instead of an execution: pattern of the event to wait for. * matches one segment, a final ** the rest."},
+    "source": {"type": "string", "enum": ["engine", "user"], "description": "Whose event sentinel:ID:WORD. Default: the engine's where ID is a stored sentinel."},
     "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced or become shorter.", "examples": ["logs/server.log"]},
     "from": {"type": "string", "default": "end", "description": "Where a watch of a file begins: end, start, or the position of an earlier watch.", "examples": ["$log?.position"]},
     "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
@@ -88,6 +89,9 @@ func check(fields sdk.Value) []sdk.Problem {
 	if target != "file" && given("from") {
 		field, message = "from", "from requires file"
 	}
+	if target != "event" && given("source") {
+		field, message = "source", "source requires event"
+	}
 	if message == "" {
 		return nil
 	}
@@ -129,7 +133,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 	}
 	switch target {
 	case "event":
-		event, err := c.WaitEvent(name, limit)
+		event, err := c.WaitEventOf(name, c.Field("source").StringOr(""), limit)
 		if err != nil {
 			return sdk.Value{}, sdk.Wrap("event "+sdk.Quote(name), err)
 		}
