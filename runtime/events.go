@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
@@ -31,11 +32,13 @@ func (rt *Runtime) openEvents() (err error) {
 	return err
 }
 
-// CheckEventName returns why callers may not emit events with a name: it is one of events of runs or
-// of [Options.OwnEvents], or holds a secret.
+// CheckEventName returns why callers may not emit events with a name: it is one of
+// [Options.OwnEvents], or holds a secret.
 func (rt *Runtime) CheckEventName(name string) error { return rt.events.CheckName(name) }
 
-// logOf returns the log of the events that match a pattern.
+// logOf returns the log of the events that match a pattern, or have a name. That of events of runs
+// also has the events of users with names of that form, so that a reader of such a pattern has one
+// cursor, and decides for each event by its source.
 func (rt *Runtime) logOf(pattern string) *eventlog.Log {
 	if sentinels.IsRunEvent(pattern) {
 		return rt.runEvents
@@ -82,25 +85,40 @@ func (rt *Runtime) expectStored(id sentinels.ID) {
 	}
 }
 
-// Emit appends an event that belongs to no run to the event log and returns when
+// Emit appends an event that belongs to no run to the log of its name and returns when
 // it is durable. If the log already holds an event with its source and ID, Emit
 // returns that one instead. Without an ID every event is new. Data that is not
 // strict JSON (duplicate keys, text that is not UTF-8) is bad_fields.
 func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
-	return rt.events.Emit(ctx, e)
+	return rt.logOf(e.Name).Emit(ctx, e)
 }
 
 // Events returns up to limit committed events that match pattern, the newest
 // last. An empty pattern matches all.
 func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) {
-	list, _, err := rt.eventLog(pattern).Newest(pattern, limit, 0)
+	list, _, err := rt.NewestEvents(pattern, limit, 0)
 	return list, err
 }
 
 // NewestEvents is [Runtime.Events] with a bound of the bytes that the events have together in the store; the newest
 // one is returned whatever its size. more reports whether this bound left out older ones that match.
 func (rt *Runtime) NewestEvents(pattern string, limit int, bytes int64) (list []sentinels.Event, more bool, err error) {
-	return rt.eventLog(pattern).Newest(pattern, limit, bytes)
+	if pattern != "" && pattern != "**" {
+		return rt.eventLog(pattern).Newest(pattern, limit, bytes)
+	}
+	// All events are also those of users whose names have the form of events of runs.
+	bytes = (bytes + 1) / 2
+	list, more, err = rt.events.Newest(pattern, limit, bytes)
+	if err != nil {
+		return nil, false, err
+	}
+	others, moreOthers, err := rt.runEvents.NewestOfUsers(limit, bytes)
+	if err != nil || len(others) == 0 {
+		return list, more, err
+	}
+	list = append(list, others...)
+	slices.SortStableFunc(list, func(a, b sentinels.Event) int { return a.Time.Compare(b.Time) })
+	return list[max(0, len(list)-limit):], more || moreOthers, nil
 }
 
 // NextEvent returns the first durable event after a position of the event log that

@@ -160,7 +160,7 @@ func (a *fakeArmed) runEvents(ctx context.Context, fire triggers.FireFunc) error
 		}
 	}
 	for {
-		e, n, lost, err := a.env.Events.Next(ctx, a.pattern, at)
+		e, n, lost, err := a.env.Events.Next(ctx, a.pattern, "", at)
 		if ctx.Err() != nil {
 			return nil
 		}

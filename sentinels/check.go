@@ -249,32 +249,24 @@ func (c *checker) step(s *Step, path string) {
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
 }
 
-// event reports a name of events of runs that a step emits, and a pattern of such events
-// that no run has. Plugins cannot: only the engine knows the events of runs.
+// event warns of a pattern of events that a wait probably does not mean. Plugins cannot: only the
+// engine knows the events of runs.
 func (c *checker) event(s *Step, path string) {
-	at, raw := path+".event", s.Fields["event"]
-	emits := s.Type == "emit"
-	if s.Type == "command" && reference.Text(s.Fields["command"]) == "events/emit" {
-		emits, at, raw = true, path+".params.event", nil
-		strictjson.EachMember(s.Fields["params"], func(name, value []byte) bool {
-			if strictjson.Unquote(name) == "event" {
-				raw = value
-			}
-			return true
-		})
+	if s.Type != "wait" && s.Type != "watch" {
+		return
 	}
-	name := reference.Text(raw)
+	at, name := path+".event", reference.Text(s.Fields["event"])
 	if strings.Contains(name, "$") {
-		return // known when it is resolved; the engine refuses it then
+		return // known when it is resolved
 	}
-	switch problem, hint := CheckRunPattern(name); {
-	case emits && IsRunEvent(name):
-		c.Add(Problem{Path: at, Kind: KindValue, Hint: "give it another name; runs have these events without a step",
-			Message: fmt.Sprintf("%q is a name of events of runs (sentinel:ID:WORD), which only the engine emits", name)})
-	case (s.Type == "wait" || s.Type == "watch") && problem != "":
-		c.Add(Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
-	case (s.Type == "wait" || s.Type == "watch") && missesRuns(name):
+	if problem, hint := CheckRunPattern(name); problem != "" && reference.Text(s.Fields["source"]) != string(SourceUser) {
+		c.warn(at, hint, "%s", problem)
+	}
+	if missesRuns(name) {
 		c.warn(at, missesRunsHint, missesRunsText, name)
+	}
+	if s.Fields["source"] != nil && s.Fields["event"] != nil && !IsRunEvent(name) {
+		c.warn(path+".source", "", "source has no effect: it is about events of the form sentinel:ID:WORD")
 	}
 }
 

@@ -384,6 +384,41 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// TestTakesEvent: without a source, the engine's events alone are taken where a sentinel is stored.
+func TestTakesEvent(t *testing.T) {
+	stored := func(id sentinels.ID) bool { return id == "a" }
+	for _, tt := range []struct {
+		pattern, name     string
+		source            sentinels.EventSource
+		ofEngine, ofUsers bool
+	}{
+		{"git:*", "git:push", "", true, true},
+		{"git:*", "git:push", sentinels.SourceEngine, true, true}, // says nothing of other names
+		{"sentinel:a:failed", "sentinel:a:failed", "", true, false},
+		{"sentinel:a:*", "sentinel:a:ready", "", true, false},
+		{"sentinel:a:ready", "sentinel:a:ready", "", true, true}, // no word of the engine
+		{"sentinel:a:ended", "sentinel:a:failed", "", true, false},
+		{"sentinel:a:ended", "sentinel:a:ended", "", true, false},
+		{"sentinel:b:ended", "sentinel:b:failed", "", true, false}, // an end is of a run
+		{"sentinel:b:ended", "sentinel:b:ended", "", true, true},
+		{"sentinel:b:failed", "sentinel:b:failed", "", true, true},
+		{"sentinel:a@0:failed", "sentinel:a@0:failed", "", true, false},
+		{"sentinel:*:failed", "sentinel:b:failed", "", true, false},
+		{"sentinel:*:ready", "sentinel:b:ready", "", true, true},
+		{"sentinel:a:failed sentinel:b:failed", "sentinel:a:failed", "", true, false},
+		{"sentinel:a:failed sentinel:b:failed", "sentinel:b:failed", "", true, true},
+		{"sentinel:a:failed", "sentinel:a:failed", sentinels.SourceUser, false, true},
+		{"sentinel:*:*", "sentinel:a:failed", sentinels.SourceUser, false, true},
+		{"sentinel:b:failed", "sentinel:b:failed", sentinels.SourceEngine, true, false},
+	} {
+		for source, want := range map[string]bool{sentinels.EngineSource("a"): tt.ofEngine, "agent:ci": tt.ofUsers, "sentinel/a": tt.ofUsers} {
+			if got := sentinels.TakesEvent(tt.pattern, tt.source, &sentinels.Event{Name: tt.name, Source: source}, stored); got != want {
+				t.Errorf("%q with source %q takes %s of %q: %t", tt.pattern, tt.source, tt.name, source, got)
+			}
+		}
+	}
+}
+
 func TestMatchEvent(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, name string
@@ -391,6 +426,9 @@ func TestMatchEvent(t *testing.T) {
 	}{
 		{"git:push", "git:push", true}, {"git:push", "git:pull", false}, {"git:*", "git:push", true}, {"git:*", "git", false},
 		{"git:*", "git:push:main", false}, {"git:**", "git:push:main", true}, {"**", "a", true}, {"*:push", "git:push", true},
+		{"a git:*", "git:push", true}, {"a b", "git:push", false}, {"**", "sentinel:a:failed", false}, {"sentinel:a:failed sentinel:b:*", "sentinel:b:x", true},
+		{"sentinel:a:ended", "sentinel:a:timed_out", true}, {"sentinel:*:ended", "sentinel:a:ended", true}, {"sentinel:a:ended", "sentinel:a:paused", false},
+		{"sentinel:a:ended", "sentinel:b:failed", false}, {"x:a:ended", "x:a:failed", false},
 		{"git", "git:push", false}, {"git:*:x", "git:a:x", true}, {"git:*:x", "git:a:y", false}, {"git:**", "git", false}, {"*", "", false},
 	} {
 		if got := sentinels.MatchEvent(tt.pattern, tt.name); got != tt.want {

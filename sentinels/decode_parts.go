@@ -249,11 +249,51 @@ func (d *decoder) pattern(n *node) string {
 	if ok && !ValidPattern(text) {
 		d.add(n, KindValue, `segments are separated by ":"; "*" is a whole segment, "**" only the last`, "invalid event pattern %q", text)
 	}
-	if problem, hint := CheckRunPattern(text); problem != "" {
-		d.add(n, KindValue, hint, "%s", problem)
+	holder := n.Parent()
+	for holder.Kind != '{' {
+		holder = holder.Parent()
+	}
+	source := holder.Member("source")
+	ofUsers := source != nil && strings.EqualFold(source.Text, string(SourceUser))
+	if problem, hint := CheckRunPattern(text); problem != "" && !ofUsers {
+		d.add(n, KindWarning, hint, "%s", problem)
 	}
 	if missesRuns(text) {
 		d.add(n, KindWarning, missesRunsHint, missesRunsText, text)
 	}
 	return text
+}
+
+// maxPatterns limits the patterns of one trigger.
+const maxPatterns = 32
+
+// patterns reads a pattern of event names or a list of them. A trigger follows one of two logs, so
+// either all of them have the form of events of runs or none has.
+func (d *decoder) patterns(n *node) string {
+	if n.Kind != '[' {
+		return d.pattern(n)
+	}
+	if len(n.Items) == 0 || len(n.Items) > maxPatterns {
+		d.add(n, KindValue, "", "want 1 to %d patterns, got %d", maxPatterns, len(n.Items))
+		return ""
+	}
+	list := make([]string, len(n.Items))
+	for i, item := range n.Items {
+		list[i] = d.pattern(item)
+		if IsRunEvent(list[i]) != IsRunEvent(list[0]) {
+			d.add(item, KindValue, "write two triggers: one with the patterns sentinel:ID:WORD, one with the others",
+				"%q and %q cannot be in one list: events of the form sentinel:ID:WORD have a log of their own", list[0], list[i])
+			break
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// encodePatterns writes one pattern as a text, several as a list.
+func encodePatterns(t *Trigger) json.RawMessage {
+	list := strings.Fields(t.Event)
+	if len(list) < 2 {
+		return textField("", "", func(t *Trigger) *string { return &t.Event }).encode(t)
+	}
+	return listField("", "", func(*Trigger) *[]string { return &list }).encode(t)
 }

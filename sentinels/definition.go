@@ -80,6 +80,7 @@ type Loop struct {
 	Check      string          // until, while
 	IntervalMs int64           // continuous
 	Event      string          // event: a pattern
+	Source     EventSource     // event: whose events of that form, see [TakesEvent]
 }
 
 // LoopType is one of the kinds of loops (FORMAT.md F4).
@@ -99,7 +100,7 @@ const (
 // [DecodeOptions.Triggers] does not have.
 type Trigger struct {
 	Type           string
-	Event          string          // a pattern, of kinds that require [TriggerEvent]
+	Event          string          // one pattern or several with a space between, of kinds that require [TriggerEvent]
 	CronExpression string          // of kinds that require [TriggerCron]
 	Options        json.RawMessage // all other keys of the trigger, read by the package of its type
 }

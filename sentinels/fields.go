@@ -230,16 +230,17 @@ func init() {
 			doc: `A pattern of event names; "*" matches one segment, a final "**" all that follow.`, value: "pattern (F5.3)", example: `"git:push"`, schema: conditionSchema,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },
 			encode: textField("", "", func(l *Loop) *string { return &l.Event }).encode},
+		only(words(LoopEvent), choiceField("source", "Whose events sentinel:ID:WORD (F5.3).", words(EventSources()...), func(l *Loop) *EventSource { return &l.Source })),
 	}
 
 	format.trigger = table[Trigger]{
 		{name: "type", missing: "type is missing", doc: "The kind of trigger.", value: "a type that the host supports", example: `"immediate"`,
 			schema: func() any { return map[string]any{"type": "string"} },
 			decode: func(d *decoder, n *node, dst *Trigger) { dst.Type, _ = d.nonEmptyText(n) }, encode: textField("", "", func(t *Trigger) *string { return &t.Type }).encode},
-		{name: string(TriggerEvent), doc: "A pattern of event names. Kinds that fire at events need it.", value: "pattern (F5.3)", example: `"git:push"`,
-			schema: map[string]any{"type": "string"},
-			decode: func(d *decoder, n *node, dst *Trigger) { dst.Event = d.pattern(n) },
-			encode: textField("", "", func(t *Trigger) *string { return &t.Event }).encode},
+		{name: string(TriggerEvent), doc: "A pattern of event names, or a list of them. Kinds that fire at events need it.", value: "pattern or list of patterns (F5.3)", example: `"git:push"`,
+			schema: map[string]any{"anyOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": map[string]any{"type": "string"}}}},
+			decode: func(d *decoder, n *node, dst *Trigger) { dst.Event = d.patterns(n) },
+			encode: encodePatterns},
 		{name: string(TriggerCron), aliases: []string{"schedule", "cron"}, doc: "A cron expression. Kinds that fire at times need it.", value: "cron expression", example: `"0 3 * * *"`,
 			schema: map[string]any{"type": "string"},
 			decode: func(d *decoder, n *node, dst *Trigger) { dst.CronExpression, _ = d.nonEmptyText(n) },

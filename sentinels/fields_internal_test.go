@@ -65,6 +65,9 @@ func (r row) texts(name string, base map[string]string, wrap string) (with, with
 	if r.of != nil {
 		object["type"] = `"` + r.of[0] + `"`
 	}
+	if r.object == "loop" && r.name == "source" {
+		object["event"] = `"a"` // needed beside it
+	}
 	if r.object == "trigger" && r.name != "type" {
 		object["type"] = fmt.Sprintf("%q", r.name) // the kind of rowKinds that has the field
 	}

@@ -103,11 +103,23 @@ type BatchedEvent struct {
 }
 
 // MatchEvent reports whether name matches pattern. Segments are separated by colons;
-// "*" matches one segment, a final "**" all that follow. Events of runs match only
-// patterns that name them, see [IsRunEvent].
+// "*" matches one segment, a final "**" all that follow. Patterns that a space separates
+// are alternatives. Events with the form of events of runs match only patterns of that form, see
+// [IsRunEvent]; the word "ended" of such a pattern matches every end of a run. Whose events of that
+// form a reader takes is decided by [TakesEvent].
 func MatchEvent(pattern, name string) bool {
-	if strings.HasPrefix(name, RunEventPrefix) && IsRunEvent(name) && !IsRunEvent(pattern) {
-		return false
+	if one, others, several := strings.Cut(pattern, " "); several {
+		return MatchEvent(one, name) || MatchEvent(others, name)
+	}
+	if strings.HasPrefix(name, RunEventPrefix) && IsRunEvent(name) {
+		if !IsRunEvent(pattern) {
+			return false
+		}
+		if of, ended := strings.CutSuffix(pattern, ":"+RunEnded); ended {
+			if _, word := runEventParts(name); Status(word).Final() {
+				pattern = of + ":*"
+			}
+		}
 	}
 	for {
 		if pattern == "**" {

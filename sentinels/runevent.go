@@ -41,11 +41,72 @@ func RunEventWords() []string {
 // RunEventName returns the name of an event of a run: sentinel:ID:WORD.
 func RunEventName(id ID, word string) string { return RunEventPrefix + string(id) + ":" + word }
 
-// IsRunEvent reports whether a name or pattern is one of events of runs: it has three
-// parts, and the first is "sentinel". Only such patterns match events of runs, and no
-// other event may have such a name.
+// RunEnded is the word of patterns that match the event of any end of a run: completed, failed,
+// stopped or timed_out. No event of the engine has this word.
+const RunEnded = "ended"
+
+// engineSource begins the source of events that the engine emits. Sources of other events are
+// never given by their emitters and begin otherwise.
+const engineSource = "engine/"
+
+// EngineSource returns the source of the events of runs of a sentinel.
+func EngineSource(id ID) string { return engineSource + string(id) }
+
+// FromEngine reports whether the source of an event is that of the engine, so that it is an event of
+// a run and not one of the same name that a user, a step or a plugin has emitted.
+func FromEngine(source string) bool { return strings.HasPrefix(source, engineSource) }
+
+// EventSource says whose events a pattern of the form sentinel:ID:WORD takes.
+type EventSource string
+
+// The sources. Without one, it is the engine where ID names a stored sentinel, see [TakesEvent].
+const (
+	SourceEngine EventSource = "engine"
+	SourceUser   EventSource = "user"
+)
+
+// EventSources returns the values of [EventSource] that a definition may have.
+func EventSources() []EventSource { return []EventSource{SourceEngine, SourceUser} }
+
+// TakesEvent reports whether a reader of a pattern takes an event that [MatchEvent] matches. Events
+// with the form of events of runs come from the engine or from others: without a source, a pattern
+// whose word is one of the engine's takes the events of others only if it names one ID, and no
+// sentinel with that ID is stored. So whoever can emit events cannot have readers believe that the
+// run of a stored sentinel has ended.
+func TakesEvent(pattern string, source EventSource, e *Event, stored func(ID) bool) bool {
+	if !IsRunEvent(e.Name) {
+		return true
+	}
+	if FromEngine(e.Source) {
+		return source != SourceUser
+	}
+	for one := range strings.FieldsSeq(pattern) {
+		id, word := runEventParts(one)
+		switch {
+		case word == RunEnded && !strings.HasSuffix(e.Name, ":"+RunEnded), !MatchEvent(one, e.Name):
+		case source == SourceUser:
+			return true
+		case source == SourceEngine:
+		case word != "*" && word != RunEnded && !slices.Contains(RunEventWords(), word):
+			return true // the engine emits none
+		case id != "*" && !strings.Contains(id, "@") && !stored(ID(id)):
+			return true
+		}
+	}
+	return false
+}
+
+// runEventParts returns the second and third part of a name or pattern of [IsRunEvent].
+func runEventParts(name string) (id, word string) {
+	id, word, _ = strings.Cut(strings.TrimPrefix(name, RunEventPrefix), ":")
+	return id, word
+}
+
+// IsRunEvent reports whether a name, or each of the patterns, has the form of events of runs: it has
+// three parts, and the first is "sentinel". Only such patterns match events with such a name.
 func IsRunEvent(name string) bool {
-	rest, ok := strings.CutPrefix(name, RunEventPrefix)
+	first, _, _ := strings.Cut(name, " ") // the others have the same form
+	rest, ok := strings.CutPrefix(first, RunEventPrefix)
 	id, word, more := strings.Cut(rest, ":")
 	return ok && more && id != "" && id != "**" && word != "" && word != "**" && !strings.Contains(word, ":")
 }
@@ -132,18 +193,20 @@ const skippedEventSchema = `{
   "additionalProperties": false
 }`
 
-// CheckRunPattern returns what is wrong with a pattern of events of runs, "" for none.
+// CheckRunPattern returns what is probably a mistake in a pattern of events of runs, "" for nothing: a
+// word that is similar to one of the engine's. Any other word is that of an event of a user.
 func CheckRunPattern(pattern string) (problem, hint string) {
 	if !IsRunEvent(pattern) {
 		return "", ""
 	}
-	word := pattern[strings.LastIndex(pattern, ":")+1:]
-	if word == "*" || slices.Contains(RunEventWords(), word) {
+	_, word := runEventParts(pattern)
+	words := append(RunEventWords(), RunEnded)
+	if word == "*" || slices.Contains(words, word) {
 		return "", ""
 	}
-	hint = "known are " + strings.Join(RunEventWords(), ", ")
-	if near := Suggest(word, RunEventWords()); len(near) > 0 {
-		hint = "did you mean " + quotedList(near, " or ") + "?"
+	near := Suggest(word, words)
+	if len(near) == 0 {
+		return "", ""
 	}
-	return "runs have no event " + strconv.Quote(word), hint
+	return "runs have no event " + strconv.Quote(word), "did you mean " + quotedList(near, " or ") + `? For an event that an emit step has named so, write "source": "user" beside it`
 }

@@ -166,10 +166,10 @@ type Env struct {
 
 // Events is the event log. Events are in the order in which they became durable.
 type Events interface {
-	// Next waits for the first event behind position after that matches pattern,
-	// and returns it with its position. lost counts the events behind after that
-	// were removed from the log before they were read.
-	Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error)
+	// Next waits for the first event behind position after that matches pattern and that
+	// [sentinels.TakesEvent] takes, and returns it with its position. lost counts the events
+	// behind after that were removed from the log before they were read.
+	Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (e sentinels.Event, position uint64, lost int, err error)
 	// Position returns the position of the newest event.
 	Position() uint64
 }

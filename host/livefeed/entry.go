@@ -55,6 +55,7 @@ type entry struct {
 	kind    string
 	event   string   // the name of an event, for patterns
 	rooms   []string // that the event belongs to
+	ofUser  bool     // an event of a user whose name has the form of events of runs
 	text    bool     // a piece of a model's text
 	indexes [3]*index
 	payload atomic.Pointer[payload]

@@ -140,6 +140,7 @@ func (f *Feed) Publish(topic, kind string, body any) {
 	e.event, _ = strings.CutPrefix(topic, "events:")
 	if event, ok := body.(sentinels.Event); ok {
 		e.rooms = roomsOf(event)
+		e.ofUser = sentinels.IsRunEvent(event.Name) && !sentinels.FromEngine(event.Source)
 	}
 	p := &payload{body: raw, size: entryCost + len(raw)}
 	f.mu.Lock()

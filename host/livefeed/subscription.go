@@ -244,5 +244,5 @@ func (w *follow) matches(e *entry) bool {
 	if isRoom(w.topic) {
 		return slices.Contains(e.rooms, w.topic)
 	}
-	return w.index.key.class != "events" || sentinels.MatchEvent(w.pattern, e.event)
+	return w.index.key.class != "events" || w.pattern == "**" && e.ofUser || sentinels.MatchEvent(w.pattern, e.event)
 }

@@ -78,7 +78,7 @@ type options struct {
 	JitterMs int64 `json:"jitterMs,omitempty" doc:"longest delay of a firing, 0 to 86400000 ms" default:"0"`
 	// ExpectWithinMs is the time after each planned time in which Expect must happen. Default 0,
 	// nothing is expected.
-	ExpectWithinMs int64  `json:"expectWithinMs,omitempty" doc:"time after each planned time in which a run must begin or complete, else the event sentinel:ID:overdue reports it; 1000 to 31622400000 ms" default:"0, nothing is expected"`
+	ExpectWithinMs int64  `json:"expectWithinMs,omitempty" doc:"time after each planned time in which a run must begin or complete, else the event sentinel:ID:overdue reports it; 1000 to 31622400000 ms" default:"0, none"`
 	Expect         string `json:"expect,omitempty" doc:"what must happen within expectWithinMs" default:"started" enum:"started,completed"`
 }
 

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
 // armed is one event trigger. Only the goroutine of Run uses it.
 type armed struct {
 	pattern  string
+	source   sentinels.EventSource
 	events   triggers.Events
 	position uint64 // of the newest event that has fired
 }
@@ -24,7 +26,7 @@ func (a *armed) Run(ctx context.Context, fire triggers.FireFunc) error {
 		return errors.New("run event trigger: the host has no event log")
 	}
 	for {
-		e, position, lost, err := a.events.Next(ctx, a.pattern, a.position)
+		e, position, lost, err := a.events.Next(ctx, a.pattern, a.source, a.position)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -11,6 +13,11 @@ import (
 
 // Options configure the kind. There are no options; the zero value works.
 type Options struct{}
+
+// options are the keys of an event trigger besides those of all kinds.
+type options struct {
+	Source sentinels.EventSource `json:"source,omitempty" enum:"engine,user" doc:"whose events with a name of the form sentinel:ID:WORD" default:"engine where ID is a stored sentinel, else user"`
+}
 
 // Kind is the trigger kind "event". It is stateless.
 type Kind struct{}
@@ -20,31 +27,60 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "event".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Fires: "on events of the event log", Event: "the event itself: {name, id, source, time, data}; data of an event of a run, sentinel:ID:WORD: {run, sentinel, parent, status, reason, error, iterations, durationMs, usage}"}
+	return triggers.Description{Name: "event", Field: sentinels.TriggerEvent, Options: options{}, Fires: "on events of the event log", Detail: detail, Warnings: warnings, Event: "the event itself: {name, id, source, time, data}; events of runs, sentinel:ID:WORD, are in `sentinel help events`"}
 }
 
-// Check reports problems of the pattern and the options of t. An event trigger
-// has only the common options.
-func (Kind) Check(t sentinels.Trigger) error {
-	problems := triggers.ReadOptions(t, &struct{}{})
-	if !sentinels.ValidPattern(t.Event) {
-		invalid := fmt.Errorf("trigger \"event\": invalid event pattern %q: want names separated by colons, where * is one name and a final ** the rest", t.Event)
-		problems = errors.Join(invalid, problems)
+// detail lists the patterns, and whose events they take if the trigger says so.
+func detail(t sentinels.Trigger) string {
+	text := strings.ReplaceAll(t.Event, " ", ", ")
+	var opt options
+	if triggers.ReadOptions(t, &opt) == nil && opt.Source != "" {
+		text += " of " + string(opt.Source)
 	}
-	return problems
+	return text
+}
+
+// warnings finds a source beside patterns that it says nothing about.
+func warnings(t sentinels.Trigger) []string {
+	var opt options
+	if triggers.ReadOptions(t, &opt) != nil || opt.Source == "" || sentinels.IsRunEvent(t.Event) {
+		return nil
+	}
+	return []string{"source has no effect: it is about events of the form sentinel:ID:WORD"}
+}
+
+// Check reports problems of the patterns and the options of t.
+func (k Kind) Check(t sentinels.Trigger) error {
+	_, err := k.read(t)
+	return err
+}
+
+func (Kind) read(t sentinels.Trigger) (opt options, problems error) {
+	problems = triggers.ReadOptions(t, &opt)
+	if opt.Source != "" && !slices.Contains(sentinels.EventSources(), opt.Source) {
+		problems = errors.Join(problems, &sentinels.OptionError{Trigger: "event", Option: "source", Problem: fmt.Sprintf("is %q, want engine or user", opt.Source)})
+	}
+	for _, pattern := range strings.Split(t.Event, " ") {
+		if !sentinels.ValidPattern(pattern) {
+			invalid := fmt.Errorf("trigger \"event\": invalid event pattern %q: want names separated by colons, where * is one name and a final ** the rest", pattern)
+			problems = errors.Join(invalid, problems)
+		}
+	}
+	return opt, problems
 }
 
 // Arm prepares a trigger. It reads the event log from behind the newest event
 // that it fired. A trigger that never fired reads from behind env.Position.
 func (k Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
-	if err := k.Check(t); err != nil {
+	opt, err := k.read(t)
+	if err != nil {
 		return nil, err
 	}
 	position, err := readState(env.State, env.Position)
 	if err != nil {
 		return nil, err
 	}
-	return &armed{pattern: t.Event, events: env.Events, position: position}, nil
+	return &armed{pattern: t.Event, source: opt.Source, events: env.Events, position: position}, nil
 }
 
 // state is what the trigger stores with each firing.

@@ -36,7 +36,7 @@ func (l *fakeLog) add(names ...string) {
 
 func (l *fakeLog) Position() uint64 { return uint64(len(l.all)) }
 
-func (l *fakeLog) Next(ctx context.Context, pattern string, after uint64) (sentinels.Event, uint64, int, error) {
+func (l *fakeLog) Next(ctx context.Context, pattern string, _ sentinels.EventSource, after uint64) (sentinels.Event, uint64, int, error) {
 	lost := 0
 	if after < l.removed {
 		lost, after = int(l.removed-after), l.removed

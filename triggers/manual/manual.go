@@ -23,7 +23,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "manual".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "manual", Warnings: warnings, Fires: "never; a user or another sentinel starts the sentinel", Event: "name manual, source user; data: what --event or event gives. Without it null"}
+	return triggers.Description{Name: "manual", Warnings: warnings, Fires: "never", Event: "name manual, source user; data: what --event or event gives. Without it null"}
 }
 
 // warnings reports the common options: they are for firings, and there are none.

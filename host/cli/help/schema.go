@@ -197,7 +197,7 @@ func (a verbs) runEventSchema(name string) error {
 	}
 	var page output.Page
 	page.Printf("event of a run; the last part of its name is one of %s\n", strings.Join(sentinels.RunEventWords(), " "))
-	page.Printf("$event: name %s, id, source sentinel/ID, time, data.\n%s\n\ndata:\n", name, dataOnTop)
+	page.Printf("$event: name %s, id, source engine/ID, time, data.\n%s\n\ndata:\n", name, dataOnTop)
 	return a.explain(&page, schema, "")
 }
 

@@ -208,7 +208,7 @@ func (f family) equalsStored(stored runtime.Stored, def sentinels.Definition) bo
 
 // eventOf returns the event of a start. A CloudEvents record is taken as it is; any
 // other value is the data of a new event. The record of an agent or model has it as its source,
-// no history, and no name of an event that others cannot emit: definitions trust these.
+// no history, and no name of an event that only the engine or the host emits: definitions trust these.
 func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) (*sentinels.Event, error) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members) // data may be of any type
@@ -223,6 +223,16 @@ func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) 
 	if call.Share() != "" {
 		if err := f.rt.CheckEventName(e.Name); err != nil {
 			return nil, err
+		}
+		taken := sentinels.TakesEvent(e.Name, "", &sentinels.Event{Name: e.Name, Source: call.Who()}, func(id sentinels.ID) bool {
+			_, err := f.rt.Definition(id)
+			return abi.CodeOf(err) != abi.NotFound
+		})
+		if !taken {
+			return nil, &abi.Error{
+				Code: abi.Denied, Permanent: true, Field: "event", Message: fmt.Sprintf("start: %q is an event of runs of a stored sentinel, which only the engine emits", e.Name),
+				Hint: "give the event another name",
+			}
 		}
 		e = &sentinels.Event{ID: e.ID, Name: e.Name, Source: call.Who(), Subject: e.Subject, Time: e.Time, Data: e.Data}
 	}

@@ -39,7 +39,7 @@ var _ triggers.Events = (*eventReader)(nil)
 func (r *eventReader) Position() uint64 { return r.t.s.d.opt.Events.Position(r.t.def.Event) }
 
 // Next implements [triggers.Events].
-func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
+func (r *eventReader) Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
 	log := r.t.s.d.opt.Events
 	for {
 		mark := r.markOf(pattern, after)
@@ -47,7 +47,7 @@ func (r *eventReader) Next(ctx context.Context, pattern string, after uint64) (e
 		found, err := log.Await(limited, pattern, mark.Through)
 		cancel()
 		lost = mark.Lost + found.Lost
-		if found.Position != 0 && err == nil && r.t.s.caused(&found.Event) {
+		if found.Position != 0 && err == nil && (r.t.s.caused(&found.Event) || !r.t.s.takes(pattern, source, &found.Event)) {
 			r.note(readMark{pattern, after, found.Position, lost})
 			continue
 		}
@@ -94,5 +94,14 @@ func (r *eventReader) marked(old readMark, distance uint64) (readMark, bool) {
 // runs, of their children, or of what their events started. Such events do not fire it,
 // because it would fire itself for ever.
 func (s *armedSentinel) caused(e *sentinels.Event) bool {
-	return sentinels.IsRunEvent(e.Name) && slices.Contains(e.Path, string(s.id))
+	return sentinels.FromEngine(e.Source) && slices.Contains(e.Path, string(s.id))
+}
+
+// takes reports whether a trigger takes an event that its pattern matches, see
+// [sentinels.TakesEvent]. A definition that cannot be read counts as stored.
+func (s *armedSentinel) takes(pattern string, source sentinels.EventSource, e *sentinels.Event) bool {
+	return sentinels.TakesEvent(pattern, source, e, func(id sentinels.ID) bool {
+		_, found, err := s.d.opt.Definitions.Newest(id)
+		return found || err != nil
+	})
 }

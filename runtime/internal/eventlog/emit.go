@@ -70,6 +70,9 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 // be: its name is refused, or, as the error limit, its chain has become too long or the [Emission] of
 // ctx cannot hold it. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
+	if sentinels.IsRunEvent(e.Name) {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: a transaction emits no events of the form sentinel:ID:WORD, which have a log of their own", e.Name)}
+	}
 	if !slices.Contains(l.opt.Own, e.Name) {
 		if err := l.CheckName(e.Name); err != nil {
 			return err
@@ -78,16 +81,20 @@ func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
 	return l.admit(ctx, e)
 }
 
-// admit is Accept for an event whose name may be emitted.
+// admit is Accept for an event whose name may be emitted. The source of the engine is refused: it
+// adds its own events by [Log.Append].
 func (l *Log) admit(ctx context.Context, e sentinels.Event) error {
+	if sentinels.FromEngine(e.Source) {
+		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: the source %q is that of events of the engine", e.Name, e.Source), Hint: "leave the source out"}
+	}
 	if c := ChainOf(&e); c.Hops > l.opt.MaxHops {
 		return c.Refuse(e.Name, l.opt.MaxHops)
 	}
 	return emissionOf(ctx).Add(e)
 }
 
-// CheckName refuses names of events of runs, which only the engine emits, those of [Options.Own],
-// and names that hold a secret: a changed name would reach other readers than the one that was meant.
+// CheckName refuses names of [Options.Own] and names that hold a secret: a changed name would reach
+// other readers than the one that was meant.
 func (l *Log) CheckName(name string) error {
 	if clean := l.opt.Redact.Text(name); clean != name {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
@@ -98,10 +105,5 @@ func (l *Log) CheckName(name string) error {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
 			Message: fmt.Sprintf("emit %q: only the host emits events of this name", name), Hint: "give it another name"}
 	}
-	if !sentinels.IsRunEvent(name) {
-		return nil
-	}
-	return &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event",
-		Message: fmt.Sprintf("emit %q: names with three parts that begin with %q are those of events of runs", name, sentinels.RunEventPrefix),
-		Hint:    "give it another name; the end of a run is an event without an emit step"}
+	return nil
 }

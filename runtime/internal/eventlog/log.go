@@ -187,8 +187,16 @@ func (l *Log) Quarter() uint64 {
 // last. An empty pattern matches all. Together they have at most so many bytes in the store, but the
 // newest is returned whatever its size; 0 means unlimited. more reports whether this bound left out others.
 func (l *Log) Newest(pattern string, limit int, bytes int64) (out []sentinels.Event, more bool, err error) {
-	offsets, more := l.newest(pattern, limit, bytes)
-	out = make([]sentinels.Event, 0, len(offsets))
+	return l.readAll(l.newest(pattern, limit, bytes, nil))
+}
+
+// NewestOfUsers is [Log.Newest] of all events that the engine has not emitted.
+func (l *Log) NewestOfUsers(limit int, bytes int64) (out []sentinels.Event, more bool, err error) {
+	return l.readAll(l.newest("", limit, bytes, sentinels.FromEngine))
+}
+
+func (l *Log) readAll(offsets []uint64, more bool) ([]sentinels.Event, bool, error) {
+	out := make([]sentinels.Event, 0, len(offsets))
 	for _, n := range offsets {
 		e, found, err := l.read(n)
 		if err != nil {
@@ -201,14 +209,15 @@ func (l *Log) Newest(pattern string, limit int, bytes int64) (out []sentinels.Ev
 	return out, more, nil
 }
 
-// newest returns the offsets of what Newest returns, in order.
-func (l *Log) newest(pattern string, limit int, bytes int64) (offsets []uint64, more bool) {
+// newest returns the offsets of what Newest returns, in order, without events of the sources that
+// without names; nil leaves out none.
+func (l *Log) newest(pattern string, limit int, bytes int64, without func(source string) bool) (offsets []uint64, more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance()
 	var size int64
 	for i := l.after(l.durable) - 1; i >= 0 && len(offsets) < limit; i-- {
-		if e := &l.kept[i]; pattern == "" || sentinels.MatchEvent(pattern, e.name) {
+		if e := &l.kept[i]; (pattern == "" || sentinels.MatchEvent(pattern, e.name)) && (without == nil || !without(e.identity.source)) {
 			if size += e.size; bytes > 0 && size > bytes && len(offsets) > 0 {
 				more = true
 				break

@@ -41,7 +41,7 @@ func (l *Log) subscribe(pattern string) *subscription {
 	s := &subscription{signal: make(chan struct{}, 1)}
 	if l.subs[pattern] == nil {
 		l.subs[pattern] = map[*subscription]struct{}{}
-		if strings.Contains(pattern, "*") {
+		if strings.ContainsAny(pattern, "* ") || strings.HasSuffix(pattern, ":"+sentinels.RunEnded) {
 			l.wild[pattern] = struct{}{}
 		}
 	}

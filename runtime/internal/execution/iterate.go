@@ -156,7 +156,7 @@ func (r *liveRun) await(next definitionVersion, n int, answers *iterationEvent) 
 		}
 		return r.sleep(ctx, r.lastEnd().Add(interval))
 	}
-	event, seq, err := r.nextEvent(ctx, loop.Event, n)
+	event, seq, err := r.nextEvent(ctx, loop, n)
 	if err == nil {
 		answers.event, answers.seq = event, seq
 	}
@@ -492,17 +492,21 @@ func (r *liveRun) sleep(ctx context.Context, until time.Time) error {
 
 // nextEvent waits for the event that the next iteration answers. The first iteration
 // answers the event that started the run, if it matches.
-func (r *liveRun) nextEvent(ctx context.Context, pattern string, n int) (*sentinels.Event, uint64, error) {
-	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) {
+func (r *liveRun) nextEvent(ctx context.Context, loop sentinels.Loop, n int) (*sentinels.Event, uint64, error) {
+	pattern, svc := loop.Event, r.ex.svc
+	if n == 0 && r.begin.Event != nil && sentinels.MatchEvent(pattern, r.begin.Event.Name) && svc.Takes(pattern, loop.Source, r.begin.Event) {
 		return r.begin.Event, 0, nil
 	}
 	for after := r.Cursor(pattern); ; {
-		m, err := r.ex.svc.EventLog(pattern).Wait(ctx, pattern, after)
+		m, err := svc.EventLog(pattern).Wait(ctx, pattern, after)
 		if err != nil {
 			return nil, 0, err
 		}
-		if after = m.Offset; sentinels.IsRunEvent(pattern) && slices.Contains(m.Event.Path, string(r.begin.Sentinel)) {
+		if after = m.Offset; sentinels.FromEngine(m.Event.Source) && slices.Contains(m.Event.Path, string(r.begin.Sentinel)) {
 			continue // its own runs do not start its iterations
+		}
+		if !svc.Takes(pattern, loop.Source, &m.Event) {
+			continue
 		}
 		return &m.Event, m.Offset, r.WaitWhilePaused(ctx)
 	}

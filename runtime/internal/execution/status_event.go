@@ -103,7 +103,7 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, b
 		panic(fmt.Errorf("encode event of run %s: %w", info.ID, err))
 	}
 	return &sentinels.Event{
-		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: "sentinel/" + string(info.Sentinel),
+		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: sentinels.EngineSource(info.Sentinel),
 		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: by,
 	}
 }
@@ -160,7 +160,7 @@ func (r *liveRun) announceRecovery(after sentinels.RunID) *store.Ticket {
 	}
 	c := r.statusChain()
 	return r.ex.enqueue(store.Batch{}, &sentinels.Event{
-		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: "sentinel/" + string(id),
+		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: sentinels.EngineSource(id),
 		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: r.EmitsFor(),
 	})
 }
@@ -176,7 +176,7 @@ func (ex *Executor) Announce(id sentinels.ID, word, key string, data any, b stor
 	if err != nil {
 		panic(fmt.Errorf("encode event %s: %w", name, err))
 	}
-	return ex.enqueue(b, &sentinels.Event{ID: string(id) + "/" + word + "/" + key, Name: name, Source: "sentinel/" + string(id), Time: time.Now().UTC(), Data: raw})
+	return ex.enqueue(b, &sentinels.Event{ID: string(id) + "/" + word + "/" + key, Name: name, Source: sentinels.EngineSource(id), Time: time.Now().UTC(), Data: raw})
 }
 
 // enqueue enqueues a batch, with the event that its records cause in the same commit.

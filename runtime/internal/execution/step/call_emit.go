@@ -47,7 +47,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.svc.Events.Append(e, func(puts ...store.Put) *store.Ticket {
+	return a.svc.EventLog(e.Name).Append(e, func(puts ...store.Put) *store.Ticket {
 		return a.complete(c, callEnd{result: result, puts: puts, body: journal.CallEndBody{Label: req.Event, Emitted: count.Total()}})
 	})
 }

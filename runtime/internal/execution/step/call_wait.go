@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,7 @@ type waitRequest struct {
 	DurationMs *int64          `json:"durationMs"`
 	Until      string          `json:"until"`
 	Event      string          `json:"event"`
+	Source     string          `json:"source"` // of Event: "", "engine" or "user"
 	Run        sentinels.RunID `json:"run"`
 	Decision   *struct {
 		Prompt    string   `json:"prompt"`
@@ -118,6 +120,8 @@ func (r *waitRequest) check() *abi.Error {
 		return failure.New(abi.BadFields, "%s: durationMs and timeoutMs are at most %d", abi.FuncWait, int64(maxWaitMs))
 	case r.Decision != nil && (len(r.Decision.CallKind) > maxCallKind || strings.ContainsFunc(r.Decision.CallKind, unicode.IsControl)):
 		return failure.New(abi.BadFields, "%s: decision.callKind has at most %d bytes and no control characters", abi.FuncWait, maxCallKind)
+	case r.Source != "" && (r.Event == "" || !slices.Contains(sentinels.EventSources(), sentinels.EventSource(r.Source))):
+		return failure.New(abi.BadFields, "%s: invalid source %q: want engine or user, with event", abi.FuncWait, r.Source)
 	case r.Until != "":
 		if _, err := time.Parse(time.RFC3339, r.Until); err != nil {
 			return failure.New(abi.BadFields, "%s: invalid until %q: want an RFC 3339 time", abi.FuncWait, r.Until)
@@ -155,7 +159,11 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 			defer a.svc.Expected.Set(a.callKey(c))
 		}
 		var m eventlog.Match
-		if m, err = a.svc.EventLog(req.Event).Wait(limited, req.Event, c.start.Cursor); err == nil {
+		m, err = a.svc.EventLog(req.Event).Wait(limited, req.Event, c.start.Cursor)
+		for err == nil && !a.svc.Takes(req.Event, sentinels.EventSource(req.Source), &m.Event) {
+			m, err = a.svc.EventLog(req.Event).Wait(limited, req.Event, m.Offset)
+		}
+		if err == nil {
 			res.Event, end.EventSeq, end.Hops, end.Path = eventlog.Variable(&m.Event), m.Offset, m.Event.Hops, m.Event.Path
 		}
 	case req.Run != "":

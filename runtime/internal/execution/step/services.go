@@ -56,12 +56,24 @@ type Definitions interface {
 	// DecodeStored reads a definition that was checked before, and caches it: it must not be
 	// changed.
 	DecodeStored(text []byte, id sentinels.ID) (def *sentinels.Definition, hash string, err error)
+	// Head returns the newest revision of a definition, also one that deletes it; revision 0 if the
+	// id was never used.
+	Head(id sentinels.ID) (revision.Stored, error)
 	// Get returns the newest revision of a stored definition, or not_found.
 	Get(id sentinels.ID) (revision.Stored, error)
 	Decoded(s revision.Stored) (*sentinels.Definition, error)
 }
 
-// EventLog returns the log of the events that match a pattern.
+// Takes reports whether a reader of a pattern takes an event, see [sentinels.TakesEvent]. A
+// definition that cannot be read counts as stored.
+func (s *Services) Takes(pattern string, source sentinels.EventSource, e *sentinels.Event) bool {
+	return sentinels.TakesEvent(pattern, source, e, func(id sentinels.ID) bool {
+		head, err := s.Definitions.Head(id)
+		return err != nil || head.Revision > 0 && !head.Deleted
+	})
+}
+
+// EventLog returns the log of the events that match a pattern, or have a name.
 func (s *Services) EventLog(pattern string) *eventlog.Log {
 	if sentinels.IsRunEvent(pattern) {
 		return s.RunEvents
