@@ -44,7 +44,7 @@ var fieldObjects = map[string]struct {
 		"description": {about: "purpose", value: `"d"`}, "version": {about: "version", value: "2"}, "createdBy": {about: "author", value: `"a"`}, "tags": {about: "search", value: `["t"]`}, "isPublic": {about: "visibility", value: "true"},
 		"recipe": {about: "context", value: `"coding"`}, "ragSources": {about: "context", value: `["git"]`}, "ragTemplate": {about: "context", value: `{"messageHistory": {"maxMessages": 5}}`},
 		"inputs": {about: "inputs", value: `{"p": "string"}`}, "variables": {about: "variables", value: `{"v": 1}`}, "env": {about: "environment", value: `{"E": "e"}`}, "envFiles": {about: "environment", value: `["e.env"]`},
-		"trigger": {about: "start", value: `{"type": "event", "event": "a:b"}`}, "concurrency": {about: "overlap", value: `"queue"`, needs: `"trigger": {"type": "event", "event": "a:b"}`, without: `"trigger": {"type": "event", "event": "a:b", "allowConcurrent": true}`},
+		"trigger": {about: "start", value: `{"type": "event", "event": "a:b"}`}, "concurrency": {about: "overlap", value: `"queue"`},
 		"steps": {about: "work", value: `[{"type": "set", "values": {"w": 1}}]`}, "loop": {about: "repetition", value: `{"type": "count", "max": 3}`}, "tools": {about: "tools", value: `["code/read"]`},
 		"timeoutMs": {about: "time", value: "900"}, "maxIterations": {about: "number of iterations", value: "2", needs: `"loop": {"type": "count", "max": 3}`},
 		"safety": {about: "time", value: `{"timeoutMs": 800}`}, "budget": {about: "spending", value: `{"calls": 9}`},

@@ -144,7 +144,6 @@ func (c *checker) definition(d *Definition, prefix string) {
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
 	c.alwaysFalse(prefix+"loop.check", d.Loop.Check)
 	c.limits(d, prefix)
-	c.overlap(d, prefix)
 }
 
 // list checks the steps of a key; s is nil for those of the definition. onFailure and finally have $result, and what

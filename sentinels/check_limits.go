@@ -1,12 +1,5 @@
 package sentinels
 
-import (
-	"encoding/json"
-	"slices"
-
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
-)
-
 // limits reports fields of safety that have no effect beside the others, the loop and the
 // budget.
 func (c *checker) limits(d *Definition, prefix string) {
@@ -22,22 +15,6 @@ func (c *checker) limits(d *Definition, prefix string) {
 	if d.Safety.OnTimeout != "" && d.Safety.TimeoutMs == 0 && d.Budget == (Budget{}) && !stops {
 		c.warn(prefix+"safety.onTimeout", `add "timeoutMs", or a "budget"`, "onTimeout has no effect: the run has no limit that it applies to")
 	}
-}
-
-// The type of triggers that never fire, and the option that replaces the overlap policy.
-const (
-	triggerManual     = "manual"
-	optionConcurrency = "allowConcurrent"
-)
-
-// overlap reports an overlap policy that no trigger uses.
-func (c *checker) overlap(d *Definition, prefix string) {
-	if d.Concurrency == "" || slices.ContainsFunc(d.Triggers, func(t Trigger) bool {
-		return t.Type != triggerManual && !hasMember(t.Options, optionConcurrency)
-	}) {
-		return
-	}
-	c.warn(prefix+"concurrency", "leave it out", "concurrency has no effect: it is for firings of triggers without %s, and there are none", optionConcurrency)
 }
 
 // inline reports fields of an inline definition that are for stored sentinels.
@@ -89,13 +66,4 @@ func (c *checker) unused(s *Step, path string) {
 			warn("parseToolCalls", hint, reason)
 		}
 	}
-}
-
-// hasMember reports whether an object has a member.
-func hasMember(object json.RawMessage, name string) (has bool) {
-	strictjson.EachMember(object, func(key, _ []byte) bool {
-		has = strictjson.Unquote(key) == name
-		return !has
-	})
-	return has
 }

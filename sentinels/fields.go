@@ -111,7 +111,7 @@ func init() {
 		inputOnly("safety.maxIterations", numberField("maxIterations", "Limit of iterations, or safety.maxIterations if that is smaller.", 1, func(d *fileDefinition) *int { return &d.maxIterations })),
 		objectField("safety", "Limits of one run.", `{"maxIterations": 3}`, &format.safety, func(d *fileDefinition) *Safety { return &d.Safety }),
 		objectField("budget", "What a run and all its children may spend on models.", `{"calls": 9}`, &format.budget, func(d *fileDefinition) *Budget { return &d.Budget }),
-		{name: "concurrency", doc: "What a trigger does while a run is active. Default skip; file triggers queue one firing.",
+		{name: "concurrency", doc: "What a start does while a run is active. Default: triggers skip, of files queue one firing; other starts begin.",
 			value: choices(overlaps) + ", or `{\"overlap\": ...}`", example: `"queue"`,
 			schema: func() any {
 				return map[string]any{"anyOf": []any{map[string]any{"enum": overlaps}, format.overlap.objectSchema()}}

@@ -71,7 +71,7 @@ func EventSources() []EventSource { return []EventSource{SourceEngine, SourceUse
 // TakesEvent reports whether a reader of a pattern takes an event that [MatchEvent] matches. Events
 // with the form of events of runs come from the engine or from others: without a source, a pattern
 // whose word is one of the engine's takes the events of others only if it names one ID, and no
-// sentinel with that ID is stored. So whoever can emit events cannot have readers believe that the
+// sentinel with that ID is stored. So no emitter has readers believe that the
 // run of a stored sentinel has ended.
 func TakesEvent(pattern string, source EventSource, e *Event, stored func(ID) bool) bool {
 	if !IsRunEvent(e.Name) {

@@ -61,6 +61,7 @@ type StartOptions struct {
 	Event     any            `json:"event,omitempty"`     // payload of $event
 	Workspace string         `json:"workspace,omitempty"` // absolute, on the server's machine
 	Pinned    bool           `json:"pinned,omitempty"`    // stay on this revision when the sentinel is edited
+	Force     bool           `json:"force,omitempty"`     // start beside active runs, whatever concurrency of the definition says
 
 	// Key makes a repetition return the run that the first call started.
 	// Default none.

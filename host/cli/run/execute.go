@@ -149,6 +149,9 @@ func (a verbs) starter(target string, f *runFlags) (func(context.Context, *app.S
 // start starts a run of the definition of src.
 func (a verbs) start(ctx context.Context, s *app.Session, src *app.Source, f *runFlags) (sentinels.RunID, error) {
 	params := map[string]any{"pinned": f.pinned}
+	if f.force {
+		params["force"] = true
+	}
 	if f.onInterrupt != "" {
 		params["onInterrupt"] = f.onInterrupt
 	}

@@ -24,6 +24,7 @@ type runFlags struct {
 	replay       string
 	dryRun       bool
 	pinned       bool
+	force        bool
 	comment      string
 	movesTo      string // folder that a resumed run works in from now on
 	limits       extensionFlags
@@ -50,6 +51,7 @@ func (f *runFlags) startFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.inputsFile, "inputs", "", "file with a JSON object of inputs")
 	fs.StringVar(&f.event, "event", "", "data of $event: JSON, @FILE or @-; {\"ok\": 7} is $event.data.ok, and $event.ok too")
 	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
+	fs.BoolVar(&f.force, "force", false, "start beside active runs, whatever concurrency of the definition says")
 }
 
 // runCommand is the verb that most people use. --resume takes the place of the
@@ -117,8 +119,8 @@ func (f *runFlags) check() error {
 	if f.resume == "" && more != (runtime.LimitExtension{}) {
 		return app.NewUsageError("a limit extension needs --resume RUN", "the limits of a new run are in its definition, under safety and budget")
 	}
-	if f.resume != "" && (f.dryRun || f.pinned || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
-		return app.NewUsageError("--resume continues a run as it is: no inputs, variables, event, --pinned or --dry-run", "")
+	if f.resume != "" && (f.dryRun || f.pinned || f.force || f.event != "" || f.inputsFile != "" || len(f.vars)+len(f.inputs) > 0) {
+		return app.NewUsageError("--resume continues a run as it is: no inputs, variables, event, --pinned, --force or --dry-run", "")
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type startIn struct {
 	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 
+	Force     bool                       `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
+
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
 }
 
@@ -90,6 +92,17 @@ func (f family) begin(ctx context.Context, call *command.Call, in startIn, child
 	}
 	if opt.As = call.As; call.By == command.ByAgent {
 		opt.As = call.Who()
+	}
+	if !child || call.Run == "" {
+		if opt.Overlap = def.Concurrency; in.Force {
+			opt.Overlap = ""
+		}
+	}
+	if in.Force && setsInputsOnly(call) {
+		return runOut{}, &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: "force", Message: fmt.Sprintf("start: only a person starts a run of %s beside another one", def.ID),
+			Hint: "leave force out: concurrency of the definition then says what happens while a run is active",
+		}
 	}
 	if in.Event != nil {
 		if opt.Event, err = f.eventOf(call, in.Event, time.Now()); err != nil {

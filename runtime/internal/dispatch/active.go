@@ -59,6 +59,24 @@ func (d *Dispatcher) RunStarted(id sentinels.ID, run sentinels.RunID, chain even
 	d.note(id, run, activeRun{chain: chain})
 }
 
+// RunStartsAlone is [Dispatcher.RunStarted] for a run that begins only if no other run of the
+// sentinel is active. Otherwise it notes nothing and returns those, the oldest first. A run whose end
+// is decided and not durable yet is none.
+func (d *Dispatcher) RunStartsAlone(id sentinels.ID, run sentinels.RunID, chain eventlog.Chain) (active []sentinels.RunID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for other := range d.active[id] {
+		if r, err := d.opt.Runs.Run(other); err != nil || !r.Status.Final() {
+			active = append(active, other)
+		}
+	}
+	if len(active) == 0 {
+		d.note(id, run, activeRun{chain: chain})
+	}
+	slices.Sort(active)
+	return active
+}
+
 // RunEnded is called once the end of a run is durable. It may be called for runs
 // that were not reported as started. It does not block: it is called on the
 // goroutine that runs the callbacks of commits.

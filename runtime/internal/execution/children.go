@@ -62,7 +62,7 @@ func (ex *Executor) checkWaiting(r *liveRun) error {
 func (ex *Executor) takePlace(r *liveRun) {
 	up := ex.activeAbove(r)
 	if up == nil {
-		close(r.place)
+		ex.takeTurn(r)
 		return
 	}
 	ex.enqueueChild(up, r)
@@ -74,6 +74,8 @@ func (ex *Executor) takePlace(r *liveRun) {
 func (ex *Executor) restorePlace(r *liveRun) {
 	up := ex.activeAbove(r)
 	switch {
+	case up == nil && r.waitsForTurn() && r.folded.Iteration == 0:
+		ex.enqueueTurn(r)
 	case up == nil:
 		close(r.place)
 	case r.folded.Iteration > 0:
@@ -97,6 +99,7 @@ func (ex *Executor) fillRestored(runs []restoredRun) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	for _, x := range runs {
+		ex.fillTurns(x.run.begin.Sentinel)
 		if up := ex.activeAbove(x.run); up != nil && len(up.children.waiting) > 0 {
 			slices.SortFunc(up.children.waiting, func(a, b *liveRun) int { return strings.Compare(string(a.id), string(b.id)) })
 			ex.fillPlaces(up)
@@ -118,7 +121,7 @@ func (ex *Executor) fillPlaces(up *liveRun) {
 }
 
 // awaitPlace returns when the run may execute: when it has its place among the children of
-// the run above it, or the run ends.
+// the run above it, or its turn among those of its sentinel, or the run ends.
 func (r *liveRun) awaitPlace() error {
 	select {
 	case <-r.place:
@@ -126,6 +129,11 @@ func (r *liveRun) awaitPlace() error {
 	default:
 	}
 	defer r.ShowQueue(&r.queue)()
+	if r.begin.Overlap == sentinels.OverlapRestart {
+		if err := r.stopBefore(); err != nil {
+			return err
+		}
+	}
 	select {
 	case <-r.place:
 		r.queuedFor = time.Since(r.queue.Since)
@@ -139,6 +147,8 @@ func (r *liveRun) awaitPlace() error {
 // that wait, count for the nearest active run above it from then on. The caller holds ex.mu.
 func (ex *Executor) removeLocked(r *liveRun) {
 	delete(ex.runs, r.id)
+	ex.dropTurn(r)
+	ex.fillTurns(r.begin.Sentinel)
 	up := ex.activeAbove(r)
 	if up == nil { // nothing above is left that has a limit
 		for _, child := range r.children.waiting {

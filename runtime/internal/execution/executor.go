@@ -82,6 +82,8 @@ type Health interface {
 // Triggers count the active runs of a sentinel.
 type Triggers interface {
 	RunStarted(sentinel sentinels.ID, id sentinels.RunID, chain eventlog.Chain)
+	// RunStartsAlone is RunStarted unless other runs of the sentinel are active, which it returns.
+	RunStartsAlone(sentinel sentinels.ID, id sentinels.RunID, chain eventlog.Chain) []sentinels.RunID
 	// RunAsks says that a run which a trigger started may be one of [Executor.Undecided] now.
 	RunAsks(sentinel sentinels.ID, id sentinels.RunID)
 	RunEnded(sentinel sentinels.ID, id sentinels.RunID)
@@ -106,6 +108,7 @@ type Executor struct {
 	runs     map[sentinels.RunID]*liveRun // active runs, executed by this process
 	starting map[string]sentinels.RunID   // runs by start key, until their start is durable
 	unstored map[sentinels.RunID]*liveRun // active runs whose start is not durable yet
+	turns    map[sentinels.ID][]*liveRun  // runs that wait until those of their sentinel before them have ended
 	closed   bool                         // Stop was called: no run begins any more
 	draining bool                         // Drain was called: no step starts any more
 	readOnly bool                         // the runtime is read-only: the clocks of all runs are held
@@ -124,6 +127,7 @@ func New(opt Options) *Executor {
 	ex := &Executor{
 		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
 		admission: fairqueue.New(1), runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
+		turns: map[sentinels.ID][]*liveRun{},
 	}
 	ex.ctx, ex.cancel = context.WithCancelCause(context.Background())
 	opt.Definitions.Follow(ex.wakeForRevision)

@@ -179,6 +179,15 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		}})
 	}
 	w.Puts = append(w.Puts, ex.opt.Index.StartPuts(r.info)...)
+	alone := opt.parent == nil && opt.Overlap == sentinels.OverlapSkip
+	if alone {
+		if active := ex.opt.Triggers.RunStartsAlone(begin.Sentinel, id, chainOf(begin, eventlog.ChainOf(begin.Event))); len(active) > 0 {
+			r.cancel(step.ErrStopped)
+			r.expect(nil)
+			r.budget.Close(r.id)
+			return "", ex.notAlone(begin.Sentinel, active)
+		}
+	}
 	// The run is visible from here on. r.snap blocks callers that would write to its
 	// journal before the first record.
 	r.snap.Lock()
@@ -187,6 +196,9 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		r.cancel(step.ErrStopped) // releases the context
 		r.expect(nil)
 		r.budget.Close(r.id)
+		if alone {
+			ex.opt.Triggers.RunEnded(begin.Sentinel, id)
+		}
 		return first, err
 	}
 	if opt.parent == nil { // children do not count as runs of a trigger
@@ -270,6 +282,9 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 	if err := ex.checkWaiting(r); err != nil {
 		return "", err
 	}
+	if err := ex.checkTurns(r); err != nil {
+		return "", err
+	}
 	if err := ex.adoptLocked(r); err != nil {
 		return "", err
 	}
@@ -315,7 +330,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt startOptions) (begin *journal.RunStartBody, err error) {
 	begin = &journal.RunStartBody{
 		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
-		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Trigger: opt.trigger, Fork: opt.fork,
+		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Trigger: opt.trigger, Fork: opt.fork, Overlap: opt.Overlap,
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
 		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor

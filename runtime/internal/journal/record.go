@@ -150,6 +150,7 @@ type RunStartBody struct {
 	Named          map[sentinels.ID]Value     `json:"named,omitempty"` // canonical JSON of the definitions that {"$ref": id} means, before the stored ones
 	Within         []string                   `json:"within,omitzero"` // commands that the run may call; nil for all
 	Fork           *Fork                      `json:"fork,omitempty"`
+	Overlap        sentinels.Overlap          `json:"over,omitempty"` // with queue and restart, it begins when the active runs of its sentinel have ended
 }
 
 // Fork is the origin of a run that was forked from another. It holds a copy of

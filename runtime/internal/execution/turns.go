@@ -1,0 +1,115 @@
+package execution
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/runtime/run"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// The overlap policy of a definition also holds for runs that no trigger starts: with skip such a
+// start is refused while a run of the sentinel is active, with queue and restart the new run waits,
+// before its first step, until those that began before it have ended. A trigger has its own queue,
+// see package dispatch, whose firings wait for all active runs.
+
+// maxTurns bounds the runs of a sentinel that wait for their turn.
+const maxTurns = 1000
+
+// waitsForTurn reports whether a run begins only when those of its sentinel before it have ended.
+func (r *liveRun) waitsForTurn() bool {
+	return r.parent == nil && (r.begin.Overlap == sentinels.OverlapQueue || r.begin.Overlap == sentinels.OverlapRestart)
+}
+
+// runsBefore returns the active runs of the sentinel that began before r, the oldest first. The
+// caller holds ex.mu.
+func (ex *Executor) runsBefore(r *liveRun) (list []*liveRun) {
+	for _, other := range ex.runs {
+		if other.parent == nil && other.begin.Sentinel == r.begin.Sentinel && other.id < r.id { // ids are ordered by time
+			list = append(list, other)
+		}
+	}
+	slices.SortFunc(list, func(a, b *liveRun) int { return strings.Compare(string(a.id), string(b.id)) })
+	return list
+}
+
+// takeTurn closes the place of a new run, or lets it wait for its turn. The caller holds ex.mu.
+func (ex *Executor) takeTurn(r *liveRun) {
+	if !r.waitsForTurn() {
+		close(r.place)
+		return
+	}
+	ex.enqueueTurn(r)
+	ex.fillTurns(r.begin.Sentinel)
+}
+
+// enqueueTurn lets r wait for its turn. Its active time stands still meanwhile. The caller holds ex.mu.
+func (ex *Executor) enqueueTurn(r *liveRun) {
+	ex.turns[r.begin.Sentinel] = append(ex.turns[r.begin.Sentinel], r)
+	r.queue = run.QueueWait{Reason: fmt.Sprintf("an earlier run of %s is active (concurrency: %s)", r.begin.Sentinel, r.begin.Overlap), Since: time.Now().UTC()}
+	r.clock.Hold()
+}
+
+// fillTurns lets the oldest waiting run of a sentinel begin if no run before it is active. The
+// caller holds ex.mu.
+func (ex *Executor) fillTurns(id sentinels.ID) {
+	waiting := ex.turns[id]
+	if len(waiting) == 0 || ex.closed {
+		return
+	}
+	slices.SortFunc(waiting, func(a, b *liveRun) int { return strings.Compare(string(a.id), string(b.id)) })
+	if first := waiting[0]; len(ex.runsBefore(first)) == 0 {
+		first.clock.Release()
+		close(first.place)
+		ex.dropTurn(first)
+	}
+}
+
+// dropTurn removes r from the runs that wait for their turn. The caller holds ex.mu.
+func (ex *Executor) dropTurn(r *liveRun) {
+	id := r.begin.Sentinel
+	if ex.turns[id] = slices.DeleteFunc(ex.turns[id], func(other *liveRun) bool { return other == r }); len(ex.turns[id]) == 0 {
+		delete(ex.turns, id)
+	}
+}
+
+// stopBefore stops the runs of the sentinel that began before r, for the policy restart. Those that
+// begin meanwhile come behind r.
+func (r *liveRun) stopBefore() error {
+	r.ex.mu.Lock()
+	before := r.ex.runsBefore(r)
+	r.ex.mu.Unlock()
+	for _, other := range before {
+		if err := r.ex.StopRun(r.ctx, other.id); err != nil && abi.CodeOf(err) != abi.Conflict && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTurns returns an error if too many runs of a sentinel wait for their turn.
+func (ex *Executor) checkTurns(r *liveRun) error {
+	if !r.waitsForTurn() || len(ex.turns[r.begin.Sentinel]) < maxTurns {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Limit, Message: fmt.Sprintf("start %q: %d runs wait until those before them have ended; no more may wait", r.begin.Sentinel, maxTurns),
+		Hint: fmt.Sprintf("`sentinel status %s` shows what runs", r.begin.Sentinel),
+	}
+}
+
+// notAlone is the error of a start that the policy skip refuses.
+func (ex *Executor) notAlone(id sentinels.ID, active []sentinels.RunID) error {
+	oldest, state := active[0], "active"
+	if info, err := ex.Status(oldest); err == nil {
+		state = string(info.Status)
+	}
+	return &abi.Error{
+		Code: abi.Conflict, Permanent: true,
+		Message: fmt.Sprintf("start %q: run %s is %s, and the definition allows one run at a time (concurrency: skip)", id, oldest, state),
+		Hint:    fmt.Sprintf("`sentinel status %s` shows it, `sentinel stop %[1]s` stops it, and `--force` starts beside it (force of the command, which only a person gives)", oldest),
+	}
+}
