@@ -30,7 +30,7 @@ type startIn struct {
 	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
 
-	Force     bool                       `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
+	Force bool `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
 
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
 }

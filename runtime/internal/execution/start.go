@@ -44,7 +44,15 @@ func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt ru
 			o.caller = parent
 		}
 	}
-	return ex.startRun(ctx, def, o)
+	// The records of other runs take the first one to the disk. One that waits for its turn has no
+	// further ones, so its caller waits.
+	var begun *store.Ticket
+	o.enqueued = func(start *store.Ticket) { begun = start }
+	id, err := ex.startRun(ctx, def, o)
+	if err == nil && begun != nil && waitsForTurn(opt.Overlap) {
+		err = ex.opt.Health.Await(ctx, begun)
+	}
+	return id, err
 }
 
 // given returns the start key for one that a caller gives. Those that the engine makes, of children and
@@ -169,7 +177,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
 	}
-	w := step.Commit{Lazy: opt.puts == nil, Summary: true, Puts: opt.puts}
+	w := step.Commit{Lazy: opt.puts == nil && !r.waitsForTurn(), Summary: true, Puts: opt.puts}
 	if opt.Key != "" {
 		w.Puts = append(w.Puts, store.Put{Bucket: BucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
 			if exists {

@@ -20,8 +20,10 @@ import (
 const maxTurns = 1000
 
 // waitsForTurn reports whether a run begins only when those of its sentinel before it have ended.
-func (r *liveRun) waitsForTurn() bool {
-	return r.parent == nil && (r.begin.Overlap == sentinels.OverlapQueue || r.begin.Overlap == sentinels.OverlapRestart)
+func (r *liveRun) waitsForTurn() bool { return r.parent == nil && waitsForTurn(r.begin.Overlap) }
+
+func waitsForTurn(policy sentinels.Overlap) bool {
+	return policy == sentinels.OverlapQueue || policy == sentinels.OverlapRestart
 }
 
 // runsBefore returns the active runs of the sentinel that began before r, the oldest first. The
