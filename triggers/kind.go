@@ -57,6 +57,13 @@ type Receiver interface {
 	Receive(r Request) ([]Firing, error)
 }
 
+// A Checker is an Armed that may not be able to fire although it was armed.
+type Checker interface {
+	// Ready returns what is missing for the trigger to fire, nil for nothing. Listings show it in
+	// place of the state armed. It is called for each listing.
+	Ready() error
+}
+
 // A Joiner is an Armed whose firings report the state of something rather than an
 // occasion, so that one run for the newest state replaces several. By default a firing
 // of it that comes during a run is queued, and joins the one that is queued already.

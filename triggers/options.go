@@ -27,6 +27,21 @@ type Common struct {
 	// AllowConcurrent overrides the definition's overlap policy for this trigger:
 	// true is parallel, false is skip. Default: the policy of the definition.
 	AllowConcurrent *bool `json:"allowConcurrent,omitempty" doc:"overlap policy of this trigger: true is parallel, false is skip" default:"concurrency of the definition"`
+	// MaxRuns is how many runs the trigger starts in all; then it has ended. Default: no limit.
+	MaxRuns *int64 `json:"maxRuns,omitempty" doc:"the trigger has ended when it has started so many runs" default:"no limit"`
+	// Until is when the trigger ends. Default: never.
+	Until string `json:"until,omitempty" doc:"when the trigger ends, a date-time in RFC 3339" default:"never"`
+}
+
+// Ended returns why the trigger has ended, after it has started so many runs, "" if it has not.
+func (c Common) Ended(started uint64, now time.Time) string {
+	if c.MaxRuns != nil && started >= uint64(*c.MaxRuns) {
+		return fmt.Sprintf("ended: it has started %d of %d runs (maxRuns)", started, *c.MaxRuns)
+	}
+	if at, err := time.Parse(time.RFC3339, c.Until); err == nil && !now.Before(at) {
+		return "ended at " + c.Until + " (until)"
+	}
+	return ""
 }
 
 // maxDebounce limits debounceMs and maxWaitMs.
@@ -55,6 +70,12 @@ func ReadCommon(t sentinels.Trigger) (Common, error) {
 		if ms < 0 || time.Duration(ms)*time.Millisecond > maxDebounce {
 			return c, fmt.Errorf("trigger %q: invalid %s %d: want 0 to %d", t.Type, name, ms, maxDebounce.Milliseconds())
 		}
+	}
+	if c.MaxRuns != nil && *c.MaxRuns < 1 {
+		return c, &sentinels.OptionError{Trigger: t.Type, Option: "maxRuns", Problem: fmt.Sprintf("is %d, want at least 1", *c.MaxRuns)}
+	}
+	if _, err := time.Parse(time.RFC3339, c.Until); c.Until != "" && err != nil {
+		return c, &sentinels.OptionError{Trigger: t.Type, Option: "until", Problem: fmt.Sprintf(`is %q, want a date-time with its zone such as "2026-01-31T08:00:00Z"`, c.Until)}
 	}
 	if c.MaxWaitMs != 0 && c.MaxWaitMs < c.DebounceMs {
 		return c, fmt.Errorf("trigger %q: maxWaitMs %d is less than debounceMs %d", t.Type, c.MaxWaitMs, c.DebounceMs)

@@ -45,6 +45,8 @@ func TestReadCommon(t *testing.T) {
 		`{"debounceMs": -1}`:                    "invalid debounceMs -1: want 0 to",
 		`{"debounceMs": 100000000000}`:          "invalid debounceMs 100000000000: want 0 to",
 		`{"debounceMs": 1000, "maxWaitMs": 10}`: "maxWaitMs 10 is less than debounceMs 1000",
+		`{"maxRuns": 0}`:                        `option "maxRuns" is 0, want at least 1`,
+		`{"until": "tomorrow"}`:                 `option "until" is "tomorrow", want a date-time`,
 		`{"filter": 1}`:                         `option "filter" is a number, want a string`,
 		`{"allowConcurrent": "yes"}`:            `option "allowConcurrent" is a string, want a boolean`,
 	} {

@@ -21,6 +21,8 @@ type Info struct {
 	Paused bool   `json:"paused,omitempty"`
 	// PausedUntil is when the pause ends by itself, zero for never.
 	PausedUntil time.Time `json:"pausedUntil,omitzero"`
+	// Ended is why it starts nothing any more, by its options maxRuns and until; empty while it does.
+	Ended string `json:"ended,omitempty"`
 	// Problem is the reason why it is not armed, or why its newest firing could not be used.
 	Problem string `json:"problem,omitempty"`
 

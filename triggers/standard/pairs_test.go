@@ -21,6 +21,7 @@ func TestOptionsHaveEffects(t *testing.T) {
 	// What each option needs beside the base, "" for nothing, and what takes its effect.
 	options := map[string]struct{ value, needs, without string }{
 		"filter": {`"true"`, "", ""}, "debounceMs": {"5", "", ""}, "maxWaitMs": {"50", `"debounceMs":5`, "-"}, "allowConcurrent": {"true", "", ""},
+		"maxRuns": {"3", "", ""}, "until": {`"2100-01-01T00:00:00Z"`, "", ""},
 		"schedule.timeZone": {`"Asia/Tokyo"`, "", `"cronExpression":"@every 5m"`}, "schedule.catchUp": {`"all"`, "", ""},
 		"schedule.catchUpWindowMs": {"60000", "", `"catchUp":"none"`}, "schedule.jitterMs": {"5", "", ""},
 		"schedule.expectWithinMs": {"60000", "", `"jitterMs":60000`}, "schedule.expect": {`"completed"`, `"expectWithinMs":60000`, "-"},

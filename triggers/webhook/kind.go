@@ -72,7 +72,14 @@ func (a *armed) Run(ctx context.Context, _ triggers.FireFunc) error {
 	return nil
 }
 
+// Ready returns an error while the secret is not set: every request is refused until then.
+func (a *armed) Ready() error {
+	_, err := a.secret()
+	return err
+}
+
 var (
+	_ triggers.Checker  = (*armed)(nil)
 	_ triggers.Kind     = Kind{}
 	_ triggers.Armed    = (*armed)(nil)
 	_ triggers.Receiver = (*armed)(nil)

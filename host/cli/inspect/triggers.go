@@ -176,7 +176,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 			next = output.Time(t.Upcoming[0])
 		}
 		rows = append(rows, output.Row{
-			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Problem, skipped(a.Env.Now(), t.Skips), t.LastReason), 70)),
+			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Ended, t.Problem, skipped(a.Env.Now(), t.Skips), t.LastReason), 70)),
 		})
 		for i := 1; i < len(t.Upcoming); i++ {
 			rows = append(rows, output.Row{"", "", "", "", output.Time(t.Upcoming[i])})
@@ -200,6 +200,8 @@ func (a verbs) armed(t runtime.TriggerInfo) termtext.Text {
 		return p.Warn("paused until " + output.Soon(a.Env.Now(), t.PausedUntil.Local()))
 	case t.Paused:
 		return p.Warn("paused")
+	case t.Ended != "":
+		return p.Dim("ended")
 	case t.Armed:
 		return p.Good("armed")
 	case t.Problem != "":

@@ -55,6 +55,7 @@ type listedTrigger struct {
 	Next    *time.Time           `json:"next,omitempty" jsonschema:"when it fires next"`
 	Paused  bool                 `json:"paused,omitempty"`
 	Until   time.Time            `json:"pausedUntil,omitzero" jsonschema:"when the pause ends by itself"`
+	Ended   string               `json:"ended,omitempty" jsonschema:"why it starts nothing any more, by maxRuns or until"`
 	Problem string               `json:"problem,omitempty"`
 	Skips   runtime.TriggerSkips `json:"skips,omitzero" jsonschema:"firings in a row that were skipped, because a run was active"`
 }
@@ -70,7 +71,7 @@ func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTr
 	}
 	by := map[sentinels.ID][]listedTrigger{}
 	for _, t := range all {
-		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Until: t.PausedUntil, Problem: t.Problem, Skips: t.Skips}
+		l := listedTrigger{Type: t.Type, Detail: t.Detail, Paused: t.Paused, Until: t.PausedUntil, Ended: t.Ended, Problem: t.Problem, Skips: t.Skips}
 		if !t.Next.IsZero() {
 			l.Next = &t.Next
 		}

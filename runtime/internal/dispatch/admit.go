@@ -44,6 +44,9 @@ func (t *armedTrigger) fire(ctx context.Context, f triggers.Firing) (triggers.Ad
 	if err := t.s.d.opt.Writable(); err != nil {
 		return triggers.Admission{}, err
 	}
+	if t.stopIfEnded() {
+		return triggers.Admission{}, errDisarmed
+	}
 	lazy := f.State != nil && t.unwaited < maxUnwaited
 	adm, ticket, err := t.admit(ctx, f, lazy)
 	if err != nil {
@@ -140,6 +143,8 @@ func (t *armedTrigger) decide(f *judged, lazy bool) (triggers.Admission, *store.
 		return triggers.Admission{}, nil, err
 	case reason != "":
 		return dec.settle(triggers.Duplicate, before.Run, reason, f.Firing)
+	case t.ended() != "": // a request; the other kinds do not get here
+		return dec.settle(triggers.Refused, "", t.ended(), f.Firing)
 	case f.filtered:
 		return dec.settle(triggers.Filtered, "", "", f.Firing)
 	case f.trouble != "":

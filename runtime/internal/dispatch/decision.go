@@ -36,6 +36,10 @@ func (t *armedTrigger) decision() *decision {
 // reason.
 func (dec *decision) start(f triggers.Firing) (triggers.Admission, *store.Ticket, error) {
 	d, s := dec.t.s.d, dec.t.s
+	// Firings that waited were admitted before the trigger ended: they start, as far as maxRuns allows.
+	if why := dec.t.common.Ended(dec.rec.Started, time.Time{}); why != "" && !dec.t.gone {
+		return dec.settle(triggers.Refused, "", why, f)
+	}
 	begin, err := s.startOf(dec.t.name, f)
 	if err != nil {
 		return dec.cannotStart(err, f)

@@ -88,7 +88,7 @@ func (t *armedTrigger) expectAfter(after time.Time) (next expectation) {
 		return next
 	}
 	within, completed := x.Expects()
-	if planned := x.Planned(after); within > 0 && !planned.IsZero() {
+	if planned := x.Planned(after); within > 0 && !planned.IsZero() && t.common.Ended(t.rec.Started, planned) == "" {
 		next = expectation{Planned: planned.UTC(), Due: planned.Add(within).UTC(), Completed: completed}
 	}
 	return next
@@ -109,7 +109,7 @@ func (t *armedTrigger) settleExpected(x expectation) error {
 	}
 	dec := t.decision()
 	dec.rec.Expected = t.expectAfter(x.Planned)
-	if ran {
+	if ran || t.common.Ended(t.rec.Started, x.Planned) != "" { // one that has ended by maxRuns since starts none
 		ticket := d.opt.Store.Enqueue(store.Batch{Puts: dec.all(), Lazy: true})
 		t.rec, t.s.newest = dec.rec, ticket
 		return nil

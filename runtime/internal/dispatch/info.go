@@ -75,10 +75,17 @@ func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) tri
 	if i.Problem == "" {
 		i.Problem = t.trouble
 	}
+	if c, ok := t.armed.(triggers.Checker); ok {
+		if err := c.Ready(); err != nil {
+			i.Armed, i.Problem = false, err.Error()
+		}
+	}
+	i.Ended = t.ended()
+	i.Armed = i.Armed && i.Ended == ""
 	if t.pending != nil {
 		i.Waiting++
 	}
-	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused {
+	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused && i.Ended == "" {
 		i.Next = p.Next(now)
 		for at := i.Next; len(i.Upcoming) < upcoming && !at.IsZero(); at = p.Next(at) {
 			i.Upcoming = append(i.Upcoming, at)

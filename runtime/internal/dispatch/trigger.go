@@ -26,10 +26,11 @@ type armedTrigger struct {
 	name     string
 	def      sentinels.Trigger
 	common   triggers.Common
-	armed    triggers.Armed // nil if it could not be armed
-	gone     bool           // edited away; only a firing of it is left
-	made     eventlog.Chain // of the run that made the trigger, see the function made
-	unwaited int            // outcomes since a commit was waited for; owned by the goroutine that runs it
+	armed    triggers.Armed     // nil if it could not be armed
+	gone     bool               // edited away; only a firing of it is left
+	made     eventlog.Chain     // of the run that made the trigger, see the function made
+	stop     context.CancelFunc // ends run; nil before
+	unwaited int                // outcomes since a commit was waited for; owned by the goroutine that runs it
 	reader   *eventReader
 
 	rec     record
@@ -76,9 +77,29 @@ func (t *armedTrigger) tryArm(r Revision, def *sentinels.Definition, starting bo
 	return err
 }
 
-// run runs the trigger until ctx ends. If its kind fails, that is shown, and it
+// ended returns why the trigger starts nothing any more, "" if it does. The caller holds the
+// sentinel's lock.
+func (t *armedTrigger) ended() string { return t.common.Ended(t.rec.Started, t.s.d.opt.Now()) }
+
+// stopIfEnded ends run if the trigger has ended, and reports whether it has.
+func (t *armedTrigger) stopIfEnded() bool {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	if t.ended() == "" {
+		return false
+	}
+	t.stop()
+	return true
+}
+
+// run runs the trigger until ctx ends or it has ended. If its kind fails, that is shown, and it
 // runs again after a backoff.
 func (t *armedTrigger) run(ctx context.Context) {
+	ctx, t.stop = context.WithCancel(ctx)
+	defer t.stop()
+	if t.stopIfEnded() {
+		return
+	}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		begun := time.Now()
 		err := t.armed.Run(ctx, t.fire)
