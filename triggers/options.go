@@ -28,7 +28,7 @@ type Common struct {
 	// true is parallel, false is skip. Default: the policy of the definition.
 	AllowConcurrent *bool `json:"allowConcurrent,omitempty" doc:"overlap policy of this trigger: true is parallel, false is skip" default:"concurrency of the definition"`
 	// MaxRuns is how many runs the trigger starts in all; then it has ended. Default: no limit.
-	MaxRuns *int64 `json:"maxRuns,omitempty" doc:"the trigger has ended when it has started so many runs" default:"no limit"`
+	MaxRuns *int64 `json:"maxRuns,omitempty" doc:"the trigger ends after so many runs" default:"no limit"`
 	// Until is when the trigger ends. Default: never.
 	Until string `json:"until,omitempty" doc:"when the trigger ends, a date-time in RFC 3339" default:"never"`
 }
