@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/audit"
@@ -82,6 +83,7 @@ type Host struct {
 	notify      *notify.Service
 	logs        *runLogs
 	audit       *audit.Log
+	baseURL     atomic.Pointer[string]
 	warned      sync.Map // names of secrets of triggers, and what was logged of them
 }
 

@@ -45,7 +45,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 	owned := ticket.Collections()
 	owned[chat.Collection] = "use collaboration/chat/send"
 	owned[pulls.Collection] = "use the commands forge/*"
-	steering := sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup, Gate: h.isGate, Rules: h.fileRules()}
+	steering := sentinel.Options{Runtime: h.rt, Dir: h.dir, Plugins: h.opt.Plugins, Definitions: h.opt.Files, Trust: h.trust, Lookup: r.Lookup, Gate: h.isGate, Rules: h.fileRules(), BaseURL: h.BaseURL}
 	families := [][]command.Command{
 		code.Commands(code.Options{Run: h.shells.Run, Rules: h.fileRules()}),
 		shell.Commands(h.shells),

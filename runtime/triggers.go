@@ -22,10 +22,11 @@ import (
 
 // What callers and observers see of triggers, see package trigger.
 type (
-	TriggerInfo   = trigger.Info
-	TriggerCounts = trigger.Counts
-	TriggerFired  = trigger.Fired
-	TriggerSkips  = trigger.Skips
+	TriggerInfo     = trigger.Info
+	TriggerRequests = trigger.Requests
+	TriggerCounts   = trigger.Counts
+	TriggerFired    = trigger.Fired
+	TriggerSkips    = trigger.Skips
 )
 
 // openTriggers creates the dispatcher of triggers, with nothing armed.

@@ -56,7 +56,7 @@ var (
 // nested definitions, which an initializer in the declaration cannot do.
 func init() {
 	format.definition = table[fileDefinition]{
-		idField("id", "Slug of the sentinel, not of the form of a run's id; derived from the name if it is missing.", func(d *fileDefinition) *ID { return &d.ID }),
+		idField("id", "Slug of the sentinel; derived from the name if it is missing.", func(d *fileDefinition) *ID { return &d.ID }),
 		inputOnly("id", hidden(idField("uniqueId", "The id in an exported entity or a recipe; it has precedence over id.", func(d *fileDefinition) *ID { return &d.uniqueID }))),
 		{name: "name", doc: "The display name. Default: the id. One of both is required.", value: "text, not empty", example: `"Build"`,
 			schema: map[string]any{"type": "string", "minLength": 1},

@@ -55,8 +55,9 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	// answer is the same whether there is such a webhook or not.
 	switch code := abi.CodeOf(err); code {
 	case "":
-		if list == nil {
-			list = []triggers.Admission{}
+		if len(list) == 0 { // accepted, and it reports no event
+			w.WriteHeader(http.StatusNoContent)
+			return nil
 		}
 		return writeJSON(w, hookStatus(list), admissions{list})
 	case abi.NotFound, abi.Denied:
@@ -95,9 +96,6 @@ func hookStatus(list []triggers.Admission) int {
 		if adm.Outcome != triggers.Duplicate {
 			return http.StatusAccepted
 		}
-	}
-	if len(list) == 0 {
-		return http.StatusAccepted
 	}
 	return http.StatusOK
 }

@@ -118,7 +118,7 @@ func TestAnnouncedBodiesTakeNothing(t *testing.T) {
 	for range 20 {
 		announce(t, addr, "/v1/commands/code/read", "viewer-wall", 4<<20)
 	}
-	if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusAccepted {
+	if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusNoContent {
 		t.Errorf("a webhook of 9 bytes: %d %s", got.status, got.body)
 	}
 	if got := s.as("person-ann", "POST", "/v1/commands/code/write", `{"a":1}`); got.status != http.StatusOK {
@@ -171,7 +171,7 @@ func TestSlowestBodyIsDisplaced(t *testing.T) {
 			if status, text := answered(t, open[1]); status != http.StatusServiceUnavailable {
 				t.Errorf("the slowest then: %d %s", status, text)
 			}
-			if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusAccepted {
+			if got := s.do("POST", "/v1/hooks/push", "123456789", "Authorization:"); got.status != http.StatusNoContent {
 				t.Errorf("a webhook of 9 bytes: %d %s", got.status, got.body)
 			}
 			if got := s.as("person-ann", "POST", "/v1/commands/code/write", text); got.status != http.StatusOK {
@@ -346,7 +346,7 @@ func TestWaitsOfMany(t *testing.T) {
 	wait("person-ann", 4, "this listener has 28")
 	probe(t, s.URL(), nil)
 	hook := ask(t, addr, "POST", "/v1/hooks/push", "")
-	if status, text := answered(t, hook); status != http.StatusAccepted {
+	if status, text := answered(t, hook); status != http.StatusNoContent {
 		t.Errorf("a webhook: %d %s", status, text)
 	}
 }

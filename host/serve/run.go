@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +87,7 @@ func (s *Server) run(ctx context.Context) error {
 	work.Go(func() { s.host.RunTickets(beside) })
 	if port := ports[listenerAPI]; port != nil {
 		start.URL = port.URL()
+		s.host.Listening(start.URL)
 	}
 	if port := ports[listenerVerifier]; port != nil {
 		start.Verifier = port.URL()
@@ -95,6 +97,7 @@ func (s *Server) run(ctx context.Context) error {
 	if s.opt.Ready != nil {
 		s.opt.Ready(start)
 	}
+	s.logWebhooks()
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
@@ -107,6 +110,21 @@ func (s *Server) run(ctx context.Context) error {
 	unwatch()
 	watching.Wait()
 	return errors.Join(err, s.drain())
+}
+
+// logWebhooks logs where the requests of each webhook go.
+func (s *Server) logWebhooks() {
+	list, err := s.host.Webhooks()
+	if err != nil {
+		s.log.Warn("the webhooks of some definitions are not listed", "error", err)
+	}
+	for _, t := range list {
+		if t.Armed {
+			s.log.Info("webhook", "sentinel", t.Sentinel, "url", t.Requests.URL)
+		} else {
+			s.log.Warn("webhook refuses all requests", "sentinel", t.Sentinel, "url", t.Requests.URL, "error", cmp.Or(t.Problem, t.Ended, "its triggers are paused"))
+		}
+	}
 }
 
 // begin starts the parts in the order of their dependencies: files first, so that

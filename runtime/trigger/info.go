@@ -36,6 +36,19 @@ type Info struct {
 	Counts
 	Waiting int   `json:"waiting"` // firings in the queue and the debounced one
 	Skips   Skips `json:"skips,omitzero"`
+	// Requests is nil for a trigger that fires on no requests.
+	Requests *Requests `json:"requests,omitempty"`
+}
+
+// Requests are what a trigger that fires on requests has received, since the process started.
+type Requests struct {
+	// URL is where requests go: without a server that listens, its path.
+	URL string `json:"url,omitempty"`
+	// Refused counts the requests that it did not accept, and Reasons by reason. The ones of senders
+	// that may not send are in memory only, so that strangers write nothing to the disk.
+	Refused uint64            `json:"refused,omitempty"`
+	Reasons map[string]uint64 `json:"reasons,omitempty"`
+	Last    time.Time         `json:"lastRefused,omitzero"`
 }
 
 // Skips are the firings that were skipped since the trigger last started or queued one, because

@@ -28,7 +28,7 @@ const standardPrefix = "whsec_"
 // denied returns the error for a sender that is not authenticated. The text is for
 // the host's log, and contains nothing of the secret or of the request.
 func (a *armed) denied(reason string) error {
-	return abi.New(abi.Denied, fmt.Sprintf("receive webhook of %q: %s", a.env.Sentinel, reason))
+	return abi.New(abi.Denied, reason)
 }
 
 // secret looks up the secret. A missing or empty secret denies all requests.
@@ -38,7 +38,7 @@ func (a *armed) secret() (string, error) {
 	}
 	value, ok := a.env.Secret(a.opt.SecretEnv)
 	if !ok || value == "" {
-		return "", a.denied(fmt.Sprintf("the environment variable %s, which has the secret, is not set on this host", a.opt.SecretEnv))
+		return "", a.denied(fmt.Sprintf("the secret %s is not set on this host: every request is refused", a.opt.SecretEnv))
 	}
 	return value, nil
 }

@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "webhook".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "webhook", Fires: "on HTTP requests", Options: options{}, Event: "name: that of the option event; data: a JSON body as it is, a form as an object (its JSON, if payload is the only field), other text as {text, contentType}, other bytes as {base64, contentType}, without a body the query as an object"}
+	return triggers.Description{Name: "webhook", Fires: "on HTTP requests to /v1/hooks/SENTINEL (with several /v1/hooks/SENTINEL/TRIGGER, a name or index)", Options: options{}, Event: "name: that of the option event; data: a JSON body as it is, a form as an object (its JSON, if payload is the only field), other text as {text, contentType}, other bytes as {base64, contentType}, without a body the query as an object"}
 }
 
 // Check reports problems of the options of t.

@@ -261,7 +261,7 @@ func TestT8Check(t *testing.T) {
 // TestT8MissingSecret checks that Run reports a missing secret.
 func TestT8MissingSecret(t *testing.T) {
 	a := arm(t, byHMAC, "unset").(triggers.Armed)
-	if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "HOOK_SECRET, which has the secret, is not set") {
+	if err := a.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the secret HOOK_SECRET is not set on this host") {
 		t.Errorf("Run: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -271,4 +271,26 @@ func TestT8MissingSecret(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 	})
+}
+
+// TestPing: the request that GitHub sends when a webhook is set up starts nothing, and proves the
+// secret as every other one does.
+func TestPing(t *testing.T) {
+	const body = `{"zen":"Design for failure.","hook_id":1}`
+	signed := "X-Hub-Signature-256: sha256=" + hex.EncodeToString(mac(secret, body))
+	a := arm(t, byHMAC, secret)
+	if list, err := a.Receive(post(body, "X-Github-Event: ping", signed)); err != nil || len(list) != 0 {
+		t.Errorf("a ping: %+v, %v", list, err)
+	}
+	if list, err := a.Receive(post(body, "X-Github-Event: push", signed)); err != nil || len(list) != 1 {
+		t.Errorf("a push: %+v, %v", list, err)
+	}
+	for _, r := range []triggers.Request{post(body, "X-Github-Event: ping"), post(body+" ", "X-Github-Event: ping", signed)} {
+		if list, err := a.Receive(r); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("a ping without a valid signature: %+v, %v", list, err)
+		}
+	}
+	if list, err := arm(t, byHMAC, "").Receive(post(body, "X-Github-Event: ping", signed)); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("a ping without the secret on this host: %+v, %v", list, err)
+	}
 }

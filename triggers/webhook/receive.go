@@ -40,6 +40,9 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Firing, error) {
 	if !slices.Contains(a.opt.Methods, r.Method) {
 		return nil, badRequest("method %.10q is not accepted; want %s", r.Method, strings.Join(a.opt.Methods, ", "))
 	}
+	if isPing(r) {
+		return nil, nil
+	}
 	key, err := a.key(r, p.id)
 	if err != nil {
 		return nil, err
@@ -54,6 +57,13 @@ func (a *armed) Receive(r triggers.Request) ([]triggers.Firing, error) {
 		}
 	}
 	return fires, err
+}
+
+// isPing reports whether an authenticated request is the one that GitHub sends when a webhook is set
+// up: it reports no event.
+func isPing(r triggers.Request) bool {
+	name, err := header(r, "X-GitHub-Event")
+	return err == nil && name == "ping"
 }
 
 // fires reads the events of an authenticated request. key is the idempotency key

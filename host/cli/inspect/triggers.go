@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,7 +177,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 			next = output.Time(t.Upcoming[0])
 		}
 		rows = append(rows, output.Row{
-			output.Escape(t.Sentinel), output.Escape(t.Type), output.Clip(t.Detail, 40), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Ended, t.Problem, skipped(a.Env.Now(), t.Skips), t.LastReason), 70)),
+			output.Escape(t.Sentinel), output.Escape(t.Type), waitsFor(t), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Ended, t.Problem, skipped(a.Env.Now(), t.Skips), refusedRequests(t.Requests), t.LastReason), 70)),
 		})
 		for i := 1; i < len(t.Upcoming); i++ {
 			rows = append(rows, output.Row{"", "", "", "", output.Time(t.Upcoming[i])})
@@ -189,6 +190,35 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 		a.Info(nothingFires)
 	}
 	return nil
+}
+
+// waitsFor is what a trigger waits for. The address of requests is shown whole, to be copied.
+func waitsFor(t runtime.TriggerInfo) termtext.Text {
+	if t.Requests != nil {
+		return output.Escape(t.Requests.URL)
+	}
+	return output.Clip(t.Detail, 40)
+}
+
+// refusedRequests counts the requests that a trigger did not accept, the most frequent reason first.
+func refusedRequests(r *runtime.TriggerRequests) string {
+	if r == nil || r.Refused == 0 {
+		return ""
+	}
+	reasons := slices.SortedFunc(maps.Keys(r.Reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Reasons[b], r.Reasons[a]), strings.Compare(a, b))
+	})
+	text := fmt.Sprintf("%d requests refused", r.Refused)
+	if r.Refused == 1 {
+		text = "1 request refused"
+	}
+	for i, reason := range reasons {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + reason
+		if n := r.Reasons[reason]; n != r.Refused {
+			text += fmt.Sprintf(" (%d)", n)
+		}
+	}
+	return text
 }
 
 // armed is the state of a trigger in a word. Paused has priority: it is what a user

@@ -31,6 +31,8 @@ type Options struct {
 	Gate func(sentinels.ID) bool
 	// Rules decide which files callers that are held to rules of files may name.
 	Rules command.FileRules
+	// BaseURL returns where the API of this process listens, "" while it does not. Default: it does not.
+	BaseURL func() string
 	// Trust decides which files are obeyed. Default: those that are the user's or
 	// root's alone, with the folders above.
 	Trust *trust.Policy

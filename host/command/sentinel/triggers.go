@@ -2,6 +2,8 @@ package sentinel
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -45,7 +47,31 @@ func (f family) triggers(_ context.Context, call *command.Call, in triggersIn) (
 		}
 		out.Triggers = append(out.Triggers, t)
 	}
+	base := ""
+	if f.opt.BaseURL != nil {
+		base = f.opt.BaseURL()
+	}
+	SetHookURLs(out.Triggers, base)
 	return out, err
+}
+
+// SetHookURLs sets where the requests go of triggers that fire on them, below the URL of the API. The list
+// has all triggers of its sentinels: of several that take requests, each has its index in the address.
+func SetHookURLs(list []runtime.TriggerInfo, base string) {
+	several := map[sentinels.ID]int{}
+	for _, t := range list {
+		if t.Requests != nil {
+			several[t.Sentinel]++
+		}
+	}
+	for _, t := range list {
+		if t.Requests == nil {
+			continue
+		}
+		if t.Requests.URL = strings.TrimSuffix(base, "/") + "/v1/hooks/" + string(t.Sentinel); several[t.Sentinel] > 1 {
+			t.Requests.URL += "/" + strconv.Itoa(t.Index)
+		}
+	}
 }
 
 // A listedTrigger is what a list has room for.

@@ -46,6 +46,7 @@ type Dispatcher struct {
 	sentinels map[sentinels.ID]*armedSentinel
 	active    map[sentinels.ID]map[sentinels.RunID]activeRun // runs that have not ended, without child runs
 	asking    map[sentinels.RunID]struct{}                   // active runs that have asked about an interrupted call
+	refused   map[string]*trigger.Requests                   // by key of a trigger: the requests that it did not accept
 	ended     map[sentinels.ID][]activeRun                   // the newest that have; deleted with the sentinel
 }
 
@@ -69,7 +70,7 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
 		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{}, asking: map[sentinels.RunID]struct{}{},
-		ended: map[sentinels.ID][]activeRun{},
+		ended: map[sentinels.ID][]activeRun{}, refused: map[string]*trigger.Requests{},
 	}
 	d.base, d.end = context.WithCancelCause(context.Background())
 	return d

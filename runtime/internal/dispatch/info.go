@@ -71,6 +71,7 @@ func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) tri
 		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, PausedUntil: t.s.until, Problem: t.broken,
 		LastFire: t.rec.LastFire, LastOutcome: t.rec.LastOutcome, LastReason: t.rec.LastReason, LastRun: t.rec.LastRun,
 		Counts: t.rec.Counts, Waiting: queued, Skips: t.rec.Skips,
+		Requests: t.requests(),
 	}
 	if i.Problem == "" {
 		i.Problem = t.trouble

@@ -53,7 +53,11 @@ func (d *Dispatcher) receive(ctx context.Context, id sentinels.ID, trigger strin
 	if err != nil {
 		return nil, err
 	}
+	if len(firings) == 0 { // accepted, and nothing to start
+		return []triggers.Admission{}, nil
+	}
 	if s.paused {
+		t.refuse("the triggers are paused")
 		e := failure.New(abi.Conflict, "the triggers of sentinel %q are paused", id)
 		e.Hint = "resume the sentinel"
 		return nil, e
@@ -102,19 +106,30 @@ func (s *armedSentinel) receiver(name string, req triggers.Request) (*armedTrigg
 		}
 	}
 	denied := error(failure.New(abi.NotFound, "sentinel %q has no trigger %q that accepts requests", s.id, name))
+	type refusal struct {
+		of     *armedTrigger
+		reason string
+	}
+	var refused []refusal
 	for _, t := range found {
 		// The kind checks secrets and signatures before anything is decided.
 		firings, err := t.armed.(triggers.Receiver).Receive(req)
 		switch {
 		case abi.CodeOf(err) == abi.Denied:
-			denied = err
+			denied, refused = err, append(refused, refusal{t, messageOf(err)})
 		case len(found) > 1:
 			e := failure.New(abi.BadFields, "sentinel %q has %d triggers that accept requests", s.id, len(found))
 			e.Hint = "name one of " + strings.Join(names, ", ")
 			return nil, nil, e
 		default:
+			if err != nil {
+				t.refuse(messageOf(err))
+			}
 			return t, firings, err
 		}
+	}
+	for _, r := range refused {
+		r.of.refuse(r.reason)
 	}
 	return nil, nil, denied
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -137,6 +138,9 @@ func (d *Dispatcher) readRecords(id sentinels.ID) (recs map[string]record, all s
 // forgetTrigger returns the writes that delete all that is stored of one trigger.
 // What it has in the queue stays: the queue belongs to the sentinel.
 func (d *Dispatcher) forgetTrigger(id sentinels.ID, name string) ([]store.Put, error) {
+	d.mu.Lock()
+	delete(d.refused, string(triggerKey(id, name)))
+	d.mu.Unlock()
 	puts := []store.Put{
 		{Bucket: bucketTriggers, Key: triggerKey(id, name), Delete: true},
 		{Bucket: bucketPending, Key: triggerKey(id, name), Delete: true},
@@ -153,6 +157,7 @@ func (d *Dispatcher) forgetTrigger(id sentinels.ID, name string) ([]store.Put, e
 func (d *Dispatcher) forgetSentinel(id sentinels.ID) (puts []store.Put, err error) {
 	d.mu.Lock()
 	delete(d.ended, id)
+	maps.DeleteFunc(d.refused, func(key string, _ *trigger.Requests) bool { return strings.HasPrefix(key, string(sentinelPrefix(id))) })
 	d.mu.Unlock()
 	for _, bucket := range Buckets() {
 		if err := d.deletePrefix(bucket, sentinelPrefix(id), &puts); err != nil {
