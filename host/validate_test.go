@@ -154,7 +154,7 @@ func TestValidateKnows(t *testing.T) {
 			`steps[1].comand: unknown key "comand" | known: …`,
 			`steps[1].prompt: unknown variable $listign | did you mean "$listing"?`}},
 		{"$refs", `{"definition": {"$ref": "child"}}`, nil},
-		{"a $ref not yet stored ... is a warning", `{"definition": {"$ref": "chidl"}}`, []string{`warning steps[0].definition.$ref: no sentinel "chidl" is stored here | did you mean "child"? Else a run can start when it is stored: sentinel create FILE`}},
+		{"a missing child is an error", `{"definition": {"$ref": "chidl"}}`, []string{`steps[0].definition.$ref: no sentinel "chidl" is stored here | did you mean "child"? Else a run can start when it is stored: sentinel create FILE`}},
 		{"$refs", `{"definition": {"$ref": "$n"}}`, []string{`steps[0].definition.$ref: invalid sentinel id "$n" | the definition in a variable is the value of the field itself: "$n"`}},
 		{"$refs", `{"definition": {"$ref": "My Child"}}`, []string{`steps[0].definition.$ref: invalid sentinel id "My Child" | for example "my-child"`}},
 		{"problems of nested definitions", `{"definition": {"steps": [{"command": "code/reed"}, {"type": "shell"}, ` + llm + `, "tools": ["x/*"]}]}}`, []string{

@@ -235,6 +235,7 @@ func (c *checker) step(s *Step, path string) {
 		c.warn(path+".onError.retry."+field, "leave it out", "%s has no effect: %s", field, reason)
 	}
 	c.output(s, path)
+	c.childTools(s, path)
 	c.unused(s, path)
 	c.event(s, path)
 	for _, name := range setBy(s, c.types) {

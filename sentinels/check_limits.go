@@ -1,5 +1,7 @@
 package sentinels
 
+import "github.com/sentinel-runtime/sentinel/sentinels/reference"
+
 // limits reports fields of safety that have no effect beside the others, the loop and the
 // budget.
 func (c *checker) limits(d *Definition, prefix string) {
@@ -28,6 +30,13 @@ func (c *checker) inline(d *Definition, prefix string) {
 	}
 	if d.Notify != nil {
 		c.warn(prefix+"notify", "leave it out", "notify has no effect in an inline definition: that of the outer definition counts")
+	}
+}
+
+// childTools reports tools of a step whose definition is not the value of a variable.
+func (c *checker) childTools(s *Step, path string) {
+	if s.Type == "sentinel" && s.Fields["tools"] != nil && !reference.IsReference(reference.Text(s.Fields["definition"])) {
+		c.warn(path+".tools", "leave it out", "tools has no effect: it bounds a definition that is the value of a variable, and this one is written or named here")
 	}
 }
 

@@ -216,7 +216,16 @@ func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 				d.unknownKey(m, nil, []string{"$ref"})
 			}
 		}
-		if s, ok := d.nonEmptyText(ref); ok && !ID(s).Valid() {
+		s, ok := d.nonEmptyText(ref)
+		if id, _, isFile := refFile(s); isFile {
+			if !id.Valid() {
+				d.add(ref, KindValue, `write {"$ref": "./child.json"}: a file in the folder of this one, named after the id of its sentinel`,
+					"invalid file %q in \"$ref\"", s)
+				return nil
+			}
+			return json.RawMessage(`{"$ref":"` + string(id) + `"}`)
+		}
+		if ok && !ID(s).Valid() {
 			hint := fmt.Sprintf("for example %q", Slug(s))
 			if reference.IsReference(s) {
 				hint = fmt.Sprintf("the definition in a variable is the value of the field itself: %q", s)

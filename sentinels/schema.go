@@ -317,7 +317,7 @@ func (m merger) field(mark string, property any) any {
 		}
 	case markDefinition:
 		m.defs["definition"] = map[string]any{"anyOf": []any{map[string]any{"type": "object", "required": []string{"$ref"},
-			"properties": map[string]any{"$ref": idSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}, referenceSchema}}
+			"properties": map[string]any{"$ref": refIDSchema}, "additionalProperties": false}, map[string]any{"$ref": "#"}, referenceSchema}}
 		s = refSchema("definition")
 	default:
 		return m.merge(property)

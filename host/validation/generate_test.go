@@ -182,6 +182,9 @@ func (g *generator) agree(kind string, s object) {
 		only("command", "argv")
 	case "wait":
 		only("durationMs", "until", "event")
+		if s["event"] == nil {
+			delete(s, "source")
+		}
 		delete(s, "run")
 	case "loop":
 		only("count", "each", "while", "until")
@@ -203,7 +206,7 @@ func (g *generator) agree(kind string, s object) {
 		}
 	case "watch":
 		only("event", "file")
-		for _, name := range []string{"executionId", "run", "rules", "from", "until"} {
+		for _, name := range []string{"executionId", "run", "rules", "from", "until", "source"} {
 			delete(s, name)
 		}
 		s["timeoutMs"] = 5

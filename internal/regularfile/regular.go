@@ -47,6 +47,18 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// Within returns an error unless a file of a folder exists there: name and the links that it leads
+// through must not lead out of the folder.
+func Within(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Stat(name)
+	return err
+}
+
 // OpenFile is [os.OpenFile] for a regular file. With os.O_CREATE it may not exist yet.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil {

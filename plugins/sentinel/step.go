@@ -11,6 +11,7 @@ const fields = `{
   "properties": {
     "definition": {"type": "object", "x-sentinel": "definition", "description": "The definition to run, {\"$ref\": id} for an existing sentinel, or one $reference to a variable with a definition, as an object or as JSON text. An inline definition begins with a copy of the variables around it."},
     "inputs": {"type": "object", "description": "Inputs of the child run. Strings may contain $references."},
+    "tools": {"type": "array", "items": {"type": "string"}, "x-sentinel": "tools", "description": "Commands, or patterns such as code/*, that a definition in a variable may call besides those that this definition names; never more than this run may call.", "examples": [["code/read", "code/edit"]]},
     "await": {"type": "boolean", "default": true, "description": "Wait until the child run has ended. With false the step returns {run, sentinel} at once, and the outcome of the child run does not affect it."}
   },
   "required": ["definition"],

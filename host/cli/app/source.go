@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
@@ -80,19 +82,52 @@ func (a *App) trusted(src *Source, err error) (*Source, error) {
 	return src, check(src.Path, src.Text)
 }
 
-// withBeside adds the definitions in files beside src that it refers to.
-func withBeside(src *Source, err error) (*Source, error) {
+// withBeside adds the definitions in files that src refers to: beside it or, unless they are named as
+// files, in the project's folders, where a file of another name may define the id.
+func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	src.Beside, err = sentinels.Beside(src.Text, func(name string) ([]byte, error) {
-		n, err := ReadDefinition(name, filepath.Join(src.Base, name))
-		if err != nil {
-			return nil, err
+	src.Beside, err = sentinels.Beside(src.Text, func(id sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+		folders := []string{src.Base}
+		if !named {
+			folders = append(folders, a.Folders()...)
 		}
-		return n.Text, nil
+		for _, dir := range folders {
+			for _, name := range files {
+				if n, err = readBeside(src.Base, dir, name); !errors.Is(err, fs.ErrNotExist) {
+					return n, err
+				}
+			}
+		}
+		for _, dir := range folders[1:] {
+			for _, path := range a.DefinitionFiles(dir) {
+				text, err := regularfile.Read(path, sentinels.MaxBytes)
+				if err != nil {
+					continue // another sentinel's
+				}
+				if def := sentinels.Lenient(text, sentinels.DecodeOptions{}); def != nil && def.ID == id {
+					return readBeside(src.Base, dir, filepath.Base(path))
+				}
+			}
+		}
+		return n, fs.ErrNotExist
 	})
 	return src, err
+}
+
+// readBeside reads a file of a folder, with its path relative to base. A link must not lead out.
+func readBeside(base, dir, name string) (sentinels.Neighbour, error) {
+	path := filepath.Join(dir, name)
+	if err := regularfile.Within(dir, name); err != nil {
+		return sentinels.Neighbour{}, err
+	}
+	n, err := ReadDefinition(name, path)
+	if err != nil {
+		return sentinels.Neighbour{}, err
+	}
+	rel, err := filepath.Rel(base, path)
+	return sentinels.Neighbour{File: rel, Text: n.Text}, err
 }
 
 // PlaceBeside adds the definitions beside src to parameters of a command that takes it.
@@ -123,7 +158,7 @@ func (a *App) ReadSource(target string) (*Source, error) {
 	}
 	path := a.Path(target)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return withBeside(ReadDefinition(target, path))
+		return a.withBeside(ReadDefinition(target, path))
 	}
 	return nil, NotFound("", "no file %q", target)
 }
@@ -134,7 +169,7 @@ func (a *App) inFolders(name string) (*Source, error) {
 		for _, ext := range sentinels.FileExtensions() {
 			path := filepath.Join(dir, name+ext)
 			if info, err := os.Stat(path); err == nil && !info.IsDir() {
-				return withBeside(ReadDefinition(a.Relative(path), path))
+				return a.withBeside(ReadDefinition(a.Relative(path), path))
 			}
 		}
 	}

@@ -97,11 +97,15 @@ func (a verbs) sendFiles(ctx context.Context, s *app.Session, paths []string) er
 // send stores the definition of one file in the server. The same text again is
 // the same revision, so sending a folder twice changes nothing.
 func (a verbs) send(ctx context.Context, s *app.Session, file string) (out saved, err error) {
-	src, err := app.ReadDefinition(a.Relative(file), file)
+	if _, err := os.Stat(file); err != nil {
+		return out, err
+	}
+	src, err := a.ReadSource(a.Relative(file))
 	if err != nil {
 		return out, err
 	}
 	params := map[string]any{"definition": string(src.Text), "replace": true}
+	src.PlaceBeside(params)
 	return out, app.NameFile(s.Call(ctx, "sentinel/create", params, &out), src)
 }
 

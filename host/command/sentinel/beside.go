@@ -3,12 +3,15 @@ package sentinel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -27,13 +30,21 @@ type named struct {
 }
 
 // beside decodes the definitions that a definition refers to: the given ones and those in
-// files beside its own, which is "" for one that has none.
-func (f family) beside(in besideIn, src []byte, file string) (map[sentinels.ID]named, error) {
+// files beside its own, which is "" for one that has none. read reads these.
+func (f family) beside(in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error)) (map[sentinels.ID]named, error) {
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
 		dir := filepath.Dir(file)
-		found, err := sentinels.Beside(src, func(name string) ([]byte, error) {
-			return f.opt.Trust.Read(filepath.Join(dir, name), sentinels.MaxBytes)
+		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
+			for _, n.File = range files {
+				if err = regularfile.Within(dir, n.File); err == nil {
+					n.Text, err = read(filepath.Join(dir, n.File), sentinels.MaxBytes)
+				}
+				if !errors.Is(err, fs.ErrNotExist) {
+					break
+				}
+			}
+			return n, err
 		})
 		if err != nil {
 			return nil, err

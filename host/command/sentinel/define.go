@@ -80,7 +80,7 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	if err != nil {
 		return saved{}, err
 	}
-	all, err := f.beside(in.besideIn, src, in.path(file))
+	all, err := f.beside(in.besideIn, src, in.path(file), f.opt.Trust.Read)
 	if err != nil {
 		return saved{}, err
 	}

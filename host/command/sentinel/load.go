@@ -38,7 +38,7 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 	out := loadOut{Loaded: []saved{}}
 	loaded := map[sentinels.ID]string{}
 	for _, file := range files {
-		s, err := f.loadFile(ctx, call, file, loaded)
+		s, err := f.loadFile(ctx, call, file, loaded, len(files) == 1)
 		if err != nil {
 			out.Problems = append(out.Problems, loadProblem{file, err.Error()})
 			continue
@@ -50,8 +50,9 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 }
 
 // loadFile loads one file, unless another file of the same sentinel is loaded: each load
-// would store both, one after the other.
-func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string) (saved, error) {
+// would store both, one after the other. With alone, the files beside it that it refers to are stored too:
+// those of a folder are loaded anyway.
+func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string, alone bool) (saved, error) {
 	read := f.opt.Trust.Read
 	if call.Held() && !within(file, f.projectDir(call)) {
 		read = func(path string, limit int64) ([]byte, error) { return code.ReadFile(call, f.opt.Rules, path, limit) }
@@ -66,6 +67,15 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 	}
 	if other := loaded[def.ID]; other != "" {
 		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
+	}
+	if alone {
+		all, err := f.beside(besideIn{}, src, file, read)
+		if err == nil {
+			_, _, err = f.saveBeside(ctx, call, all, true)
+		}
+		if err != nil {
+			return saved{}, err
+		}
 	}
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err

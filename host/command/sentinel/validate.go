@@ -108,7 +108,7 @@ func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Defini
 	if def == nil {
 		return problems, nil
 	}
-	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file))
+	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file), f.opt.Trust.Read)
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
 		beside := sentinels.Problems{{Kind: sentinels.KindValue, Path: e.Field, Message: e.Message, Hint: e.Hint}}
 		return problems.Merge(beside.Locate(file, src, f.rt.Types())), nil
@@ -117,10 +117,16 @@ func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Defini
 		return nil, err
 	}
 	refs := def.References(f.rt.Types())
-	return slices.DeleteFunc(problems, func(p sentinels.Problem) bool {
+	problems = slices.DeleteFunc(problems, func(p sentinels.Problem) bool {
 		_, given := all[refs[p.Path]]
 		return given && p.Kind == sentinels.KindAbsent
-	}), nil
+	})
+	for i, p := range problems { // no run of it would start; an edit may come before what it refers to
+		if refs[p.Path] != "" && p.Kind == sentinels.KindAbsent && !in.Edit {
+			problems[i].Kind = sentinels.KindValue
+		}
+	}
+	return problems, nil
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string
