@@ -249,7 +249,7 @@ func TestValidatePrices(t *testing.T) {
 // TestValidateStrict: "--strict makes warnings errors", here the parameter of the command.
 func TestValidateStrict(t *testing.T) {
 	h := open(t, environment())
-	const text = `{"name": "n", "steps": [{"definition": {"$ref": "later"}}]}`
+	const text = `{"name": "n", "steps": [{"type": "wait", "event": "sentinel:a:fail"}]}`
 	if valid, got := validated(t, h, text, nil); !valid || len(got) != 1 {
 		t.Errorf("%v %q", valid, got)
 	}
@@ -317,7 +317,7 @@ func TestValidateTriggers(t *testing.T) {
 			`2:61: trigger.jitterMs: is a string, want a whole number`},
 		`{"type": "event", "evnt": "a:b"}`: {
 			`2:2: trigger: a trigger of type "event" needs "event"`,
-			`2:20: trigger.evnt: a trigger of type "event" has no option "evnt" | did you mean "event"? known: event, filter, `},
+			`2:20: trigger.evnt: a trigger of type "event" has no option "evnt" | did you mean "event"? known: event, source, filter, `},
 		`{"type": "manual", "debounceMs": "1"}`: {`2:35: trigger.debounceMs: is a string, want a whole number`},
 		`{"type": "fiel"}`:                      {`2:11: trigger.type: unknown value "fiel" | did you mean "file"?`},
 	} {

@@ -188,6 +188,9 @@ func (g *generator) agree(kind string, s object) {
 		delete(s, "run")
 	case "loop":
 		only("count", "each", "while", "until")
+		if each, ok := s["each"].(map[string]any); ok && len(each) > 1 { // one source of items
+			s["each"] = map[string]any{"from": 1, "to": 2}
+		}
 		s["maxIterations"] = 2
 		if s["each"] == nil {
 			delete(s, "as")
