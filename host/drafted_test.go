@@ -121,3 +121,31 @@ func TestDefinitionsThatStepsPassOn(t *testing.T) {
 		})
 	}
 }
+
+// TestToolsOfADraftedDefinition: tools of the step are what such a definition may call besides the commands
+// that its parent names, but never more than the parent itself may call.
+func TestToolsOfADraftedDefinition(t *testing.T) {
+	const touch, shell = `{"steps":[{"cmd":"touch made"}]}`, `,"tools":["code/shell/execute"]`
+	// A definition in a variable that has another one in a variable, and gives it the tools.
+	const within = `{"steps":[{"type":"set","values":{"inner":` + touch + `}},{"type":"sentinel","definition":"$inner"` + shell + `}]}`
+	h := open(t, host.Options{})
+	for name, c := range map[string]struct {
+		fan, tools string
+		want       string // the error, "" for none
+	}{
+		"without":                  {touch, "", `"code/shell/execute"`},
+		"others":                   {touch, `,"tools":["code/read"]`, `"code/shell/execute"`},
+		"with":                     {touch, shell, ""},
+		"of a bounded one":         {within, "", `"code/shell/execute"`},
+		"of a bounded one with it": {within, shell, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			res := run(t, h, `{"name":"drafter","steps":[{"type":"set","values":{"fan":`+c.fan+`}},{"type":"sentinel","definition":"$fan"`+c.tools+`}]}`, dir)
+			_, err := os.Stat(filepath.Join(dir, "made"))
+			if c.want == "" && (res.Status != sentinels.StatusCompleted || err != nil) || c.want != "" && (res.Error == nil || !strings.Contains(res.Error.Message, c.want) || err == nil) {
+				t.Errorf("%s with %v, want %q", res.Status, res.Error, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package sentinels_test
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// TestBeside: a "$ref" is a file of the folder, by id or by name, and so are those of that file; what is in
+// a comment or leads elsewhere is not read.
+func TestBeside(t *testing.T) {
+	files := map[string]string{
+		"a.json": `{"name": "a", "steps": [{"definition": {"$ref": "./b.jsonc"}}]}`, "b.jsonc": `{"name": "b", "steps": []} // {"$ref": "./d.json"}`,
+		"c.json": `{"name": "c", "steps": []}`, "d.json": `{"name": "d", "steps": []}`,
+	}
+	for text, want := range map[string]string{
+		`{"steps": [{"definition": {"$ref": "a"}}, {"definition": {"$ref": "c"}}]}`: "a b c",
+		`{"steps": [{"definition": {"$ref": "./c.json"}}]}`:                         "c",
+		`{"steps": [{"definition": {"$ref": "c.json"}}]}`:                           "c",
+		`{"steps": [{"definition": {"$ref": "stored"}}]}`:                           "",
+		`{"steps": [{"definition": {"$ref": "../c.json"}}]}`:                        "",
+		`{"steps": [{"definition": {"$ref": "/c.json"}}]}`:                          "",
+		`{"steps": [ /* {"$ref": "./gone.json"} */ ]}`:                              "",
+		`{"steps": [{"definition": {"$ref": "./gone.json"}}]}`:                      `no file "gone.json" in the folder`,
+		`{"steps": [{"definition": {"$ref": "./b.json"}}]}`:                         `no file "b.json" in the folder`,
+	} {
+		found, err := sentinels.Beside([]byte(text), func(_ sentinels.ID, names []string, _ bool) (n sentinels.Neighbour, err error) {
+			for _, name := range names {
+				if strings.Contains(name, "/") {
+					t.Errorf("%s: reads %q", text, name)
+				}
+				if content, ok := files[name]; ok {
+					return sentinels.Neighbour{File: name, Text: []byte(content)}, nil
+				}
+			}
+			return n, fs.ErrNotExist
+		})
+		var got []string
+		for _, id := range slices.Sorted(maps.Keys(found)) {
+			got = append(got, string(id))
+		}
+		if err != nil && want != "" {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", text, err, diff)
+		}
+	}
+}
