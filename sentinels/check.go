@@ -557,8 +557,12 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		text := reference.Text(line)
 		c.text = text
 		assigned := reference.AssignedInShellLine(text)
+		own := make(map[string]bool, len(assigned))
+		for _, name := range assigned {
+			own[name] = true
+		}
 		belongs := func(name string) bool {
-			return !c.set[name] || slices.Contains(assigned, name) || slices.Contains(BuiltIn, name)
+			return !c.set[name] || own[name] || slices.Contains(BuiltIn, name)
 		}
 		seen := map[string]bool{}
 		sourced := sourcePattern.MatchString(text)
@@ -570,7 +574,7 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 				}
 				return
 			case seen[ref.String()]:
-			case !c.set[ref.Name] && !sourced && !slices.Contains(assigned, ref.Name) && ref.Name != strings.ToUpper(ref.Name):
+			case !c.set[ref.Name] && !sourced && !own[ref.Name] && ref.Name != strings.ToUpper(ref.Name):
 				if ref.Path != "" || c.isTypo(ref.Name) {
 					c.unknown(path, ref.Name, true, "")
 				}

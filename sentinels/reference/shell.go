@@ -126,10 +126,12 @@ func AssignedInShellLine(line string) []string {
 		return nil
 	}
 	var names []string
+	seen := map[string]bool{}
 	for _, m := range assignPattern.FindAllStringSubmatch(quotedPattern.ReplaceAllString(line, "''"), -1) {
 		for _, word := range strings.Fields(m[1] + " " + m[2] + " " + m[3]) {
 			name, _, _ := strings.Cut(word, "=")
-			if name = strings.TrimSuffix(name, "+"); IsName(name) && !slices.Contains(names, name) {
+			if name = strings.TrimSuffix(name, "+"); IsName(name) && !seen[name] {
+				seen[name] = true
 				names = append(names, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,13 +34,13 @@ type exportOut struct {
 
 // export returns the newest definition of a sentinel, or the one that the next iteration
 // of a run uses; with all or history also a bundle.
-func (f family) export(_ context.Context, _ *command.Call, in exportIn) (out exportOut, err error) {
+func (f family) export(_ context.Context, call *command.Call, in exportIn) (out exportOut, err error) {
 	if in.All != (in.SentinelID == "") {
 		return exportOut{}, &abi.Error{Code: abi.BadFields, Field: "sentinelId", Message: "export sentinel: want either sentinelId or all"}
 	}
 	var stored []runtime.Stored
 	if in.All {
-		stored, err = f.rt.Definitions()
+		stored, err = f.exportAll(call)
 	} else {
 		stored, err = f.exportOne(in, &out)
 	}
@@ -47,6 +48,21 @@ func (f family) export(_ context.Context, _ *command.Call, in exportIn) (out exp
 		out.Bundle, err = f.newBundle(stored, in.History)
 	}
 	return out, err
+}
+
+// exportAll returns all definitions, no more than a bundle may have and one, which newBundle refuses.
+func (f family) exportAll(call *command.Call) (stored []runtime.Stored, err error) {
+	var size int
+	var refused error
+	err = f.rt.EachDefinition("", func(s runtime.Stored) bool {
+		if call.Charge != nil {
+			refused = call.Charge(int64(len(s.Definition)))
+		}
+		stored = append(stored, s)
+		size += len(s.Definition)
+		return size <= maxBundle && refused == nil
+	})
+	return stored, cmp.Or(refused, err)
 }
 
 func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error) {
