@@ -143,6 +143,7 @@ func (c *checker) definition(d *Definition, prefix string) {
 	c.expression(prefix+"loop.check", d.Loop.Check)
 	c.truthiness(prefix+"loop.check", d.Loop.Check)
 	c.alwaysFalse(prefix+"loop.check", d.Loop.Check)
+	c.retry(prefix+"onError.retry.", d.OnError.Retry)
 	c.limits(d, prefix)
 }
 
@@ -231,9 +232,7 @@ func (c *checker) step(s *Step, path string) {
 			c.references(at, raw)
 		}
 	}
-	if field, reason := s.OnError.Retry.Ignored(); field != "" {
-		c.warn(path+".onError.retry."+field, "leave it out", "%s has no effect: %s", field, reason)
-	}
+	c.retry(path+".onError.retry.", s.OnError.Retry)
 	c.output(s, path)
 	c.childTools(s, path)
 	c.unused(s, path)

@@ -185,6 +185,19 @@ type RetryPolicy struct {
 	// MaxRetryAfterMs is the longest delay that a server may ask for; an error that asks
 	// for more is not retried.
 	MaxRetryAfterMs int64
+	// When and Unless are conditions on $error, see [ErrorFields]: an error is retried only if
+	// When is true and Unless is not. Empty ones leave it to the category.
+	When, Unless string
+}
+
+// conditions calls f for the conditions of the policy, with their keys.
+func (p RetryPolicy) conditions(f func(key, source string)) {
+	if p.When != "" {
+		f("when", p.When)
+	}
+	if p.Unless != "" {
+		f("unless", p.Unless)
+	}
 }
 
 // Ignored returns a field of the policy that has no effect beside the others, with the

@@ -479,6 +479,13 @@ func stepsField[T any](name, doc string, at func(*T) *[]Step) field[T] {
 		}}
 }
 
+// retryCondition is a condition on the error of an attempt.
+func retryCondition(name, doc, example string, at func(*RetryPolicy) *string) field[RetryPolicy] {
+	return field[RetryPolicy]{name: name, doc: doc, value: "condition", example: example, schema: conditionSchema,
+		decode: func(d *decoder, n *node, dst *RetryPolicy) { *at(dst), _ = d.expression(n) },
+		encode: textField("", "", at).encode}
+}
+
 // onErrorField is an action after an error, or {"retry": ...}.
 func onErrorField[T any](doc string, at func(*T) *OnError) field[T] {
 	return field[T]{name: "onError", doc: doc, value: choices(errorActions) + ", or `{\"retry\": ...}`", example: `"skip"`,

@@ -214,6 +214,8 @@ func init() {
 		durationField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
 		durationField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,
 			func(r *RetryPolicy) *int64 { return &r.MaxRetryAfterMs }),
+		retryCondition("when", "Retry only if this is true of $error (F3.5).", `"$error.exitCode === 75"`, func(r *RetryPolicy) *string { return &r.When }),
+		retryCondition("unless", "Do not retry if this is true of $error (F3.5).", `"$error.code === 'not_found'"`, func(r *RetryPolicy) *string { return &r.Unless }),
 	}
 
 	format.loop = table[Loop]{

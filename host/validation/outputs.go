@@ -47,10 +47,17 @@ func (v *check) outputs() {
 		return
 	}
 	look := func(path string, uses []use) { v.uses(path, uses, known) }
+	retry := func(path string, p sentinels.RetryPolicy) {
+		for key, source := range map[string]string{"when": p.When, "unless": p.Unless} {
+			uses := slices.DeleteFunc(inExpression(source), func(u use) bool { return u.name == "error" }) // that of the attempt
+			look(path+".onError.retry."+key, uses)
+		}
+	}
 	look("loop.check", inExpression(v.definition.Loop.Check))
 	look("loop.max", inText(v.definition.Loop.Max))
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		look(path+".condition", inExpression(s.Condition))
+		retry(path, s.OnError.Retry)
 		spec, ok := v.types.Lookup(s.Type)
 		if !ok {
 			return

@@ -30,7 +30,7 @@ func (ask Classifier) Classify(ctx context.Context, source string, err error) Cl
 	if e := abi.As(err); e != nil {
 		f.Code = e.Code
 	}
-	f.ExitCode = exitCode(f.Message)
+	f.ExitCode = ExitCode(f.Message)
 	f.Message = cut(f.Message)
 	if c, ok := ask(ctx, f); ok {
 		return c
@@ -51,9 +51,13 @@ func cut(text string) string {
 // exitText matches the end of a process in a message.
 var exitText = lazyregexp.New(`(?i)\bexit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[ :=]+(\d{1,3})\b`)
 
-// exitCode returns the exit code that a message names, nil if it names none.
-func exitCode(text string) *int {
-	found := exitText.FindStringSubmatch(text[:min(len(text), role.MaxMessage)])
+// quotedText matches a shell line or a program in a message, which may name an exit code itself.
+var quotedText = lazyregexp.New(`"(?:\\.|[^"\\\n])*"`)
+
+// ExitCode returns the exit code that a message names outside of quotes, nil if it names none.
+func ExitCode(text string) *int {
+	text = text[:min(len(text), role.MaxMessage)]
+	found := exitText.FindStringSubmatch(quotedText.ReplaceAllString(text, `""`))
 	if found == nil {
 		return nil
 	}

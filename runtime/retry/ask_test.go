@@ -46,7 +46,7 @@ func TestClassifierGoesFirst(t *testing.T) {
 // message names.
 func TestClassifierFields(t *testing.T) {
 	for text, want := range map[string]int{
-		`shell "npm test": exit code 3: b`: 3, "exited with code 137": 137, "exit status 1": 1, "exit code: 255": 255, "Exit Code 2": 2,
+		`shell "npm test": exit code 3: b`: 3, `shell "echo \"exit code 7\"; exit 5": exit code 5: exit code 9`: 5, "exited with code 137": 137, "exit status 1": 1, "exit code: 255": 255, "Exit Code 2": 2,
 		"exit code": -1, "code 3": -1, "exit code 3000": -1, strings.Repeat("é", role.MaxMessage) + " exit code 7": -1,
 	} {
 		var got role.Failure

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -24,6 +26,33 @@ func delays(c retry.Classification, o sentinels.RetryPolicy) []int64 {
 		list = append(list, d.Delay.Milliseconds())
 	}
 	return list
+}
+
+// TestWhenAsksForRetries: with a condition when, errors whose category has no retries have
+// those of unknown errors; permanent ones still have none.
+func TestWhenAsksForRetries(t *testing.T) {
+	when := sentinels.RetryPolicy{When: "true"}
+	syntax := retry.Classification{Category: retry.Syntax}
+	if diff := cmp.Diff(ms(1, 2), delays(syntax, when)); diff != "" {
+		t.Errorf("syntax (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ms(3, 6), delays(retry.Classification{Category: retry.Logic}, when)); diff != "" {
+		t.Errorf("logic (-want +got):\n%s", diff)
+	}
+	syntax.Permanent = true
+	if got := delays(syntax, when); got != nil {
+		t.Errorf("a permanent error has the delays %v", got)
+	}
+}
+
+// TestCategoriesOfConditions: the categories that conditions of a retry may name are all that
+// an error can have.
+func TestCategoriesOfConditions(t *testing.T) {
+	want := append(role.Categories(), string(retry.Security), string(retry.Verification))
+	sorted := cmpopts.SortSlices(strings.Compare)
+	if diff := cmp.Diff(want, sentinels.ErrorCategories(), sorted); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestTable(t *testing.T) {

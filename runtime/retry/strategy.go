@@ -34,11 +34,13 @@ type Profile struct {
 	rows []row // the first that matches applies
 }
 
+// unknownError is the strategy of a step for errors of unknown category.
+var unknownError = strategy{2, exponential, 1000 * time.Millisecond, 0}
+
 // Steps is the profile of steps: [Fine], and an error of unknown category is retried
 // twice, since no person watches a step.
 func Steps() Profile {
-	three := strategy{2, exponential, 1000 * time.Millisecond, 0}
-	rows := []row{{ManualReview, "unclassified", three}, {ManualReview, "empty_error", three}}
+	rows := []row{{ManualReview, "unclassified", unknownError}, {ManualReview, "empty_error", unknownError}}
 	return Profile{"steps", append(rows, Fine().rows...)}
 }
 
@@ -148,6 +150,9 @@ func (p Profile) of(c Classification) strategy {
 
 // with returns the strategy with the fields that the policy sets.
 func (s strategy) with(p sentinels.RetryPolicy) strategy {
+	if p.When != "" && s.maxRetries == 0 { // the author asks for retries of errors that have none by their category
+		s = unknownError
+	}
 	if p.MaxRetries > 0 {
 		s.maxRetries = p.MaxRetries
 	}

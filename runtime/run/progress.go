@@ -65,7 +65,7 @@ type Progress struct {
 	Label     string             `json:"label,omitempty"`    // command, event or model of a call
 	ByModel   bool               `json:"byModel,omitempty"`  // a model requested the call
 	Params    json.RawMessage    `json:"params,omitempty"`   // parameters of a command that a model called, up to 4 KiB
-	Duration  time.Duration      `json:"-"`
+	Duration  time.Duration      `json:"-"`                  // of what has ended; before the next attempt of a retry
 	Millis    float64            `json:"durationMs,omitempty"`
 	Output    json.RawMessage    `json:"output,omitempty"`  // of a step; of a command that a model called, up to 4 KiB or its short fields
 	Skipped   string             `json:"skipped,omitempty"` // "condition" or "error"

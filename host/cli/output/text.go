@@ -49,6 +49,17 @@ func Duration(d time.Duration) termtext.Text {
 	return termtext.Text(durationText(d))
 }
 
+// Delay formats a duration that somebody chose, as it is written in a definition: 1s, 1.5s, 2m.
+func Delay(d time.Duration) termtext.Text {
+	text := d.Round(time.Millisecond).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return termtext.Text(text)
+}
+
 func durationText(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -22,6 +22,18 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// TestDelay: a delay is shown as it is written in a definition.
+func TestDelay(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"1s": time.Second, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond, "10s": 10 * time.Second, "2m": 2 * time.Minute,
+		"1m30s": 90 * time.Second, "1h": time.Hour, "1h10m": 70 * time.Minute, "20m": 20 * time.Minute,
+	} {
+		if got := string(output.Delay(d)); got != want {
+			t.Errorf("Delay(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
 		if got := string(output.Grouped(n)); got != want {

@@ -75,8 +75,8 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 		return l.step(who, p)
 	case runtime.OnRetry:
 		line := termtext.Sprintf("%s%s  %s", who, l.stepName(p), paint.Warn(termtext.Sprintf("attempt %d failed", p.Attempt)))
-		if wait := p.RetryAt.Sub(p.Time); wait > 0 {
-			line += paint.Dim(", next in " + output.Duration(wait))
+		if p.Duration > 0 {
+			line += paint.Dim(", next in " + output.Delay(p.Duration))
 		}
 		return l.failure(line, p)
 	case runtime.OnStatus:

@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,6 +30,8 @@ func TestErrorsAreShownOnce(t *testing.T) {
 		"the run goes on":      {[]runtime.Progress{end("0", no), {Event: runtime.OnStepStart, Run: "r"}, end("1", nil)}, []string{"0 shell failed", "no", "not at all", "hint: try", "again", "1 shell ok"}},
 		"another error ends the run": {[]runtime.Progress{end("0", no), end("1", &abi.Error{Message: "more"}), {Event: runtime.OnRunEnd, Run: "r", Error: &abi.Error{Message: "limit"}}},
 			[]string{"0 shell failed", "no", "not at all", "hint: try", "again", "1 shell failed", "more"}},
+		"a retry": {[]runtime.Progress{{Event: runtime.OnRetry, Run: "r", Path: "0", Address: "0", Type: "shell", Attempt: 1, Duration: time.Second, Error: no}},
+			[]string{"0 shell attempt 1 failed, next in 1s", "no", "not at all", "hint: try", "again"}},
 		"calls of a model": {[]runtime.Progress{call, call}, []string{"model: code/edit", "no", "not at all", "hint: try", "again", "model: code/edit", "no", "not at all", "hint: try", "again"}},
 	}
 	for name, c := range tests {

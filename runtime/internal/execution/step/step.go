@@ -153,9 +153,13 @@ func (x *stepExecution) resumeAt(ctx context.Context) (int, *abi.Error, error) {
 func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bool, error) {
 	class := x.svc.Classify.Classify(ctx, role.SourceStep, failed)
 	after := time.Duration(min(failed.RetryAfterMs, retry.MaxRetryAfter.Milliseconds())) * time.Millisecond
-	d := retry.Decide(class, n-1, x.onError().Retry, after)
+	policy := x.onError().Retry
+	d := retry.Decide(class, n-1, policy, after)
 	if !d.Retry {
 		return false, nil
+	}
+	if wanted, err := x.retryWanted(ctx, n, policy, class, failed); err != nil || !wanted {
+		return false, err
 	}
 	x.category = string(class.Category)
 	due := x.svc.Calendar.Now().Add(d.Delay)
@@ -163,7 +167,7 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 		Error: failed, Category: x.category, Confidence: class.Confidence, Due: due.UnixMicro(), Left: d.AttemptsRemaining,
 	}})
 	p := x.progress(run.OnRetry, n)
-	p.Error, p.RetryAt, p.Category = failed, due, x.category
+	p.Error, p.RetryAt, p.Category, p.Duration = failed, due, x.category, d.Delay
 	ticket.OnDone(func(error) { x.run.Report(p) })
 	defer x.showRetry(due, n, failed)()
 	return true, x.wait(ctx, due)

@@ -1,0 +1,110 @@
+package sentinels
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+)
+
+// varError is the variable of the conditions when and unless of a retry. It is not reserved,
+// because steps may call their output so: it is a variable of these conditions alone.
+const varError = "error"
+
+// errorTypes are the JSON types of the fields of $error.
+var errorTypes = map[string]string{"text": "string", "code": "string", "category": "string", "exitCode": "integer"}
+
+// ErrorFields returns the names of the fields of $error in the conditions of a retry, sorted.
+func ErrorFields() []string { return slices.Sorted(maps.Keys(errorTypes)) }
+
+// ErrorCategories returns the categories that $error.category can be.
+func ErrorCategories() []string {
+	return []string{"api", "timeout", "runtime", "logic", "syntax", "context", "manual_review", "security", "verification"}
+}
+
+// retry checks a policy: fields without effect, and its conditions, which see $error and the
+// variables of the step.
+func (c *checker) retry(path string, p RetryPolicy) {
+	if field, reason := p.Ignored(); field != "" {
+		c.warn(path+field, "leave it out", "%s has no effect: %s", field, reason)
+	}
+	set, fields := c.set[varError], c.fields[varError]
+	c.set[varError] = true
+	if c.fields == nil {
+		c.fields = make(map[string]map[string]string)
+	}
+	c.fields[varError] = errorTypes
+	p.conditions(func(key, source string) {
+		c.expression(path+key, source)
+		c.errorFields(path+key, source)
+		c.categories(path+key, source)
+		c.alwaysFalse(path+key, source)
+	})
+	c.set[varError], c.fields[varError] = set, fields
+	if !set {
+		delete(c.set, varError)
+	}
+	if fields == nil {
+		delete(c.fields, varError)
+	}
+}
+
+// errorFields reports fields that $error does not have, and categories that do not exist: such a
+// condition never holds, and the step would never be retried.
+func (c *checker) errorFields(path, source string) {
+	for _, m := range namePattern.FindAllStringSubmatch(source, -1) {
+		key, ok := stepKey(m[2])
+		if m[1] != varError || !ok || errorTypes[key] != "" {
+			continue
+		}
+		hint := "known: " + strings.Join(references(prefixed(varError+".", ErrorFields())), ", ")
+		switch near := Suggest(key, ErrorFields()); {
+		case slices.Contains(otherNamesOfText, key):
+			hint = "write $" + varError + ".text"
+		case strings.HasPrefix(fold(key), "exit"):
+			hint = "write $" + varError + ".exitCode"
+		case strings.HasPrefix(key, "status"):
+			hint = "the status of a request is in the code: write $" + varError + ".code === 'http_503'"
+		case isMethodOfText(source, m[0]):
+			hint = "write $" + varError + ".text." + key + "(...)"
+		case len(near) > 0:
+			hint = "did you mean $" + varError + "." + near[0] + "?"
+		}
+		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", varError, key)})
+	}
+}
+
+// categories warns of a comparison of $error.category with a word that is none.
+func (c *checker) categories(path, source string) {
+	const operand = "$" + varError + ".category"
+	for _, cmp := range reference.ComparedIn(source) {
+		word, ok := literalText(cmp.Right)
+		if cmp.Left != operand {
+			word, ok = literalText(cmp.Left)
+			ok = ok && cmp.Right == operand
+		}
+		if ok && !slices.Contains(ErrorCategories(), word) {
+			c.warn(path, "the categories are "+strings.Join(ErrorCategories(), ", "), "%q is no category of errors, so this comparison has always the same result", word)
+		}
+	}
+}
+
+// otherNamesOfText are what other systems call the text of an error.
+var otherNamesOfText = []string{"message", "msg", "output", "stderr", "stdout", "reason", "description"}
+
+// isMethodOfText reports whether a name that stands in a source is called.
+func isMethodOfText(source, name string) bool {
+	_, behind, _ := strings.Cut(source, name)
+	return strings.HasPrefix(strings.TrimSpace(behind), "(")
+}
+
+// prefixed returns names with a text before each.
+func prefixed(prefix string, names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = prefix + name
+	}
+	return out
+}
