@@ -23,11 +23,11 @@ var (
 // read reads a response's body as far as it may go; cut says that there was
 // more. A gzip body is unpacked and no longer declared as one; other codings
 // stay as they are.
-func (c *Client) read(response *http.Response) (b []byte, cut bool, err error) {
+func read(response *http.Response, most int) (b []byte, cut bool, err error) {
 	var from io.Reader = response.Body
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(response.Header.Values("Content-Encoding"), ",")))
 	if (coding == "gzip" || coding == "x-gzip") && response.Request.Method != http.MethodHead && response.ContentLength != 0 {
-		if from, err = c.unpack(response.Body); errors.Is(err, io.EOF) {
+		if from, err = unpack(response.Body, most); errors.Is(err, io.EOF) {
 			return nil, false, nil // an empty body, whatever was declared
 		} else if err != nil {
 			return nil, false, err
@@ -36,19 +36,19 @@ func (c *Client) read(response *http.Response) (b []byte, cut bool, err error) {
 		response.Header.Del("Content-Length")
 	}
 	// One byte more than may be kept tells whether there was more.
-	b, err = io.ReadAll(io.LimitReader(from, int64(c.opt.MaxBody)+1))
+	b, err = io.ReadAll(io.LimitReader(from, int64(most)+1))
 	if err != nil {
 		return nil, false, err
 	}
-	if len(b) > c.opt.MaxBody {
-		return b[:c.opt.MaxBody], true, nil
+	if len(b) > most {
+		return b[:most], true, nil
 	}
 	return b, false, nil
 }
 
 // unpack returns a reader of what is compressed in body.
-func (c *Client) unpack(body io.Reader) (io.Reader, error) {
-	raw := &counted{from: bufio.NewReader(body), most: int64(c.opt.MaxBody) + rawSlack}
+func unpack(body io.Reader, most int) (io.Reader, error) {
+	raw := &counted{from: bufio.NewReader(body), most: int64(most) + rawSlack}
 	z, err := gzip.NewReader(raw)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,20 @@ type allowance struct {
 	hosts   grant
 	secrets map[string]grant
 	reach   *reach
+	// own is set for a request of the host's own, which may go to any host; those in hosts may
+	// have private addresses.
+	own bool
+}
+
+// allows reports whether a request may go to a host.
+func (a *allowance) allows(to authority) bool { return a.own || a.hosts.allows(to) }
+
+// reachOf returns the addresses that a host may have.
+func (a *allowance) reachOf(c *Client, to authority) *reach {
+	if a.own && a.hosts.allows(to) {
+		return &c.private
+	}
+	return a.reach
 }
 
 func (c *Client) allowance(call Call) (*allowance, error) {

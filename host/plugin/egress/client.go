@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"syscall"
 
@@ -56,15 +57,23 @@ func (c *Client) Do(ctx context.Context, call Call) (json.RawMessage, error) {
 	// An earlier request may have left a secret with the server that this one
 	// asks, before this process knew its value.
 	c.opt.Secrets.Learn(slices.Sorted(maps.Keys(call.Secrets))...)
-	out, err := c.exchange(ctx, allowed, req)
+	req.redirects, req.maxBody, req.hint = max(c.opt.MaxRedirects, 0), c.opt.MaxBody, grantHint
+	var out json.RawMessage
+	err = c.exchange(ctx, allowed, req, func(response *http.Response, body []byte, cut bool) (err error) {
+		out, err = c.answer(response, body, cut)
+		return err
+	})
 	if err != nil {
 		return nil, c.cleaned(err)
 	}
 	return out, nil
 }
 
-// exchange asks and reads the answer.
-func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request) (json.RawMessage, error) {
+// grantHint is the hint for a plugin whose hosts have private addresses.
+const grantHint = "a name in a grant gives no access to private addresses; sentinel plugin allow NAME --private does"
+
+// exchange makes a request and calls use with the answer; cut says that the body is longer.
+func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request, use func(response *http.Response, body []byte, cut bool) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, req.timeout, errTime)
 	defer cancel()
 	// limited is over when the whole request is, redirects and body with it;
@@ -72,26 +81,25 @@ func (c *Client) exchange(ctx context.Context, allowed *allowance, req *request)
 	asked := req.to.String() // errors name what the guest named, wherever a redirect led
 	response, err := c.follow(limited, allowed, req)
 	if err != nil {
-		failed := failure(ctx, limited, asked, req.timeout, err)
+		failed := failure(ctx, limited, asked, req, err)
 		if errno := outOfFiles(err); errno != nil && (!req.redirected || !unsafe(req.method)) {
 			// Nothing was done that must not be done twice, so the engine asks again.
-			return nil, fmt.Errorf("%w: %w", failed, errno)
+			return fmt.Errorf("%w: %w", failed, errno)
 		}
-		return nil, failed
+		return failed
 	}
 	defer response.Body.Close()
-	b, cut, err := c.read(response)
-	if err == nil && len(req.places) > 0 && response.Header.Get("Content-Encoding") != "" {
+	b, cut, err := read(response, req.maxBody)
+	if err == nil && (len(req.places) > 0 || req.secret) && response.Header.Get("Content-Encoding") != "" {
 		err = errCoding
 	}
-	if err != nil {
-		return nil, failure(ctx, limited, asked, req.timeout, err)
+	if err == nil {
+		err = use(response, b, cut)
 	}
-	out, err := c.answer(response, b, cut)
 	if err != nil {
-		return nil, failure(ctx, limited, asked, req.timeout, err)
+		return failure(ctx, limited, asked, req, err)
 	}
-	return out, nil
+	return nil
 }
 
 // outOfFiles returns the errno of a connection that could not be opened because

@@ -55,4 +55,12 @@
 // which servers repeat a request, and replaced with ***. A host that was granted a
 // secret can still return it in another encoding: the grant means that the operator
 // trusts the host with it.
+//
+// # Requests of the host
+//
+// [Client.Fetch] makes requests for steps of definitions and for commands, which have no
+// grant: they go to any host whose address is public, and to private addresses of the hosts
+// that a setting names. Addresses of one link, and those that serve metadata of clouds, stay
+// refused. Redirects, headers and limits are those of plugins' requests. Placeholders mean
+// nothing there, because such a request has texts of users and models in every part.
 package egress

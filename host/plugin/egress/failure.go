@@ -12,7 +12,6 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -28,8 +27,8 @@ var errCoding = errors.New("the answer is packed in a way that was not asked for
 // failure says what ended a request, in words that hold nothing of the host's
 // network: the texts of package net have resolved addresses and name servers in
 // them, those of crypto/x509 the names of certificates. outer is the context of
-// the call, limited the one with the request's own time.
-func failure(outer, limited context.Context, host string, limit time.Duration, err error) error {
+// the call, limited the one with the time of r.
+func failure(outer, limited context.Context, host string, r *request, err error) error {
 	if cause := context.Cause(outer); cause != nil {
 		code := abi.Cancelled
 		if errors.Is(cause, context.DeadlineExceeded) {
@@ -41,13 +40,13 @@ func failure(outer, limited context.Context, host string, limit time.Duration, e
 		return e
 	}
 	if limited.Err() != nil {
-		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("fetch %q: no whole answer within %v", host, limit), Hint: "timeoutMs gives it longer, up to 5 minutes"}
+		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("fetch %q: no whole answer within %v", host, r.timeout), Hint: "timeoutMs gives it longer"}
 	}
 	code, cause := describe(err)
 	e := abi.New(code, fmt.Sprintf("fetch %q: %s", host, cause))
 	switch code {
 	case abi.Denied:
-		e.Permanent, e.Hint = true, "a name in a grant gives no access to private addresses; sentinel plugin allow NAME --private does"
+		e.Permanent, e.Hint = true, r.hint
 	case abi.Limit: // the same answer would come again
 		e.Permanent = true
 	}

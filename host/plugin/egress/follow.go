@@ -13,7 +13,7 @@ import (
 // goes. The response's body is open.
 func (c *Client) follow(ctx context.Context, allowed *allowance, r *request) (*http.Response, error) {
 	asked, first := r.to, r
-	if !allowed.hosts.allows(r.to) {
+	if !allowed.allows(r.to) {
 		return nil, notGranted(r.to)
 	}
 	for hops := 0; ; hops++ {
@@ -22,15 +22,15 @@ func (c *Client) follow(ctx context.Context, allowed *allowance, r *request) (*h
 			return nil, err
 		}
 		location := response.Header.Get("Location")
-		if !redirects(response.StatusCode) || location == "" {
+		if !redirects(response.StatusCode) || location == "" || allowed.own && r.redirects == 0 {
 			return response, nil
 		}
 		response.Body.Close() // unread: what a redirect says beside is of no use
 		first.redirected = true
-		if hops >= c.opt.MaxRedirects {
-			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, max(c.opt.MaxRedirects, 0)), "")
+		if hops >= r.redirects {
+			return nil, refuse(abi.Limit, fmt.Sprintf("fetch %q: more than %d redirects", asked, r.redirects), "")
 		}
-		if r, err = c.redirect(r, allowed.hosts, asked, response.StatusCode, location); err != nil {
+		if r, err = c.redirect(r, allowed, asked, response.StatusCode, location); err != nil {
 			return nil, err
 		}
 	}
@@ -48,16 +48,16 @@ func redirects(status int) bool {
 
 // redirect returns the request that a redirect asks for. asked is the host
 // that the guest named first.
-func (c *Client) redirect(r *request, hosts grant, asked authority, status int, location string) (*request, error) {
+func (c *Client) redirect(r *request, allowed *allowance, asked authority, status int, location string) (*request, error) {
 	u, to, err := target(r.url, location)
 	if err != nil {
 		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to a URL that is not http or https with a host", asked), "url")
 	}
 	switch {
-	case !hosts.allows(to) && to.ip.IsValid():
+	case !allowed.allows(to) && to.ip.IsValid():
 		// Not named: a server's redirect may tell a network's addresses.
 		return nil, refuse(abi.Denied, fmt.Sprintf("fetch %q: it redirects to an IP address that is not among the hosts granted for %q", asked, abi.UseHTTP), "url")
-	case !hosts.allows(to):
+	case !allowed.allows(to):
 		e := notGranted(to)
 		e.Message = fmt.Sprintf("fetch %q: it redirects to %q, which is not among the hosts granted for %q", asked, to, abi.UseHTTP)
 		return nil, e
@@ -118,7 +118,7 @@ func (c *Client) send(ctx context.Context, allowed *allowance, r *request) (*htt
 	if r.method != http.MethodHead && req.Header.Get("Range") == "" {
 		req.Header.Set("Accept-Encoding", "gzip") // a range of something compressed cannot be read
 	}
-	response, err := allowed.reach.transport.RoundTrip(req)
+	response, err := allowed.reachOf(c, r.to).transport.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

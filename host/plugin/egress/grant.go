@@ -18,6 +18,8 @@ type granted struct {
 	ip    netip.Addr
 	port  uint16 // 0: the default port of the scheme
 	plain bool   // of a secret: by http, and not by https
+
+	anyPort bool // of a host that may have private addresses
 }
 
 // parseGrant reads the entries of a grant. One that cannot be read makes the
@@ -107,7 +109,7 @@ func (g grant) carries(to authority) bool {
 // allows compares what was normalised on both sides, so equal texts are equal
 // places. A wildcard never fits an address: "*.0.0.1" would fit 127.0.0.1.
 func (e granted) allows(to authority) bool {
-	if e.port == 0 && to.port != defaultPort(to.scheme) || e.port != 0 && to.port != e.port {
+	if !e.anyPort && (e.port == 0 && to.port != defaultPort(to.scheme) || e.port != 0 && to.port != e.port) {
 		return false
 	}
 	switch {

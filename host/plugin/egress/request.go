@@ -29,6 +29,10 @@ type request struct {
 	marks       []mark        // in url
 	places      []string      // names of all places: none is in a request without secrets
 	timeout     time.Duration // 0 for the client's
+	secret      bool          // the values in header have secrets, of a request of the host's own
+	redirects   int           // how many are followed
+	maxBody     int           // bytes of the body that are read
+	hint        string        // of the error for a host whose addresses are private
 }
 
 // methods are those a guest may use, as written: CONNECT and TRACE are about
@@ -77,7 +81,7 @@ func decode(raw []byte) (*request, error) {
 	}
 	// Servers and proxies disagree about such a body, and may take it for the
 	// next request.
-	if r.body != "" && (r.method == http.MethodGet || r.method == http.MethodHead) {
+	if r.body != "" && bodiless(r.method) {
 		return nil, bad("body", "a "+r.method+" has none")
 	}
 	if err := r.setURL(address); err != nil {
@@ -85,6 +89,11 @@ func decode(raw []byte) (*request, error) {
 	}
 	return r, r.noteSecrets()
 }
+
+func knownMethod(name string) bool { return slices.Contains(methods, name) }
+
+// bodiless reports whether requests of a method have no body.
+func bodiless(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 func (r *request) setMethod(raw json.RawMessage) error {
 	s, err := hostcall.Text(raw)
@@ -94,7 +103,7 @@ func (r *request) setMethod(raw json.RawMessage) error {
 	if s == "" {
 		s = http.MethodGet
 	}
-	if !slices.Contains(methods, s) {
+	if !knownMethod(s) {
 		return fmt.Errorf("%.20q is none of %s", s, strings.Join(methods, ", "))
 	}
 	r.method = s
