@@ -233,6 +233,7 @@ func (c *checker) step(s *Step, path string) {
 		}
 	}
 	c.retry(path+".onError.retry.", s.OnError.Retry)
+	c.requestSecrets(s, path)
 	c.output(s, path)
 	c.childTools(s, path)
 	c.unused(s, path)

@@ -21,6 +21,8 @@ type Environment struct {
 	// Secrets are the secrets that the calling step names itself, see [Step.Secrets].
 	Secrets []string
 	Shell   Interpreter // reads shell lines whose step names none
+	// Origin is where the calling step sends a request, see [Step.Origin].
+	Origin string
 }
 
 // Environment returns what the definition says about the environment of its programs.
@@ -82,12 +84,12 @@ func SecretIn(value json.RawMessage) (name string, ok bool) {
 	return name, ok && n == 1
 }
 
-// Secrets returns the names of the secrets that the step itself names in its "env", or in the
-// "env" of its "params", sorted. One that comes from a variable is not among them: its value
-// could be a model's.
+// Secrets returns the names of the secrets that the step itself names in its "env", in the
+// "env" of its "params", or in the "headers" and "auth" of a request, sorted. One that comes from a
+// variable is not among them: its value could be a model's.
 func (s *Step) Secrets() []string {
 	names := map[string]bool{}
-	for _, env := range s.environments() {
+	for _, env := range append(s.environments(), s.requestSecrets()...) {
 		eachSecret(env.raw, func(_, name string) { names[name] = true })
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -136,7 +138,7 @@ func (d *Definition) EachSecret(types *TypeSet, f func(path, name string)) {
 			}
 		}
 		d.EachStep(func(path string, s *Step) {
-			for _, env := range s.environments() {
+			for _, env := range append(s.environments(), s.requestSecrets()...) {
 				eachSecret(env.raw, func(variable, name string) { f(prefix+path+"."+env.path+"."+variable, name) })
 			}
 		})

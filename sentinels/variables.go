@@ -142,6 +142,9 @@ func CommandsIn(d *Definition, types *TypeSet) []string {
 		if !ok {
 			return
 		}
+		if s.Type == httpStep {
+			names[requestCommand] = true
+		}
 		for _, mark := range spec.Marks() {
 			raw := s.Fields[mark.Path]
 			switch {

@@ -22,13 +22,17 @@ type Command struct {
 	Effect     Effect          // the most that a call does
 	Idempotent bool            // a second call with the same key changes nothing more
 	// Reads names, by parameter, the values with which a call only reads; the
-	// command as a whole does not. {"operation": {"diff", "log"}}
-	Reads   map[string][]string
-	AsRun   bool     // its work is a run of the engine, which a repeated call finds: never in doubt
-	InStore bool     // its whole effect is in Call.Records: never in doubt
-	Shell   []string // parameters that are shell lines
-	Raw     []string // parameters handed over as written: references in them are not resolved
-	Defines []string // parameters that hold definitions, parts of them, or name files that do
+	// command as a whole does not. {"operation": {"diff", "log"}}. [Absent] among them is a
+	// call without the parameter.
+	Reads map[string][]string
+	// Repeatable reports whether a call with these parameters may be made twice, although others
+	// may not. Nil: none may, unless the command is idempotent.
+	Repeatable func(params json.RawMessage) bool
+	AsRun      bool     // its work is a run of the engine, which a repeated call finds: never in doubt
+	InStore    bool     // its whole effect is in Call.Records: never in doubt
+	Shell      []string // parameters that are shell lines
+	Raw        []string // parameters handed over as written: references in them are not resolved
+	Defines    []string // parameters that hold definitions, parts of them, or name files that do
 	// Began reports whether a call with a key, in an attempt of its step, may have had its
 	// effect: one that a crash interrupted before that is made again. Nil: that is not known.
 	Began func(ctx context.Context, key string, attempt int) (bool, error)
@@ -59,6 +63,9 @@ type Command struct {
 	run     func(ctx context.Context, call *Call) (any, error)
 	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview
 }
+
+// Absent among the values of [Command.Reads] is a call without the parameter.
+const Absent = ""
 
 // An Effect is the most that a command does. A pattern in an allow-list matches only what
 // reads or changes: whatever it matches, at any depth, executes nothing.

@@ -19,6 +19,7 @@ type Options struct {
 	Effect     Effect                                                           // required
 	Idempotent bool                                                             // default false
 	Reads      map[string][]string                                              // default none
+	Repeatable func(params json.RawMessage) bool                                // default nil
 	AsRun      bool                                                             // default false
 	InStore    bool                                                             // default false
 	Search     bool                                                             // default false
@@ -82,7 +83,7 @@ func (o Options) command(name, summary string) Command {
 	byName := o.ByName || !o.Effect.Matchable()
 	return Command{
 		Name: name, Summary: summary,
-		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, AsRun: o.AsRun, InStore: o.InStore,
+		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, Repeatable: o.Repeatable, AsRun: o.AsRun, InStore: o.InStore,
 		Search: o.Search, Private: o.Private || byName, ByName: byName,
 		Shell: o.Shell, Raw: o.Raw, Defines: o.Defines, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
 		Began: o.Began,

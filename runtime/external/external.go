@@ -55,12 +55,16 @@ type CommandInfo struct {
 	Idempotent bool            // a call that is repeated with its key has its effect once
 	Private    bool            // matched neither by "*" nor by the pattern of a family above its own
 	ByName     bool            // matched by no pattern: it executes code, or writes files that others execute
-	// Reads names, by parameter, the values with which a call only reads.
-	Reads   map[string][]string
-	AsRun   bool     // its work is a run, which a repeated call finds: it is never in doubt
-	InStore bool     // it writes only CommandCall.Documents, which commit with its answer
-	Shell   []string // parameters that are shell lines
-	Raw     []string // parameters whose references are not resolved
+	// Reads names, by parameter, the values with which a call only reads; "" is a call without
+	// the parameter.
+	Reads map[string][]string
+	// Repeatable reports whether a call with these parameters may be made again after a crash.
+	// Nil: it may if the command is ReadOnly or Idempotent.
+	Repeatable func(params json.RawMessage) bool
+	AsRun      bool     // its work is a run, which a repeated call finds: it is never in doubt
+	InStore    bool     // it writes only CommandCall.Documents, which commit with its answer
+	Shell      []string // parameters that are shell lines
+	Raw        []string // parameters whose references are not resolved
 	// Defines names parameters that hold definitions, parts of them, or the files that do. What
 	// comes of one that the calling step does not write itself is bounded.
 	Defines []string
@@ -132,11 +136,19 @@ func (info CommandInfo) OnlyReads(raw json.RawMessage) bool {
 		return false
 	}
 	for name, values := range info.Reads {
-		if v, ok := params[name].(string); ok && slices.Contains(values, v) {
+		v, given := params[name]
+		text, isText := v.(string)
+		if (isText || !given) && slices.Contains(values, text) {
 			return true
 		}
 	}
 	return false
+}
+
+// MayRepeat reports whether a call with these parameters may be made again after a crash without
+// a decision.
+func (info CommandInfo) MayRepeat(params json.RawMessage) bool {
+	return info.ReadOnly || info.Idempotent || info.Repeatable != nil && info.Repeatable(params)
 }
 
 // A CommandCall is one call of a command. host/command.Call mirrors it.

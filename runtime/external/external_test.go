@@ -26,6 +26,22 @@ func TestNamedBy(t *testing.T) {
 	}
 }
 
+func TestMayRepeat(t *testing.T) {
+	put := func(params json.RawMessage) bool { return string(params) == "put" }
+	for _, c := range []struct {
+		info   CommandInfo
+		params string
+		want   bool
+	}{
+		{CommandInfo{}, "put", false}, {CommandInfo{ReadOnly: true}, "post", true}, {CommandInfo{Idempotent: true}, "post", true},
+		{CommandInfo{Repeatable: put}, "put", true}, {CommandInfo{Repeatable: put}, "post", false},
+	} {
+		if got := c.info.MayRepeat(json.RawMessage(c.params)); got != c.want {
+			t.Errorf("%+v with %s: %v", c.info, c.params, got)
+		}
+	}
+}
+
 func TestOnlyReads(t *testing.T) {
 	info := CommandInfo{Reads: map[string][]string{"op": {"list", "show"}}}
 	for params, want := range map[string]bool{
@@ -33,6 +49,12 @@ func TestOnlyReads(t *testing.T) {
 	} {
 		if got := info.OnlyReads(json.RawMessage(params)); got != want {
 			t.Errorf("%s: %v", params, got)
+		}
+	}
+	info = CommandInfo{Reads: map[string][]string{"method": {"", "GET"}}}
+	for params, want := range map[string]bool{`{}`: true, `{"method":"GET"}`: true, `{"method":"POST"}`: false, `{"method":1}`: false, `{"method":null}`: false, `[]`: false} {
+		if got := info.OnlyReads(json.RawMessage(params)); got != want {
+			t.Errorf("without the parameter too: %s: %v", params, got)
 		}
 	}
 	if (CommandInfo{}).OnlyReads(json.RawMessage(`{"op":"list"}`)) {

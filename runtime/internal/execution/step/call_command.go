@@ -47,7 +47,7 @@ func (a *attempt) startCommand(ctx context.Context, c *call) error {
 	info.ReadOnly = info.ReadOnly || info.OnlyReads(req.Params)
 	a.setAsRun(c, info.AsRun)
 	effect := known && !info.ReadOnly && !info.AsRun // what a run has begun is in its own journal
-	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.ReadOnly || info.Idempotent, Label: req.Command})
+	return a.beginCall(ctx, c, journal.CallStartBody{Effect: effect, Safe: info.MayRepeat(req.Params), Label: req.Command})
 }
 
 // setAsRun sets whether the work of a call is a run. The timer of the attempt reads it.
@@ -150,7 +150,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 		within = append([]string{"*"}, a.run.NamedCommands()...)
 	}
 	environment := a.run.Definition().Environment()
-	environment.Secrets = a.step.Secrets()
+	environment.Secrets, environment.Origin = a.step.Secrets(), a.step.Origin()
 	return external.CommandCall{
 		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
 		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.As(), Path: a.path, Iteration: a.run.Iteration(), Attempt: a.n, Key: a.callKey(c),
