@@ -125,7 +125,7 @@ func (h *Host) writtenConfined(workspace, path string) bool {
 func (h *Host) stepSecret(call *command.Call, name string) (string, error) {
 	deny := func(format string, args ...any) error {
 		return &abi.Error{Code: abi.Denied, Field: "env", Permanent: true, Message: fmt.Sprintf(format, args...),
-			Hint: `a person writes it into the "env" of a step: {"secret": "NAME"}`}
+			Hint: `a person writes it into the "env", "headers" or "auth" of a step: {"secret": "NAME"}`}
 	}
 	switch {
 	case call.Within != nil:

@@ -63,6 +63,7 @@ type Host struct {
 	redactor    *redact.Redactor
 	trust       *trust.Policy
 	secrets     *secret.Source
+	egress      *egress.Client // of requests of plugins, steps and commands
 	allowed     *secret.Allowed
 	models      *models
 	shells      *shell.Manager
@@ -203,6 +204,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
+	h.egress = egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})
 	// Who has the store owns the processes that a crash left behind, so they
 	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
@@ -218,7 +220,7 @@ func (h *Host) open(ctx context.Context) error {
 		Models:          h.models,
 		Executions:      (*executions)(h),
 		Contexts:        (*contexts)(h),
-		HTTP:            outgoing{egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})},
+		HTTP:            outgoing{h.egress},
 		Folders:         folders{files.New(files.Options{Host: h.hostFiles()}), h},
 		Triggers:        append(standard.Set(), h.opt.Kinds...),
 		Secret:          h.secret,

@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command/event"
 	"github.com/sentinel-runtime/sentinel/host/command/forge"
 	"github.com/sentinel-runtime/sentinel/host/command/git"
+	httpcommand "github.com/sentinel-runtime/sentinel/host/command/http"
 	"github.com/sentinel-runtime/sentinel/host/command/inbox"
 	"github.com/sentinel-runtime/sentinel/host/command/memory"
 	"github.com/sentinel-runtime/sentinel/host/command/notify"
@@ -79,6 +80,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		}}),
 		ai.Commands(ai.Options{Models: (*metered)(h)}),
 		rag.Commands(h.ragOptions()),
+		httpcommand.Commands(httpcommand.Options{Client: h.egress, Private: h.settings.HTTP.Private, Secret: h.stepSecret, Hide: h.redactor.Register}),
 		event.Commands(event.Options{Log: h.rt, Chain: h.rt.Chain}),
 		sentinel.Commands(steering),
 		plugin.Commands(plugin.Options{

@@ -23,6 +23,7 @@ type Config struct {
 	Snapshots   Snapshots   `json:"snapshots" doc:"copies of the store, for recovery"`
 	Tickets     Tickets     `json:"tickets" doc:"how work on tickets is retried and accepted"`
 	Shell       Shell       `json:"shell" doc:"how the commands of steps, models and agents are executed"`
+	HTTP        HTTP        `json:"http" doc:"requests of steps of type http and of the command http/request"`
 	Verify      Verify      `json:"verify" doc:"how acceptance criteria are checked"`
 	Worktrees   Worktrees   `json:"worktrees" doc:"working trees of claimed tickets"`
 	Checkpoints Checkpoints `json:"checkpoints" doc:"states of workspaces, with which the changes of a run are taken back"`
@@ -183,6 +184,11 @@ type Verify struct {
 type Shell struct {
 	Confine string   `json:"confine" doc:"whose commands cannot leave the workspace: none, agents (those of models and agents) or all"`
 	Env     []string `json:"env" doc:"names of variables of the host that programs of steps get too; * in a name is any characters, * alone is all. Those of models and agents get none that look like a secret's"`
+}
+
+// HTTP settles where requests go.
+type HTTP struct {
+	Private []string `json:"private" doc:"hosts that may have addresses of private networks or of this machine, such as localhost:3000, localhost:* for any port, or *.corp.example; all others have to have public ones"`
 }
 
 // Values of settings.

@@ -19,6 +19,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/notify"
+	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
@@ -280,6 +281,11 @@ func (l *Loaded) check(origins map[string]string) []string {
 	for _, name := range l.Verify.Env {
 		if name == "" || strings.ContainsAny(name, "= \x00") {
 			say("verify.env", "invalid name %q", name)
+		}
+	}
+	for _, host := range l.HTTP.Private {
+		if e := abi.As(egress.CheckPrivate(host)); e != nil {
+			say("http.private", "%s: %s", e.Message, e.Hint)
 		}
 	}
 	if u, err := url.Parse(l.Verify.URL); l.Verify.URL != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {

@@ -72,7 +72,7 @@ func (c *Client) Fetch(ctx context.Context, f Fetch) (*Fetched, error) {
 func (f Fetch) request() (*request, error) {
 	r := &request{
 		header: http.Header{}, body: f.Body, secret: f.Secret, timeout: f.Timeout, redirects: f.Redirects, maxBody: f.MaxBody,
-		hint: `the address, or one that it redirects to, is private: a person allows a host with ` + "`sentinel config set http.private '[\"HOST:PORT\"]'`",
+		hint: "the host, or one that it redirects to, is of this machine or a private network; the setting http.private allows it: SENTINEL_HTTP_PRIVATE=HOST:PORT",
 	}
 	size := 0
 	for name, value := range f.Header {
@@ -112,6 +112,16 @@ func withoutFunction(err error) error {
 func CheckPrivate(entry string) error {
 	_, err := parsePrivate([]string{entry})
 	return err
+}
+
+// Listed reports whether a list of hosts, as [Fetch.Private], has that of a URL.
+func Listed(hosts []string, address string) bool {
+	list, err := parsePrivate(hosts)
+	if err != nil {
+		return false
+	}
+	_, to, err := target(nil, address)
+	return err == nil && list.allows(to)
 }
 
 // parsePrivate reads the entries of [Fetch.Private].

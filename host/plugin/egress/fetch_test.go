@@ -75,7 +75,7 @@ func TestFetchAddresses(t *testing.T) {
 			if !strings.Contains(e.Message, tt.says) || strings.Contains(e.Message, abi.FuncHTTP) {
 				t.Errorf("error %q, want %q in it", e.Message, tt.says)
 			}
-			if tt.code == abi.Denied && strings.Contains(tt.says, "public") && !strings.Contains(e.Hint, "sentinel config set http.private") {
+			if tt.code == abi.Denied && strings.Contains(tt.says, "public") && !strings.Contains(e.Hint, "SENTINEL_HTTP_PRIVATE=HOST:PORT") {
 				t.Errorf("hint %q", e.Hint)
 			}
 		})
