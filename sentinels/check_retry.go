@@ -72,7 +72,7 @@ func (c *checker) errorFields(path, source string) {
 		case len(near) > 0:
 			hint = "did you mean $" + varError + "." + near[0] + "?"
 		}
-		c.problems = append(c.problems, Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", varError, key)})
+		c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", varError, key)})
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *checker) requestSecrets(s *Step, path string) {
 			if s.Origin() == "" {
 				at, _, _ := strings.Cut(place.path, "headers")
 				at, _, _ = strings.Cut(at, "auth")
-				c.problems = append(c.problems, Problem{Path: path + "." + at + "url", Kind: KindValue,
+				c.Add(Problem{Path: path + "." + at + "url", Kind: KindValue,
 					Hint:    `write the scheme and the host out, as in "https://api.example.com/users/$id"`,
 					Message: fmt.Sprintf("the secret %q goes to a host that the step does not write out", name)})
 			}

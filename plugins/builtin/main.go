@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/plugins/emit"
 	"github.com/sentinel-runtime/sentinel/plugins/fail"
 	"github.com/sentinel-runtime/sentinel/plugins/group"
+	"github.com/sentinel-runtime/sentinel/plugins/http"
 	"github.com/sentinel-runtime/sentinel/plugins/llm"
 	"github.com/sentinel-runtime/sentinel/plugins/loop"
 	"github.com/sentinel-runtime/sentinel/plugins/parallel"
@@ -49,9 +50,10 @@ func plugin() sdk.Plugin {
 			group.Step(),
 			fail.Step(),
 			stop.Step(),
+			http.Step(),
 		},
 		Permissions: []sdk.Permission{
-			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command and shell, and the tools of models, call the commands a definition names."},
+			{Use: sdk.UseCommand, Names: []string{"*"}, Reason: "Steps of type command, shell and http, and the tools of models, call the commands a definition names."},
 			{Use: sdk.UseLLM, Reason: "Steps of type llm ask language models."},
 			{Use: sdk.UseWatch, Reason: "Steps of type watch read the output of processes that their run started, and files of the workspace."},
 			{Use: sdk.UseSpawn, Reason: "Steps of type sentinel start child runs."},

@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -49,6 +50,9 @@ func classifyCode(code abi.Code, msg string) Classification {
 			sub = c.Subcategory
 		}
 		return known(category, sub)
+	}
+	if status, ok := strings.CutPrefix(string(code), "http_"); ok {
+		return classifyAnswer(status)
 	}
 	switch code {
 	case abi.BadFields:

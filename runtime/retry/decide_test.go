@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sdk/role"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -42,6 +43,32 @@ func TestWhenAsksForRetries(t *testing.T) {
 	syntax.Permanent = true
 	if got := delays(syntax, when); got != nil {
 		t.Errorf("a permanent error has the delays %v", got)
+	}
+}
+
+// TestAnswersOfRequests: of the answers to a step of type http, those that a server may not give
+// again are retried; those that blame the request only where a condition asks for it.
+func TestAnswersOfRequests(t *testing.T) {
+	api := ms(1, 2, 4, 8, 16, 32, 64)
+	for code, c := range map[abi.Code]struct {
+		category retry.Category
+		want     []int64
+	}{
+		"http_500": {retry.API, api}, "http_502": {retry.API, api}, "http_503": {retry.API, api}, "http_429": {retry.API, api}, "http_425": {retry.API, api},
+		"http_408": {retry.Timeout, ms(2, 4, 8, 16, 32)}, "http_504": {retry.API, api},
+		"http_400": {retry.API, nil}, "http_401": {retry.API, nil}, "http_404": {retry.API, nil}, "http_302": {retry.API, nil}, "http_x": {retry.ManualReview, ms(1, 2)},
+	} {
+		class := retry.ClassifyError(abi.New(code, "GET http://a/: status 503"))
+		if class.Category != c.category {
+			t.Errorf("%s has the category %s, want %s", code, class.Category, c.category)
+		}
+		if diff := cmp.Diff(c.want, delays(class, sentinels.RetryPolicy{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", code, diff)
+		}
+	}
+	missing := retry.ClassifyError(abi.New("http_404", "not found"))
+	if diff := cmp.Diff(ms(1, 2), delays(missing, sentinels.RetryPolicy{When: "$error.code === 'http_404'"})); diff != "" {
+		t.Errorf("with a condition (-want +got):\n%s", diff)
 	}
 }
 
@@ -274,7 +301,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			t.Errorf("%s has no effect beside %s, as in %+v", p.field, p.beside, policy)
 		}
 	}
-	if n := reflect.TypeFor[sentinels.RetryPolicy]().NumField(); n != len(fields) {
-		t.Errorf("the policy has %d fields, %d are tested", n, len(fields))
+	const conditions = 2 // when and unless depend on the error: TestWhenAsksForRetries, and runtime/testdata/retry_when.txtar
+	if n := reflect.TypeFor[sentinels.RetryPolicy]().NumField(); n != len(fields)+conditions {
+		t.Errorf("the policy has %d fields, %d are tested", n, len(fields)+conditions)
 	}
 }

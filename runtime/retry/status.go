@@ -42,18 +42,40 @@ func classifyStatus(text string) (c Classification, ok bool) {
 	if status == 0 {
 		return Classification{}, false
 	}
-	c = Classification{Category: API, Confidence: confidenceStatus}
+	return statusClass(status, confidenceStatus), true
+}
+
+// classifyAnswer classifies the status of an answer to a step of type http. Answers that blame the
+// request will be the same next time, so that their kind has no retries of its own.
+func classifyAnswer(text string) Classification {
+	status, err := strconv.Atoi(text)
+	if err != nil {
+		return unclassified()
+	}
+	c := statusClass(status, 1)
+	if status < 500 && c.Subcategory != "rate" && c.Category != Timeout {
+		c.Subcategory = blamed
+	}
+	return c
+}
+
+// blamed is the subcategory of answers that blame the request.
+const blamed = "request"
+
+// statusClass returns the category of an HTTP status.
+func statusClass(status int, confidence float64) Classification {
+	c := Classification{Category: API, Confidence: confidence}
 	switch {
 	case status == 401, status == 403, status == 407:
 		c.Subcategory = "auth"
 	case status == 408:
 		c.Category, c.Subcategory = Timeout, "general"
-	case status == 429:
+	case status == 425, status == 429:
 		c.Subcategory = "rate"
 	case status >= 500:
 		c.Subcategory = "server_error"
 	default:
 		c.Subcategory = "http_" + strconv.Itoa(status)
 	}
-	return c, true
+	return c
 }

@@ -40,7 +40,7 @@ var unknownError = strategy{2, exponential, 1000 * time.Millisecond, 0}
 // Steps is the profile of steps: [Fine], and an error of unknown category is retried
 // twice, since no person watches a step.
 func Steps() Profile {
-	rows := []row{{ManualReview, "unclassified", unknownError}, {ManualReview, "empty_error", unknownError}}
+	rows := []row{{ManualReview, "unclassified", unknownError}, {ManualReview, "empty_error", unknownError}, {API, blamed, strategy{backoff: none}}}
 	return Profile{"steps", append(rows, Fine().rows...)}
 }
 
