@@ -289,6 +289,9 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string, ov
 	if c.Label != "" {
 		b.Printf(" %s", c.Label)
 	}
+	if c.Label == "http/request" {
+		b.Printf("  %s", output.Clip(requestLine(c), shownOf(a, 300)))
+	}
 	switch {
 	case !c.Ended && over:
 		b.Printf("  %s", p.Warn("interrupted"))
@@ -402,6 +405,25 @@ func shownOf(a verbs, n int) int {
 		return 1000
 	}
 	return n
+}
+
+// requestLine describes a request over HTTP and the status of its answer, if there is one.
+func requestLine(c *runtime.TraceCall) string {
+	var asked struct {
+		Params struct{ Method, URL json.RawMessage }
+	}
+	var got struct {
+		Status int
+		URL    string
+	}
+	if json.Unmarshal(c.Request, &asked) != nil {
+		return ""
+	}
+	line := output.RequestLine(asked.Params.Method, asked.Params.URL)
+	if json.Unmarshal(c.Result, &got) == nil && got.Status > 0 {
+		line += ": " + strconv.Itoa(got.Status)
+	}
+	return line
 }
 
 // shellLine returns the shell line of an attempt with the values of its references, "" of a

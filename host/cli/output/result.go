@@ -2,6 +2,7 @@ package output
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,9 @@ type StepResult struct {
 	ExitCode *int
 	Branch   string
 	Value    *bool // of a condition
+
+	// Of the answer to a request.
+	Status, Method, URL json.RawMessage
 }
 
 // ReadStepResult returns the result in the output of a step. Output of another form has none.
@@ -42,6 +46,8 @@ func (r *StepResult) Mark(p Palette, of sentinels.StepType) termtext.Text {
 		return p.Dim("no")
 	case r.Failed() && r.ExitCode != nil:
 		return p.Warn(termtext.Sprintf("exit code %d (allowed)", *r.ExitCode))
+	case r.Failed() && r.httpStatus() > 0:
+		return p.Warn(termtext.Sprintf("status %d (allowed)", r.httpStatus()))
 	case r.Failed():
 		return p.Warn("no success (allowed)")
 	}
@@ -51,6 +57,9 @@ func (r *StepResult) Mark(p Palette, of sentinels.StepType) termtext.Text {
 // Line is the line of the output that says most: of a command that failed the first one that names
 // an error, else the last one that it printed; of a model's reply the first one.
 func (r *StepResult) Line() string {
+	if status := r.httpStatus(); status > 0 {
+		return fmt.Sprintf("%s: %d", RequestLine(r.Method, r.URL), status)
+	}
 	var printed string
 	if json.Unmarshal(r.Output, &printed) != nil {
 		printed = r.Text
@@ -61,6 +70,22 @@ func (r *StepResult) Line() string {
 		line = TellingLine(lines, r.Failed())
 	}
 	return termtext.Overwrite(line)
+}
+
+// httpStatus returns the status of the answer to a request, 0 for another result.
+func (r *StepResult) httpStatus() (status int) {
+	if len(r.Method) == 0 || len(r.URL) == 0 || json.Unmarshal(r.Status, &status) != nil {
+		return 0
+	}
+	return status
+}
+
+// RequestLine returns the line of a request: its method, GET if there is none, and its URL.
+func RequestLine(method, url json.RawMessage) string {
+	name, address := "GET", ""
+	_ = json.Unmarshal(method, &name) // what is no text is none
+	_ = json.Unmarshal(url, &address)
+	return name + " " + address
 }
 
 // TellingLine returns the first of the lines that names an error if the command failed, else the

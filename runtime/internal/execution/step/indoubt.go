@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -79,8 +80,25 @@ func CallName(start *journal.CallStartBody) string {
 	if f.label == "" {
 		return start.Function
 	}
-	return f.label + " " + start.Label
+	return f.label + " " + start.Label + requested(start)
 }
+
+// requested returns where a request over HTTP goes, for the person who decides about it; without
+// its query, which often has keys. It is "" for any other call.
+func requested(start *journal.CallStartBody) string {
+	if start.Label != requestCommand {
+		return ""
+	}
+	var request struct{ Params struct{ Method, URL string } }
+	if json.Unmarshal(start.Request.JSON, &request) != nil || request.Params.URL == "" {
+		return "" // it is large, and stored elsewhere
+	}
+	url, _, _ := strings.Cut(request.Params.URL, "?")
+	return " (" + Clip([]byte(strings.TrimSpace(request.Params.Method+" "+url))) + ")"
+}
+
+// requestCommand is the command that makes a request over HTTP.
+const requestCommand = "http/request"
 
 // DoubtChoice returns what happens to a call in doubt: the setting, see
 // [Decisions.OnInterrupt], or if that is empty, retry for a call that is safe to
