@@ -1,10 +1,12 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/host/validation"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -14,11 +16,31 @@ import (
 // checks are what this host knows of the names in definitions. With a cassette, models are
 // those that were recorded.
 func (h *Host) checks() runtime.Checks {
-	c := validation.Checker{Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Near: h.near, Child: h.child, Classifier: (*outputClassifiers)(h).Known, Secret: h.secretProblem, Withheld: h.withheld}
+	c := validation.Checker{
+		Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Near: h.near, Child: h.child, Classifier: (*outputClassifiers)(h).Known,
+		Secret: h.secretProblem, Withheld: h.withheld, Request: h.requestProblem,
+	}
 	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check
 	}
 	return c
+}
+
+// requestProblem returns why requests to a host are refused, nil if they may not be: only hosts that
+// the operator lists are of this machine or its networks.
+func (h *Host) requestProblem(address string) *sentinels.Problem {
+	host, unlisted := egress.Unlisted(h.settings.HTTP.Private, address)
+	if !unlisted {
+		return nil
+	}
+	hint := fmt.Sprintf("add it to the setting http.private: SENTINEL_HTTP_PRIVATE=%s", host)
+	if egress.Never(address) {
+		hint = "addresses of one link, and those that serve the metadata of clouds, are never allowed"
+	}
+	return &sentinels.Problem{
+		Kind: sentinels.KindAbsent, Message: fmt.Sprintf("%s is this machine or in a private network, where requests do not go", host),
+		Hint: hint,
+	}
 }
 
 // child returns the definition of a stored sentinel, nil if there is none that is valid.

@@ -69,7 +69,7 @@ func TestSpecLaterAliases(t *testing.T) {
 func TestSpecLaterNamesAreRefused(t *testing.T) {
 	h := open(t, environment("OPENAI_API_KEY", "sk-test-0123456789abcdef"))
 	for step, want := range map[string]string{
-		`{"type": "webresearch", "query": "x"}`:                                         `unknown step type "webresearch" | fetch pages with a step of type shell`,
+		`{"type": "webresearch", "query": "x"}`:                                         `unknown step type "webresearch" | fetch pages with a step of type http`,
 		`{"type": "codingagent", "prompt": "x"}`:                                        `unknown step type "codingagent" | use a step of type llm with "parseToolCalls"`,
 		`{"type": "escalate"}`:                                                          `unknown step type "escalate" | use a step of type approve`,
 		`{"type": "llm", "prompt": "p", "model": "openai/gpt-5", "activeAdapters": []}`: `unknown key "activeAdapters" | adapters are part of a model`,

@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ var otherWords = sync.OnceValue(func() []otherWord {
 	return []otherWord{
 		// Step types.
 		{in: inType, names: "error throw abort exit", hint: `write {}`, as: failStep},
-		{in: inType, names: "http https fetch request rest httprequest curl", hint: `write {}`, as: curlStep},
+		{in: inType, names: "https fetch request rest restcall httprequest httpcall httpget httppost webrequest api curl wget get post", hint: `write {}`, as: requestStep},
 		{in: inType, names: "foreach for each map iterate", hint: `write {}`, as: stepOf("loop", "items=each list=each in=each collection=each over=each forEach=each foreach=each do=steps body=steps tasks=steps as=as item=as", "each", "steps")},
 		{in: inType, names: "while until repeat dowhile", hint: `write {}`, as: stepOf("loop", "condition=while check=while if=while do=steps body=steps tasks=steps times=count n=count", "steps")},
 		{in: inType, names: "sleep delay pause timer", hint: `write {}`, as: stepOf("wait", "ms=durationMs duration=durationMs seconds=durationMs:s secs=durationMs:s delay=durationMs time=durationMs for=durationMs delayMs=durationMs", "durationMs")},
@@ -52,7 +53,7 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: inType, names: "notify notification slack email mail", hint: `write {"type": "command", "command": "notify/send", "params": {"text": ...}}`},
 		{in: inType, names: "assign variable variables setvariable setvar let var compute transform javascript js function code eval", hint: `write {"type": "set", "values": {"NAME": {"expr": "..."}}}`},
 		{in: inType, names: "subworkflow workflow call invoke pipeline job", hint: `use a step of type sentinel with the pipeline as its "definition"`},
-		{in: inType, names: "webresearch", hint: `fetch pages with a step of type shell (curl) and read them in a step of type llm; or "sentinel plugin new" for a step type of your own`},
+		{in: inType, names: "webresearch", hint: `fetch pages with a step of type http and read them in a step of type llm; or "sentinel plugin new" for a step type of your own`},
 		{in: inType, names: "codingagent", hint: `use a step of type llm with "parseToolCalls": true and "tools": ["code/*"], or start the agent with a step of type shell`},
 		{in: inType, names: "escalate", hint: `use a step of type approve, or one of type emit and a sentinel with a trigger on the event`},
 
@@ -82,6 +83,17 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: "shell", names: "input", hint: `write "stdin": {}`},
 		{in: "llm", names: "outputschema responseformat responseschema jsonschema format structuredoutput", hint: `write "schema": {}`},
 		{in: "llm", names: "message messages input instruction user", hint: `write "prompt": {}`},
+		{in: "http", names: "uri endpoint address href link", hint: `write "url": {}`},
+		{in: "http", names: "verb httpmethod", hint: `write "method": {}`},
+		{in: "http", names: "params querystring queryparams queryparameters search", hint: `write "query": {}`},
+		{in: "http", names: "data payload content jsonbody", hint: `write "json": {}, or "form" or "body"`},
+		{in: "http", names: "token bearer bearertoken authtoken", hint: `write "auth": {"bearer": {}}; {"secret": NAME} is the value of a secret`},
+		{in: "http", names: "basic basicauth credentials user username password", hint: `write "auth": {"basic": {"username": "...", "password": {"secret": NAME}}}`},
+		{in: "http", names: "header", hint: `write "headers": {}`},
+		{in: "http", names: "followredirects maxredirects redirect follow", hint: `write "redirects": 5, the number that is followed, or 0`},
+		{in: "http", names: "status statuscode expectedstatus expectstatus successcodes validstatus acceptedstatuscodes", hint: `write "expect": {}`},
+		{in: "http", names: "failonerror throwonerror ignorehttperrors", hint: `write "allowFailure": true, and test $x.success or $x.status`},
+		{in: "http", names: "responsetype responseformat output format", hint: `leave it out: the output has "text", and "json" if the body is JSON`},
 		{in: "approve", names: "message text question title", hint: `write "prompt": {}`},
 		{in: "emit", names: "topic channel", hint: `write "event": {}`},
 		{in: inStep, names: "foreach items withitems withlist each matrix strategy", hint: `write {"type": "loop", "each": {}, "steps": [...]}`},
@@ -405,31 +417,37 @@ func echoStep(n *node) string {
 	return `{"type": "shell", "argv": ["echo", "..."]}`
 }
 
-// curlStep returns a shell step that makes the request of a step.
-func curlStep(n *node) string {
-	argv := []string{`"curl"`, `"-fsS"`}
-	if method := n.Member("method"); method != nil && method.Text != "GET" {
-		argv = append(argv, `"-X"`, asWritten(method))
-	}
-	if headers := n.Member("headers"); headers != nil {
-		for _, m := range headers.Members {
-			argv = append(argv, `"-H"`, quoted(m.Name+": "+plainText(m.Value)))
+// requestFields are the fields of a request by their names in other systems, in the form of fold.
+var requestFields = map[string]string{
+	"uri": "url", "endpoint": "url", "address": "url", "href": "url", "verb": "method", "params": "query", "querystring": "query", "queryparams": "query",
+	"data": "json", "payload": "json", "timeout": "timeoutMs", "status": "expect", "expectedstatus": "expect", "statuscode": "expect",
+}
+
+// requestStep returns a step of type http that makes the request of a step.
+func requestStep(n *node) string {
+	var parts []string
+	have := map[string]bool{}
+	for _, m := range n.Members {
+		name := cmp.Or(requestFields[fold(m.Name)], m.Name)
+		value := asWritten(m.Value)
+		switch {
+		case m.Name == "type" || have[name]:
+			continue
+		case name == "timeoutMs" && m.Value.Kind == '0' && len(m.Value.Text) < 4: // seconds: no request ends in milliseconds
+			value = quoted(m.Value.Text + "s")
+		case name == "body" && (m.Value.Kind == '{' || m.Value.Kind == '['):
+			name = "json"
 		}
+		have[name] = true
+		parts = append(parts, quoted(name)+": "+value)
 	}
-	for _, name := range []string{"json", "body", "data"} {
-		if m := n.Member(name); m != nil {
-			argv = append(argv, `"-d"`, quoted(plainText(m)))
-			break
-		}
+	if !have["url"] {
+		parts = append([]string{`"url": "https://..."`}, parts...)
 	}
-	url := `"https://..."`
-	for _, name := range []string{"url", "uri", "endpoint"} {
-		if m := n.Member(name); m != nil {
-			url = asWritten(m)
-			break
-		}
+	if !have["method"] && (have["json"] || have["form"] || have["body"]) {
+		parts = append([]string{`"method": "POST"`}, parts...)
 	}
-	return `{"type": "shell", "argv": [` + strings.Join(append(argv, url), ", ") + `]}`
+	return `{"type": "http", ` + strings.Join(parts, ", ") + "}"
 }
 
 // stepOf returns a function that writes a step with another type. renames has NAME=FIELD

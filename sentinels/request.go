@@ -45,14 +45,20 @@ func (c *checker) requestSecrets(s *Step, path string) {
 	for _, place := range s.requestSecrets() {
 		eachSecret(place.raw, func(_, name string) {
 			if s.Origin() == "" {
-				at, _, _ := strings.Cut(place.path, "headers")
-				at, _, _ = strings.Cut(at, "auth")
-				c.Add(Problem{Path: path + "." + at + "url", Kind: KindValue,
+				c.Add(Problem{Path: path + "." + s.OriginPath(), Kind: KindValue,
 					Hint:    `write the scheme and the host out, as in "https://api.example.com/users/$id"`,
 					Message: fmt.Sprintf("the secret %q goes to a host that the step does not write out", name)})
 			}
 		})
 	}
+}
+
+// OriginPath returns where the URL of [Step.Origin] is in the step.
+func (s *Step) OriginPath() string {
+	if s.Type == httpStep {
+		return "url"
+	}
+	return "params.url"
 }
 
 // request returns the fields of a step of type http, or the parameters of one that calls its

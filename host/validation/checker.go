@@ -36,6 +36,9 @@ type Checker struct {
 	Near func(id sentinels.ID) []string
 	// Secret returns why a sentinel cannot use a secret here, nil if it can. Default nil: it can.
 	Secret func(id sentinels.ID, name string) *sentinels.Problem
+	// Request returns why a request to a URL, which has no reference in its host, is refused here
+	// whatever happens, nil if that is not known. Default nil: no URL is.
+	Request func(address string) *sentinels.Problem
 	// Withheld returns those variables of shell lines that are set on the host and that steps
 	// of the definition do not get. Default nil: there are none.
 	Withheld func(d *sentinels.Definition, names []string) []Withheld
@@ -119,6 +122,12 @@ func (v *check) add(path string, kind sentinels.Kind, hint, format string, args 
 func (v *check) absent(path string, s *sentinels.Step) {
 	if s.Type == modelStep && v.Model != nil {
 		v.models(path+".model", s.Fields["model"])
+	}
+	if origin := s.Origin(); origin != "" && v.Request != nil {
+		if p := v.Request(origin); p != nil {
+			p.Path = path + "." + s.OriginPath()
+			v.found = append(v.found, *p)
+		}
 	}
 	spec, ok := v.types.Lookup(s.Type)
 	if !ok || v.Stored == nil {

@@ -89,6 +89,9 @@ func (v *check) shape(s *sentinels.Step) fields {
 		return nil
 	}
 	name := ""
+	if s.Type == "http" {
+		name = "http/request"
+	}
 	for _, mark := range spec.Marks() {
 		switch mark.Mark {
 		case abi.MarkShell:
@@ -183,6 +186,9 @@ func union(a, b fields) fields {
 	return out
 }
 
+// otherNamesOfText are what other systems call the text of an output.
+var otherNamesOfText = []string{"body", "content", "data", "response", "result", "value"}
+
 // A use is a reference as it is written, its variable and the path behind it.
 type use = struct{ text, name, path string }
 
@@ -201,7 +207,9 @@ func (v *check) uses(path string, uses []use, known map[string]fields) {
 			if !ok {
 				names := slices.Sorted(maps.Keys(at))
 				hint := ""
-				if near := v.Suggest(part[1], names); len(near) > 0 {
+				if _, text := at["text"]; text && slices.Contains(otherNamesOfText, part[1]) {
+					hint = fmt.Sprintf("write %s.text", whole)
+				} else if near := v.Suggest(part[1], names); len(near) > 0 {
 					hint = fmt.Sprintf("did you mean %q?", whole+"."+near[0])
 				}
 				v.add(path, sentinels.KindUnknown, hint, "%s: %s has no field %q; it has %s", u.text, whole, part[1], strings.Join(names, ", "))

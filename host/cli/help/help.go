@@ -263,18 +263,21 @@ func (s *source) stepTypes() string {
 			fields = append(fields, name)
 		}
 		shape := sentinels.Shape(spec.Output, 2)
-		if schema, _ := stepOutput(spec); schema == nil && t == "shell" {
-			if c, ok := s.host.Commands().Lookup("code/shell/execute"); ok {
-				shape = sentinels.Shape(c.Output, 1)
-			}
+		if c, ok := s.host.Commands().Lookup(map[sentinels.StepType]string{"shell": "code/shell/execute", "http": "http/request"}[t]); ok {
+			shape = sentinels.Shape(c.Output, 1)
 		}
 		switch schema, other := stepOutput(spec); {
+		case shape == "" && schema == nil && other == notDescribed:
 		case shape == "" && schema == nil:
 			shape, _, _ = strings.Cut(other, ":")
 		case shape == "":
 			shape = "the values"
 		}
-		fmt.Fprintf(&b, "- `%s` %s Fields: %s. Output: %s\n", t, spec.Summary, strings.Join(fields, " "), shape)
+		fmt.Fprintf(&b, "- `%s` %s Fields: %s.", t, spec.Summary, strings.Join(fields, " "))
+		if shape != "" {
+			fmt.Fprintf(&b, " Output: %s", shape)
+		}
+		b.WriteByte('\n')
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -131,6 +131,9 @@ func (a verbs) explain(page *output.Page, schema json.RawMessage, prefix string)
 	return a.Pairs(rows)
 }
 
+// notDescribed is what stepOutput says of the output of a plugin that does not describe it.
+const notDescribed = "not described by its plugin"
+
 // stepOutput returns the schema of a step's output, or what to say in its place.
 func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string) {
 	for _, m := range spec.Marks() {
@@ -141,8 +144,11 @@ func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string)
 			return nil, "the result of the command: `sentinel schema command NAME`"
 		}
 	}
-	if len(spec.Output) == 0 {
-		return nil, "not described by its plugin"
+	switch {
+	case spec.Type == "http":
+		return nil, "that of http/request: `sentinel schema command http/request`"
+	case len(spec.Output) == 0:
+		return nil, notDescribed
 	}
 	return spec.Output, ""
 }

@@ -72,7 +72,7 @@ func (c *Client) Fetch(ctx context.Context, f Fetch) (*Fetched, error) {
 func (f Fetch) request() (*request, error) {
 	r := &request{
 		header: http.Header{}, body: f.Body, secret: f.Secret, timeout: f.Timeout, redirects: f.Redirects, maxBody: f.MaxBody,
-		hint: "the host, or one that it redirects to, is of this machine or a private network; the setting http.private allows it: SENTINEL_HTTP_PRIVATE=HOST:PORT",
+		hint: "it, or a host that it redirects to, is this machine or in a private network; the setting http.private allows that: SENTINEL_HTTP_PRIVATE=HOST:PORT",
 	}
 	size := 0
 	for name, value := range f.Header {
@@ -122,6 +122,29 @@ func Listed(hosts []string, address string) bool {
 	}
 	_, to, err := target(nil, address)
 	return err == nil && list.allows(to)
+}
+
+// Unlisted reports whether a URL leads to this machine or a private address as it is written, without
+// a look-up, so that a [Fetch] of it fails for hosts that are not in the list.
+func Unlisted(hosts []string, address string) (host string, unlisted bool) {
+	list, err := parsePrivate(hosts)
+	if err != nil {
+		return "", false
+	}
+	_, to, err := target(nil, address)
+	switch {
+	case err != nil:
+		return "", false
+	case to.ip.IsValid():
+		return to.String(), !reachable(to.ip, nil) && !(list.allows(to) && inside(to.ip))
+	}
+	return to.String(), (to.name == "localhost" || strings.HasSuffix(to.name, ".localhost")) && !list.allows(to)
+}
+
+// Never reports whether a URL has an address that no list makes reachable.
+func Never(address string) bool {
+	_, to, err := target(nil, address)
+	return err == nil && to.ip.IsValid() && !reachable(to.ip, nil) && !inside(to.ip)
 }
 
 // parsePrivate reads the entries of [Fetch.Private].

@@ -239,3 +239,30 @@ func TestFetchHangs(t *testing.T) {
 		})
 	}
 }
+
+// TestUnlisted: what is known of a URL without a look-up.
+func TestUnlisted(t *testing.T) {
+	private := []string{"localhost:3000", "10.0.0.7:*"}
+	for url, want := range map[string]string{
+		"http://localhost:3000/x": "", "http://localhost:3001/x": "localhost:3001", "http://a.localhost/": "a.localhost", "http://127.0.0.1:3000": "127.0.0.1:3000",
+		"http://10.0.0.7:8443": "", "https://10.0.0.8": "10.0.0.8", "http://[::1]/": "[::1]", "http://169.254.169.254/": "169.254.169.254 never",
+		"http://100.100.100.200/": "100.100.100.200 never", "https://api.example.com": "", "http://93.184.216.34": "", "ftp://localhost": "", "x": "",
+	} {
+		host, unlisted := egress.Unlisted(private, url)
+		got := ""
+		if unlisted {
+			got = host
+		}
+		if egress.Never(url) {
+			got += " never"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+	for _, entry := range []string{"", "*", "*:80", "http://localhost", "localhost:0", "a b"} {
+		if egress.CheckPrivate(entry) == nil {
+			t.Errorf("entry %q is accepted", entry)
+		}
+	}
+}
