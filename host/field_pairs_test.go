@@ -107,6 +107,12 @@ var fieldObjects = map[string]struct {
 		"command": {about: "program", value: `"true"`}, "argv": {about: "program", value: `["true"]`}, "env": {about: "environment", value: `{"E": "e"}`, needs: `"command": "true"`}, "cwd": {about: "folder", value: `"sub"`, needs: `"command": "true"`},
 		"stdin": {about: "input", value: `"s"`, needs: `"command": "true"`}, "allowFailure": {about: "exit code", value: "true", needs: `"command": "true"`},
 	}},
+	"step http": {`"type": "http", "url": "https://a.example", "method": "POST"`, inSteps, map[string]fieldRow{
+		"url": {about: "place", value: `"https://b.example"`}, "method": {about: "method", value: `"PUT"`}, "query": {about: "query", value: `{"q": 1}`}, "headers": {about: "headers", value: `{"X": "y"}`},
+		"json": {about: "body", value: "1"}, "form": {about: "body", value: `{"f": 1}`}, "body": {about: "body", value: `"b"`}, "auth": {about: "authorization", value: `{"bearer": "t"}`},
+		"timeoutMs": {about: "time", value: "900"}, "redirects": {about: "redirects", value: "1"}, "expect": {about: "success", value: "201"}, "allowFailure": {about: "another status", value: "true"},
+		"idempotencyKey": {about: "repetition", value: "true"},
+	}},
 	"step wait": {`"type": "wait"`, inSteps, map[string]fieldRow{
 		"durationMs": {about: "what is awaited", value: "9"}, "until": {about: "what is awaited", value: `"2026-01-31T08:00:00Z"`}, "event": {about: "what is awaited", value: `"a:b"`}, "run": {about: "what is awaited", value: `"r"`},
 	}},

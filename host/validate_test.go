@@ -147,7 +147,7 @@ func TestValidateKnows(t *testing.T) {
 			`steps[0].type: unknown step type "condtion" | did you mean "condition"?`,
 			`steps[0].then[0].command: unknown command "code/reed" | did you mean "code/read"?`}},
 		{"problems inside a step of unknown type and plugins' own come in the same report", `{"type": "zzz", "then": [{"type": "shell"}]}, {"type": "shell"}, {"command": "nope/x"}`, []string{
-			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set, verify, plan, group, fail, stop`,
+			`steps[0].type: unknown step type "zzz" | known: command, approve, llm, watch, condition, sentinel, emit, loop, parallel, shell, wait, set, verify, plan, group, fail, stop, http`,
 			`steps[1].command: want command or argv`,
 			`steps[2].command: unknown command "nope/x" | commands begin with ai/, audit/, chat/, …`}},
 		{"references, beside other errors", `{"cmd": "ls", "outputTo": "listing"}, {"comand": "x", "prompt": "$listign.output"}`, []string{

@@ -213,6 +213,9 @@ func (g *generator) agree(kind string, s object) {
 			delete(s, name)
 		}
 		s["timeoutMs"] = 5
+	case "http":
+		only("json", "form", "body")
+		g.request(s)
 	case "llm":
 		s["model"] = []any{"ollama/any", []any{"ollama/any", "openai/gpt-6-sol"}}[g.n(2)]
 		if s["tools"] == nil {
@@ -255,7 +258,22 @@ func (g *generator) params(c command.Command) object {
 			}
 		}
 	}
+	if c.Name == "http/request" {
+		g.request(params)
+	}
 	return params
+}
+
+// request makes the fields of a request valid where their schemas do not say how.
+func (g *generator) request(fields object) {
+	fields["url"], fields["method"] = g.one("https://a.example/$word", "$word"), g.one("POST", "PUT", "PATCH")
+	delete(fields, "auth")
+	if g.often(3) {
+		fields["auth"] = []any{object{"bearer": "$word"}, object{"basic": object{"username": "u", "password": "p"}}}[g.n(2)]
+	}
+	if fields["expect"] != nil {
+		fields["expect"] = []any{201, "2xx", "200-204", []any{200, "3xx"}}[g.n(4)]
+	}
 }
 
 // field returns a value of a field of a step.
@@ -407,7 +425,7 @@ func (g *generator) line() string {
 // text returns a text for a key.
 func (g *generator) text(name string) string {
 	switch name {
-	case "condition", "filter":
+	case "condition", "filter", "when", "unless":
 		return g.expression()
 	case "until":
 		return "2020-01-02T03:04:05Z"

@@ -24,14 +24,14 @@ func TestManifest(t *testing.T) {
 			t.Errorf("%s accepts unknown fields", name)
 		}
 	}
-	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait", "set", "verify", "plan", "group", "fail", "stop"}
+	want := []string{"command", "approve", "llm", "watch", "condition", "sentinel", "emit", "loop", "parallel", "shell", "wait", "set", "verify", "plan", "group", "fail", "stop", "http"}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{
 		"command": "command", "prompt": "llm", "approvers": "approve", "event": "emit", "executionId": "watch",
 		"definition": "sentinel", "check": "condition", "steps": "loop", "branches": "parallel",
-		"argv": "shell", "cmd": "shell", "durationMs": "wait", "values": "set",
+		"argv": "shell", "cmd": "shell", "durationMs": "wait", "url": "http", "values": "set",
 	}, infer); diff != "" {
 		t.Errorf("inferred types (-want +got):\n%s", diff)
 	}

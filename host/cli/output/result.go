@@ -83,7 +83,7 @@ func (r *StepResult) httpStatus() (status int) {
 // RequestLine returns the line of a request: its method, GET if there is none, and its URL.
 func RequestLine(method, url json.RawMessage) string {
 	name, address := "GET", ""
-	_ = json.Unmarshal(method, &name) // what is no text is none
+	_ = json.Unmarshal(method, &name) // another value than a text leaves the default
 	_ = json.Unmarshal(url, &address)
 	return name + " " + address
 }

@@ -49,7 +49,7 @@ func Duration(d time.Duration) termtext.Text {
 	return termtext.Text(durationText(d))
 }
 
-// Delay formats a duration that somebody chose, as it is written in a definition: 1s, 1.5s, 2m.
+// Delay formats a duration of a definition as it is written there: 1s, 1.5s, 2m.
 func Delay(d time.Duration) termtext.Text {
 	text := d.Round(time.Millisecond).String()
 	for _, zero := range []string{"m0s", "h0m"} {
