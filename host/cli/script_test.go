@@ -94,6 +94,11 @@ func scripts(t *testing.T, dir string) {
 	model := httptest.NewServer(http.HandlerFunc(answer))
 	// Scripts run in parallel, beyond this function's end.
 	t.Cleanup(model.Close)
+	requests := httptest.NewServer(&requestServer{})
+	t.Cleanup(func() { // a script that failed may have left a request open
+		requests.CloseClientConnections()
+		requests.Close()
+	})
 	registry := ocitest.New(false)
 	t.Cleanup(registry.Close)
 	guests, err := filepath.Abs("../../runtime/internal/wasm/testdata/wat")
@@ -118,6 +123,7 @@ func scripts(t *testing.T, dir string) {
 			}
 			env.Setenv("COMPILED", compiledPlugins)
 			env.Setenv("MODEL_URL", model.URL+"/v1")
+			env.Setenv("REQUESTS", requests.URL)
 			env.Setenv("REGISTRY", registry.Host())
 			env.Setenv("SMALL_GUESTS", guests)
 			if err := scriptedModel(env); err != nil {

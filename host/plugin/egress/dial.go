@@ -20,7 +20,7 @@ const (
 
 // errAddress is the refusal of an address. It does not say which: a plugin must
 // not learn a network's layout from names.
-var errAddress = errors.New("no address of it is a public one")
+var errAddress = errors.New("no address is a public one")
 
 // A reach is a way out for requests: which addresses may be connected to.
 type reach struct {

@@ -43,6 +43,9 @@ func failure(outer, limited context.Context, host string, r *request, err error)
 		return &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("fetch %q: no whole answer within %v", host, r.timeout), Hint: "timeoutMs gives it longer"}
 	}
 	code, cause := describe(err)
+	if r.redirected && errors.Is(err, errAddress) {
+		cause = "it redirects to a host of which " + cause
+	}
 	e := abi.New(code, fmt.Sprintf("fetch %q: %s", host, cause))
 	switch code {
 	case abi.Denied:

@@ -149,8 +149,8 @@ func TestRedirectsStayInside(t *testing.T) {
 	for _, test := range []struct{ to, says string }{
 		{"http://evil.test:BIRD/", `redirects to "evil.test:BIRD", which is not among the hosts granted for "http"`},
 		{"//evil.test:BIRD/", `redirects to "evil.test:BIRD"`},
-		{"http://granted.test:BIRD/", "no address of it is a public one"},
-		{"http://127.0.0.1:BIRD/", "no address of it is a public one"},
+		{"http://granted.test:BIRD/", "no address is a public one"},
+		{"http://127.0.0.1:BIRD/", "no address is a public one"},
 		{"http://127.0.0.2:BIRD/", "redirects to an IP address"},
 		{"http://10.11.12.13/", "redirects to an IP address"},
 		{"http://[::1]:BIRD/", "redirects to an IP address"},
