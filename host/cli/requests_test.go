@@ -24,6 +24,7 @@ type requestServer struct {
 	mu       sync.Mutex
 	requests map[string][]string      // idempotency keys by name
 	released map[string]chan struct{} // closed
+	over     chan struct{}            // closed when the scripts have ended
 }
 
 func (s *requestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -56,10 +57,12 @@ func (s *requestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "at last")
 	case "hold":
 		n := s.add(name, r)
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
 		select {
 		case <-s.gate(name):
 			fmt.Fprintf(w, "request %d", n)
 		case <-r.Context().Done():
+		case <-s.over:
 		}
 	case "release":
 		close(s.gate(name))

@@ -94,9 +94,10 @@ func scripts(t *testing.T, dir string) {
 	model := httptest.NewServer(http.HandlerFunc(answer))
 	// Scripts run in parallel, beyond this function's end.
 	t.Cleanup(model.Close)
-	requests := httptest.NewServer(&requestServer{})
+	over := make(chan struct{})
+	requests := httptest.NewServer(&requestServer{over: over})
 	t.Cleanup(func() { // a script that failed may have left a request open
-		requests.CloseClientConnections()
+		close(over)
 		requests.Close()
 	})
 	registry := ocitest.New(false)
