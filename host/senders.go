@@ -9,24 +9,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// senders are the runs whose plugins have a connection of this process, by its local
-// address: a request to a webhook of this process comes from that address. The zero value is
-// ready for use.
+// senders are the connections that this process has for steps, plugins and commands, by their
+// local addresses, with their runs: a request to this process that comes from such an address is
+// theirs. The zero value is ready for use.
 //
 // # Concurrency
 //
 // Safe for concurrent use.
 type senders struct {
 	mu   sync.Mutex
-	runs map[string]sentinels.RunID
+	runs map[string]sentinels.RunID // "" for a command that no run calls
 }
 
 // connected notes a connection until it is closed.
 func (s *senders) connected(ctx context.Context, c net.Conn) net.Conn {
 	run := runOf(ctx)
-	if run == "" {
-		return c
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.runs == nil {
@@ -50,6 +47,14 @@ func (s *senders) at(address string) sentinels.RunID {
 	return s.runs[address]
 }
 
+// has reports whether there is a connection from an address.
+func (s *senders) has(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.runs[address]
+	return ok
+}
+
 // sent is a connection of a run.
 type sent struct {
 	net.Conn
@@ -61,6 +66,10 @@ func (c *sent) Close() error {
 	c.forget()
 	return c.Conn.Close()
 }
+
+// Sends reports whether this process itself sent a request that came from an address, for a step, a
+// plugin or a command: its URL and its body need not be those of the user of the process.
+func (h *Host) Sends(remote string) bool { return h.senders.has(remote) }
 
 // SenderChain returns how many runs led to a request of a process below this one, or of a
 // plugin of this one, and their sentinels; 0 if no step of an active run sent it. process is

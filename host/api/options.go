@@ -61,6 +61,9 @@ type Options struct {
 	// step sent it: process is the one at the other end if it is below this process, else 0,
 	// and remote is the address of its connection. Default: no step sends any.
 	Chain func(process int, remote string) (hops int, path []string)
+	// Sends reports whether this process itself sent the request that comes from an address, for a
+	// step: such a request is an agent's, whatever its token is. Default: it sends none.
+	Sends func(remote string) bool
 	// Feed serves the WebSocket at /ws. Default: not found.
 	Feed http.Handler
 	// RefuseSocket opens a WebSocket and closes it with a code, for a client without a

@@ -184,7 +184,7 @@ func (s *Server) openAPI() (*api.API, error) {
 	}
 	return api.New(api.Options{
 		Commands: (*commands)(s), Tokens: tokens, NoAuth: settings.NoAuth, Hosts: settings.Hosts,
-		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(),
+		Hooks: s.host.Runtime(), Chain: s.host.SenderChain, Sends: s.host.Sends, Feed: s.sockets, RefuseSocket: livefeed.Refuse, Metrics: s.metrics.Handler(),
 		Logs: s.host.OpenRunLog, Output: s.openOutput, Schema: s.host.Schema,
 		Health: s.health, Ready: s.ready, Version: s.opt.Version, Logger: s.log,
 		Observe: func(o api.Observation) { s.metrics.HTTP(o.Route, o.Status, o.Duration) },
