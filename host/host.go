@@ -358,7 +358,8 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 	own.Attempt = max(own.Attempt, 1)
 	own.Redact = h.redactFor(&own)
 	if own.Run == "" {
-		own.Sender = h.senderRun(principal.From(ctx).Process.PID, "")
+		by := principal.From(ctx).Process
+		own.Sender = h.senderRun(by.PID, by.Remote)
 	}
 	ctx = runtime.WithDocumentOwner(ctx, own.Share())
 	var out json.RawMessage

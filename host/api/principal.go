@@ -28,6 +28,7 @@ func (g *guard) identify(r *http.Request, route *Route, p principal.Principal) e
 		switch {
 		case person && !g.local && g.api.opt.Sends != nil && g.api.opt.Sends(r.RemoteAddr):
 			as = as.Below(principal.BelowStep) // a step of this process sends it, whose process is the host's
+			as.Process.Remote = r.RemoteAddr
 		case !person || by.Standing == peer.Apart:
 		case by.Standing == peer.Below:
 			as = as.Below(principal.BelowStep)

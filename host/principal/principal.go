@@ -40,6 +40,7 @@ type Principal struct {
 type Process struct {
 	PID     int
 	Program string // base name of its executable, empty if unknown
+	Remote  string // address of a connection that this process has for a step; empty for any other
 }
 
 // The names of agents and viewers that have the token of a person, in place of those that they
