@@ -126,7 +126,7 @@ func (v *check) absent(path string, s *sentinels.Step) {
 	if origin := s.Origin(); origin != "" && v.Request != nil {
 		if p := v.Request(origin); p != nil {
 			p.Path = path + "." + s.OriginPath()
-			v.found = append(v.found, *p)
+			v.Add(*p)
 		}
 	}
 	spec, ok := v.types.Lookup(s.Type)
