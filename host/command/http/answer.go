@@ -68,8 +68,9 @@ func read(a *egress.Fetched, model bool) (*result, error) {
 	}
 	if len(size) > maxResult {
 		return nil, &abi.Error{
-			Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("the answer of %s would be a value of %d bytes, the limit is %d", res.URL, len(size), maxResult),
-			Hint: "ask for a part of it, or store it in a file with a program: curl -o FILE in a step of type shell",
+			Code: abi.Limit, Permanent: true,
+			Message: fmt.Sprintf("the answer of %s would be a value of %d bytes, the limit is %d", res.URL, len(size), maxResult),
+			Hint:    "ask for a part of it, or store it in a file with a program: curl -o FILE in a step of type shell",
 		}
 	}
 	return res, nil

@@ -110,7 +110,8 @@ const output = `{
 // Commands returns the family http/*.
 func Commands(o Options) []command.Command {
 	f := family{o}
-	return []command.Command{command.NewDynamic("http/request", "Make an HTTP request and return the answer.", json.RawMessage(input), json.RawMessage(output), command.Options{
+	in, out := json.RawMessage(input), json.RawMessage(output)
+	return []command.Command{command.NewDynamic("http/request", "Make an HTTP request and return the answer.", in, out, command.Options{
 		// It sends data to others, whatever its method is: models have it only by its name.
 		Effect: command.Changes, ByName: true,
 		Reads:      map[string][]string{"method": {command.Absent, nethttp.MethodGet, nethttp.MethodHead, nethttp.MethodOptions}},

@@ -194,7 +194,10 @@ func (s *secretValues) value(parameter string, v command.EnvValue) (string, erro
 		return v.Text, nil
 	}
 	deny := func(hint, format string, args ...any) error {
-		return &abi.Error{Code: abi.Denied, Permanent: true, Field: parameter, Message: fmt.Sprintf("%s: secret %q: ", parameter, v.Secret) + fmt.Sprintf(format, args...), Hint: hint}
+		return &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: parameter, Hint: hint,
+			Message: fmt.Sprintf("%s: secret %q: ", parameter, v.Secret) + fmt.Sprintf(format, args...),
+		}
 	}
 	origin := sentinels.Origin(s.request.URL)
 	if written := s.call.Environment.Origin; written == "" || written != origin {
@@ -202,7 +205,8 @@ func (s *secretValues) value(parameter string, v command.EnvValue) (string, erro
 			"the step does not write out where it is sent, and a value of a variable must not decide that")
 	}
 	if !strings.HasPrefix(origin, "https://") && !egress.Listed(s.Private, s.request.URL) {
-		return "", deny("use https; a host of this network, which may do without it, is listed in the setting http.private", "it would be sent without TLS")
+		return "", deny("use https; a host of this network, which may do without it, is listed in the setting http.private",
+			"it would be sent without TLS")
 	}
 	value, err := s.Secret(s.call, v.Secret)
 	if err != nil {

@@ -50,7 +50,8 @@ func (c *Client) Fetch(ctx context.Context, f Fetch) (*Fetched, error) {
 		r.header.Set("User-Agent", c.opt.UserAgent)
 	}
 	var out *Fetched
-	err = c.exchange(ctx, &allowance{own: true, hosts: private, reach: &c.public}, r, func(response *http.Response, body []byte, cut bool) error {
+	allowed := &allowance{own: true, hosts: private, reach: &c.public}
+	err = c.exchange(ctx, allowed, r, func(response *http.Response, body []byte, cut bool) error {
 		if cut {
 			e := refuse(abi.Limit, fmt.Sprintf("fetch %q: the answer has more than %d MiB", r.to, f.MaxBody>>20), "")
 			e.Hint = "ask for a part of it, or store it in a file with a program: curl -o FILE in a step of type shell"
@@ -72,7 +73,8 @@ func (c *Client) Fetch(ctx context.Context, f Fetch) (*Fetched, error) {
 func (f Fetch) request() (*request, error) {
 	r := &request{
 		header: http.Header{}, body: f.Body, secret: f.Secret, timeout: f.Timeout, redirects: f.Redirects, maxBody: f.MaxBody,
-		hint: "it, or a host that it redirects to, is this machine or in a private network; the setting http.private allows that: SENTINEL_HTTP_PRIVATE=HOST:PORT",
+		hint: "it, or a host that it redirects to, is this machine or in a private network; " +
+			"the setting http.private allows that: SENTINEL_HTTP_PRIVATE=HOST:PORT",
 	}
 	size := 0
 	for name, value := range f.Header {
