@@ -180,6 +180,16 @@ func (g *generator) agree(kind string, s object) {
 	switch kind {
 	case "shell":
 		only("command", "argv")
+		if ready, is := s["ready"].(object); is {
+			s["background"] = true
+			keep := []string{"http", "tcp", "match"}[g.n(3)]
+			s["ready"] = object{keep: object{"http": "http://localhost:1", "tcp": 1, "match": "$word"}[keep]}
+			if ready["timeoutMs"] != nil {
+				s["ready"].(object)["timeoutMs"] = ready["timeoutMs"]
+			}
+		} else if s["background"] != true {
+			delete(s, "ready")
+		}
 	case "wait":
 		only("durationMs", "until", "event")
 		if s["event"] == nil {
@@ -188,8 +198,8 @@ func (g *generator) agree(kind string, s object) {
 		delete(s, "run")
 	case "loop":
 		only("count", "each", "while", "until")
-		if each, ok := s["each"].(map[string]any); ok && len(each) > 1 { // one source of items
-			s["each"] = map[string]any{"from": 1, "to": 2}
+		if _, is := s["each"].(object); is { // its forms exclude each other
+			s["each"] = []any{object{"expr": "$list"}, object{"from": 1, "to": 2}, object{"files": "*.go"}}[g.n(3)]
 		}
 		s["maxIterations"] = 2
 		if s["each"] == nil {

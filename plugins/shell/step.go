@@ -61,12 +61,15 @@ func check(fields sdk.Value) []sdk.Problem {
 	case argv && fields.Get("shell").Given():
 		return []sdk.Problem{{Field: "shell", Message: "argv is executed without a shell"}}
 	}
-	background, ready := fields.Get("background").BoolOr(false), fields.Get("ready")
+	background, ready := fields.Get("background"), fields.Get("ready")
 	switch {
 	case !ready.Given():
 		return nil
-	case !background:
+	case background.Kind() != sdk.KindString && !background.BoolOr(false): // a string is a reference
 		return []sdk.Problem{{Field: "ready", Message: "ready needs \"background\": true"}}
+	}
+	if ready.Kind() != sdk.KindObject {
+		return nil
 	}
 	probes := 0
 	for _, name := range [...]string{"http", "tcp", "match"} {

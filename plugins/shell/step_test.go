@@ -85,3 +85,14 @@ func TestProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestReferencesAreNoProblems: what a reference is resolved to is checked when the step is executed.
+func TestReferencesAreNoProblems(t *testing.T) {
+	for _, fields := range []string{
+		`{"command":"a","background":"$yes","ready":{"tcp":1}}`, `{"command":"a","background":true,"ready":"$probe"}`,
+	} {
+		if got := sdktest.Problems(t, sdktest.Only(shell.Step()), "shell", fields); len(got) != 0 {
+			t.Errorf("%s: %q", fields, got)
+		}
+	}
+}
