@@ -163,11 +163,13 @@ func (d *Dispatcher) describe(id sentinels.ID, f triggers.Firing, active []senti
 	return "", fmt.Sprintf("run %s is ending", active[0])
 }
 
-// late reports whether what a firing reports happened before this process armed triggers.
+// late reports whether what a firing reports, or one of the occasions that it stands for, happened before
+// this process armed triggers. The newest planned time of a downtime may come behind that by a moment;
+// the others, which it counts as missed, do not.
 func (d *Dispatcher) late(f triggers.Firing) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return f.At.Before(d.opened)
+	return f.Missed > 0 || f.At.Before(d.opened)
 }
 
 // inherited reports whether earlier processes began all of these active runs.

@@ -100,6 +100,16 @@ func TestLateFiringWaits(t *testing.T) {
 	late.At = time.Now()
 	h.Close()
 
+	// A planned time that comes just behind the start stands for those of the downtime.
+	behind := newHarness(t, h.db.Snapshot())
+	behind.runs.runs["old"], _ = h.runs.Run(first.Run)
+	behind.arm(t, "s", "", `{}`)
+	missed := firing("now")
+	missed.Missed = 2
+	if adm := behind.fire(t, "s", missed); adm.Outcome != triggers.Queued {
+		t.Errorf("with missed occasions: %+v", adm)
+	}
+
 	next := newHarness(t, h.db.Snapshot())
 	next.runs.runs["old"], _ = h.runs.Run(first.Run)
 	next.arm(t, "s", "", `{}`)
