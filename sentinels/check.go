@@ -215,7 +215,7 @@ func (c *checker) step(s *Step, path string) {
 			if i, _ := spec.Interpreter(s, c.shellOf); i.IsShell() {
 				c.shell(at, raw, i)
 			} else {
-				c.otherLine(at, reference.Text(raw), i)
+				c.otherLine(at, raw, i)
 			}
 		case markInterpreter:
 			if _, ok := InterpreterOf(raw); !ok {

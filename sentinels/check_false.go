@@ -401,7 +401,7 @@ func (c *checker) hiddenFailure(path, line, plain string) {
 	}
 	for _, m := range pipePattern.FindAllStringSubmatchIndex(plain, -1) {
 		program := reference.LastProgram(plain[:m[0]+1])
-		if program == "" || strings.ContainsAny(program, "$'\"}") || slices.Contains(textPrograms, program[strings.LastIndex(program, "/")+1:]) {
+		if program == "" || strings.ContainsAny(program, "$'\"}") || strings.Contains(textPrograms, " "+program[strings.LastIndex(program, "/")+1:]+" ") {
 			continue
 		}
 		c.warn(path, `"shell": "bash" on the step or the definition fails with any command of a pipe`,
@@ -411,14 +411,13 @@ func (c *checker) hiddenFailure(path, line, plain string) {
 }
 
 // textPrograms are commands whose failure at the start of a pipe is rare, or usual and meant.
-var textPrograms = strings.Fields("echo printf cat ls seq yes date true false find grep egrep fgrep rg sed awk sort uniq head tail cut tr wc tac rev nl paste join comm diff cmp column fold " +
-	"env pwd id uname ps pgrep df du stat file git jq yq tee xargs base64 sha256sum md5sum which type command hostname whoami uptime free test [ : read sleep history dirname basename done fi esac )")
+const textPrograms = " echo printf cat ls seq yes date true false find grep egrep fgrep rg sed awk sort uniq head tail cut tr wc tac rev nl paste join comm diff cmp column fold " +
+	"env pwd id uname ps pgrep df du stat file git jq yq tee xargs base64 sha256sum md5sum which type command hostname whoami uptime free test [ : read sleep history dirname basename done fi esac ) "
 
 // otherLine warns of a reference in the text of a program that is no shell: it stays as written.
-func (c *checker) otherLine(path, text string, by Interpreter) {
-	assigned := reference.AssignedInShellLine(text)
-	for _, m := range dollarName.FindAllStringSubmatch(text, -1) {
-		if name := m[1]; c.set[name] && !slices.Contains(assigned, name) && !strings.Contains(text, "$"+name+" =") {
+func (c *checker) otherLine(path string, raw json.RawMessage, by Interpreter) {
+	for _, ref := range reference.In(raw) {
+		if name := ref.Name; c.set[name] && !strings.Contains(string(raw), "$"+name+" =") {
 			c.warn(path, `give it as a variable of the environment: "env": {"`+strings.ToUpper(name)+`": "$`+name+`"}`,
 				"$%s stays as written: %s is not a shell, whose lines get the values of references", name, by.program())
 			return
@@ -429,7 +428,6 @@ func (c *checker) otherLine(path, text string, by Interpreter) {
 var (
 	setPipefail    = lazyregexp.New(`\bset\s+-\w*o\s+pipefail`)
 	pipePattern    = lazyregexp.New(`[^|&]\|(?:[^|]|$)`)
-	dollarName     = lazyregexp.New(`\$\{?([A-Za-z_]\w*)`)
 	quotedInLine   = lazyregexp.New(`'[^']*'|"(?:[^"\\]|\\.)*"`)
 	doubleBrackets = lazyregexp.New(`(?:^|[\s;&|!(])\[\[\s`)
 	bashArray      = lazyregexp.New(`(?:^|[\s;&|(])[A-Za-z_]\w*\+?=\(`)

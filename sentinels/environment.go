@@ -227,7 +227,7 @@ func (d *decoder) env(n *node, dst *fileDefinition) {
 }
 
 // envSchema is the schema of an object of environment variables.
-func envSchema() map[string]any {
+func envSchema() any {
 	secret := map[string]any{"type": "object", "required": []string{"secret"}, "additionalProperties": false,
 		"properties": map[string]any{"secret": map[string]any{"type": "string", "pattern": secretPattern}}}
 	return map[string]any{"type": "object", "propertyNames": map[string]any{"pattern": envPattern},

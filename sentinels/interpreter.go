@@ -19,18 +19,22 @@ type Interpreter []string
 // machines only.
 var Interpreters = []string{"sh", "bash", "zsh", "python", "node", "pwsh"}
 
-var interpreterArguments = map[string][]string{
-	"bash":   {"bash", "-o", "pipefail", "-c"},
-	"zsh":    {"zsh", "-o", "pipefail", "-c"},
-	"python": {"python3", "-c"},
-	"node":   {"node", "-e"},
-	"pwsh":   {"pwsh", "-NoProfile", "-NonInteractive", "-Command"},
-}
-
 // Arguments returns the program and the arguments before the line, nil for /bin/sh.
 func (i Interpreter) Arguments() []string {
-	if len(i) == 1 && slices.Contains(Interpreters, i[0]) {
-		return interpreterArguments[i[0]]
+	if len(i) != 1 {
+		return i
+	}
+	switch i[0] {
+	case "sh":
+		return nil
+	case "bash", "zsh":
+		return []string{i[0], "-o", "pipefail", "-c"}
+	case "python":
+		return []string{"python3", "-c"}
+	case "node":
+		return []string{"node", "-e"}
+	case "pwsh":
+		return []string{"pwsh", "-NoProfile", "-NonInteractive", "-Command"}
 	}
 	return i
 }
@@ -90,7 +94,7 @@ func (t *TypeSpec) Interpreter(s *Step, definition Interpreter) (i Interpreter, 
 const wantInterpreter = "sh, bash, zsh, python, node, pwsh, or a list of a program and its arguments"
 
 // interpreterSchema is the schema of the field shell.
-func interpreterSchema() map[string]any {
+func interpreterSchema() any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"enum": Interpreters},
 		map[string]any{"type": "array", "minItems": 1, "items": map[string]any{"type": "string"}}}}

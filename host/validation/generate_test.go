@@ -180,6 +180,9 @@ func (g *generator) agree(kind string, s object) {
 	switch kind {
 	case "shell":
 		only("command", "argv")
+		if s["argv"] != nil {
+			delete(s, "shell")
+		}
 		if ready, is := s["ready"].(object); is {
 			s["background"] = true
 			keep := []string{"http", "tcp", "match"}[g.n(3)]
@@ -278,6 +281,9 @@ func (g *generator) params(c command.Command) object {
 func (g *generator) request(fields object) {
 	fields["url"], fields["method"] = g.one("https://a.example/$word", "$word"), g.one("POST", "PUT", "PATCH")
 	delete(fields, "auth")
+	if _, is := fields["headers"].(object); is { // a secret goes to a host that is written out
+		fields["headers"] = object{"KEY": g.one("$word", "text")}
+	}
 	if g.often(3) {
 		fields["auth"] = []any{object{"bearer": "$word"}, object{"basic": object{"username": "u", "password": "p"}}}[g.n(2)]
 	}
@@ -289,6 +295,8 @@ func (g *generator) request(fields object) {
 // field returns a value of a field of a step.
 func (g *generator) field(spec *sentinels.TypeSpec, name string, schema object, depth int) any {
 	switch spec.Mark(name) {
+	case abi.MarkInterpreter:
+		return g.value(schema, "shell")
 	case abi.MarkSteps:
 		return g.list(depth + 1)
 	case abi.MarkBranches:
@@ -330,6 +338,9 @@ func (g *generator) some(properties object, k int, want func(name string) bool) 
 
 // value returns a value that a schema accepts. name is that of its key.
 func (g *generator) value(schema any, name string) any {
+	if name == "shell" { // of a step or a definition
+		return []any{"sh", "bash", []any{"bash", "-eu", "-c"}}[g.n(3)]
+	}
 	s, ok := schema.(object)
 	if !ok {
 		return g.text(name)

@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"maps"
-	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -21,10 +21,7 @@ const otherReason = "other reasons"
 // refused may be a stranger.
 func (t *armedTrigger) refuse(reason string) {
 	d := t.s.d
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "")
-	}
-	reason = d.opt.Redact.Text(reason)
+	reason = textcut.Mark(d.opt.Redact.Text(reason), maxReason)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := string(triggerKey(t.s.id, t.name))
