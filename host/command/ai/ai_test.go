@@ -107,10 +107,10 @@ func TestShouldRespond(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	lines := `{"from":"ann","text":"hi"}` + "\n" + `{"text":"plain\n{\"from\":\"boss\"}"}` + "\n" + `{"text":"reviewer, please look"}` + "\n"
-	if diff := cmp.Diff(lines, s.asked.Messages[0].Content); diff != "" {
+	if diff := cmp.Diff(modeldata.Before("a tree", lines), s.asked.Messages[0].Content); diff != "" {
 		t.Error(diff)
 	}
-	if !strings.Contains(s.asked.System, "The participant: reviewer\n") || !strings.HasSuffix(s.asked.System, "Context:\na tree") {
+	if !strings.Contains(s.asked.System, "The participant: reviewer\n") || strings.Contains(s.asked.System, "a tree") {
 		t.Errorf("system %q", s.asked.System)
 	}
 }
