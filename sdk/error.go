@@ -127,10 +127,8 @@ func ErrorFrom(v Value) *Error {
 	if data := v.Get("data"); data.Given() {
 		e.Data = abi.JSON(data.String())
 	}
-	for _, code := range abi.Codes() {
-		if string(code) == v.Get("code").StringOr("") {
-			e.Code = code
-		}
+	if code := v.Get("code").StringOr(""); abi.IsCode(code) {
+		e.Code = Code(code)
 	}
 	return e
 }

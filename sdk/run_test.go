@@ -148,9 +148,11 @@ func TestErrorHelpers(t *testing.T) {
 	if e := sdk.AsError(sdk.RetryAfter(plain, 7)); e.RetryAfterMs != 7 {
 		t.Errorf("%+v", e)
 	}
-	odd, _ := sdk.Parse(`{"code":"weird","message":"m"}`)
-	if e := sdk.ErrorFrom(odd); e.Code != sdk.CodePlugin {
-		t.Errorf("an unknown code became %q, clause A5.1 says plugin", e.Code)
+	for code, want := range map[string]sdk.Code{"weird": "weird", "Weird": sdk.CodePlugin, "": sdk.CodePlugin} {
+		odd, _ := sdk.Parse(`{"code":"` + code + `","message":"m"}`)
+		if e := sdk.ErrorFrom(odd); e.Code != want {
+			t.Errorf("code %q became %q, clause A5.1 says %q", code, e.Code, want)
+		}
 	}
 	if sdk.ErrorFrom(sdk.Null()) != nil {
 		t.Error("null is an error object")

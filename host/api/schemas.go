@@ -17,13 +17,14 @@ func problemSchema() object {
 	for _, c := range abi.Codes() {
 		codes = append(codes, string(c))
 	}
+	code := object{"type": "string", "pattern": "^[a-z][a-z0-9_]{0,63}$", "description": "one of " + strings.Join(codes, ", ") + ", or one of a plugin or a step, such as exit"}
 	text, number := object{"type": "string"}, object{"type": "integer"}
 	return object{
 		// Members that are not named may be added later.
 		"type": "object", "required": []string{"title", "status", "detail", "code"},
 		"properties": object{
 			"title": text, "status": number, "detail": text, "instance": text, "hint": text, "field": text,
-			"code":         object{"type": "string", "enum": codes},
+			"code":         code,
 			"retryAfterMs": number, "permanent": object{"type": "boolean"}, "revision": number,
 			"line":    object{"type": "integer", "description": "where in the body the mistake is, from 1"},
 			"column":  object{"type": "integer", "description": "in characters, from 1"},

@@ -3,7 +3,6 @@ package abitest
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -179,7 +178,7 @@ func (j *judge) ends(g HostileGuest, where string, err error) {
 	case e == nil:
 		j.faultf("%s ended with an error without a code: %v", where, err)
 		return
-	case g.Code != anyCode && g.Code != eitherEnd && e.Code != g.Code, e.Code == abi.Internal, !slices.Contains(abi.Codes(), e.Code), !strings.Contains(e.Message, g.Words):
+	case g.Code != anyCode && g.Code != eitherEnd && e.Code != g.Code, e.Code == abi.Internal, !abi.IsCode(string(e.Code)), !strings.Contains(e.Message, g.Words):
 		j.faultf("%s ended with %s, want code %s and the words %q", where, errorText(err), g.Code, g.Words)
 	}
 	j.clean(err)

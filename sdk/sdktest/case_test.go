@@ -28,7 +28,7 @@ func TestReadCasesRefuses(t *testing.T) {
 		`[{"name":"x","step":{"type":"a"},"output":1},{"name":"x","step":{"type":"a"},"output":1}]`:               "unique name",
 		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"fly","ok":1}]}]`:                       `unknown host function "sentinel_fly"`,
 		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http"}]}]`:                             "either ok or error",
-		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","error":{"code":"odd"}}]}]`:      `unknown error code "odd"`,
+		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","error":{"code":"Odd"}}]}]`:      `invalid error code "Odd"`,
 		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","ok":1,"error":{"code":"x"}}]}]`: "either ok or error",
 		`[{"name":"x","step":{"type":"a"},"output":1,"calls":[{"function":"http","okay":1}]}]`:                    `calls: unknown key "okay"`,
 	} {
