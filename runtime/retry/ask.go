@@ -52,7 +52,21 @@ func cut(text string) string {
 var exitText = lazyregexp.New(`(?i)\bexit(?:ed)?(?: with)?(?: exit)?[ _-]?(?:code|status)[ :=]+(\d{1,3})\b`)
 
 // quotedText matches a shell line or a program in a message, which may name an exit code itself.
-var quotedText = lazyregexp.New(`"(?:\\.|[^"\\\n])*"`)
+var quotedText = lazyregexp.New(`"(?:\\.|[^"\\\n])*"|` + "`[^`\n]*`")
+
+// WithoutLine returns the message of a shell step from its exit code on, without the line, whose
+// words say nothing about the failure. Other messages are returned as they are.
+func WithoutLine(text string) string {
+	line, isShell := strings.CutPrefix(text, "shell ")
+	if !isShell || line == "" {
+		return text
+	}
+	end := line[:1] + ": " // the line stands in the quotes that it begins with
+	if i := strings.Index(line, end+"exit code "); i > 0 {
+		return line[i+len(end):]
+	}
+	return text
+}
 
 // ExitCode returns the exit code that a message names outside of quotes, nil if it names none.
 func ExitCode(text string) *int {

@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
@@ -293,7 +294,7 @@ func (a verbs) showRuns(runs []runtime.RunInfo) error {
 	for _, r := range runs {
 		rows = append(rows, output.Row{
 			output.ShortID(r.ID), output.Escape(r.Sentinel), output.Status(p, r.Status), output.Number(r.Iteration),
-			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(output.OneLine(withoutLine(reason(r))), 90)),
+			output.Duration(time.Duration(r.Elapsed) * time.Millisecond), output.Ago(a.Env.Now(), r.CreatedAt), p.Dim(output.Clip(output.OneLine(retry.WithoutLine(reason(r))), 90)),
 		})
 	}
 	return a.Table(rows)
@@ -316,20 +317,6 @@ func reason(r runtime.RunInfo) string {
 		return "no process executes it"
 	}
 	return ""
-}
-
-// withoutLine returns the message of a shell step from its exit code on: the last lines of
-// its output say more than the line does.
-func withoutLine(text string) string {
-	line, isShell := strings.CutPrefix(text, "shell ")
-	if !isShell || line == "" {
-		return text
-	}
-	end := line[:1] + ": " // the line stands in the quotes that it begins with
-	if i := strings.Index(line, end+"exit code "); i > 0 {
-		return line[i+len(end):]
-	}
-	return text
 }
 
 // waitsFor is what starts a sentinel by itself, and when that is next: of several

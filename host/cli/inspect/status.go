@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -116,7 +117,7 @@ func (a verbs) showState(r state) error {
 	add("run", string(r.ID))
 	add("sentinel", string(r.Sentinel))
 	row("status", output.Status(p, r.Status))
-	add("why", output.OneLine(withoutLine(reason(r.RunInfo))))
+	add("why", output.OneLine(retry.WithoutLine(reason(r.RunInfo))))
 	if r.Error != nil && r.Status != sentinels.StatusStopped {
 		add("hint", output.OneLine(r.Error.Hint))
 	}

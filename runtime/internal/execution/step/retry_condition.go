@@ -26,7 +26,7 @@ func (x *stepExecution) retryWanted(ctx context.Context, n int, p sentinels.Retr
 		Code     abi.Code       `json:"code"`
 		Category retry.Category `json:"category"`
 		ExitCode *int           `json:"exitCode,omitempty"`
-	}{failed.Message, failed.Code, class.Category, retry.ExitCode(failed.Message)})
+	}{retry.WithoutLine(failed.Message), failed.Code, class.Category, retry.ExitCode(failed.Message)})
 	if err != nil {
 		return false, err
 	}
