@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 	"time"
@@ -159,6 +160,8 @@ type limitedConn struct {
 	idleSince time.Time // when it was accepted, or its last request ended
 	requests  int       // active handlers; HTTP/2 has several
 	arriving  int       // the active handlers that wait for their body
+	reports   bool      // the server calls ConnState
+	answering bool      // its answers may not be written yet, although no handler is active
 	token     bool      // a request has had a valid token
 	person    bool      // one of a person
 }
@@ -169,6 +172,8 @@ const neverEvicted = 4
 // rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
 	switch {
+	case c.token && c.requests == 0 && c.answering:
+		return neverEvicted
 	case c.person && c.requests == 0:
 		return 3
 	case c.token && c.requests == 0:
@@ -205,7 +210,7 @@ func (c *limitedConn) note(change func()) {
 }
 
 // begin and end count active requests.
-func (c *limitedConn) begin() { c.note(func() { c.requests++ }) }
+func (c *limitedConn) begin() { c.note(func() { c.requests, c.answering = c.requests+1, c.reports }) }
 func (c *limitedConn) end()   { c.note(func() { c.requests--; c.idleSince = time.Now() }) }
 
 // waitForBody records that a request waits for its body until arrived is
@@ -277,15 +282,34 @@ func tooBusy(limit string) error {
 
 type connKey struct{}
 
+// limited returns the counted connection below c, nil if there is none.
+func limited(c net.Conn) *limitedConn {
+	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = over.NetConn()
+	}
+	l, _ := c.(*limitedConn)
+	return l
+}
+
+// ConnState is for the field of that name of a program's own [http.Server] that has [ConnContext]. A
+// connection with a valid token whose answer is not written yet is then not closed for a new one.
+func ConnState(c net.Conn, state http.ConnState) {
+	l := limited(c)
+	switch {
+	case l == nil:
+	case state == http.StateNew:
+		l.note(func() { l.reports = true })
+	case state == http.StateIdle:
+		l.note(func() { l.answering = false })
+	}
+}
+
 // ConnContext is for the field of that name of a program's own [http.Server] that serves
 // [API.Handler] or [API.Local]: the process at the other end of a connection is then looked up once for
 // the connection, and not for each request.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
-		c = over.NetConn()
-	}
-	if limited, ok := c.(*limitedConn); ok {
-		return context.WithValue(peer.ConnContext(ctx, limited.Conn), connKey{}, limited)
+	if l := limited(c); l != nil {
+		return context.WithValue(peer.ConnContext(ctx, l.Conn), connKey{}, l)
 	}
 	return peer.ConnContext(ctx, c)
 }

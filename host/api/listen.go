@@ -111,6 +111,7 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       ConnContext,
+		ConnState:         ConnState,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // such as failed handshakes, which any client can cause
 	}
 	return s, nil

@@ -34,6 +34,8 @@ type ServerOptions struct {
 	// ConnContext adds what Handler needs to know of a connection to the context of its
 	// requests. Default [peer.ConnContext].
 	ConnContext func(context.Context, net.Conn) context.Context
+	// ConnState is the field of that name of the [http.Server]. Default none.
+	ConnState func(net.Conn, http.ConnState)
 	// Logger receives faults of the listener. Default discards.
 	Logger *slog.Logger
 }
@@ -80,6 +82,7 @@ func Listen(opt ServerOptions) (*Server, error) {
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       opt.ConnContext,
+		ConnState:         opt.ConnState,
 		ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 	}
 	s.serving.Go(func() {

@@ -99,7 +99,7 @@ func (p *Process) open(ctx context.Context, opt Options) (err error) {
 	}
 	p.socket, err = control.Listen(control.ServerOptions{
 		State: p.host.State(), Handler: http.HandlerFunc(p.serveHTTP), Logger: p.log,
-		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, p.log) }, ConnContext: api.ConnContext,
+		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, p.log) }, ConnContext: api.ConnContext, ConnState: api.ConnState,
 	})
 	return err
 }

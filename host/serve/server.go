@@ -134,7 +134,7 @@ func (s *Server) openSocket() error {
 	defer s.socketMu.Unlock()
 	socket, err := control.Listen(control.ServerOptions{
 		State: s.host.State(), Handler: s.api.Local(), Logger: s.log,
-		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, s.log) }, ConnContext: api.ConnContext,
+		Limit: func(l net.Listener) net.Listener { return api.LimitConns(l, s.log) }, ConnContext: api.ConnContext, ConnState: api.ConnState,
 	})
 	if err != nil {
 		return err
