@@ -71,12 +71,12 @@ func InterpreterOf(raw json.RawMessage) (i Interpreter, ok bool) {
 // Interpreter returns the interpreter of a step's shell lines: that of its own field with the
 // mark, or the one of the definition, if it has a line. field is the name of that field, "" if
 // the step has none.
-func (t *TypeSpec) Interpreter(s *Step, definition Interpreter) (i Interpreter, field string) {
+func (s *TypeSpec) Interpreter(step *Step, definition Interpreter) (i Interpreter, field string) {
 	hasLine := false
-	for _, m := range t.Marks() {
+	for _, m := range s.Marks() {
 		switch m.Mark {
 		case markShell:
-			hasLine = len(s.Fields[m.Path]) > 0
+			hasLine = len(step.Fields[m.Path]) > 0
 		case markInterpreter:
 			field = m.Path
 		}
@@ -84,7 +84,7 @@ func (t *TypeSpec) Interpreter(s *Step, definition Interpreter) (i Interpreter, 
 	if field == "" || !hasLine {
 		return nil, field
 	}
-	if raw := s.Fields[field]; len(raw) > 0 {
+	if raw := step.Fields[field]; len(raw) > 0 {
 		i, _ = InterpreterOf(raw) // another value is refused with the fields
 		return i, field
 	}

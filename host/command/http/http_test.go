@@ -208,7 +208,7 @@ func TestAnswers(t *testing.T) {
 		}
 		return *a.Text
 	}
-	if got := get(`{"url":"URL/json"}`); text(got) != ` {"a": [1]} ` || string(got.JSON) != `{"a":[1]}` || got.Headers["x-two"] != "a, b" || got.Method != "GET" || got.URL != s.url+"/json" {
+	if got := get(`{"url":"URL/json"}`); text(got) != ` {"a": [1]} ` || string(got.JSON) != `{"a":[1]}` || got.Headers["x-two"] != "a, b" || got.Method != nethttp.MethodGet || got.URL != s.url+"/json" {
 		t.Errorf("json: %+v", got)
 	}
 	if got := get(`{"url":"URL/latin"}`); text(got) != "gr\uFFFDn" || got.Base64 != "Z3L8bg==" || got.JSON != nil {

@@ -186,8 +186,6 @@ func (m *Manager) startReady(ctx context.Context, j job, in *readyIn) (executeOu
 	go func() { ready <- m.awaitReady(waiting, e, in, address) }()
 	select {
 	case <-c.over:
-		cancel()
-		<-ready
 		return executeOut{}, m.notReady(e, c, j, "ended with "+howEnded(&c.result)+" before it was ready")
 	case err = <-ready:
 	}

@@ -74,7 +74,7 @@ func TestReady(t *testing.T) {
 		case 2:
 			panic(http.ErrAbortHandler) // takes the connection and does not answer
 		default:
-			http.Redirect(w, &http.Request{Method: "GET"}, "http://192.0.2.1/", http.StatusFound) // is not followed
+			http.Redirect(w, &http.Request{Method: http.MethodGet}, "http://192.0.2.1/", http.StatusFound) // is not followed
 		}
 	}
 	for name, tt := range map[string]struct {
