@@ -119,19 +119,16 @@ var identPattern = lazyregexp.New(`\$Id:[^$\n]*\$`)
 // stores reports whether a file, as git writes it, is an object of the repository: it is or was
 // part of a commit, whatever git tracks now. Line ends and the attribute ident do not count.
 func (r *repository) stores(ctx context.Context, content []byte) (bool, error) {
-	plain := strings.ReplaceAll(string(content), "\r\n", "\n")
-	local := *r
-	local.Env = append(slices.Clone(r.Env), "GIT_NO_LAZY_FETCH=1") // what is not here is asked nowhere else
-	for _, text := range []string{string(content), plain, identPattern.ReplaceAllString(plain, "$$Id$$")} {
-		id, err := local.out(ctx, text, "hash-object", "--stdin", "--no-filters")
-		if err != nil {
-			return false, err
-		}
-		found, err := local.out(ctx, id, "cat-file", "--batch-check")
-		if err != nil {
-			return false, err
-		}
-		if !strings.HasSuffix(strings.TrimSpace(found), " missing") {
+	names := objectNames(content)
+	if plain := identPattern.ReplaceAllString(string(content), "$$Id$$"); plain != string(content) {
+		names = append(names, objectNames([]byte(plain))...)
+	}
+	found, err := r.out(ctx, strings.Join(names, "\n"), "cat-file", "--batch-check")
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(found) {
+		if !strings.HasSuffix(strings.TrimSpace(line), " missing") {
 			return true, nil
 		}
 	}
