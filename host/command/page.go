@@ -31,8 +31,13 @@ func (p *Page) FitsBytes(size int64) (bool, error) {
 	}
 	p.items++
 	p.bytes += size
-	if p.call.Charge == nil {
-		return true, nil
+	return true, p.call.Count(size)
+}
+
+// Count counts bytes with [Call.Charge], if the caller has it.
+func (c *Call) Count(bytes int64) error {
+	if c.Charge == nil {
+		return nil
 	}
-	return true, p.call.Charge(size)
+	return c.Charge(bytes)
 }

@@ -50,8 +50,8 @@ func (f family) tail(_ context.Context, call *command.Call, in tailIn) (tailOut,
 	}
 	events, more, err := f.opt.Log.NewestEvents(in.Pattern, in.Limit, most)
 	for _, e := range events {
-		if call.Charge != nil && err == nil {
-			err = call.Charge(int64(len(e.Data)))
+		if err == nil {
+			err = call.Count(int64(len(e.Data)))
 		}
 	}
 	if events == nil {

@@ -41,7 +41,7 @@ const (
 )
 
 // read returns the answer as the result. A model pays for each copy, so it gets the text alone.
-func read(a *egress.Fetched, model bool) (*result, error) {
+func read(a *egress.Fetched, model bool) *result {
 	res := &result{Status: a.Status, Headers: a.Header, URL: withoutQuery(a.URL)}
 	text := string(a.Body)
 	if whole := utf8.Valid(a.Body); !whole && !model {
@@ -62,18 +62,23 @@ func read(a *egress.Fetched, model bool) (*result, error) {
 	if res.Base64 == "" || text != "" {
 		res.Text = &text
 	}
-	size, err := json.Marshal(res)
+	return res
+}
+
+// encode returns the result as the value that steps get.
+func (r *result) encode() (json.RawMessage, error) {
+	value, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(size) > maxResult {
+	if len(value) > maxResult {
 		return nil, &abi.Error{
 			Code: abi.Limit, Permanent: true,
-			Message: fmt.Sprintf("the answer of %s would be a value of %d bytes, the limit is %d", res.URL, len(size), maxResult),
+			Message: fmt.Sprintf("the answer of %s would be a value of %d bytes, the limit is %d", r.URL, len(value), maxResult),
 			Hint:    "ask for a part of it, or store it in a file with a program: curl -o FILE in a step of type shell",
 		}
 	}
-	return res, nil
+	return value, nil
 }
 
 // withoutQuery returns a URL without what often has keys in it.
@@ -86,7 +91,7 @@ func withoutQuery(address string) string {
 	return u.String()
 }
 
-// problem says why the status is no success, with the beginning of the body.
+// problem says why the status is not a success, with the beginning of the body.
 func problem(r *result) string {
 	text := fmt.Sprintf("%s %s: status %d %s", r.Method, r.URL, r.Status, nethttp.StatusText(r.Status))
 	if r.Text != nil {

@@ -99,7 +99,7 @@ const output = `{
     "method": {"type": "string", "description": "of the request"},
     "url": {"type": "string", "description": "that answered, behind the redirects, without its query"},
     "durationMs": {"type": "integer", "description": "from the request to the end of the body"},
-    "problem": {"type": "string", "description": "why it is no success"},
+    "problem": {"type": "string", "description": "why the status is not a success"},
     "retryAfterMs": {"type": "integer", "description": "delay that the server asks for"},
     "truncated": {"type": "boolean", "description": "true where a model got the beginning of the text"}
   },
@@ -161,15 +161,12 @@ func (f family) request(ctx context.Context, call *command.Call) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	res, err := read(answer, call.By == command.ByModel && !call.Step)
-	if err != nil {
-		return nil, err
-	}
+	res := read(answer, call.By == command.ByModel && !call.Step)
 	res.Method, res.DurationMs, res.Success = fetch.Method, time.Since(began).Milliseconds(), expected.has(answer.Status)
 	if !res.Success {
 		res.Problem, res.RetryAfterMs = problem(res), retryAfter(answer.Header["retry-after"])
 	}
-	return json.Marshal(res)
+	return res.encode()
 }
 
 // badParameter is the error for a parameter that the schema accepts.

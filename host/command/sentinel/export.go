@@ -55,9 +55,7 @@ func (f family) exportAll(call *command.Call) (stored []runtime.Stored, err erro
 	var size int
 	var refused error
 	err = f.rt.EachDefinition("", func(s runtime.Stored) bool {
-		if call.Charge != nil {
-			refused = call.Charge(int64(len(s.Definition)))
-		}
+		refused = call.Count(int64(len(s.Definition)))
 		stored = append(stored, s)
 		size += len(s.Definition)
 		return size <= maxBundle && refused == nil
