@@ -183,7 +183,7 @@ var layers = []layer{
 	{"host/foldersync", []string{"host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/plugin/bundle/lock", []string{"host/internal/atomicfile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
-	{"host/plugin/bundle/wire", []string{"sdk/abi"}, nil},
+	{"host/plugin/bundle/wire", []string{"host/internal/endpoint", "sdk/abi"}, nil},
 	{"host/plugin/bundle/oci", []string{"host/plugin/bundle/wire", "sdk/abi"}, []string{"oras.land/oras-go/v2", "github.com/opencontainers/image-spec", "github.com/opencontainers/go-digest"}},
 	{"host/plugin/bundle/oci/ocitest", nil, nil},
 	{"host/plugin/bundle", []string{"host/plugin/bundle/*", "host/internal/atomicfile", "runtime/guest", "sdk/abi"}, nil},
@@ -215,10 +215,10 @@ var layers = []layer{
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/command/http", []string{"host/command", "host/plugin/egress", "internal/textcut", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil}, // a client of egress
+	{"host/command/http", []string{"host/command", "host/internal/endpoint", "host/plugin/egress", "internal/textcut", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil}, // a client of egress
 	{"host/config", []string{"host/confine", "host/plugin/egress", "host/internal/endpoint", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/notify", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
-	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/principal", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
+	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/principal", "host/internal/endpoint", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
 	{"host/internal/filewalk", []string{"sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools

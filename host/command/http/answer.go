@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
@@ -100,17 +99,6 @@ func problem(r *result) string {
 		}
 	}
 	return text
-}
-
-// retryAfter reads the header Retry-After: seconds, or a time.
-func retryAfter(header string) int64 {
-	if n, err := strconv.ParseInt(strings.TrimSpace(header), 10, 32); err == nil && n > 0 {
-		return n * 1000
-	}
-	if at, err := nethttp.ParseTime(header); err == nil {
-		return max(0, time.Until(at).Milliseconds())
-	}
-	return 0
 }
 
 // A statusSet is the statuses that are a success, as ranges.

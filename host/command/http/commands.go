@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -164,7 +165,8 @@ func (f family) request(ctx context.Context, call *command.Call) (json.RawMessag
 	res := read(answer, call.By == command.ByModel && !call.Step)
 	res.Method, res.DurationMs, res.Success = fetch.Method, time.Since(began).Milliseconds(), expected.has(answer.Status)
 	if !res.Success {
-		res.Problem, res.RetryAfterMs = problem(res), retryAfter(answer.Header["retry-after"])
+		res.Problem = problem(res)
+		res.RetryAfterMs = endpoint.AskedDelay(answer.Header["retry-after"], time.Now()).Milliseconds()
 	}
 	return res.encode()
 }

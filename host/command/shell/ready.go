@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -94,11 +95,7 @@ func (in *readyIn) check() (address string, err error) {
 
 // onThisMachine reports whether a host names this machine. What localhost resolves to is checked when it is connected to.
 func onThisMachine(host string) bool {
-	if host == "" || strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && (addr.Unmap().IsLoopback() || addr.IsUnspecified())
+	return endpoint.ThisMachine(loopbackHost(host))
 }
 
 // loopbackHost returns the host to connect to for one of a server: one that listens on every address is reached by localhost.
@@ -111,7 +108,7 @@ func loopbackHost(host string) string {
 
 // dialLoopback connects to an address of this machine, and to no other.
 var dialLoopback = net.Dialer{Timeout: probeTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-	if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().Unmap().IsLoopback() {
+	if !endpoint.IsThisMachine(address) {
 		return fmt.Errorf("%s is not an address of this machine", address)
 	}
 	return nil
@@ -186,7 +183,7 @@ func (m *Manager) startReady(ctx context.Context, j job, in *readyIn) (executeOu
 	go func() { ready <- m.awaitReady(waiting, e, in, address) }()
 	select {
 	case <-c.over:
-		return executeOut{}, m.notReady(e, c, j, "ended with "+howEnded(&c.result)+" before it was ready")
+		err = errEnded
 	case err = <-ready:
 	}
 	switch {
@@ -207,7 +204,7 @@ func (m *Manager) startReady(ctx context.Context, j job, in *readyIn) (executeOu
 	return executeOut{}, failed
 }
 
-// errEnded is the error of a probe of the output whose program has ended.
+// errEnded is the error of a probe whose program has ended.
 var errEnded = errors.New("the program has ended")
 
 func ended(c *child) bool {

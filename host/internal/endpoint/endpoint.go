@@ -3,10 +3,13 @@
 package endpoint
 
 import (
+	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -32,14 +35,34 @@ const longestRetryAfter = time.Hour
 // RetryAfter returns the delay that a server asks for with the header Retry-After, in
 // seconds or as a date: 0 if it asks for none, at most an hour.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
+	return min(AskedDelay(h.Get("Retry-After"), now), longestRetryAfter)
+}
+
+// AskedDelay returns the delay in a header Retry-After, in seconds or as a date, however long it
+// is: 0 if it asks for none.
+func AskedDelay(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
 	if seconds, err := strconv.Atoi(value); err == nil {
-		return bounded(time.Duration(min(seconds, 1e6)) * time.Second)
+		return time.Duration(min(max(seconds, 0), math.MaxInt32)) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return bounded(at.Sub(now))
+		return max(at.Sub(now), 0)
 	}
 	return 0
 }
 
-func bounded(d time.Duration) time.Duration { return min(max(d, 0), longestRetryAfter) }
+// ThisMachine reports whether a name of a host is one of this machine. What localhost is resolved
+// to has to be checked when it is connected to, with [IsThisMachine].
+func ThisMachine(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// IsThisMachine reports whether the address of a connection, with its port, is one of this machine.
+func IsThisMachine(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}

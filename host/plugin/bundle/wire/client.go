@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -54,8 +53,7 @@ func Client(opt Options) *http.Client {
 	plain.Proxy = nil // a proxy could not know what "this machine" is
 	// The name is checked before, the address is checked here: a name may mean any.
 	plain.DialContext = (&net.Dialer{Timeout: opt.Stall, Control: func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil || !at.Addr().Unmap().IsLoopback() {
+		if !endpoint.IsThisMachine(address) {
 			return denied("", "%s is not this machine", address)
 		}
 		return nil
@@ -100,7 +98,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		if !g.opt.Plain {
 			return nil, denied("use https; plain http goes to this machine alone, and only when you say so", "http to %s", r.URL.Host)
 		}
-		if !loopback(r.URL.Hostname()) {
+		if !endpoint.ThisMachine(r.URL.Hostname()) {
 			return nil, denied("use https", "http to %s, which is not this machine", r.URL.Host)
 		}
 		transport = g.plain
@@ -118,16 +116,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = watch(resp.Body, g.opt.Stall, cancel)
 	return resp, nil
-}
-
-// loopback reports whether a name of a host is one of this machine. What localhost
-// is resolved to is checked when it is connected to.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // Explain turns what a client returns into an error for people: with a code, and
