@@ -215,7 +215,7 @@ var layers = []layer{
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/command/http", []string{"host/command", "host/internal/endpoint", "host/plugin/egress", "internal/textcut", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil}, // a client of egress
+	{"host/command/http", []string{"host/command", "host/internal/endpoint", "host/plugin/egress", "internal/textcut", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil},                                                                            // a client of egress
 	{"host/config", []string{"host/confine", "host/plugin/egress", "host/internal/endpoint", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/notify", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/principal", "host/internal/endpoint", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},

@@ -227,7 +227,7 @@ func (c *checker) step(s *Step, path string) {
 			c.values(at, raw)
 		case markRaw:
 		case markParams:
-			c.params(at, raw, reference.Text(s.Fields["command"]) == shellCommand)
+			c.params(at, raw, reference.Text(s.Fields["command"]) == ShellCommand)
 		default:
 			c.references(at, raw)
 		}
@@ -649,9 +649,6 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 	}
 }
 
-// shellCommand is the command whose result is that of a shell line.
-const shellCommand = "code/shell/execute"
-
 // result is what is known about the value of a variable.
 type result int
 
@@ -668,7 +665,7 @@ func (c *checker) resultOf(s *Step) result {
 		return resultStep
 	}
 	for _, mark := range spec.Marks() {
-		if mark.Mark == markShell || mark.Mark == markParams && reference.Text(s.Fields["command"]) == shellCommand {
+		if mark.Mark == markShell || mark.Mark == markParams && reference.Text(s.Fields["command"]) == ShellCommand {
 			return resultShell
 		}
 	}

@@ -274,7 +274,7 @@ func (d *Definition) ownShellUses(types *TypeSet) (uses []ShellUse) {
 		}
 		for _, mark := range spec.Marks() {
 			at, line := mark.Path, s.Fields[mark.Path]
-			if mark.Mark == markParams && reference.Text(s.Fields["command"]) == shellCommand {
+			if mark.Mark == markParams && reference.Text(s.Fields["command"]) == ShellCommand {
 				at += ".command"
 				var params struct{ Command json.RawMessage }
 				_ = json.Unmarshal(line, &params) // what has no line uses nothing

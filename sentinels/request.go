@@ -9,11 +9,29 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// httpStep is the step type that makes a request, by the command requestCommand.
+// Commands whose results are the outputs of steps: of those with a shell line, and of those of type
+// http.
 const (
-	httpStep       = "http"
-	requestCommand = "http/request"
+	ShellCommand   = "code/shell/execute"
+	RequestCommand = "http/request"
 )
+
+// httpStep is the step type that makes a request.
+const httpStep = "http"
+
+// Command returns the command whose result is the output of every step of the type, "" if there is
+// none.
+func (s *TypeSpec) Command() string {
+	if s.Type == httpStep {
+		return RequestCommand
+	}
+	for _, m := range s.Marks() {
+		if m.Mark == markShell {
+			return ShellCommand
+		}
+	}
+	return ""
+}
 
 // Origin returns the scheme, host and port that a URL begins with, "https://api.example.com", and ""
 // if it has none, or a reference before their end: what follows cannot change where it leads then.
@@ -67,7 +85,7 @@ func (s *Step) request() map[string]json.RawMessage {
 	switch {
 	case s.Type == httpStep:
 		return s.Fields
-	case reference.Text(s.Fields["command"]) != requestCommand:
+	case reference.Text(s.Fields["command"]) != RequestCommand:
 		return nil
 	}
 	params := map[string]json.RawMessage{}

@@ -142,14 +142,12 @@ func CommandsIn(d *Definition, types *TypeSet) []string {
 		if !ok {
 			return
 		}
-		if s.Type == httpStep {
-			names[requestCommand] = true
+		if command := spec.Command(); command != "" {
+			names[command] = true
 		}
 		for _, mark := range spec.Marks() {
 			raw := s.Fields[mark.Path]
 			switch {
-			case mark.Mark == markShell:
-				names[shellCommand] = true
 			case mark.Mark == markParams && s.Fields["command"] != nil:
 				names[reference.Text(s.Fields["command"])] = true
 			case mark.Mark == markTools:

@@ -13,9 +13,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
-// shellCommand is the command whose result is that of a step with a shell line.
-const shellCommand = "code/shell/execute"
-
 // A fields is the shape of a value: its fields by name, each with its own shape. A nil one
 // may have any fields.
 type fields map[string]fields
@@ -88,15 +85,9 @@ func (v *check) shape(s *sentinels.Step) fields {
 	if !ok || parses(s) {
 		return nil
 	}
-	name := ""
-	if s.Type == "http" {
-		name = "http/request"
-	}
+	name := spec.Command()
 	for _, mark := range spec.Marks() {
-		switch mark.Mark {
-		case abi.MarkShell:
-			name = shellCommand
-		case abi.MarkParams:
+		if mark.Mark == abi.MarkParams {
 			name = reference.Text(s.Fields["command"])
 		}
 	}

@@ -263,7 +263,7 @@ func (s *source) stepTypes() string {
 			fields = append(fields, name)
 		}
 		shape := sentinels.Shape(spec.Output, 2)
-		if c, ok := s.host.Commands().Lookup(map[sentinels.StepType]string{"shell": "code/shell/execute", "http": "http/request"}[t]); ok {
+		if c, ok := s.host.Commands().Lookup(spec.Command()); ok {
 			shape = sentinels.Shape(c.Output, 1)
 		}
 		switch schema, other := stepOutput(spec); {

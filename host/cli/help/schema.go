@@ -136,18 +136,15 @@ const notDescribed = "not described by its plugin"
 
 // stepOutput returns the schema of a step's output, or what to say in its place.
 func stepOutput(spec *sentinels.TypeSpec) (schema json.RawMessage, other string) {
+	if command := spec.Command(); command != "" {
+		return nil, fmt.Sprintf("that of %s: `sentinel schema command %[1]s`", command)
+	}
 	for _, m := range spec.Marks() {
-		switch m.Mark {
-		case abi.MarkShell:
-			return nil, "that of code/shell/execute: `sentinel schema command code/shell/execute`"
-		case abi.MarkParams:
+		if m.Mark == abi.MarkParams {
 			return nil, "the result of the command: `sentinel schema command NAME`"
 		}
 	}
-	switch {
-	case spec.Type == "http":
-		return nil, "that of http/request: `sentinel schema command http/request`"
-	case len(spec.Output) == 0:
+	if len(spec.Output) == 0 {
 		return nil, notDescribed
 	}
 	return spec.Output, ""

@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // traceCommand reads the journal, so it shows what happened and not what was reported;
@@ -289,7 +290,7 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string, ov
 	if c.Label != "" {
 		b.Printf(" %s", c.Label)
 	}
-	if c.Label == "http/request" {
+	if c.Label == sentinels.RequestCommand {
 		b.Printf("  %s", output.Clip(requestLine(c), shownOf(a, 300)))
 	}
 	switch {

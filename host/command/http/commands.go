@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -112,7 +113,7 @@ const output = `{
 func Commands(o Options) []command.Command {
 	f := family{o}
 	in, out := json.RawMessage(input), json.RawMessage(output)
-	return []command.Command{command.NewDynamic("http/request", "Make an HTTP request and return the answer.", in, out, command.Options{
+	return []command.Command{command.NewDynamic(sentinels.RequestCommand, "Make an HTTP request and return the answer.", in, out, command.Options{
 		// It sends data to others, whatever its method is: models have it only by its name.
 		Effect: command.Changes, ByName: true,
 		Reads:      map[string][]string{"method": {command.Absent, nethttp.MethodGet, nethttp.MethodHead, nethttp.MethodOptions}},

@@ -86,7 +86,7 @@ func CallName(start *journal.CallStartBody) string {
 // requested returns where a request over HTTP goes, for the person who decides about it; without
 // its query, which often has keys. It is "" for any other call.
 func requested(start *journal.CallStartBody) string {
-	if start.Label != requestCommand {
+	if start.Label != sentinels.RequestCommand {
 		return ""
 	}
 	var request struct{ Params struct{ Method, URL string } }
@@ -96,9 +96,6 @@ func requested(start *journal.CallStartBody) string {
 	url, _, _ := strings.Cut(request.Params.URL, "?")
 	return " (" + Clip([]byte(strings.TrimSpace(request.Params.Method+" "+url))) + ")"
 }
-
-// requestCommand is the command that makes a request over HTTP.
-const requestCommand = "http/request"
 
 // DoubtChoice returns what happens to a call in doubt: the setting, see
 // [Decisions.OnInterrupt], or if that is empty, retry for a call that is safe to
