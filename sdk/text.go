@@ -11,6 +11,15 @@ func Cut(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
+// CutStart returns at most the last n bytes of s, without a partial character.
+func CutStart(s string, n int) string {
+	start := max(len(s)-n, 0)
+	for start > 0 && start < len(s) && s[start]&0xC0 == 0x80 {
+		start++
+	}
+	return s[start:]
+}
+
 // Quote returns s in quotes for a message, escaped as in JSON. Unlike strconv.Quote it
 // adds no tables to a guest.
 func Quote(s string) string { return string(appendString(nil, s)) }

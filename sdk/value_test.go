@@ -151,6 +151,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestCutStart(t *testing.T) {
+	for _, tt := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"héllo", 9, "héllo"}, {"héllo", 6, "héllo"}, {"héllo", 4, "llo"}, {"héllo", 5, "éllo"}, {"é", 1, ""}, {"", 3, ""}, {"ab", 0, ""}} {
+		if got := sdk.CutStart(tt.s, tt.n); got != tt.want {
+			t.Errorf("the last %d bytes of %q: %q, want %q", tt.n, tt.s, got, tt.want)
+		}
+	}
+}
+
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		s    string

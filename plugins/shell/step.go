@@ -245,17 +245,13 @@ func lastLines(s string) string {
 	for len(s) > 0 && s[len(s)-1] <= ' ' {
 		s = s[:len(s)-1]
 	}
-	start, lines := len(s), 0
-	for start > 0 && len(s)-start < 500 {
-		if s[start-1] == '\n' {
+	s = sdk.CutStart(s, 500)
+	for i, lines := len(s)-1, 0; i >= 0; i-- {
+		if s[i] == '\n' {
 			if lines++; lines == 5 {
-				break
+				return s[i+1:]
 			}
 		}
-		start--
 	}
-	for start < len(s) && s[start]&0xC0 == 0x80 { // not within a UTF-8 sequence
-		start++
-	}
-	return s[start:]
+	return s
 }

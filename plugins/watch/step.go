@@ -170,18 +170,14 @@ func run(c *sdk.Context) (sdk.Value, error) {
 
 // noMatch returns the error of a watch until a match whose process has ended without one, with its last lines.
 func noMatch(id string, answer sdk.Value) error {
-	text, cut := answer.Get("text").StringOr(""), 0
-	if len(text) > 500 {
-		for cut = len(text) - 500; cut < len(text) && text[cut]&0xC0 == 0x80; cut++ { // not within a UTF-8 sequence
-		}
-	}
+	text := sdk.CutStart(answer.Get("text").StringOr(""), 500)
 	message := "watch: execution " + id + " ended"
 	if code := answer.Get("exitCode"); code.Given() {
 		message += " with exit code " + code.String()
 	}
 	message += " before a line that a rule matches"
 	if text != "" {
-		message += ": " + text[cut:]
+		message += ": " + text
 	}
 	return sdk.Fail(sdk.CodePlugin, message)
 }
