@@ -375,8 +375,8 @@ func (c *checker) bashForms(path, line string, by Interpreter) {
 	if slices.Contains([]string{"bash", "zsh", "ksh"}, by.program()) {
 		return
 	}
-	plain := quotedInLine.ReplaceAllString(line, "''")
-	c.hiddenFailure(path, line, plain)
+	plain := reference.WithoutQuoted(line)
+	c.hiddenFailure(path, plain)
 	for _, form := range []struct {
 		pattern    *lazyregexp.Regexp
 		what, mend string
@@ -394,8 +394,8 @@ func (c *checker) bashForms(path, line string, by Interpreter) {
 }
 
 // hiddenFailure warns of a pipe whose first command may fail without the line failing. Of those
-// that only read and write text, few do.
-func (c *checker) hiddenFailure(path, line, plain string) {
+// that only read and write text, few do. What is quoted is not in the line.
+func (c *checker) hiddenFailure(path, plain string) {
 	if setPipefail.MatchString(plain) {
 		return
 	}
@@ -428,7 +428,6 @@ func (c *checker) otherLine(path string, raw json.RawMessage, by Interpreter) {
 var (
 	setPipefail    = lazyregexp.New(`\bset\s+-\w*o\s+pipefail`)
 	pipePattern    = lazyregexp.New(`[^|&]\|(?:[^|]|$)`)
-	quotedInLine   = lazyregexp.New(`'[^']*'|"(?:[^"\\]|\\.)*"`)
 	doubleBrackets = lazyregexp.New(`(?:^|[\s;&|!(])\[\[\s`)
 	bashArray      = lazyregexp.New(`(?:^|[\s;&|(])[A-Za-z_]\w*\+?=\(`)
 	sourceWord     = lazyregexp.New(`(?:^|[;&|({]|\b(?:then|do|else)\s)\s*source\s`)

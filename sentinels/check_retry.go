@@ -36,7 +36,7 @@ func (c *checker) retry(path string, p RetryPolicy) {
 		c.fields = make(map[string]map[string]string)
 	}
 	c.fields[varError] = errorTypes
-	p.conditions(func(key, source string) {
+	p.Conditions(func(key, source string) {
 		c.expression(path+key, source)
 		c.errorFields(path+key, source)
 		c.categories(path+key, source)

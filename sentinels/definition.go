@@ -190,8 +190,8 @@ type RetryPolicy struct {
 	When, Unless string
 }
 
-// conditions calls f for the conditions of the policy, with their keys.
-func (p RetryPolicy) conditions(f func(key, source string)) {
+// Conditions calls f for the conditions of the policy, with their keys.
+func (p RetryPolicy) Conditions(f func(key, source string)) {
 	if p.When != "" {
 		f("when", p.When)
 	}

@@ -163,7 +163,7 @@ func CommandsIn(d *Definition, types *TypeSet) []string {
 
 // eachText calls f for every text of a definition that may contain references.
 func eachText(d *Definition, f func(text string)) {
-	onError := func(e OnError) { e.Retry.conditions(func(_, source string) { f(source) }) }
+	onError := func(e OnError) { e.Retry.Conditions(func(_, source string) { f(source) }) }
 	f(d.Loop.Check)
 	onError(d.OnError)
 	eachString(d.Loop.Max, f)

@@ -45,10 +45,10 @@ func (v *check) outputs() {
 	}
 	look := func(path string, uses []use) { v.uses(path, uses, known) }
 	retry := func(path string, p sentinels.RetryPolicy) {
-		for key, source := range map[string]string{"when": p.When, "unless": p.Unless} {
+		p.Conditions(func(key, source string) {
 			uses := slices.DeleteFunc(inExpression(source), func(u use) bool { return u.name == "error" }) // that of the attempt
 			look(path+".onError.retry."+key, uses)
-		}
+		})
 	}
 	look("loop.check", inExpression(v.definition.Loop.Check))
 	look("loop.max", inText(v.definition.Loop.Max))

@@ -31,7 +31,6 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 		}
 	}
 	assigned := AssignedInShellLine(line)
-	notes.Written = make(map[string]string)
 	rewritten = scanShell(line, func(ref Reference, at place) string {
 		written := ref.String()
 		if slices.Contains(assigned, ref.Name) {
@@ -76,10 +75,15 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 			name = shellVariable + strconv.Itoa(n)
 		}
 		names[written] = name
-		notes.Written[name] = written
 		env[name] = text
 		return "${" + name + "}"
 	})
+	if len(names) > 0 {
+		notes.Written = make(map[string]string, len(names))
+		for written, name := range names {
+			notes.Written[name] = written
+		}
+	}
 	return rewritten, notes, problems
 }
 
@@ -99,10 +103,13 @@ func EachInShellLine(line string, f func(ref Reference, quoted bool, program str
 	s.scan()
 }
 
+// WithoutQuoted returns a shell line with empty quotes in place of what is quoted.
+func WithoutQuoted(line string) string { return quotedPattern.ReplaceAllString(line, "''") }
+
 // LastProgram returns the first word of the command that a shell line ends in, without
 // assignments and the words that execute another command in place of themselves.
 func LastProgram(line string) string {
-	line = quotedPattern.ReplaceAllString(line, "''")
+	line = WithoutQuoted(line)
 	if i := strings.LastIndexAny(line, ";|&\n(`{"); i >= 0 {
 		line = line[i+1:]
 	}
@@ -127,7 +134,7 @@ func AssignedInShellLine(line string) []string {
 	}
 	var names []string
 	seen := map[string]bool{}
-	for _, m := range assignPattern.FindAllStringSubmatch(quotedPattern.ReplaceAllString(line, "''"), -1) {
+	for _, m := range assignPattern.FindAllStringSubmatch(WithoutQuoted(line), -1) {
 		for _, word := range strings.Fields(m[1] + " " + m[2] + " " + m[3]) {
 			name, _, _ := strings.Cut(word, "=")
 			if name = strings.TrimSuffix(name, "+"); IsName(name) && !seen[name] {
