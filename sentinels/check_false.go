@@ -414,7 +414,7 @@ func (c *checker) hiddenFailure(path, plain string) {
 const textPrograms = " echo printf cat ls seq yes date true false find grep egrep fgrep rg sed awk sort uniq head tail cut tr wc tac rev nl paste join comm diff cmp column fold " +
 	"env pwd id uname ps pgrep df du stat file git jq yq tee xargs base64 sha256sum md5sum which type command hostname whoami uptime free test [ : read sleep history dirname basename done fi esac ) "
 
-// otherLine warns of a reference in the text of a program that is no shell: it stays as written.
+// otherLine warns of a reference in the text of a program that is not a shell: it stays as written.
 func (c *checker) otherLine(path string, raw json.RawMessage, by Interpreter) {
 	for _, ref := range reference.In(raw) {
 		if name := ref.Name; c.set[name] && !strings.Contains(string(raw), "$"+name+" =") {

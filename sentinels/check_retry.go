@@ -76,7 +76,7 @@ func (c *checker) errorFields(path, source string) {
 	}
 }
 
-// categories warns of a comparison of $error.category with a word that is none.
+// categories warns of a comparison of $error.category with a word that is not one.
 func (c *checker) categories(path, source string) {
 	const operand = "$" + varError + ".category"
 	for _, cmp := range reference.ComparedIn(source) {
@@ -86,7 +86,7 @@ func (c *checker) categories(path, source string) {
 			ok = ok && cmp.Right == operand
 		}
 		if ok && !slices.Contains(ErrorCategories(), word) {
-			c.warn(path, "the categories are "+strings.Join(ErrorCategories(), ", "), "%q is no category of errors, so this comparison has always the same result", word)
+			c.warn(path, "the categories are "+strings.Join(ErrorCategories(), ", "), "%q is not a category of errors, so this comparison has always the same result", word)
 		}
 	}
 }

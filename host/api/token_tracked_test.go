@@ -84,7 +84,7 @@ func TestTokensOfACommit(t *testing.T) {
 	if tokens.Valid(theirs) || tokens.Valid(own) {
 		t.Error("a token is valid in a folder that git tracks")
 	}
-	// Untracked before a host looks, the file stays, and does not count either. Another line end is no other file.
+	// Untracked before a host looks, the file stays, and does not count either. A file with other line ends is the same file.
 	run("rm", "-q", "-r", "--cached", ".sentinel/state")
 	for _, text := range []func(string) string{func(s string) string { return s }, func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }} {
 		brought, err := os.ReadFile(filepath.Join(elsewhere, api.NamedName))

@@ -108,7 +108,7 @@ var errorChecks = []check{
 		j.fault(`{"code":"unavailable","message":"busy ✓","field":"url","retryAfterMs":1500,"permanent":true,"hint":"wait","x_new":1}`,
 			abi.Error{Code: abi.Unavailable, Message: "busy ✓", Field: "url", RetryAfterMs: 1500, Permanent: true, Hint: "wait"})
 	})},
-	{"A5.1", "every code is kept, also one of the plugin, and what is none becomes plugin", with("error", func(j *judge) {
+	{"A5.1", "every code is kept, also one of the plugin, and an invalid one becomes plugin", with("error", func(j *judge) {
 		for _, code := range abi.Codes() {
 			j.fault(`{"code":"`+string(code)+`","message":"as expected"}`, abi.Error{Code: code, Message: "as expected"})
 		}

@@ -345,7 +345,7 @@ func (a *attempt) addedText(c *call) (string, error) {
 const contextBytes = 32 << 10
 
 // messagesWithData returns the messages with the data of the run before the first one of the
-// user, however the conversation was shortened. Data is no part of the system text, whose
+// user, however the conversation was shortened. Data stays out of the system text, whose
 // instructions a model follows before others.
 func (c *conversation) messagesWithData() []sentinels.Message {
 	if c.data == "" {
