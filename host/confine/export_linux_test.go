@@ -47,6 +47,8 @@ func Page() string {
 	l := Limits{}.withDefaults()
 	b.WriteString("\n| limit | |\n|---|---|\n")
 	fmt.Fprintf(&b, "| inotify instances and watches, and watches of epoll | 1/%d of those of the user |\n", shareOfWatches)
+	fmt.Fprintf(&b, "| signals and timers that wait, message queues, locked memory | 1/%d of those of the user |\n", shareOfWatches)
+	fmt.Fprintf(&b, "| buffers of TCP and UDP | 1/128 of the memory of the machine, at least %s |\n", size(leastTransport))
 	fmt.Fprintf(&b, "| open files of all processes | 1/%d of those of the machine |\n", shareOfFiles)
 	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes | %d |\n| sessions (setsid) | %d |\n| sockets | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of each disk | not less than %s |\n| free inodes of each disk | not less than 1/%d of all, or %d |\n",
 		size(l.Memory), size(l.Disk), l.Processes, maxSessions, maxSockets, size(l.FileSize), l.Files, size(minFree), shareLeft, maxLeft)

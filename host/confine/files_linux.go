@@ -244,32 +244,26 @@ func semaphores() (sum uint64) {
 	return sum
 }
 
-// buffersOf returns the bytes that Unix sockets hold, which are in no other number of the kernel.
-// It bounds those of other sockets itself.
-func buffersOf(sockets map[uint64]bool) (sum uint64) {
-	if len(sockets) == 0 {
-		return 0
-	}
+// Numbers of sock_diag.h, unix_diag.h and inet_diag.h.
+const (
+	diagByFamily = 20
+	// Places in the list of what the kernel has allocated for a socket.
+	memoryReceived, memorySent, memoryReserved, memoryQueued = 0, 2, 4, 5
+)
+
+// socketMessages requests a list of sockets from the kernel, and calls each with the messages of it. It
+// reports whether the list came to its end.
+func socketMessages(body []byte, each func(data []byte)) bool {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0
+		return false
 	}
 	defer unix.Close(fd)
-	const ( // of unix_diag.h and sock_diag.h
-		byFamily, showPeer, showQueues, showMemory = 20, 0x4, 0x10, 0x20
-		peer, queues, memory                       = 2, 4, 5
-		memorySent                                 = 2
-		sizeRequest, sizeMessage                   = 24, 16
-	)
-	request := make([]byte, unix.SizeofNlMsghdr+sizeRequest)
+	request := append(make([]byte, unix.SizeofNlMsghdr), body...)
 	header := (*unix.NlMsghdr)(unsafe.Pointer(&request[0]))
-	header.Len, header.Type, header.Flags = uint32(len(request)), byFamily, unix.NLM_F_REQUEST|unix.NLM_F_DUMP
-	body := request[unix.SizeofNlMsghdr:]
-	body[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
-	binary.NativeEndian.PutUint32(body[12:], showPeer|showQueues|showMemory)
+	header.Len, header.Type, header.Flags = uint32(len(request)), diagByFamily, unix.NLM_F_REQUEST|unix.NLM_F_DUMP
 	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0
+		return false
 	}
 	for buffer := make([]byte, 64<<10); ; {
 		n, _, err := unix.Recvfrom(fd, buffer, 0)
@@ -278,38 +272,100 @@ func buffersOf(sockets map[uint64]bool) (sum uint64) {
 		}
 		messages, parseErr := syscall.ParseNetlinkMessage(buffer[:max(n, 0)])
 		if err != nil || parseErr != nil {
-			return sum
+			return false
 		}
 		for _, m := range messages {
-			if m.Header.Type != byFamily || len(m.Data) < sizeMessage {
-				return sum // the end, or this kernel has no such messages
+			if m.Header.Type != diagByFamily { // the end, or this kernel has no such messages
+				return m.Header.Type == unix.NLMSG_DONE
 			}
-			if !sockets[uint64(binary.NativeEndian.Uint32(m.Data[4:]))] {
-				continue
-			}
-			var received, sent uint64
-			connected := false
-			for rest := m.Data[sizeMessage:]; len(rest) >= unix.SizeofRtAttr; {
-				length, kind := int(binary.NativeEndian.Uint16(rest)), binary.NativeEndian.Uint16(rest[2:])
-				if length < unix.SizeofRtAttr || length > len(rest) {
-					break
-				}
-				value := rest[unix.SizeofRtAttr:length]
-				switch {
-				case kind == peer:
-					connected = true
-				case kind == queues && len(value) >= 4:
-					received = uint64(binary.NativeEndian.Uint32(value))
-				case kind == memory && len(value) > 4*memorySent+4:
-					sent = uint64(binary.NativeEndian.Uint32(value[4*memorySent:]))
-				}
-				rest = rest[min((length+3)&^3, len(rest)):]
-			}
-			if sum += sent; !connected { // else it is what the other one has sent
-				sum += received
-			}
+			each(m.Data)
 		}
 	}
+}
+
+// attributes calls each with the attributes of a message of the kernel.
+func attributes(data []byte, each func(kind uint16, value []byte)) {
+	for len(data) >= unix.SizeofRtAttr {
+		length, kind := int(binary.NativeEndian.Uint16(data)), binary.NativeEndian.Uint16(data[2:])
+		if length < unix.SizeofRtAttr || length > len(data) {
+			return
+		}
+		each(kind, data[unix.SizeofRtAttr:length])
+		data = data[min((length+3)&^3, len(data)):]
+	}
+}
+
+// allocated returns a number of the list of what the kernel has allocated for a socket.
+func allocated(value []byte, place int) uint64 {
+	if len(value) < 4*place+4 {
+		return 0
+	}
+	return uint64(binary.NativeEndian.Uint32(value[4*place:]))
+}
+
+// buffersOf returns the bytes that Unix sockets hold, which are in no other number of the kernel.
+func buffersOf(sockets map[uint64]bool) (sum uint64) {
+	if len(sockets) == 0 {
+		return 0
+	}
+	const (
+		showPeer, showQueues, showMemory = 0x4, 0x10, 0x20
+		peer, queues, memory             = 2, 4, 5
+		sizeRequest, sizeMessage         = 24, 16
+	)
+	body := make([]byte, sizeRequest)
+	body[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
+	binary.NativeEndian.PutUint32(body[12:], showPeer|showQueues|showMemory)
+	socketMessages(body, func(data []byte) {
+		if len(data) < sizeMessage || !sockets[uint64(binary.NativeEndian.Uint32(data[4:]))] {
+			return
+		}
+		var received, sent uint64
+		connected := false
+		attributes(data[sizeMessage:], func(kind uint16, value []byte) {
+			switch kind {
+			case peer:
+				connected = true
+			case queues:
+				received = allocated(value, 0)
+			case memory:
+				sent = allocated(value, memorySent)
+			}
+		})
+		if sum += sent; !connected { // else it is what the other one has sent
+			sum += received
+		}
+	})
+	return sum
+}
+
+// transportBuffersOf returns the bytes that TCP and UDP sockets hold, and whether the kernel says so.
+func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
+	const (
+		memory                   = 7
+		sizeRequest, sizeMessage = 56, 72
+		placeInode               = 68
+	)
+	known = true
+	for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+			body := make([]byte, sizeRequest)
+			body[0], body[1], body[2] = family, protocol, 1<<(memory-1)
+			binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
+			known = socketMessages(body, func(data []byte) {
+				if len(data) < sizeMessage || !sockets[uint64(binary.NativeEndian.Uint32(data[placeInode:]))] {
+					return
+				}
+				attributes(data[sizeMessage:], func(kind uint16, value []byte) {
+					if kind == memory {
+						sum += allocated(value, memoryReceived) + allocated(value, memoryReserved) + allocated(value, memoryQueued)
+					}
+				})
+			}) && known
+		}
+	}
+	return sum, known
 }
 
 // A disk is a file system of folders that a command writes.

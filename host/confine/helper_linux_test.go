@@ -46,6 +46,8 @@ func TestMain(m *testing.M) {
 		take(os.Args[1])
 	case "signals":
 		signalLauncher()
+	case "waiting signals":
+		takeSignals()
 	case "connect":
 		connectTo(os.Args[1:])
 	case "attribute":
@@ -157,6 +159,30 @@ func takeWatches() {
 	}
 	fmt.Println(n, "instances")
 	time.Sleep(time.Minute)
+}
+
+// takeSignals sends signals to its own thread, which blocks them, until the kernel refuses one, and prints
+// how many wait.
+func takeSignals() {
+	const signal = 40 // of those that wait in a queue
+	runtime.LockOSThread()
+	set := unix.Sigset_t{}
+	set.Val[0] = 1 << (signal - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	info := make([]byte, 128) // siginfo_t: number, errno, code
+	*(*int32)(unsafe.Pointer(&info[0])), *(*int32)(unsafe.Pointer(&info[8])) = signal, -1
+	n := 0
+	for {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getpid()), uintptr(unix.Gettid()), signal, uintptr(unsafe.Pointer(&info[0])), 0, 0)
+		if errno != 0 {
+			break
+		}
+		n++
+	}
+	fmt.Println(n)
 }
 
 // takeEpoll makes watches of epoll until the kernel refuses one, prints that, and waits. With a number, it

@@ -174,7 +174,9 @@ func (p *plan) limit() error {
 	for name, limit := range map[int]uint64{
 		unix.RLIMIT_DATA: max(p.Limits.Memory, launcherMemory), unix.RLIMIT_FSIZE: p.Limits.FileSize, unix.RLIMIT_NOFILE: filesOf(p.Limits.Files),
 		// At 0 the kernel still starts a program of the host that takes core dumps.
-		unix.RLIMIT_CORE: 1,
+		unix.RLIMIT_CORE:       1,
+		unix.RLIMIT_SIGPENDING: shareOf(unix.RLIMIT_SIGPENDING, 0), unix.RLIMIT_MSGQUEUE: shareOf(unix.RLIMIT_MSGQUEUE, 0),
+		unix.RLIMIT_MEMLOCK: shareOf(unix.RLIMIT_MEMLOCK, leastLocked),
 	} {
 		if err := lower(name, limit); err != nil {
 			return fmt.Errorf("limit %d: %w", name, err)
@@ -192,6 +194,19 @@ func filesOf(limit uint64) uint64 {
 		return limit
 	}
 	return min(limit, have.Max/2)
+}
+
+// leastLocked is the locked memory that a command may have, in bytes, for keys of programs.
+const leastLocked = 64 << 10
+
+// shareOf returns the limit of a command for what the kernel counts by user, over all namespaces: signals
+// that wait, timers, message queues, locked memory. The host and the user's other programs need some.
+func shareOf(name int, least uint64) uint64 {
+	var have syscall.Rlimit
+	if err := syscall.Getrlimit(name, &have); err != nil || have.Max == unix.RLIM_INFINITY {
+		return unix.RLIM_INFINITY
+	}
+	return max(have.Max/shareOfWatches, least)
 }
 
 // lower lowers a limit, and leaves one that is lower.

@@ -2,10 +2,12 @@ package confine_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +99,21 @@ func TestLimitsAreItsOwn(t *testing.T) {
 	}
 }
 
+// What the kernel counts by user is left to the user's other programs.
+func TestSignalsAreLeft(t *testing.T) {
+	needNamespaces(t)
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &most); err != nil || most.Max == unix.RLIM_INFINITY {
+		t.Skip("this user may have any number of waiting signals")
+	}
+	c := helper(t, "waiting signals", "")
+	c.Shell = fmt.Sprintf("%s='waiting signals' ./helper", helperVariable)
+	r := execute(t, c)
+	if n, err := strconv.ParseUint(strings.TrimSpace(string(r.Output)), 10, 64); err != nil || n == 0 || n > most.Max/8 {
+		t.Errorf("%d signals wait of %d: %s", n, most.Max, describe(r))
+	}
+}
+
 // needFiles skips a test where a process may not have as many open files.
 func needFiles(t *testing.T, n uint64) {
 	t.Helper()
@@ -157,6 +174,11 @@ func TestLimitsOfTheWhole(t *testing.T) {
 		c := taking(t, "take", "pipes")
 		c.Limits.Memory = 160 << 20
 		if r := execute(t, c); !strings.Contains(r.Limit, "the kernel has more") {
+			t.Errorf("%s", describe(r))
+		}
+	})
+	t.Run("connections", func(t *testing.T) {
+		if r := execute(t, taking(t, "take", "connections")); !strings.Contains(r.Limit, "connections") {
 			t.Errorf("%s", describe(r))
 		}
 	})
@@ -365,6 +387,22 @@ func take(what string) {
 			for err := error(nil); err == nil; _, err = unix.Write(pipe[1], make([]byte, 4096)) {
 			}
 		}
+	case "connections": // each is filled and never read
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		fail(err)
+		var kept []net.Conn
+		for i := range 200 {
+			c, err := net.Dial("tcp", l.Addr().String())
+			fail(err)
+			accepted, err := l.Accept()
+			fail(err)
+			kept = append(kept, c, accepted)
+			fail(c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)))
+			n, _ := c.Write(make([]byte, 32<<20)) // the deadline ends it
+			fmt.Println(i, n)
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(kept)
 	case "many sockets":
 		children(20, "sockets of one")
 	case "sockets of one":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +26,9 @@ const longestLook = 300 * time.Millisecond
 // as many, and belong to all.
 const maxSockets = 8000
 
+// leastTransport is what a command may have in buffers of TCP and UDP at least, in bytes.
+const leastTransport = 64 << 20
+
 // manyPipes are as many pipes and sockets as it takes a command to fill the memory of the kernel.
 const manyPipes = 256
 
@@ -39,6 +43,9 @@ type machineMemory struct {
 	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers, and freeOfProcessors
 	slab    uint64 // of it, objects that it cannot reclaim, such as files, sockets and watches of epoll
 	sockets uint64 // number
+
+	transport     uint64 // in buffers of TCP and UDP, in all networks
+	transportMost uint64 // that one command may have
 }
 
 func memoryOfMachine() (m machineMemory) {
@@ -69,10 +76,19 @@ func memoryOfMachine() (m machineMemory) {
 	}
 	m.kernel = grown(elsewhere, total)
 	if text, err = os.ReadFile("/proc/net/sockstat"); err == nil {
-		_, count, _ := strings.Cut(string(text), "sockets: used ")
-		count, _, _ = strings.Cut(count, "\n")
-		m.sockets, _ = strconv.ParseUint(count, 10, 64)
+		for line := range bytes.Lines(text) {
+			f := bytes.Fields(line)
+			if len(f) > 2 && string(f[0]) == "sockets:" {
+				m.sockets = number(f[2])
+			}
+			if i := slices.IndexFunc(f, func(b []byte) bool { return string(b) == "mem" }); i >= 0 && i+1 < len(f) {
+				m.transport += number(f[i+1]) * uint64(os.Getpagesize())
+			}
+		}
 	}
+	// The kernel begins to take from connections when TCP has three parts of 64 of the memory of the
+	// machine, if nobody has set another limit.
+	m.transportMost = max(total/128, leastTransport)
 	return m
 }
 
@@ -110,7 +126,9 @@ type watcher struct {
 
 	epollMost uint64    // watches of epoll that the command may have; 0 for no limit
 	epollNext time.Time // of the next count of them
-	table     *os.File  // with the number of open files of the machine; nil for no limit
+
+	transportNext time.Time // of the next sum of buffers of TCP and UDP
+	table         *os.File  // with the number of open files of the machine; nil for no limit
 	// Functions for the main thread, which has started the command: others are in a domain of
 	// Landlock that does not allow to read what its processes have.
 	main chan func()
@@ -176,6 +194,9 @@ func (w *watcher) exceeds(due time.Time) string {
 			return exceeded
 		}
 	}
+	if exceeded := w.exceedsTransport(list, now); exceeded != "" {
+		return exceeded
+	}
 	shared := grown(before.shared, now.shared)
 	atOnce := private+shared+grown(before.pageTables, now.pageTables) > limit || grown(now.available, before.available) > limit
 	if !atOnce && time.Now().Before(w.next) {
@@ -218,6 +239,27 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
 	case large && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
 		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
+	}
+	return ""
+}
+
+// exceedsTransport returns the limit of buffers of TCP and UDP if the command exceeds it. The kernel bounds
+// them for the machine: beyond that, connections of all programs stand still. They are added up when those
+// of the machine have grown by as much, and at most a sixth of the time. Where the kernel does not say
+// which socket has them, or files are kept from being seen, a command with sockets has them.
+func (w *watcher) exceedsTransport(list []process, now machineMemory) string {
+	if grown(w.begun.memory.transport, now.transport) <= now.transportMost || time.Now().Before(w.transportNext) {
+		return ""
+	}
+	began, sum, unseen := time.Now(), uint64(0), false
+	w.onMain(func() {
+		files := openFilesOf(list)
+		held, known := transportBuffersOf(files.sockets)
+		sum, unseen = held, files.unseen || !known && len(files.sockets) > 0
+	})
+	w.transportNext = time.Now().Add(5 * time.Since(began))
+	if sum > now.transportMost || unseen {
+		return fmt.Sprintf("its connections have more than %s in buffers", size(now.transportMost))
 	}
 	return ""
 }
