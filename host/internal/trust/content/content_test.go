@@ -341,11 +341,53 @@ func TestLinkToAnotherProject(t *testing.T) {
 	if err := os.Symlink(p.dir, foreign.dir); err != nil {
 		t.Fatal(err)
 	}
+	// Its steps would execute files of the foreign project.
+	p.write(build, "mine")
+	p.check(build, true)
+	foreign.check(build, false)
+	withRoot := *foreign
+	withRoot.opt.Roots = []string{p.work}
+	withRoot.check(build, false)
+
 	evil := filepath.Join(foreign.work, ".continuum", "sentinels", "mine.json")
 	for _, text := range []string{"mine", "theirs"} {
 		if err := foreign.folder().Check(evil, []byte(text)); abi.CodeOf(err) != abi.Denied {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	foreign.approve()
+	foreign.check(build, true)
+}
+
+// TestPullIntoSubmodule: a folder was a submodule, and a commit of the repository around it has files in
+// its place. Git writes them beside the .git of the submodule, which knows nothing of them.
+func TestPullIntoSubmodule(t *testing.T) {
+	for _, folder := range []string{".sentinel", ".sentinel/sentinels"} {
+		t.Run(folder, func(t *testing.T) {
+			sub := newProject(t)
+			sub.git("init", "-q", "-b", "main")
+			inSub := strings.TrimPrefix(".sentinel/"+build, folder+"/")
+			sub.write("../"+inSub, "harmless")
+			sub.git("add", "-A")
+			sub.git("commit", "-qm", "one")
+
+			p := newProject(t)
+			p.git("init", "-q", "-b", "main")
+			p.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub.work, folder)
+			p.git("commit", "-qm", "one")
+			p.approve()
+			p.write("sentinels/own.json", "edited")
+			p.check("sentinels/own.json", true)
+			if err := os.Remove(filepath.Join(p.dir, "sentinels", "own.json")); err != nil {
+				t.Fatal(err)
+			}
+			p.git("update-index", "--force-remove", folder)
+			for _, name := range []string{build, "sentinels/fresh.json"} { // as it is after a pull
+				p.stage(".sentinel/"+name, "theirs")
+				p.write(name, "theirs")
+				p.check(name, false)
+			}
+		})
 	}
 }
 

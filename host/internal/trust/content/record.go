@@ -27,16 +27,26 @@ type trusted struct {
 	covered bool   // it is below a root of the user
 }
 
-// newTrusted returns the record of a folder, which need not exist.
+// newTrusted returns the record of a folder, which need not exist. Where the folder is a link, as a clone
+// may have it, the record is of the link with what it leads to: the steps of a trusted definition execute
+// files of the project, such as a Makefile, so the definition says nothing about another project.
 func newTrusted(dir string, opt Options) *trusted {
 	t := &trusted{dir: rootfs.EvalLinks(dir), project: rootfs.EvalLinks(filepath.Dir(dir))}
+	name := t.dir
+	if link := filepath.Join(t.project, filepath.Base(dir)); link != t.dir {
+		name = link + "\x00" + t.dir
+	}
 	if opt.Records != "" {
-		t.record = filepath.Join(opt.Records, hash([]byte(t.dir))[:32])
+		t.record = filepath.Join(opt.Records, hash([]byte(name))[:32])
 	}
 	t.covered = slices.ContainsFunc(opt.Roots, func(root string) bool {
 		root = rootfs.EvalLinks(filepath.Clean(root))
-		_, inside := below(root, t.dir)
-		return inside || root == t.dir
+		for _, path := range []string{t.dir, t.project} {
+			if _, inside := below(root, path); !inside && root != path && root != t.dir {
+				return false
+			}
+		}
+		return true
 	})
 	return t
 }

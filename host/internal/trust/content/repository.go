@@ -46,11 +46,37 @@ func (f *Folder) writer(at place, path string, content []byte) wroteBy {
 	return wrote
 }
 
+// writerOf asks every repository that the file is in. Where a folder was a submodule, the repository
+// around it writes files into it, and git leaves the .git of the submodule.
 func (f *Folder) writerOf(at place, path string, content []byte) wroteBy {
-	dir := filepath.Dir(path)
-	if gitexec.WorkTree(dir) == "" {
-		return byUser
+	wrote := byUser
+	for _, dir := range repositoriesOf(filepath.Dir(path)) {
+		switch f.writerIn(dir, at, path, content) {
+		case byGit:
+			return byGit
+		case unsure:
+			wrote = unsure
+		}
 	}
+	return wrote
+}
+
+// repositoriesOf returns a folder in each repository that a folder without links is in, the
+// innermost first.
+func repositoriesOf(dir string) (list []string) {
+	for top := gitexec.WorkTree(dir); top != ""; top = gitexec.WorkTree(dir) {
+		list = append(list, dir)
+		above := filepath.Dir(top)
+		if above == top {
+			break
+		}
+		dir = above
+	}
+	return list
+}
+
+// writerIn returns what the repository that a folder is in says about a file.
+func (f *Folder) writerIn(dir string, at place, path string, content []byte) wroteBy {
 	if f.opt.Git == "" {
 		return byGit
 	}
