@@ -40,7 +40,7 @@ func archive(t *testing.T, more ...string) []byte {
 	}
 	dir := filepath.Join(project, ".sentinel")
 	for name, text := range map[string]string{
-		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
+		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/sentinels/.git/config": "[core]", ".sentinel/recipes/.git": "gitdir: ..", ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
 		".sentinel/state/shell/1.json": `{"id":"1","state":"running","bootId":"this-boot","pid":7}`, ".sentinel/state/shell/1.0.log": "printed",
 		".sentinel/state/blobs/aa/bb": "large", ".sentinel/state/token": "hunter2", ".sentinel/state/cache/x": "compiled",
 		"config/config.json": `{"logs": {"level": "debug"}}`, "config/secrets.age": "encrypted", "config/secrets.key": "AGE-SECRET-KEY-1",
@@ -295,6 +295,12 @@ func TestForeignArchive(t *testing.T) {
 		"a list of processes": func(h *tar.Header, text []byte) []byte {
 			if h.Name == "sentinel/state/shell/1.0.log" {
 				h.Name = "sentinel/state/shell/1.Tree"
+			}
+			return text
+		},
+		"a git repository": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = "sentinel/sentinels/.Git/config"
 			}
 			return text
 		},

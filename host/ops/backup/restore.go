@@ -16,6 +16,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
@@ -118,6 +119,7 @@ func checkEntry(h *tar.Header) error {
 	if strings.HasPrefix(h.Name, rootShell) && isTree(h.Name) { // a host ends the processes in it
 		known = false
 	}
+	known = known && !slices.ContainsFunc(strings.Split(h.Name, "/"), isGit)
 	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
 		return bad("it has an entry that no backup has: %q", h.Name)
 	}

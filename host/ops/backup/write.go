@@ -83,6 +83,10 @@ func isDefinition(rest string) bool {
 	return path.Base(rest) == rest && slices.Contains([]string{".json", ".jsonc"}, path.Ext(rest))
 }
 
+// isGit reports whether a file or folder is a git repository, whose settings git executes and which hides
+// files from the repository of the project.
+func isGit(name string) bool { return strings.EqualFold(name, ".git") }
+
 // isExecution reports whether an entry is the record of an execution.
 func isExecution(name string) bool {
 	return strings.HasPrefix(name, rootShell) && strings.EqualFold(path.Ext(name), ".json")
@@ -151,6 +155,12 @@ func (w *writer) all(s Sources) error {
 func (w *writer) tree(name, root string, fixed bool) error {
 	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && (file == root || !fixed) {
+			return nil
+		}
+		if err == nil && isGit(d.Name()) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
 			return nil
 		}
 		if err != nil || !d.Type().IsRegular() {
