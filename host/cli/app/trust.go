@@ -14,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -90,15 +91,21 @@ func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// untrustedLines is how many lines are shown of all items together without -v. What is not
+// untrustedRows is how many rows of a terminal are shown of all items together without -v. What is not
 // shown whole is not asked about.
-const untrustedLines = 400
+const (
+	untrustedRows = 400
+	rowColumns    = 80
+)
+
+// manyBlanks are so many that they serve to move what follows out of sight.
+var manyBlanks = lazyregexp.New(`[ \t]{60,}`)
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
 // is all of it.
 func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bool) {
 	var p output.Page
-	left, whole := untrustedLines, true
+	left, whole := untrustedRows, true
 	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
 	for _, i := range items {
 		change := "new"
@@ -107,15 +114,15 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 		}
 		p.Printf("  %s  %s\n", a.Paint.Strong(output.Escape(i.Key)), a.Paint.Dim(output.Escape(string(i.Kind)+", "+change)))
 		lines := untrustedText(ctx, i)
-		shown := lines
-		if !a.Flags.Verbose {
-			shown = lines[:min(left, len(lines))]
-			left -= len(shown)
-		}
-		for _, line := range shown {
+		shown := 0
+		for ; shown < len(lines); shown++ {
+			line := manyBlanks.ReplaceAllStringFunc(lines[shown], func(blanks string) string { return fmt.Sprintf("[%d blanks]", len(blanks)) })
+			if left -= 1 + len(line)/rowColumns; left < 0 && !a.Flags.Verbose {
+				break
+			}
 			p.Printf("    %s\n", line)
 		}
-		if more := len(lines) - len(shown); more > 0 {
+		if more := len(lines) - shown; more > 0 {
 			p.Printf("    ... %d more lines: sentinel trust -v\n", more)
 			whole = false
 		}

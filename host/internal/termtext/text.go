@@ -80,13 +80,13 @@ func (e escaped) Format(to fmt.State, verb rune) {
 
 // escape escapes every unsafe character but those in keep.
 func escape(s, keep string) Text {
-	i := 0
+	i, before := 0, rune(0)
 	for i < len(s) {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if (unsafe(r) && !strings.ContainsRune(keep, r)) || r == utf8.RuneError && n == 1 {
+		if (unsafeBehind(before, r) && !strings.ContainsRune(keep, r)) || r == utf8.RuneError && n == 1 {
 			break
 		}
-		i += n
+		i, before = i+n, r
 	}
 	if i == len(s) {
 		return Text(s)
@@ -98,12 +98,12 @@ func escape(s, keep string) Text {
 		switch {
 		case r == utf8.RuneError && n == 1: // a byte that is not UTF-8; terminals may read it as a C1 control
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unsafe(r) && !strings.ContainsRune(keep, r):
+		case unsafeBehind(before, r) && !strings.ContainsRune(keep, r):
 			b.WriteString(spelling(r))
 		default:
 			b.WriteString(s[i : i+n])
 		}
-		i += n
+		i, before = i+n, r
 	}
 	return Text(b.String())
 }
@@ -137,17 +137,41 @@ func unsafe(r rune) bool {
 	return unicode.Is(invisible, r)
 }
 
+// unsafeBehind is unsafe for a character behind another one. Joiners and variation selectors belong to
+// emoji and to many scripts, and show nothing behind a letter of a file name or command.
+func unsafeBehind(before, r rune) bool {
+	switch {
+	case !unicode.Is(joining, r):
+		return unsafe(r)
+	case r == 0xfe0f && strings.ContainsRune("0123456789#*", before): // a key cap
+		return false
+	}
+	return before < 0x80 || unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic)
+}
+
+var joining = &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0x200c, Hi: 0x200d, Stride: 1}, {Lo: 0xfe00, Hi: 0xfe0f, Stride: 1}},
+	R32: []unicode.Range32{{Lo: 0xe0100, Hi: 0xe01ef, Stride: 1}},
+}
+
 // invisible holds the line separators, the bidirectional controls, and the
-// format characters that show nothing by themselves. U+200C and U+200D are not
-// in it: Persian words and emoji are written with them.
+// characters that show nothing by themselves, or a blank.
 var invisible = &unicode.RangeTable{
 	R16: []unicode.Range16{
+		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1}, // soft hyphen
+		{Lo: 0x034f, Hi: 0x034f, Stride: 1}, // combining grapheme joiner
 		{Lo: 0x061c, Hi: 0x061c, Stride: 1}, // Arabic letter mark
+		{Lo: 0x115f, Hi: 0x1160, Stride: 1}, // Hangul fillers
+		{Lo: 0x17b4, Hi: 0x17b5, Stride: 1}, // Khmer inherent vowels
+		{Lo: 0x180b, Hi: 0x180f, Stride: 1}, // Mongolian variation selectors and vowel separator
 		{Lo: 0x200b, Hi: 0x200b, Stride: 1}, // zero width space
 		{Lo: 0x200e, Hi: 0x200f, Stride: 1}, // left-to-right and right-to-left mark
 		{Lo: 0x2028, Hi: 0x202e, Stride: 1}, // line and paragraph separator, embeddings and overrides
 		{Lo: 0x2060, Hi: 0x206f, Stride: 1}, // word joiner, isolates, deprecated controls
+		{Lo: 0x2800, Hi: 0x2800, Stride: 1}, // braille pattern without a dot
+		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
 		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, // byte order mark
+		{Lo: 0xffa0, Hi: 0xffa0, Stride: 1}, // Hangul filler of half width
 		{Lo: 0xfff9, Hi: 0xfffb, Stride: 1}, // interlinear annotations
 	},
 	R32: []unicode.Range32{

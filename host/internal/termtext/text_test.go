@@ -15,17 +15,19 @@ import (
 func TestLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "",
-		"plain text, übung, 日本語, שלום, 😀":                 "plain text, übung, 日本語, שלום, 😀",
-		"family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم": "family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم",
-		"\x1b[2K\x1b]0;title\a":                           `\x1b[2K\x1b]0;title\x07`,
-		"a\nb\r\nc\td":                                    `a\nb\r\nc\td`,
-		"nul\x00 del\x7f c1\u009b31m":                     `nul\x00 del\x7f c1\x9b31m`,
-		"\u202eesrever\u202c \u2066x\u2069":               `\u202eesrever\u202c \u2066x\u2069`,
-		"\u061c\u200b\u200e\u2028\u2029":                  `\u061c\u200b\u200e\u2028\u2029`,
-		"\ufeff\U000e0041":                                `\ufeff\U000e0041`,
-		"not UTF-8: \x9b2J\xff":                           `not UTF-8: \x9b2J\xff`,
-		`a backslash \x1b stays`:                          `a backslash \x1b stays`,
-		"replacement \ufffd stays":                        "replacement \ufffd stays",
+		"plain text, übung, 日本語, שלום, 😀":                   "plain text, übung, 日本語, שלום, 😀",
+		"family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم":   "family 👩\u200d👩\u200d👧, heart ❤️, می\u200cخواهم",
+		"\x1b[2K\x1b]0;title\a":                             `\x1b[2K\x1b]0;title\x07`,
+		"a\nb\r\nc\td":                                      `a\nb\r\nc\td`,
+		"nul\x00 del\x7f c1\u009b31m":                       `nul\x00 del\x7f c1\x9b31m`,
+		"\u202eesrever\u202c \u2066x\u2069":                 `\u202eesrever\u202c \u2066x\u2069`,
+		"\u061c\u200b\u200e\u2028\u2029":                    `\u061c\u200b\u200e\u2028\u2029`,
+		"\ufeff\U000e0041":                                  `\ufeff\U000e0041`,
+		"./build\u3164\u00ad\u115f\uffa0\u2800\u034f\u180e": `./build\u3164\xad\u115f\uffa0\u2800\u034f\u180e`,
+		"a\u200cb\ufe0f я\ufe00 é\U000e0100 1\ufe0f\u20e3":  `a\u200cb\ufe0f я\ufe00 é\U000e0100 ` + "1\ufe0f\u20e3",
+		"not UTF-8: \x9b2J\xff":                             `not UTF-8: \x9b2J\xff`,
+		`a backslash \x1b stays`:                            `a backslash \x1b stays`,
+		"replacement \ufffd stays":                          "replacement \ufffd stays",
 	} {
 		if got := string(termtext.Line(in)); got != want {
 			t.Errorf("Line(%q) = %q, want %q", in, got, want)
