@@ -57,6 +57,40 @@ func TestStartsObeyOverlap(t *testing.T) {
 	wait(t, s.Runtime, again)
 }
 
+// TestPersonsComeBeforeAgents: runs of an agent that wait for their turn hold up no person, and none of
+// them begins beside the person's run.
+func TestPersonsComeBeforeAgents(t *testing.T) {
+	s := serve(t, newRecordingStore(), runtime.Options{})
+	begun := func(id sentinels.RunID) bool { return status(t, s.Runtime, id).Iteration > 0 }
+	agent := runtime.StartOptions{Overlap: sentinels.OverlapQueue, As: "agent:ci"}
+	first := start(t, s.Runtime, overlapping, agent)
+	until(t, "the first run", func() bool { return begun(first) })
+	var behind []sentinels.RunID
+	for range 3 {
+		behind = append(behind, start(t, s.Runtime, overlapping, agent))
+	}
+	person := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+	if err := s.Stop(within(t), first); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the run of the person", func() bool { return begun(person) })
+	for i, next := range behind {
+		for _, id := range behind[i:] {
+			if begun(id) {
+				t.Fatalf("run %d of the agent has begun beside another one", i)
+			}
+		}
+		before := person
+		if i > 0 {
+			before = behind[i-1]
+		}
+		if err := s.Stop(within(t), before); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the next run of the agent", func() bool { return begun(next) })
+	}
+}
+
 // TestConcurrentStartsObeyOverlap: of many starts at the same time, one begins.
 func TestConcurrentStartsObeyOverlap(t *testing.T) {
 	s := serve(t, newRecordingStore(), runtime.Options{})

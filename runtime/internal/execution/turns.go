@@ -13,7 +13,7 @@ import (
 
 // The overlap policy of a definition also holds for runs that no trigger starts: with skip such a
 // start is refused while a run of the sentinel is active, with queue and restart the new run waits,
-// before its first step, until those that began before it have ended. A trigger has its own queue,
+// before its first step, until those before it have ended. A trigger has its own queue,
 // see package dispatch, whose firings wait for all active runs.
 
 // maxTurns bounds the runs of a sentinel that wait for their turn.
@@ -55,19 +55,33 @@ func (ex *Executor) enqueueTurn(r *liveRun) {
 	r.clock.Hold()
 }
 
-// fillTurns lets the oldest waiting run of a sentinel begin if no run before it is active. The
-// caller holds ex.mu.
+// fillTurns lets the oldest waiting run of a sentinel begin if none that it waits for is active. Runs of
+// persons come before those of agents and models, which could hold up a person with any number of starts.
+// The caller holds ex.mu.
 func (ex *Executor) fillTurns(id sentinels.ID) {
 	waiting := ex.turns[id]
 	if len(waiting) == 0 || ex.closed {
 		return
 	}
-	slices.SortFunc(waiting, func(a, b *liveRun) int { return strings.Compare(string(a.id), string(b.id)) })
-	if first := waiting[0]; len(ex.runsBefore(first)) == 0 {
-		first.clock.Release()
-		close(first.place)
-		ex.dropTurn(first)
+	next := slices.MinFunc(waiting, func(a, b *liveRun) int {
+		if a.held() != b.held() {
+			if a.held() {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(string(a.id), string(b.id))
+	})
+	for _, other := range ex.runs {
+		// One that began out of the order of starts, as it is of a person, has a later id.
+		before := other.id < next.id || other.waitsForTurn()
+		if other.parent == nil && other.begin.Sentinel == id && before && !slices.Contains(waiting, other) {
+			return
+		}
 	}
+	next.clock.Release()
+	close(next.place)
+	ex.dropTurn(next)
 }
 
 // dropTurn removes r from the runs that wait for their turn. The caller holds ex.mu.
