@@ -191,7 +191,7 @@ var layers = []layer{
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/internal/obeyed", []string{"host/internal/trash"}, []string{"golang.org/x/sys"}},
 	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
-	{"host/internal/peer", []string{"host/command/shell/supervise"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
+	{"host/internal/peer", []string{"host/command/shell/supervise", "host/internal/endpoint"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
 	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/peer", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
@@ -236,7 +236,7 @@ var layers = []layer{
 	{"host/internal/procenv", nil, nil},
 	{"host/secret", []string{"host/internal/atomicfile", "host/internal/trust", "sdk/abi"}, []string{"filippo.io/age"}},
 	{"host/plugin/hostcall", nil, nil},
-	{"host/plugin/egress", []string{"host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/net", "golang.org/x/text"}},
+	{"host/plugin/egress", []string{"host/internal/endpoint", "host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/net", "golang.org/x/text"}},
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host/internal/envfile", []string{"sdk/abi", "sentinels"}, []string{"github.com/joho/godotenv"}},
 	{"host/internal/**", []string{"sdk/abi"}, nil},

@@ -1,5 +1,5 @@
 // Package endpoint has what the clients of servers that a person configures share: which
-// addresses they accept, and the delay that a server asks for.
+// addresses they accept, which are of this machine, and the delay that a server asks for.
 package endpoint
 
 import (
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,4 +66,26 @@ func ThisMachine(host string) bool {
 func IsThisMachine(address string) bool {
 	at, err := netip.ParseAddrPort(address)
 	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
+// OwnAddress reports whether an address is one of this machine, or may be one: it is a loopback address,
+// an interface has it, or the system does not tell its interfaces. It asks the system at each call, since
+// addresses come and go.
+func OwnAddress(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			return false
+		}
+		o, ok := netip.AddrFromSlice(n.IP)
+		return ok && o.Unmap() == ip
+	})
 }

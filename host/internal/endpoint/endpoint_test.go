@@ -1,7 +1,9 @@
 package endpoint_test
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -35,6 +37,24 @@ func TestParse(t *testing.T) {
 	} {
 		if _, ok := endpoint.Parse(text); ok != want {
 			t.Errorf("%q: %v", text, ok)
+		}
+	}
+}
+
+func TestOwnAddress(t *testing.T) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range own {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err == nil && !endpoint.OwnAddress(prefix.Addr()) {
+			t.Errorf("%s is not of this machine", a)
+		}
+	}
+	for text, want := range map[string]bool{"127.8.9.10": true, "::ffff:127.0.0.1": true, "::1": true, "192.0.2.77": false, "2001:db8::77": false} {
+		if got := endpoint.OwnAddress(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }

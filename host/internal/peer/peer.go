@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 )
 
 // A Standing is where a process is in the tree of processes.
@@ -65,7 +67,7 @@ func Of(r *http.Request) Process {
 // ofTCP returns the process of a TCP connection from the address remote.
 func ofTCP(remote string, local net.Addr) Process {
 	from, err := netip.ParseAddrPort(remote)
-	if err == nil && !ofThisMachine(from.Addr()) {
+	if err == nil && !endpoint.OwnAddress(from.Addr()) {
 		return Process{}
 	}
 	to, ok := local.(*net.TCPAddr)
@@ -79,27 +81,6 @@ func ofTCP(remote string, local net.Addr) Process {
 // unmapped returns an address as the kernel has it: an IPv4 address of a socket for both
 // versions is written as an IPv6 address.
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
-
-// ofThisMachine reports whether a connection from an address may come from this machine:
-// a process chooses any address of it.
-func ofThisMachine(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	if ip.IsLoopback() {
-		return true
-	}
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		return true // it is then looked up, and found or undecided
-	}
-	for _, a := range own {
-		if n, ok := a.(*net.IPNet); ok {
-			if o, ok := netip.AddrFromSlice(n.IP); ok && o.Unmap() == ip {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // Errors of [Server].
 var (

@@ -1,6 +1,13 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
+)
+
+// ownAddress is a variable for tests: machines seldom have a public address.
+var ownAddress = endpoint.OwnAddress
 
 // notPublic are the IPv4 blocks that are no place on the public Internet.
 var notPublic = prefixes(
@@ -78,7 +85,8 @@ func within(list []netip.Prefix, ip netip.Addr) bool {
 	return false
 }
 
-// reachable reports whether an address may be connected to: it is public, or
+// reachable reports whether an address may be connected to: it is public and not
+// one of this machine, whose services take such a connection for one from inside, or
 // one of allowed has it and the IPv4 address that it may carry is reachable.
 func reachable(ip netip.Addr, allowed []netip.Prefix) bool {
 	ip = ip.Unmap().WithZone("")
@@ -86,7 +94,7 @@ func reachable(ip netip.Addr, allowed []netip.Prefix) bool {
 		return false
 	}
 	if !within(allowed, ip) {
-		return public(ip)
+		return public(ip) && !ownAddress(ip)
 	}
 	if inner, ok := carried(ip); ok {
 		return reachable(inner, allowed)

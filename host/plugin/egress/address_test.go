@@ -44,3 +44,15 @@ func TestReachable(t *testing.T) {
 		t.Error("no address is reachable")
 	}
 }
+
+// A service of this machine takes a connection to its public address for one from inside.
+func TestOwnPublicAddress(t *testing.T) {
+	own := netip.MustParseAddr("1.2.3.4")
+	t.Cleanup(egress.SetOwnAddress(func(ip netip.Addr) bool { return ip == own }))
+	if egress.Reachable(own, nil) || egress.Reachable(netip.MustParseAddr("::ffff:1.2.3.4"), nil) {
+		t.Error("the public address of this machine is reachable")
+	}
+	if !egress.Reachable(own, []netip.Prefix{netip.MustParsePrefix("1.2.3.4/32")}) || !egress.Reachable(own.Next(), nil) {
+		t.Error("another address, or one that is allowed, is not reachable")
+	}
+}

@@ -18,6 +18,13 @@ func Punycode(label string) string {
 // Reachable is reachable.
 func Reachable(ip netip.Addr, allowed []netip.Prefix) bool { return reachable(ip, allowed) }
 
+// SetOwnAddress replaces the question whether an address is one of this machine.
+func SetOwnAddress(own func(netip.Addr) bool) (restore func()) {
+	before := ownAddress
+	ownAddress = own
+	return func() { ownAddress = before }
+}
+
 // Allowed reports whether a grant lets a request go to a URL, and how the
 // client names its host.
 func Allowed(hosts []string, url string) (host string, ok bool, err error) {
