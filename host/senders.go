@@ -18,58 +18,51 @@ import (
 // Safe for concurrent use.
 type senders struct {
 	mu   sync.Mutex
-	runs map[string]sentinels.RunID // "" for a command that no run calls
+	sent map[string]*sent // by local address
 }
 
 // connected notes a connection until it is closed.
 func (s *senders) connected(ctx context.Context, c net.Conn) net.Conn {
-	run := runOf(ctx)
+	out := &sent{Conn: c, of: s, run: runOf(ctx), address: c.LocalAddr().String()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.runs == nil {
-		s.runs = map[string]sentinels.RunID{}
+	if s.sent == nil {
+		s.sent = map[string]*sent{}
 	}
-	address := c.LocalAddr().String()
-	s.runs[address] = run
-	return &sent{Conn: c, forget: sync.OnceFunc(func() { s.forget(address) })}
+	s.sent[out.address] = out
+	return out
 }
 
-func (s *senders) forget(address string) {
+// at returns the connection from an address, nil if there is none.
+func (s *senders) at(address string) *sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.runs, address)
-}
-
-// at returns the run with a connection from an address, "" if there is none.
-func (s *senders) at(address string) sentinels.RunID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs[address]
-}
-
-// has reports whether there is a connection from an address.
-func (s *senders) has(address string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.runs[address]
-	return ok
+	return s.sent[address]
 }
 
 // sent is a connection of a run.
 type sent struct {
 	net.Conn
-	forget func()
+	of      *senders
+	run     sentinels.RunID // "" for a command that no run calls
+	address string
 }
 
-// Close closes the connection. Its address is free for another one after that.
+// Close closes the connection and then forgets it: a request that it sent is looked at meanwhile. By
+// then its address may be that of another one.
 func (c *sent) Close() error {
-	c.forget()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.sent[c.address] == c {
+		delete(c.of.sent, c.address)
+	}
+	return err
 }
 
 // Sends reports whether this process itself sent a request that came from an address, for a step, a
 // plugin or a command: its URL and its body need not be those of the user of the process.
-func (h *Host) Sends(remote string) bool { return h.senders.has(remote) }
+func (h *Host) Sends(remote string) bool { return h.senders.at(remote) != nil }
 
 // SenderChain returns how many runs led to a request of a process below this one, or of a
 // plugin of this one, and their sentinels; 0 if no step of an active run sent it. process is
@@ -85,7 +78,10 @@ func (h *Host) SenderChain(process int, remote string) (hops int, path []string)
 // senderRun returns the run whose plugin has a connection from an address, or whose step
 // started a process, "" if there is none.
 func (h *Host) senderRun(process int, remote string) sentinels.RunID {
-	run := h.senders.at(remote)
+	var run sentinels.RunID
+	if c := h.senders.at(remote); c != nil {
+		run = c.run
+	}
 	if run == "" && process > 0 {
 		run = h.shells.RunOf(peer.Ancestors(process))
 	}

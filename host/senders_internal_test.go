@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,9 +18,11 @@ import (
 func TestSenders(t *testing.T) {
 	var s senders
 	var remote string
-	var found sentinels.RunID
+	found := sentinels.RunID("none")
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		remote, found = r.RemoteAddr, s.at(r.RemoteAddr)
+		if remote = r.RemoteAddr; s.at(remote) != nil {
+			found = s.at(remote).run
+		}
 	}))
 	defer server.Close()
 	at, err := url.Parse(server.URL)
@@ -35,7 +38,42 @@ func TestSenders(t *testing.T) {
 			t.Errorf("run %q, want %q: %v", found, run, err)
 		}
 	}
-	if run := s.at(remote); run != "" || len(s.runs) != 0 {
-		t.Errorf("after the requests: %q, %d addresses", run, len(s.runs))
+	if s.at(remote) != nil || len(s.sent) != 0 {
+		t.Errorf("after the requests: %d addresses", len(s.sent))
 	}
+}
+
+// TestSenderIsKnownUntilItIsClosed: the address of a connection is free only once it is closed, and
+// belongs to another one at once.
+func TestSenderIsKnownUntilItIsClosed(t *testing.T) {
+	var s senders
+	ctx := withRun(t.Context(), "r1")
+	c := &closing{}
+	address := c.LocalAddr().String()
+	first := s.connected(ctx, c)
+	c.during = func() {
+		if s.at(address) == nil {
+			t.Error("the connection is forgotten before it is closed")
+		}
+		s.connected(withRun(t.Context(), "r2"), &closing{})
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.at(address); now == nil || now.run != "r2" {
+		t.Errorf("the next connection from the address is %+v", now)
+	}
+}
+
+// closing is a connection that calls a function while it is closed.
+type closing struct {
+	net.Conn
+	during func()
+}
+
+func (c *closing) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7} }
+
+func (c *closing) Close() error {
+	c.during()
+	return nil
 }
