@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	stdruntime "runtime"
 	"sync"
 	"time"
 
@@ -82,6 +84,9 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(opt.KeyFile); err == nil && info.Mode().Perm()&0o007 != 0 && stdruntime.GOOS != "windows" {
+		a.log.Warn("every user of this machine can read the key of the certificate", "file", opt.KeyFile, "hint", "chmod 640, or 600")
+	}
 	addr, err := a.where(ctx, opt, config != nil)
 	if err != nil {
 		return nil, err
@@ -105,14 +110,16 @@ func (a *API) Listen(ctx context.Context, opt ListenOptions) (*Server, error) {
 	// No ReadTimeout and no WriteTimeout: they count from the headers on, and a
 	// command may take hours. Bodies and answers have deadlines of their own.
 	s.http = &http.Server{
-		Handler:           s.counted(handler),
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       ConnContext,
-		ConnState:         ConnState,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // such as failed handshakes, which any client can cause
+		Handler: s.counted(handler),
+		// Else OPTIONS * has an answer before the handler asks who comes.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            headerTime,
+		IdleTimeout:                  idleTime,
+		MaxHeaderBytes:               maxHeader,
+		BaseContext:                  func(net.Listener) context.Context { return base },
+		ConnContext:                  ConnContext,
+		ConnState:                    ConnState,
+		ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // such as failed handshakes, which any client can cause
 	}
 	return s, nil
 }

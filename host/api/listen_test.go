@@ -154,6 +154,37 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// A key that every user of the machine can read is named in the log.
+func TestReadableKeyIsNamed(t *testing.T) {
+	cert, key, _ := certificate(t)
+	for mode, warned := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		if err := os.Chmod(key, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		listen(t, api.Options{Logger: textLogger(&log)}, api.ListenOptions{CertFile: cert, KeyFile: key})
+		if strings.Contains(log.String(), "every user of this machine can read the key") != warned {
+			t.Errorf("%o: %s", mode, log.String())
+		}
+	}
+}
+
+// The server answers nothing by itself: OPTIONS * has no answer without a token.
+func TestOptionsOfTheServer(t *testing.T) {
+	s := listen(t, api.Options{}, api.ListenOptions{})
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 4") {
+		t.Errorf("%v %q", err, answer)
+	}
+}
+
 // A request that is under way is answered; one that does not end is ended.
 func TestCloseDrains(t *testing.T) {
 	for _, patient := range []bool{true, false} {

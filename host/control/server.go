@@ -77,13 +77,15 @@ func Listen(opt ServerOptions) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{opt: opt, cancel: cancel}
 	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.forward),
-		ReadHeaderTimeout: 5 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       opt.ConnContext,
-		ConnState:         opt.ConnState,
-		ErrorLog:          slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
+		Handler: http.HandlerFunc(s.forward),
+		// Else OPTIONS * has an answer before the handler asks who comes.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            5 * time.Second,
+		MaxHeaderBytes:               16 << 10,
+		BaseContext:                  func(net.Listener) context.Context { return ctx },
+		ConnContext:                  opt.ConnContext,
+		ConnState:                    opt.ConnState,
+		ErrorLog:                     slog.NewLogLogger(opt.Logger.Handler(), slog.LevelWarn),
 	}
 	s.serving.Go(func() {
 		if err := s.http.Serve(opt.Limit(&sameUser{Listener: l, log: opt.Logger})); err != nil && !errors.Is(err, http.ErrServerClosed) {

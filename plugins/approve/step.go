@@ -7,7 +7,7 @@ const fields = `{
   "type": "object",
   "properties": {
     "prompt": {"type": "string", "minLength": 1, "description": "Question that the person decides."},
-    "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time from the first question on, also while no process executes the run. Without a decision until then: error timeout."},
+    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "description": "Time limit in calendar time from the first question on, also while no process executes the run. Without a decision until then: error timeout."},
     "approvers": {"type": "array", "items": {"type": "string"}, "description": "Users who may decide. Default: everyone who may decide on this host."}
   },
   "required": ["prompt"],

@@ -21,7 +21,7 @@ const fields = `{
     "auth": {"type": "object", "description": "Header Authorization: {\"bearer\": TOKEN} or {\"basic\": {\"username\", \"password\"}}.", "properties": {"bearer": ` + text + `,
       "basic": {"type": "object", "properties": {"username": ` + text + `, "password": ` + text + `}, "required": ["username", "password"], "additionalProperties": false}},
       "minProperties": 1, "maxProperties": 1, "additionalProperties": false},
-    "timeoutMs": {"type": "integer", "minimum": 1, "default": 30000, "description": "Time limit of the request with its body."},
+    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "default": 30000, "description": "Time limit of the request with its body."},
     "redirects": {"type": "integer", "minimum": 0, "maximum": 50, "default": 5, "description": "Redirects that are followed; with 0 a redirect is the answer."},
     "expect": {"anyOf": [` + status + `, {"type": "array", "items": ` + status + `, "minItems": 1}], "default": "2xx", "description": "Statuses that are a success: 200, \"2xx\", \"200-204\" or a list."},
     "allowFailure": {"type": "boolean", "default": false, "description": "Return another status as a result with success false, instead of an error."},

@@ -24,7 +24,7 @@ const fields = `{
       "http": {"type": "string", "minLength": 1, "description": "URL on this machine: ready at a status of 200 to 399.", "examples": ["http://localhost:3000/health"]},
       "tcp": {"type": ["string", "integer"], "description": "Port of this machine that takes connections.", "examples": [5432]},
       "match": {"type": "string", "minLength": 1, "description": "Regular expression (RE2) for a line of output.", "examples": ["listening on"]},
-      "timeoutMs": {"type": "integer", "minimum": 1, "default": 60000}},
+      "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "default": 60000}},
       "additionalProperties": false},
     "allowFailure": {"type": "boolean", "default": false, "description": "Return an exit code other than 0 as a result with success false, instead of an error."}
   },

@@ -33,7 +33,7 @@ const fields = `{
     "source": {"type": "string", "enum": ["engine", "user"], "description": "Whose event sentinel:ID:WORD. Default: the engine's where ID is a stored sentinel."},
     "file": {"type": "string", "minLength": 1, "description": "Instead of an execution: a file of the workspace whose new lines to watch, with until error or match, or with timeoutMs. It may not exist yet, be replaced or become shorter.", "examples": ["logs/server.log"]},
     "from": {"type": "string", "default": "end", "description": "Where a watch of a file begins: end, start, or the position of an earlier watch.", "examples": ["$log?.position"]},
-    "timeoutMs": {"type": "integer", "minimum": 1, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
+    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "description": "Time limit in calendar time. Of a file it ends the watch with what was read; otherwise it is the error timeout."}
   },
   "additionalProperties": false
 }`

@@ -73,7 +73,7 @@ const input = `{
       "properties": {"bearer": ` + secretText + `,
         "basic": {"type": "object", "properties": {"username": ` + secretText + `, "password": ` + secretText + `}, "required": ["username", "password"], "additionalProperties": false}},
       "minProperties": 1, "maxProperties": 1, "additionalProperties": false},
-    "timeoutMs": {"type": "integer", "minimum": 1, "description": "of the request with its redirects and the body; 30000 if not given"},
+    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "description": "of the request with its redirects and the body; 30000 if not given"},
     "redirects": {"type": "integer", "minimum": 0, "maximum": 50, "description": "how many are followed, 5 if not given; with 0 a redirect is the answer"},
     "expect": {"anyOf": [` + statusSchema + `, {"type": "array", "items": ` + statusSchema + `, "minItems": 1}], "description": "statuses that are a success: 200, \"2xx\", \"200-204\", or a list of these; 2xx if not given"},
     "idempotencyKey": {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1}],
