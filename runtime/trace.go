@@ -30,6 +30,9 @@ type TraceQuery struct {
 	Step      string // only steps with this path or address, and those around them; "" for all
 	After     string // Next of the part before
 	Records   int    // of the journal, at most; default and limit [MaxTraceRecords]
+	// Count counts the bytes of records and values that are read for the page, as they are; its error ends
+	// the read. Default none.
+	Count func(bytes int64) error
 }
 
 // The parts of a [Trace], see package trace.
@@ -59,7 +62,7 @@ func (rt *Runtime) TracePage(id sentinels.RunID, q TraceQuery) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := history.PageRequest{Iteration: q.Iteration, Step: q.Step, Records: q.Records, Bytes: maxTraceBytes}
+	part := history.PageRequest{Iteration: q.Iteration, Step: q.Step, Records: q.Records, Bytes: maxTraceBytes, Count: q.Count}
 	if q.Newest {
 		part.Iteration = history.Newest
 	}

@@ -253,6 +253,8 @@ type Query struct {
 	Event  string    // a pattern as of path.Match, such as "ticket/*", of at most 256 bytes; "" is every event
 	Before string    // Next of the page before; "" is the newest entries
 	Limit  int       // at most so many; 0 is 100
+	// Hold counts the bytes of the entries that are held; its error ends the read. Default none.
+	Hold func(bytes int64) error
 }
 
 func (q Query) matches(e *Entry) bool {
@@ -275,6 +277,14 @@ type Page struct {
 type placedEntry struct {
 	entry  Entry
 	digest string
+	size   int64 // of the line
+}
+
+func sizeOf(list []placedEntry) (bytes int64) {
+	for _, e := range list {
+		bytes += e.size
+	}
+	return bytes
 }
 
 func digestOf(text []byte) string {
@@ -304,6 +314,9 @@ func Read(ctx context.Context, state string, q Query) (Page, error) {
 	slices.Sort(older)
 	slices.Reverse(older)
 	var list []placedEntry
+	if hold := q.Hold; hold != nil {
+		q.Hold = func(bytes int64) error { return hold(sizeOf(list) + bytes) }
+	}
 	for _, name := range append([]string{current}, older...) {
 		// One more than fits shows whether there is a further page.
 		part, found, bad, err := readFile(ctx, name, q, q.Limit+1-len(list))
@@ -343,7 +356,7 @@ func readFile(ctx context.Context, name string, q Query, limit int) (list []plac
 		return nil, false, 0, err
 	}
 	defer f.Close()
-	lines := bufio.NewReaderSize(f, 64<<10)
+	lines, size := bufio.NewReaderSize(f, 64<<10), int64(0)
 	for !found {
 		if ctx.Err() != nil {
 			return nil, false, 0, context.Cause(ctx)
@@ -363,8 +376,16 @@ func readFile(ctx context.Context, name string, q Query, limit int) (list []plac
 			if found = digest == q.Before; found {
 				break // what is behind it was on earlier pages
 			}
-			if list = append(list, placedEntry{e, digest}); len(list) > 2*limit {
+			list = append(list, placedEntry{e, digest, int64(len(text))})
+			size += int64(len(text))
+			if len(list) > 2*limit {
 				list = slices.Delete(list, 0, len(list)-limit)
+				size = sizeOf(list)
+			}
+			if q.Hold != nil {
+				if err := q.Hold(size); err != nil {
+					return nil, false, 0, err
+				}
 			}
 		}
 		if err == io.EOF {

@@ -41,3 +41,23 @@ func (c *Call) Count(bytes int64) error {
 	}
 	return c.Charge(bytes)
 }
+
+// A Peak counts what a call holds at one time, such as one file after the other: its most, and
+// not the sum. Nil counts nothing.
+type Peak struct {
+	call *Call
+	most int64
+}
+
+// Peak returns a count of what the call holds at one time. Nothing is held yet.
+func (c *Call) Peak() *Peak { return &Peak{call: c} }
+
+// Hold says that so many bytes are held from now on. The error is that of [Call.Charge].
+func (p *Peak) Hold(bytes int64) error {
+	if p == nil || bytes <= p.most {
+		return nil
+	}
+	more := bytes - p.most
+	p.most = bytes
+	return p.call.Count(more)
+}

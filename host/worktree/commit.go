@@ -234,6 +234,9 @@ type Diff struct {
 	Binary    []string `json:"binary,omitempty" jsonschema:"files whose changes the patch does not show, since git takes them for binary, by a zero byte in them or by .gitattributes; the first 100"`
 }
 
+// MaxDiff is about what a [Service.Diff] holds, in bytes.
+const MaxDiff = gitexec.MaxOut
+
 // Diff returns what the worktree has changed, with what is not committed; of one for a review
 // what its commit has changed. The patch leaves out the files of [Options.Hides]; if more
 // files have changed than the answer lists, it is empty and truncated.

@@ -33,9 +33,9 @@ type listOut struct {
 	Damaged int           `json:"damaged,omitempty" jsonschema:"lines that are not entries"`
 }
 
-func (f family) list(ctx context.Context, _ *command.Call, in listIn) (listOut, error) {
-	page, err := audit.Read(ctx, f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Before: in.Before, Limit: in.Limit})
-	if err != nil && ctx.Err() != nil {
+func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOut, error) {
+	page, err := audit.Read(ctx, f.state, audit.Query{Since: in.Since, Actor: in.Actor, Event: in.Event, Before: in.Before, Limit: in.Limit, Hold: call.Peak().Hold})
+	if err != nil && (ctx.Err() != nil || abi.As(err) != nil) {
 		return listOut{}, err
 	}
 	if err != nil {

@@ -27,6 +27,9 @@ func (w *workspace) load(p *rootfs.Entry) ([]byte, error) {
 	if info.Size() > maxFile {
 		return nil, tooLarge(p.Path, info.Size())
 	}
+	if err := w.call.Count(info.Size()); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, w.Explain(p.Path, err)

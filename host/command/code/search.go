@@ -58,6 +58,7 @@ func (f files) search(ctx context.Context, call *command.Call, in searchIn) (sea
 	if err != nil {
 		return searchOut{}, err
 	}
+	s.held = call.Peak()
 	w, err := f.open(call)
 	if err != nil {
 		return searchOut{}, err
@@ -99,6 +100,7 @@ type searcher struct {
 	glob    *glob.Pattern // nil: every file
 	plain   bool          // no anchors: a line only matches if the whole file does
 	max     int
+	held    *command.Peak // the file that is searched and the result
 	context int
 	size    int // bytes of the result so far
 	text    strings.Builder
@@ -153,6 +155,11 @@ func (s *searcher) file(ctx context.Context, w *workspace, name string, info fs.
 	if w.model && w.rules.Match(name) {
 		s.out.Skipped++
 		return nil
+	}
+	if info.Size() <= maxSearchFile {
+		if err := s.held.Hold(info.Size() + int64(s.size)); err != nil {
+			return err
+		}
 	}
 	data, err := filewalk.ReadFile(w.Root(), name, info, maxSearchFile)
 	if err != nil || isBinary(data) || w.model && w.rules.MatchContent(name, data) {

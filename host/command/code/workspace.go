@@ -18,6 +18,7 @@ type workspace struct {
 	executes bool // the caller may execute code
 	repeated bool // a crash interrupted the call
 	rules    command.FileRules
+	call     *command.Call
 }
 
 // open opens the workspace of a call.
@@ -25,7 +26,7 @@ func (f files) open(call *command.Call) (*workspace, error) {
 	if !filepath.IsAbs(call.Workspace) {
 		return nil, abi.New(abi.Internal, fmt.Sprintf("open workspace %q: not an absolute path", call.Workspace))
 	}
-	w := &workspace{model: call.Held(), repeated: call.Repeated, hides: call.By != command.ByUser, executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace)}
+	w := &workspace{model: call.Held(), repeated: call.Repeated, hides: call.By != command.ByUser, executes: call.By != command.ByModel || call.MayExecute, rules: f.rules.In(call.Workspace), call: call}
 	tree, err := call.OpenWorkspace(rootfs.Rules{
 		Outside: "outside the workspace", Hint: "paths are relative to the workspace", Missing: w.notFound, Folder: "code/tree lists folders", Write: w.mayWrite,
 	})

@@ -53,6 +53,9 @@ func (f family) queryDefinitions(ctx context.Context, call *command.Call, q comm
 			d.Data = call.Redact(d.Data)
 		}
 		if matches(d) {
+			if err := call.Count(int64(len(d.Data))); err != nil {
+				return nil, err
+			}
 			found = append(found, d)
 		}
 		if len(found) == q.Limit {

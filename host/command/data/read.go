@@ -36,6 +36,9 @@ func (f family) read(ctx context.Context, call *command.Call, in readIn) (one, e
 	}
 	if in.Collection == definitions {
 		doc, err := f.definition(ctx, in.ID)
+		if err == nil {
+			err = call.Count(int64(len(doc.Data)))
+		}
 		return one{doc}, err
 	}
 	if err := records(call); err != nil {

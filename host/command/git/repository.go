@@ -50,7 +50,9 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 	if err != nil {
 		return nil, fmt.Errorf("git: workspace: %w", err)
 	}
-	r := &repository{g: g, dir: dir, operation: operation, held: call.Held()}
+	own := *g
+	own.Hold = call.Peak().Hold
+	r := &repository{g: &own, dir: dir, operation: operation, held: call.Held()}
 	if operation == "init" {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && call.Held() { // git changes what is there
 			r.top = dir

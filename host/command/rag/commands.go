@@ -39,7 +39,13 @@ func visible(call *command.Call) func(string) string {
 	return call.Visible
 }
 
+// heldBytes is about what a call holds while it reads one file after the other.
+const heldBytes = maxFile + maxBytes
+
 func (b *Builder) build(ctx context.Context, call *command.Call, in buildIn) (Result, error) {
+	if err := call.Count(heldBytes); err != nil {
+		return Result{}, err
+	}
 	r, err := b.Build(ctx, Request{
 		Recipe: in.Recipe, Sources: in.Sources, Query: in.Query, Paths: in.Paths, Room: in.Room, MaxMessages: in.MaxMessages, MaxBytes: in.MaxBytes,
 		Participants: in.Participants, Strategy: in.Strategy,

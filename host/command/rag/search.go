@@ -36,6 +36,9 @@ const resultBytes = 1 << 10
 
 func (b *Builder) search(ctx context.Context, call *command.Call, in searchIn) (searchOut, error) {
 	out := searchOut{Results: []searchResult{}}
+	if err := call.Count(heldBytes); err != nil {
+		return out, err
+	}
 	words := queryWords(in.Query)
 	if len(words) == 0 {
 		return out, &abi.Error{

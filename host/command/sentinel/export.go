@@ -42,10 +42,10 @@ func (f family) export(_ context.Context, call *command.Call, in exportIn) (out 
 	if in.All {
 		stored, err = f.exportAll(call)
 	} else {
-		stored, err = f.exportOne(in, &out)
+		stored, err = f.exportOne(call, in, &out)
 	}
 	if err == nil && (in.All || in.History) {
-		out.Bundle, err = f.newBundle(stored, in.History)
+		out.Bundle, err = f.newBundle(call, stored, in.History)
 	}
 	return out, err
 }
@@ -63,7 +63,7 @@ func (f family) exportAll(call *command.Call) (stored []runtime.Stored, err erro
 	return stored, cmp.Or(refused, err)
 }
 
-func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error) {
+func (f family) exportOne(call *command.Call, in exportIn, out *exportOut) ([]runtime.Stored, error) {
 	t, err := f.find(in.SentinelID)
 	if err != nil {
 		return nil, err
@@ -71,6 +71,7 @@ func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error)
 	if t.run == "" {
 		// The stored text: a definition whose plugin was removed can still be exported.
 		s, err := f.rt.Definition(t.id)
+		err = cmp.Or(err, call.Count(int64(len(s.Definition))))
 		*out = exportOut{
 			SentinelID: s.ID, Name: s.Name, Revision: &s.Revision, Hash: s.Hash, Definition: s.Definition, Unaccepted: s.Within != nil,
 		}
@@ -85,12 +86,13 @@ func (f family) exportOne(in exportIn, out *exportOut) ([]runtime.Stored, error)
 		return nil, err
 	}
 	text, err := v.def.MarshalJSON()
+	err = cmp.Or(err, call.Count(int64(len(text))))
 	*out = exportOut{SentinelID: t.id, Run: t.run, Name: v.def.Name, Revision: &v.revision, Edit: v.edit, Hash: v.hash, Definition: text}
 	return nil, err
 }
 
 // newBundle returns a bundle of stored sentinels. Deleted sentinels are not in bundles.
-func (f family) newBundle(stored []runtime.Stored, history bool) (*bundle, error) {
+func (f family) newBundle(call *command.Call, stored []runtime.Stored, history bool) (*bundle, error) {
 	b := &bundle{Format: bundleFormat, Sentinels: []bundledSentinel{}}
 	needs, size := newRequirements(), 0
 	for _, s := range stored {
@@ -101,7 +103,7 @@ func (f family) newBundle(stored []runtime.Stored, history bool) (*bundle, error
 		size += len(s.Definition)
 		if history {
 			var err error
-			if one.Revisions, err = f.historyOf(s); err != nil {
+			if one.Revisions, err = f.historyOf(call, s); err != nil {
 				return nil, err
 			}
 		}
@@ -122,7 +124,7 @@ func (f family) newBundle(stored []runtime.Stored, history bool) (*bundle, error
 
 // historyOf returns the kept revisions up to s, the oldest first. Origins are left out:
 // they are paths of this machine.
-func (f family) historyOf(s runtime.Stored) ([]bundledRevision, error) {
+func (f family) historyOf(call *command.Call, s runtime.Stored) ([]bundledRevision, error) {
 	lines, err := f.rt.Revisions(s.ID)
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (f family) historyOf(s runtime.Stored) ([]bundledRevision, error) {
 			if r, err = f.rt.Revision(s.ID, line.Revision); abi.CodeOf(err) == abi.NotFound {
 				continue // removed by an edit meanwhile
 			}
-			if err != nil {
+			if err = cmp.Or(err, call.Count(int64(len(r.Definition)))); err != nil {
 				return nil, err
 			}
 		}

@@ -238,10 +238,10 @@ type traceIn struct {
 }
 
 // trace returns a page of what the journal has of a run.
-func (f family) trace(_ context.Context, _ *command.Call, in traceIn) (*runtime.Trace, error) {
+func (f family) trace(_ context.Context, call *command.Call, in traceIn) (*runtime.Trace, error) {
 	info, err := f.target(in.targetIn, true)
 	if err != nil {
 		return nil, err
 	}
-	return f.rt.TracePage(info.ID, runtime.TraceQuery{Iteration: in.Iteration, Newest: in.Newest, Step: in.Step, After: in.After, Records: in.Limit})
+	return f.rt.TracePage(info.ID, runtime.TraceQuery{Iteration: in.Iteration, Newest: in.Newest, Step: in.Step, After: in.After, Records: in.Limit, Count: call.Count})
 }

@@ -41,7 +41,22 @@ func (f family) wait(ctx context.Context, call *command.Call, id sentinels.RunID
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return runtime.Result{}, &abi.Error{Code: abi.Timeout, Message: fmt.Sprintf("await run %s: it has not ended after %d ms", id, timeoutMs)}
 	}
-	return res, err
+	return counted(call, res, err)
+}
+
+// counted counts a result for the caller of a command.
+func counted(call *command.Call, res runtime.Result, err error) (runtime.Result, error) {
+	size := len(res.Output)
+	for _, value := range res.Variables {
+		size += len(value)
+	}
+	if err == nil {
+		err = call.Count(int64(size))
+	}
+	if err != nil {
+		return runtime.Result{}, err
+	}
+	return res, nil
 }
 
 type runIn struct {
@@ -65,7 +80,7 @@ func (f family) run(ctx context.Context, call *command.Call, in runIn) (runtime.
 
 // result shows how a run ended, in the form of the last line of "-o jsonl". It
 // does not wait; a client that needs the end of a run follows the run.
-func (f family) result(ctx context.Context, _ *command.Call, in targetIn) (runtime.Result, error) {
+func (f family) result(ctx context.Context, call *command.Call, in targetIn) (runtime.Result, error) {
 	info, err := f.target(in, true)
 	if err != nil {
 		return runtime.Result{}, err
@@ -73,5 +88,6 @@ func (f family) result(ctx context.Context, _ *command.Call, in targetIn) (runti
 	if !info.Status.Final() {
 		return runtime.Result{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("result of run %s: it is %s", info.ID, info.Status), Hint: "ask again when it is over"}
 	}
-	return f.rt.Wait(ctx, info.ID)
+	res, err := f.rt.Wait(ctx, info.ID)
+	return counted(call, res, err)
 }

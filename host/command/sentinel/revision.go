@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,8 +75,9 @@ type revisionOut struct {
 }
 
 // revision shows one revision whole, as it was stored.
-func (f family) revision(_ context.Context, _ *command.Call, in revisionIn) (revisionOut, error) {
+func (f family) revision(_ context.Context, call *command.Call, in revisionIn) (revisionOut, error) {
 	s, err := f.rt.Revision(in.SentinelID, in.Revision)
+	err = cmp.Or(err, call.Count(int64(len(s.Definition))))
 	return revisionOut{in.SentinelID, fullRevision{lineOf(s), s.Definition}}, err
 }
 
@@ -100,10 +102,10 @@ type diffOut struct {
 
 // diff shows what two revisions of a sentinel, or a run and its sentinel, do
 // not have in common. A deletion is an empty text.
-func (f family) diff(_ context.Context, _ *command.Call, in diffIn) (diffOut, error) {
+func (f family) diff(_ context.Context, call *command.Call, in diffIn) (diffOut, error) {
 	if _, err := f.rt.Revisions(sentinels.ID(in.SentinelID)); err != nil {
 		if t, none := f.find(in.SentinelID); none == nil && t.run != "" {
-			return f.diffRun(t, in)
+			return f.diffRun(call, t, in)
 		}
 		return diffOut{}, err
 	}
@@ -122,11 +124,11 @@ func (f family) diff(_ context.Context, _ *command.Call, in diffIn) (diffOut, er
 	var before *sentinels.Definition
 	var err error
 	if out.From > 0 { // before the first one there was nothing
-		if before, err = f.at(id, out.From); err != nil {
+		if before, err = f.at(call, id, out.From); err != nil {
 			return diffOut{}, err
 		}
 	}
-	after, err := f.at(id, out.To)
+	after, err := f.at(call, id, out.To)
 	if err != nil {
 		return diffOut{}, err
 	}
@@ -135,8 +137,14 @@ func (f family) diff(_ context.Context, _ *command.Call, in diffIn) (diffOut, er
 
 // diffRun compares what the next iteration of a run uses with a revision of its
 // sentinel.
-func (f family) diffRun(t found, in diffIn) (diffOut, error) {
+func (f family) diffRun(call *command.Call, t found, in diffIn) (diffOut, error) {
 	v, err := f.read(t)
+	if err == nil {
+		var text []byte
+		if text, err = v.def.MarshalJSON(); err == nil {
+			err = call.Count(2 * int64(len(text)))
+		}
+	}
 	if err != nil {
 		return diffOut{}, err
 	}
@@ -147,7 +155,7 @@ func (f family) diffRun(t found, in diffIn) (diffOut, error) {
 	if in.From != 0 {
 		out.From = in.From
 	}
-	before, err := f.at(t.id, out.From)
+	before, err := f.at(call, t.id, out.From)
 	if err != nil {
 		return diffOut{}, err
 	}
@@ -166,9 +174,12 @@ func (out diffOut) with(before, after *sentinels.Definition, nameA, nameB string
 }
 
 // at returns one revision, nil for a deletion.
-func (f family) at(id sentinels.ID, n int) (*sentinels.Definition, error) {
+func (f family) at(call *command.Call, id sentinels.ID, n int) (*sentinels.Definition, error) {
 	s, err := f.rt.Revision(id, n)
 	if err != nil || s.Deleted {
+		return nil, err
+	}
+	if err := call.Count(2 * int64(len(s.Definition))); err != nil { // in the text and in the changes
 		return nil, err
 	}
 	return f.rt.Decoded(s)

@@ -71,7 +71,7 @@ type traceEntry struct {
 }
 
 // status shows where a run stands. A sentinel without a run is idle.
-func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusOut, error) {
+func (f family) status(_ context.Context, call *command.Call, in statusIn) (statusOut, error) {
 	info, err := f.target(in.targetIn, true)
 	if err != nil {
 		idle, stored := f.idle(in)
@@ -88,6 +88,9 @@ func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusO
 	v, err := f.read(found{info.Sentinel, info.ID})
 	if err == nil {
 		out.Definition, err = v.def.MarshalJSON()
+		if refused := call.Count(int64(len(out.Definition))); refused != nil {
+			return statusOut{}, refused
+		}
 	}
 	if err != nil { // such as of a plugin that is gone; the state is to be had all the same
 		v.def = &sentinels.Definition{}
@@ -96,10 +99,15 @@ func (f family) status(_ context.Context, _ *command.Call, in statusIn) (statusO
 	if out.State.Variables, err = f.rt.Variables(info.ID); err != nil {
 		return out, err
 	}
-	if err := f.addTrace(&out.State, info.ID, in.After, v.def.Steps); err != nil {
+	variables := map[string]*shownValue{}
+	for name, value := range out.State.Variables {
+		variables[name], out.State.Variables[name] = newShownValue(value), nil // not held while the journal is read
+	}
+	outputs, err := f.addTrace(&out.State, info.ID, in.After, v.def.Steps)
+	if err != nil {
 		return out, err
 	}
-	out.State.shorten()
+	out.State.show(variables, outputs)
 	return out, nil
 }
 
@@ -136,14 +144,14 @@ func (f family) nextFire(id sentinels.ID) (next *time.Time) {
 
 // addTrace adds the entries behind record number after, without one the newest, and the step of
 // the newest iteration that failed or executes, or between two steps, such as of a paused run, the
-// one that comes next.
-func (f family) addTrace(s *state, id sentinels.RunID, after uint64, steps []sentinels.Step) error {
+// one that comes next. It returns the outputs of the entries, which are not set.
+func (f family) addTrace(s *state, id sentinels.RunID, after uint64, steps []sentinels.Step) (outputs []*shownValue, err error) {
 	type numbered struct {
 		traceEntry
 		record uint64
 		output func() (json.RawMessage, error)
 	}
-	var shown []numbered // in the order of the ends: a step that contains others ends behind them
+	var ends []numbered // in the order of the ends: a step that contains others ends behind them
 	var current *currentStep
 	newest, next := 0, 0
 	open, err := f.rt.TraceEnds(id, func(it *runtime.TraceIteration, step *runtime.TraceStep, output func() (json.RawMessage, error)) error {
@@ -155,30 +163,32 @@ func (f family) addTrace(s *state, id sentinels.RunID, after uint64, steps []sen
 			current = &currentStep{step.ID, step.Type, step.Address}
 		}
 		s.LastStepAt = max(s.LastStepAt, step.Start.Add(time.Duration(step.Millis*float64(time.Millisecond))).UnixMilli())
-		if s.TraceTotal++; step.Record <= after || after > 0 && len(shown) == shownTrace {
+		if s.TraceTotal++; step.Record <= after || after > 0 && len(ends) == shownTrace {
 			return nil
 		}
-		if len(shown) == shownTrace {
-			shown = slices.Delete(shown, 0, 1)
+		if len(ends) == shownTrace {
+			ends = slices.Delete(ends, 0, 1)
 		}
-		shown = append(shown, numbered{traceEntry{
+		ends = append(ends, numbered{traceEntry{
 			StepIndex: topIndex(step.Address), Address: step.Address, StepType: step.Type, ID: step.ID, Iteration: it.Number,
 			DurationMs: step.Millis, Success: step.Error == nil, Skipped: step.Skipped, Error: step.Error,
 		}, step.Record, output})
 		return nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.TraceCursor = after
-	for _, e := range shown {
-		if e.Output, err = e.output(); err != nil {
-			return err
+	for _, e := range ends {
+		output, err := e.output()
+		if err != nil {
+			return nil, err
 		}
+		outputs = append(outputs, newShownValue(output))
 		s.Trace, s.TraceCursor = append(s.Trace, e.traceEntry), e.record
 	}
 	if open == nil {
-		return nil
+		return outputs, nil
 	}
 	if open.Number != newest {
 		next, current = 0, nil
@@ -195,7 +205,7 @@ func (f family) addTrace(s *state, id sentinels.RunID, after uint64, steps []sen
 		n := topIndex(current.Address)
 		s.CurrentStep, s.CurrentStepIndex = current, &n
 	}
-	return nil
+	return outputs, nil
 }
 
 // topIndex returns the index of the top-level step that an address leads into.
@@ -208,32 +218,17 @@ func topIndex(address string) int {
 	return n
 }
 
-// shorten replaces long values by their size and their start, where there are many values
-// also shorter ones.
-func (s *state) shorten() {
-	limit := maxShownValue
-	for size := shownValues + 1; size > shownValues && limit > minShownValue; limit /= 2 {
-		size = 0
-		for _, value := range s.Variables {
-			size += min(len(value), limit)
-		}
-		for _, e := range s.Trace {
-			size += min(len(e.Output), limit)
-		}
-	}
-	limit *= 2 // of the last round
-	for name, value := range s.Variables {
-		s.Variables[name] = shortened(value, limit)
-	}
-	for i := range s.Trace {
-		s.Trace[i].Output = shortened(s.Trace[i].Output, limit)
-	}
+// A shownValue is a value of a status. Of one that is never shown in full only its start is kept.
+type shownValue struct {
+	whole json.RawMessage // nil if it has more than maxShownValue bytes
+	bytes int
+	start string
 }
 
-// shortened returns a value, or the size and the start of one that exceeds limit bytes.
-func shortened(value json.RawMessage, limit int) json.RawMessage {
-	if len(value) <= limit {
-		return value
+func newShownValue(value json.RawMessage) *shownValue {
+	v := &shownValue{whole: value, bytes: len(value)}
+	if len(value) <= minShownValue {
+		return v
 	}
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -243,12 +238,46 @@ func shortened(value json.RawMessage, limit int) json.RawMessage {
 	for !utf8.ValidString(text[:end]) && end > minShownValue-utf8.UTFMax {
 		end--
 	}
+	v.start = strings.Clone(text[:end])
+	if len(value) > maxShownValue {
+		v.whole = nil
+	}
+	return v
+}
+
+// json returns the value, or the size and the start of one that exceeds limit bytes.
+func (v *shownValue) json(limit int) json.RawMessage {
+	if v.bytes <= limit {
+		return v.whole
+	}
 	short, err := json.Marshal(struct {
 		Bytes int    `json:"bytes"`
 		Start string `json:"start"`
-	}{len(value), text[:end]})
+	}{v.bytes, v.start})
 	if err != nil {
 		return nil // cannot happen: a number and a text
 	}
 	return short
+}
+
+// show sets the variables and the outputs of the trace. Long ones are replaced by their size and
+// their start, where there are many values also shorter ones.
+func (s *state) show(variables map[string]*shownValue, outputs []*shownValue) {
+	limit := maxShownValue
+	for size := shownValues + 1; size > shownValues && limit > minShownValue; limit /= 2 {
+		size = 0
+		for _, v := range variables {
+			size += min(v.bytes, limit)
+		}
+		for _, v := range outputs {
+			size += min(v.bytes, limit)
+		}
+	}
+	limit *= 2 // of the last round
+	for name, v := range variables {
+		s.Variables[name] = v.json(limit)
+	}
+	for i, v := range outputs {
+		s.Trace[i].Output = v.json(limit)
+	}
 }

@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -51,7 +52,7 @@ type inFlight struct {
 }
 
 // stepList shows the steps of a sentinel or of one run, and how each stands.
-func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut, error) {
+func (f family) stepList(_ context.Context, call *command.Call, in idIn) (stepsOut, error) {
 	t, err := f.find(in.SentinelID)
 	if err != nil {
 		return stepsOut{}, err
@@ -63,8 +64,9 @@ func (f family) stepList(_ context.Context, _ *command.Call, in idIn) (stepsOut,
 	out := stepsOut{SentinelID: t.id, Run: t.run, Revision: v.revision, Edit: v.edit, Hash: v.hash, Steps: []stepLine{}}
 	eachOf(v.def, func(address string, s *sentinels.Step) {
 		raw, bad := s.MarshalJSON()
-		if bad != nil {
-			err = bad
+		if bad = cmp.Or(bad, call.Count(int64(len(raw)+len(s.Name)))); bad != nil {
+			err = cmp.Or(err, bad)
+			return
 		}
 		out.Steps = append(out.Steps, stepLine{Address: address, Type: s.Type, ID: s.ID, Name: s.Name, Step: raw})
 	})

@@ -55,7 +55,16 @@ func (s *spill) Append(stream byte, text string) error {
 }
 
 // Read is spill.read.
-func (s *spill) Read(from, most int) ([]stored, error) { return s.read(from, most) }
+func (s *spill) Read(from, most int) (lines []stored, err error) {
+	for more := true; more && len(lines) < most && err == nil; {
+		var next []stored
+		next, more, err = s.read(from, most-len(lines))
+		if lines = append(lines, next...); len(next) > 0 {
+			from = next[len(next)-1].number + 1
+		}
+	}
+	return lines, err
+}
 
 // Dropped returns the counts of what is not kept.
 func (s *spill) Dropped() (lines int, bytes int64) { return s.dropped(), s.bytes }

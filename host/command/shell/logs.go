@@ -133,17 +133,20 @@ func (m *Manager) logsRead(ctx context.Context, call *command.Call, in logsReadI
 	if in.Limit == 0 {
 		in.Limit = defaultLogLines
 	}
-	return e.page(in.Offset, in.Limit, in.Stream)
+	return e.page(in.Offset, in.Limit, in.Stream, call.Peak())
 }
 
 // page returns lines from one on, of one stream or all, as many as one answer has room for, and at least
 // one, of 400 KB at most: text and lines have each of them.
-func (e *execution) page(from, limit int, stream string) (logsOut, error) {
+func (e *execution) page(from, limit int, stream string, held *command.Peak) (logsOut, error) {
 	most := min(limit, batch)
 	out := logsOut{ExecutionID: e.id, Lines: []logLine{}, Next: from}
 	var text strings.Builder
 	for size, done := 0, false; !done; most = min(2*most, batch) {
-		lines, v, missing, err := e.read(out.Next, most)
+		lines, more, v, missing, err := e.read(out.Next, most)
+		if err == nil {
+			err = held.Hold(bytesOf(lines) + int64(size))
+		}
 		if err != nil {
 			return logsOut{}, err
 		}
@@ -165,7 +168,7 @@ func (e *execution) page(from, limit int, stream string) (logsOut, error) {
 			}
 		}
 		done = done || len(out.Lines) == limit
-		if !done && len(lines) < most {
+		if !done && !more {
 			if done = true; out.Next < v.next { // at the end, when the disk refused it
 				out.Dropped += v.next - out.Next
 				out.Next = v.next
@@ -193,8 +196,9 @@ func (m *Manager) logsTail(ctx context.Context, call *command.Call, in logsTailI
 	e.mu.Lock()
 	end := e.out.next
 	e.mu.Unlock()
+	held := call.Peak()
 	for from := max(end-in.Lines, 0); ; {
-		out, err := e.page(from, in.Lines, "")
+		out, err := e.page(from, in.Lines, "", held)
 		if err != nil || out.Next >= end || len(out.Lines) == 0 {
 			return out, err
 		}
@@ -252,7 +256,7 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 		in.MaxResults = defaultMatches
 	}
 	out := logsSearchOut{Matches: []logMatch{}}
-	size := 0
+	size, held := 0, call.Peak()
 	for i := len(list) - 1; i >= 0 && !out.Truncated; i-- {
 		out.Executions++
 		err := list[i].match(ctx, pattern, func(l logLine) bool {
@@ -263,7 +267,7 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 			out.Matches = append(out.Matches, logMatch{list[i].id, l})
 			out.Text += fmt.Sprintf("%s:%d: %s\n", list[i].id, l.LineNumber, l.Text)
 			return true
-		})
+		}, func(bytes int64) error { return held.Hold(bytes + int64(size)) })
 		if err != nil {
 			return logsSearchOut{}, err
 		}
@@ -274,10 +278,14 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 // maxSearch bounds a pattern, in bytes.
 const maxSearch = 1 << 10
 
-// match passes the lines that match to found, until it returns false.
-func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool) error {
+// match passes the lines that match to found, until it returns false, and the size of the lines that
+// it holds to hold.
+func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool, hold func(bytes int64) error) error {
 	for at := 0; ; {
-		lines, _, _, _, err := e.look(at)
+		lines, more, _, _, _, err := e.look(at)
+		if err == nil {
+			err = hold(bytesOf(lines))
+		}
 		if err != nil {
 			return err
 		}
@@ -294,7 +302,7 @@ func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, fo
 				return nil
 			}
 		}
-		if len(lines) < batch {
+		if !more {
 			return nil
 		}
 	}

@@ -448,19 +448,24 @@ func markBefore(index []mark, number int) mark {
 	return index[k]
 }
 
-// read returns at most that many lines with numbers from from on.
-func (s *spill) read(from, most int) (lines []stored, err error) {
-	for len(lines) < most {
+// readBytes is how many bytes of text a read returns, and a page more: its lines may have 32 KiB each.
+const readBytes = 512 << 10
+
+// read returns at most that many lines with numbers from from on. more says that a bound ended
+// it, and not the end of what is kept.
+func (s *spill) read(from, most int) (lines []stored, more bool, err error) {
+	for size := 0; len(lines) < most && size < readBytes; {
 		list, _, err := s.blocks(from, readPage)
 		if err != nil || len(list) == 0 {
-			return lines, err
+			return lines, false, err
 		}
 		for i := range list {
 			lines = list[i].appendLines(lines, most)
 			from = list[i].next()
+			size += len(list[i].text)
 		}
 	}
-	return lines, nil
+	return lines, true, nil
 }
 
 // appendLines appends the lines of a block, until the list has so many.

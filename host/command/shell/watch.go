@@ -88,16 +88,17 @@ func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest)
 	if err != nil {
 		return WatchAnswer{}, err
 	}
+	c := collector{size: answerSize, held: call.Peak(), paged: q.Cursor != nil}
 	if q.Cursor != nil {
-		return e.follow(ctx, *q.Cursor, q.Until, set, collector{size: answerSize, paged: true})
+		return e.follow(ctx, *q.Cursor, q.Until, set, c)
 	}
 	if call.Run == "" || call.Run != e.run {
-		return e.follow(ctx, 0, q.Until, set, collector{size: answerSize})
+		return e.follow(ctx, 0, q.Until, set, c)
 	}
 	e.mu.Lock()
 	from := e.cursor
 	e.mu.Unlock()
-	a, err := e.follow(ctx, from, q.Until, set, collector{size: answerSize})
+	a, err := e.follow(ctx, from, q.Until, set, c)
 	if err != nil {
 		return WatchAnswer{}, err
 	}
@@ -110,7 +111,10 @@ func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest)
 func (e *execution) follow(ctx context.Context, from int, until string, own ruleset, c collector) (WatchAnswer, error) {
 	at := from
 	for {
-		lines, set, now, changed, err := e.look(at)
+		lines, more, set, now, changed, err := e.look(at)
+		if err == nil {
+			err = c.held.Hold(bytesOf(lines) + 2*int64(c.headSize+c.tailSize))
+		}
 		if err != nil {
 			return WatchAnswer{}, err
 		}
@@ -142,7 +146,6 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 				break
 			}
 		}
-		more := len(lines) == batch
 		if !stop && !more && at < now.next {
 			c.skip(now.next - at) // at the end, when the disk refused it
 			at = now.next
@@ -183,20 +186,28 @@ type view struct {
 }
 
 // look reads the next lines and what else is known at the same moment.
-func (e *execution) look(at int) (lines []stored, rules ruleset, v view, changed <-chan struct{}, err error) {
+func (e *execution) look(at int) (lines []stored, more bool, rules ruleset, v view, changed <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	lines, err = e.out.read(at, batch)
-	return lines, e.rules, view{e.rec, e.out.next}, e.changed, err
+	lines, more, err = e.out.read(at, batch)
+	return lines, more, e.rules, view{e.rec, e.out.next}, e.changed, err
 }
 
-// read returns lines from one on, at most so many, where the execution stands, and how many of its
-// lines are not kept.
-func (e *execution) read(from, most int) (lines []stored, v view, missing int, err error) {
+// read returns lines from one on, at most so many, whether there may be more, where the execution stands,
+// and how many of its lines are not kept.
+func (e *execution) read(from, most int) (lines []stored, more bool, v view, missing int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	lines, err = e.out.read(from, most)
-	return lines, view{e.rec, e.out.next}, e.out.dropped(), err
+	lines, more, err = e.out.read(from, most)
+	return lines, more, view{e.rec, e.out.next}, e.out.dropped(), err
+}
+
+// bytesOf returns how many bytes the texts of lines have.
+func bytesOf(lines []stored) (bytes int64) {
+	for i := range lines {
+		bytes += int64(len(lines[i].text))
+	}
+	return bytes
 }
 
 // deliver moves the cursor of the run's watches past the lines that are returned.
@@ -219,6 +230,7 @@ const answerSize = 160 << 10
 // full; else the first quarter and the newest rest.
 type collector struct {
 	size       int // bytes in JSON
+	held       *command.Peak
 	paged      bool
 	head, tail []Line
 	headSize   int

@@ -98,6 +98,9 @@ func (f family) diff(ctx context.Context, call *command.Call, in ticketIn) (work
 	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return worktree.Diff{}, err
 	}
+	if err := call.Count(worktree.MaxDiff); err != nil {
+		return worktree.Diff{}, err
+	}
 	return f.s.Diff(ctx, in.Ticket, in.Token)
 }
 

@@ -31,7 +31,7 @@ import (
 const Literal = ":(literal)"
 
 const (
-	maxOut = 4 << 20  // bytes of output that are read; the rest is thrown away
+	MaxOut = 4 << 20  // bytes of output that are read; the rest is thrown away
 	maxErr = 32 << 10 // the same of messages
 	// patience is how long a git may take to end once its context has.
 	patience = 1500 * time.Millisecond
@@ -43,6 +43,7 @@ type Runner struct {
 	MaxOut  int                       // bytes of output that are read, default 4 MiB
 	Out     io.Writer                 // gets the output in place of [Answer.Out]; default none
 	Inner   func(folder string) error // refuses submodules, for [Runner.InnerFilter]; default none
+	Hold    func(bytes int64) error   // counts the bytes of the output that are held; its error ends git. Default none
 	Env     []string                  // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
 }
 
@@ -123,7 +124,7 @@ func (g *Runner) ExecFrom(ctx context.Context, dir, sshCommand string, stdin io.
 	defer watchPipes(ctx, dir, blocked, cancel)()
 	cmd := exec.CommandContext(ctx, g.Program, slices.Concat(full, arguments(), args)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = dir, append(environment(sshCommand), g.Env...), stdin
-	out, messages := &capped{max: cmp.Or(g.MaxOut, maxOut)}, &capped{max: maxErr}
+	out, messages := &capped{max: cmp.Or(g.MaxOut, MaxOut), hold: g.Hold}, &capped{max: maxErr}
 	streams := []io.Writer{out, messages}
 	if g.Out != nil {
 		streams[0] = g.Out
@@ -255,11 +256,17 @@ func (g *Runner) hooks(ctx context.Context, dir string) (names []string, err err
 type capped struct {
 	bytes.Buffer
 	max  int
+	hold func(bytes int64) error // nil: the bytes are not counted
 	over bool
 }
 
-// Write never fails, so that git is not stopped by a full buffer.
+// Write does not fail at max, so that git is not stopped by a full buffer.
 func (c *capped) Write(p []byte) (int, error) {
+	if c.hold != nil {
+		if err := c.hold(int64(min(c.max, c.Len()+len(p)))); err != nil {
+			return 0, err
+		}
+	}
 	if room := c.max - c.Len(); len(p) > room {
 		c.over = true
 		c.Buffer.Write(p[:max(room, 0)])

@@ -36,8 +36,8 @@ func (tx *Tx) Scan(ctx context.Context, collection, after string, reverse bool, 
 // number. It ends no scan: what scans asks [Tx.ReadEnough], and says where it ended.
 func (tx *Tx) BoundReads(most int64) { tx.mostRead = most }
 
-// OnRead has charge called with the bytes of each document that a scan reads. An error of it ends
-// the scan.
+// OnRead has charge called with the bytes of each document that is read. An error of it ends
+// the read.
 func (tx *Tx) OnRead(charge func(bytes int64) error) { tx.onRead = charge }
 
 // counted counts a document that a scan has read.

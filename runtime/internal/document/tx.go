@@ -70,11 +70,18 @@ func (tx *Tx) lookupWrite(key []byte) (w pendingWrite, err error) {
 
 // Get returns a document, or the error not_found.
 func (tx *Tx) Get(_ context.Context, collection, id string) (sentinels.Document, error) {
-	doc, ok, err := tx.lookup(documentKey(collection, id))
-	if err == nil && !ok {
+	w, err := tx.lookupWrite(documentKey(collection, id))
+	switch {
+	case err != nil:
+	case w.deleted:
 		err = failure.New(abi.NotFound, "collection %q has no document %q", collection, id)
+	case tx.onRead != nil:
+		err = tx.onRead(int64(w.size))
 	}
-	return doc, err
+	if err != nil {
+		return sentinels.Document{}, err
+	}
+	return w.doc, nil
 }
 
 // Put writes a document. expect is the revision that the caller has: 0 for a new

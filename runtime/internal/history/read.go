@@ -60,12 +60,17 @@ func Fold(journals Journals, id sentinels.RunID, from uint64, before func(seq ui
 
 // Read calls fn with the decoded records of a run from number from on.
 func Read(journals Journals, id sentinels.RunID, from uint64, fn func(seq uint64, rec *journal.Record) error) error {
+	return readSized(journals, id, from, func(seq uint64, rec *journal.Record, _ int) error { return fn(seq, rec) })
+}
+
+// readSized is [Read] with the size of each record in bytes.
+func readSized(journals Journals, id sentinels.RunID, from uint64, fn func(seq uint64, rec *journal.Record, size int) error) error {
 	return journals.Journal(string(id), from, func(seq uint64, raw []byte) error {
 		rec, err := journal.Decode(raw)
 		if err != nil {
 			return fmt.Errorf("record %d of run %s: %w", seq, id, err)
 		}
-		return fn(seq, rec)
+		return fn(seq, rec, len(raw))
 	})
 }
 

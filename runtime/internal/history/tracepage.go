@@ -22,6 +22,9 @@ type PageRequest struct {
 	From      PagePosition
 	Records   int   // how many the page is made of at most
 	Bytes     int64 // of values; the one that exceeds them is the last one
+	// Count counts the bytes of records and of stored values before they are held. Its error ends the
+	// read. Default none.
+	Count func(bytes int64) error
 }
 
 // A PagePosition is the end of a page: a record, and the one that began its iteration.
@@ -46,15 +49,24 @@ func TracePage(journals Journals, id sentinels.RunID, q PageRequest, load func(j
 		}
 	}
 	records, size, loads, end := 0, int64(0), false, uint64(0)
+	count := q.Count
+	if count == nil {
+		count = func(int64) error { return nil }
+	}
 	t := &Tracer{Redact: redact, Load: func(v journal.Value) (json.RawMessage, error) {
 		if !loads {
 			return nil, nil
+		}
+		if v.Blob != nil {
+			if err := count(v.Size); err != nil {
+				return nil, err
+			}
 		}
 		raw, err := load(v)
 		size += int64(len(raw))
 		return raw, err
 	}}
-	err := Read(journals, id, max(pos.Start, 1), func(seq uint64, rec *journal.Record) error {
+	err := readSized(journals, id, max(pos.Start, 1), func(seq uint64, rec *journal.Record, bytes int) error {
 		begins := rec.Kind == journal.IterationStart
 		if begins && q.Iteration != 0 && len(t.Iterations) > 0 {
 			return ErrStop
@@ -77,6 +89,9 @@ func TracePage(journals Journals, id sentinels.RunID, q PageRequest, load func(j
 		loads = seq > q.From.After && fits
 		if loads {
 			records++
+			if err := count(int64(bytes)); err != nil {
+				return err
+			}
 		}
 		pos.After = seq
 		if err := t.Add(seq, rec); err != nil {
