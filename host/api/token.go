@@ -68,14 +68,9 @@ func (s TokenStore) Token() (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return token, err
 	}
-	temp, err := newToken(s.State)
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(temp)
 	// A link does not replace a file, so two processes that create a token at
 	// the same time return the same one.
-	if err := os.Link(temp, filepath.Join(s.State, TokenName)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := s.place(os.Link); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("create token: %w", err)
 	}
 	return s.read()
@@ -86,12 +81,8 @@ func (s TokenStore) Rotate() (string, error) {
 	if err := s.Trust.Check(s.State); err != nil {
 		return "", rotateError(err)
 	}
-	temp, err := newToken(s.State)
-	if err != nil {
-		return "", err
-	}
-	if err := os.Rename(temp, filepath.Join(s.State, TokenName)); err != nil {
-		return "", errors.Join(rotateError(err), os.Remove(temp))
+	if err := s.place(os.Rename); err != nil {
+		return "", rotateError(err)
 	}
 	return s.read()
 }
@@ -105,20 +96,23 @@ func randomToken() string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// newToken writes a new token to a temporary file in the state folder.
-func newToken(state string) (temp string, err error) {
-	f, err := os.CreateTemp(state, TokenName+".*.tmp") // mode 0600
+// place writes a new token to a temporary file in the state folder, and has put give it its name.
+func (s TokenStore) place(put func(temp, name string) error) error {
+	f, err := os.CreateTemp(s.State, TokenName+".*.tmp") // mode 0600
 	if err != nil {
-		return "", fmt.Errorf("create token: %w", err)
+		return err
 	}
-	_, err = f.WriteString(randomToken() + "\n")
+	defer os.Remove(f.Name())
+	text := randomToken() + "\n"
+	_, err = f.WriteString(text)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(fmt.Errorf("create token: %w", err), os.Remove(f.Name()))
+		return err
 	}
-	return f.Name(), nil
+	name := filepath.Join(s.State, TokenName)
+	return s.Trust.Content().WriteTokens(name, []byte(text), func() error { return put(f.Name(), name) })
 }
 
 // read reads the token.

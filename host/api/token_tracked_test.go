@@ -114,4 +114,57 @@ func TestTokensOfACommit(t *testing.T) {
 	if !tokens.Valid(own) || tokens.Valid(theirs) {
 		t.Error("want the own token alone once git tracks nothing")
 	}
+
+	// When git has removed the objects of the commit, the file that it left is still not this program's.
+	run("checkout", "-q", "theirs")
+	run("rm", "-q", "-r", "--cached", ".sentinel/state")
+	run("reset", "-q", "--soft", "main~2") // the commit before the merge
+	run("checkout", "-qf", "-B", "main")
+	run("branch", "-qD", "theirs")
+	run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
+	if err := os.RemoveAll(filepath.Join(work, ".git", "ORIG_HEAD")); err != nil {
+		t.Fatal(err)
+	}
+	run("gc", "-q", "--prune=now")
+	brought, err := os.ReadFile(filepath.Join(elsewhere, api.NamedName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exec.Command(git, "-C", work, "cat-file", "-e", object).Run() == nil {
+		t.Fatal("git still has the object")
+	}
+	if err := os.WriteFile(filepath.Join(state, api.NamedName), brought, 0o600); err != nil { // whether git left it or not
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if tokens.Valid(theirs) || tokens.Valid(own) {
+		t.Error("a token of a commit is valid once git has removed the commit")
+	}
+	if err := os.Remove(filepath.Join(state, api.NamedName)); err != nil {
+		t.Fatal(err)
+	}
+
+	// Own tokens count, and one that is revoked does not when its file comes back.
+	mine, err := store.New(principal.Agent, "ci", 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(state, api.NamedName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if !tokens.Valid(mine) || !tokens.Valid(own) {
+		t.Error("own tokens are not valid")
+	}
+	if err := store.Revoke("ci"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, api.NamedName), before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	if tokens.Valid(mine) {
+		t.Error("a revoked token is valid when its file comes back")
+	}
 }

@@ -111,7 +111,8 @@ func (s TokenStore) change(fn func([]Named) ([]Named, error)) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(filepath.Join(s.State, NamedName), append(text, '\n'), 0o600)
+	name, text := filepath.Join(s.State, NamedName), append(text, '\n')
+	return s.Trust.Content().WriteTokens(name, text, func() error { return atomicfile.Replace(name, text, 0o600) })
 }
 
 // named reads the list; there need not be one.

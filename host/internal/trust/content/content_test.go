@@ -495,7 +495,13 @@ func TestTrackedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.write("state/store.db", "mine")
-	p.write("state/tokens.json", "[]")
+	err := p.folder().WriteTokens(filepath.Join(state, "tokens.json"), []byte("[]"), func() error {
+		p.write("state/tokens.json", "[]")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := p.folder().CheckState(state); err != nil {
 		t.Fatalf("own store: %v", err)
 	}
@@ -521,7 +527,7 @@ func TestTrackedState(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(state, "store.db")); err != nil || string(text) != "theirs" {
 		t.Fatalf("git wrote %q, %v", text, err)
 	}
-	err := p.folder().CheckState(state)
+	err = p.folder().CheckState(state)
 	if !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), "store.db") {
 		t.Errorf("tracked: %v", err)
 	}

@@ -21,7 +21,7 @@ const maxEnvironment = 1 << 20
 // digestOnly reports whether the texts of a key are not recorded: no person reads them, or they
 // have secrets. Their digests are in the names.
 func digestOnly(key string) bool {
-	return strings.HasSuffix(key, ".wasm") || strings.HasPrefix(key, environmentKey)
+	return strings.HasSuffix(key, ".wasm") || strings.HasPrefix(key, environmentKey) || strings.HasPrefix(key, tokensKey)
 }
 
 // environment returns the place of an environment file and its absolute path. A file of the workspace

@@ -360,8 +360,9 @@ func (f *Folder) CheckState(state string) error {
 
 // CheckTracked returns why files in a state folder inside the project may be those of a commit:
 // git tracks some of them. A checkout replaces ignored files without a message, the identity stays what it
-// was, and other files of the folder are obeyed as well, such as tokens. Tokens whose content git has
-// stored do not count either, though nothing is tracked any more. So the store is
+// was, and other files of the folder are obeyed as well, such as tokens. Tokens that this program did not
+// write there, or whose content git has stored, do not count either, though nothing is tracked any more: of a
+// commit that nothing refers to, git removes the objects and leaves the file. So the store is
 // forgotten, and counts again once git tracks nothing of it and the user has trusted it.
 func (f *Folder) CheckTracked(state string) error {
 	if f == nil || f.own.covered || !f.stateIsInside(state) {
@@ -415,18 +416,54 @@ func (f *Folder) checkTokens(ctx context.Context, r *repository, state string, u
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		var stored bool
-		if err == nil {
-			stored, err = r.stores(ctx, text)
-		}
 		if err != nil {
 			return unknown(err.Error())
 		}
-		if stored {
-			return untrustedError{&abi.Error{
-				Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: its content is in the git repository, so a commit may have brought it, and others know these tokens", file),
-				Hint: fmt.Sprintf("rm %q, then make new tokens with sentinel token --rotate and sentinel token new", file),
-			}}
+		why := "this program did not write it here, so a commit may have brought it"
+		if f.own.has(tokensKey+file, text) {
+			stored, err := r.stores(ctx, text)
+			if err != nil {
+				return unknown(err.Error())
+			}
+			if !stored {
+				continue
+			}
+			why = "its content is in the git repository"
+		}
+		return untrustedError{&abi.Error{
+			Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %s, and others may know these tokens", file, why),
+			Hint: fmt.Sprintf("rm %q, then make new tokens with sentinel token --rotate and sentinel token new", file),
+		}}
+	}
+	return nil
+}
+
+// tokensKey is the start of the keys of files with tokens; their absolute paths follow.
+const tokensKey = "tokens:"
+
+// WriteTokens calls write, which puts a file with this content into a state folder. Its digest is recorded,
+// and those of contents before are removed: a revoked token that comes back does not count.
+func (f *Folder) WriteTokens(file string, content []byte, write func() error) error {
+	file = filepath.Join(rootfs.EvalLinks(filepath.Dir(filepath.Clean(file))), filepath.Base(file))
+	if f == nil || f.own.covered || f.own.record == "" || !f.stateIsInside(filepath.Dir(file)) {
+		return write()
+	}
+	key := tokensKey + file
+	if err := f.own.trust(key, content); err != nil { // first: a crash leaves no file that does not count
+		return err
+	}
+	own := f.own.contentFile(key, content)
+	if err := write(); err != nil {
+		return errors.Join(err, os.Remove(own))
+	}
+	written, err := os.Stat(own)
+	if err != nil {
+		return fmt.Errorf("record tokens: %w", err)
+	}
+	for _, other := range f.own.contents(key) {
+		// A newer one is of another process, whose file takes the place of this one.
+		if info, err := os.Stat(other); err == nil && info.ModTime().Before(written.ModTime()) {
+			_ = os.Remove(other) // the next write removes it
 		}
 	}
 	return nil
