@@ -1,11 +1,6 @@
 package cron
 
-import (
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
-	"time"
-)
+import "time"
 
 // grace is how late a planned time may fire and still count as on time. It is
 // longer than the default of Options.Wake, so that setting the clock slightly
@@ -91,9 +86,5 @@ func (a *armed) due(planned time.Time) time.Time {
 	if next := a.plan.next(planned); !next.IsZero() {
 		spread = min(spread, next.Sub(planned))
 	}
-	sum, err := hex.DecodeString(digest("jitter", string(a.env.Sentinel), key(planned)))
-	if err != nil {
-		panic(fmt.Errorf("decode digest: %w", err)) // digest returns hex
-	}
-	return planned.Add(time.Duration(binary.BigEndian.Uint64(sum) % uint64(spread)).Truncate(time.Millisecond))
+	return planned.Add(time.Duration(number("jitter", string(a.env.Sentinel), key(planned)) % uint64(spread)).Truncate(time.Millisecond))
 }

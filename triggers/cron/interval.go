@@ -6,10 +6,21 @@ import (
 )
 
 // An interval is the plan of "@every". It counts from when the trigger was first
-// armed, so that restarts do not shift it. It follows elapsed time, in no zone.
+// armed and an offset of its own, so that restarts do not shift it. It follows elapsed time, in no zone.
 type interval struct {
 	since time.Time
 	every time.Duration
+}
+
+// maxOffset bounds what a trigger of a long interval fires later than a person expects it.
+const maxOffset = time.Minute
+
+// offset returns how much later than the second of their first arming the planned times of a trigger are: up to a
+// tenth of the interval, or a second. Triggers that were armed together, such as those of a project at its first
+// start, so do not fire together for ever.
+func (v interval) offset(sentinel, trigger string) time.Duration {
+	spread := min(max(v.every/10, time.Second), v.every, maxOffset)
+	return time.Duration(number("offset", sentinel, trigger) % uint64(spread)).Truncate(time.Millisecond)
 }
 
 // upTo returns the number of planned times up to t. ok is false when t is too far

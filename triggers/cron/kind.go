@@ -2,6 +2,7 @@ package cron
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -174,11 +175,24 @@ func (k *Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error
 	if err != nil {
 		return nil, err
 	}
+	if v, ok := p.(interval); ok {
+		v.since = v.since.Add(v.offset(string(env.Sentinel), env.Name))
+		p = v
+	}
 	base, err := readState(env.State, env.Since)
 	if err != nil {
 		return nil, err
 	}
 	return &armed{kind: k, opt: o, plan: p, env: env, expression: t.CronExpression, base: base}, nil
+}
+
+// number returns a number that is the same for the same parts.
+func number(parts ...string) uint64 {
+	sum, err := hex.DecodeString(digest(parts...))
+	if err != nil {
+		panic(fmt.Errorf("decode digest: %w", err)) // digest returns hex
+	}
+	return binary.BigEndian.Uint64(sum)
 }
 
 // digest returns the first 16 bytes of a SHA-256 of parts, in hex. The length

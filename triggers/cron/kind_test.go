@@ -157,7 +157,7 @@ func TestT5CatchUp(t *testing.T) {
 		{"all is bounded", "* * * * *", `{"catchUp":"all"}`, append(all[:len(all):len(all)], "22:01:00")},
 		{"a window of four hours", "30 */6 * * *", `{"catchUp":"all","catchUpWindowMs":14400000}`, []string{"18:30:00 +3h30m0s -3"}},
 		{"a window that has passed", "30 12 * * *", `{"catchUpWindowMs":14400000}`, nil},
-		{"an interval", "@every 7h", ``, []string{"21:00:00 +1h0m0s -2"}},
+		{"an interval", "@every 7h", ``, []string{"21:00:00 +59m59.952s -2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,6 +171,50 @@ func TestT5CatchUp(t *testing.T) {
 				time.Sleep(22*time.Hour - 90*time.Second)
 				want(t, h.run(t, 90*time.Second, expression, options), c.want...)
 			})
+		})
+	}
+}
+
+// TestT4IntervalsAreSpread: triggers of an interval that were armed together do not fire together, each of them
+// fires once an interval, and a restart shifts none.
+func TestT4IntervalsAreSpread(t *testing.T) {
+	for _, c := range []struct {
+		expression       string
+		every, most      time.Duration // latest offset
+		slice            time.Duration
+		atOnce, triggers int // most in a slice
+	}{
+		{"@every 1s", time.Second, time.Second, 50 * time.Millisecond, 25, 200},
+		{"@every 5m", 5 * time.Minute, 30 * time.Second, time.Second, 20, 200},
+		{"@every 24h", 24 * time.Hour, time.Minute, 2 * time.Second, 20, 200},
+	} {
+		t.Run(c.expression, func(t *testing.T) {
+			slices := map[time.Duration]int{}
+			for i := range c.triggers {
+				arm := func(since time.Time, state string) triggers.Planner {
+					a, err := cron.New(cron.Options{}).Arm(sentinels.Trigger{Type: "schedule", CronExpression: c.expression},
+						triggers.Env{Sentinel: sentinels.ID(fmt.Sprint("agent-", i)), Name: "schedule-1", Since: since, State: json.RawMessage(state), Now: func() time.Time { return epoch }})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return a.(triggers.Planner)
+				}
+				first := arm(epoch, "").Next(epoch)
+				offset := first.Sub(epoch) - c.every
+				if offset < 0 || offset >= c.most {
+					t.Errorf("trigger %d: first after %v", i, first.Sub(epoch))
+				}
+				slices[offset/c.slice]++
+				again := arm(epoch, fmt.Sprintf(`{"planned":%q}`, first.Format(time.RFC3339Nano))).Next(first)
+				if again.Sub(first) != c.every {
+					t.Errorf("trigger %d: %v after the first firing, over a restart", i, again.Sub(first))
+				}
+			}
+			for at, n := range slices {
+				if n > c.atOnce {
+					t.Errorf("%d of %d triggers within %v at %v", n, c.triggers, c.slice, at*c.slice)
+				}
+			}
 		})
 	}
 }
