@@ -22,7 +22,7 @@ func startBytes(begin *journal.RunStartBody) (n int64) {
 }
 
 // admitHeld returns the error limit for the start of a run that counts for an agent or for models, if
-// their unfinished runs are too many, or were started with too much. The runs are counted in the index,
+// their unfinished runs are too many, or were started with too much. The index counts them,
 // so that the count is right after a restart. A child that a step starts counts, and is not refused.
 // leave is called when the index has the run.
 func (ex *Executor) admitHeld(ctx context.Context, info *run.Info, bounded bool) (leave func(), err error) {
@@ -33,14 +33,8 @@ func (ex *Executor) admitHeld(ctx context.Context, info *run.Info, bounded bool)
 	if err != nil {
 		return nil, err
 	}
-	list, _ := ex.opt.Index.List(run.Filter{Statuses: run.Unfinished()}) // a summary that cannot be read counts for none
-	runs, bytes := 1, info.StartBytes
-	for _, other := range list {
-		if other.By == info.By {
-			runs++
-			bytes += other.StartBytes
-		}
-	}
+	others := ex.opt.Index.HeldBy(info.By)
+	runs, bytes := others.Runs+1, others.StartBytes+info.StartBytes
 	limits := ex.svc.Limits
 	refused := &abi.Error{Code: abi.Limit, Permanent: true, Hint: "stop runs that are not needed, or wait until some have ended; a person may raise "}
 	switch {

@@ -55,6 +55,7 @@ type Index struct {
 	opt       Options
 	unindexed atomic.Bool // the store has no run yet, and no version
 	totals    totals
+	held      held
 }
 
 // New makes the index of a store. It reads nothing yet, see [Index.Open].

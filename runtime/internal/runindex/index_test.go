@@ -25,7 +25,7 @@ type engine struct {
 	starting []run.Info
 }
 
-func (e *engine) index(t *testing.T) *runindex.Index {
+func (e *engine) index(t testing.TB) *runindex.Index {
 	t.Helper()
 	x := runindex.New(runindex.Options{
 		Store: e.db, Summaries: summaries,
@@ -38,14 +38,14 @@ func (e *engine) index(t *testing.T) *runindex.Index {
 	return x
 }
 
-func (e *engine) commit(t *testing.T, puts ...store.Put) {
+func (e *engine) commit(t testing.TB, puts ...store.Put) {
 	t.Helper()
 	if err := e.db.Enqueue(store.Batch{Puts: puts}).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func summary(t *testing.T, info run.Info) store.Put {
+func summary(t testing.TB, info run.Info) store.Put {
 	t.Helper()
 	value, err := json.Marshal(info)
 	if err != nil {
@@ -171,5 +171,62 @@ func TestTotalsFollowReports(t *testing.T) {
 	x.Forget("s", list[1].ID)
 	if got, err := x.Totals("s"); err != nil || got.Runs != 1 || got.Newest != list[0].ID || got.Status != "" {
 		t.Errorf("%+v, %v: want the first alone", got, err)
+	}
+}
+
+// TestHeldFollowsReports: what an agent's unfinished runs are follows reports, also those that come twice, and is what
+// another process finds in the store.
+func TestHeldFollowsReports(t *testing.T) {
+	e := &engine{db: store.NewMemory()}
+	x := e.index(t)
+	held := func(when string, want runindex.Held) {
+		t.Helper()
+		for name, x := range map[string]*runindex.Index{"reports": x, "the store": e.index(t)} {
+			if got := x.HeldBy("agent:ci"); got != want {
+				t.Errorf("%s, by %s: %+v, want %+v", when, name, got, want)
+			}
+		}
+		if got := x.HeldBy("agent:other"); got != (runindex.Held{}) {
+			t.Errorf("%s: another agent has %+v", when, got)
+		}
+	}
+	begin := func(by string, bytes int64) run.Info {
+		info := newRun(sentinels.StatusRunning)
+		info.By, info.StartBytes = by, bytes
+		e.commit(t, append(x.StartPuts(info), summary(t, info))...)
+		x.Began(info)
+		x.Began(info)
+		return info
+	}
+	before := begin("agent:ci", 5) // before anyone asks
+	held("before the first request", runindex.Held{Runs: 1, StartBytes: 5})
+	one, two := begin("agent:ci", 10), begin("agent:ci", 20)
+	begin("", 40) // of a person
+	held("three runs", runindex.Held{Runs: 3, StartBytes: 35})
+	for _, info := range []run.Info{before, one} {
+		info.Status = sentinels.StatusCompleted
+		e.commit(t, runindex.EndPut(info.ID), summary(t, info))
+		x.Ended(info)
+		x.Ended(info)
+	}
+	held("two ended", runindex.Held{Runs: 1, StartBytes: 20})
+	e.commit(t, append(runindex.ForgetPuts(two), store.Put{Bucket: summaries, Key: []byte(two.ID), Delete: true})...)
+	x.Forget("s", two.ID)
+	held("one was refused", runindex.Held{})
+}
+
+// BenchmarkHeldBy is what the start of an agent's run costs beside 500 unfinished runs.
+func BenchmarkHeldBy(b *testing.B) {
+	e := &engine{db: store.NewMemory()}
+	x := e.index(b)
+	for range 500 {
+		info := newRun(sentinels.StatusRunning)
+		info.By = "agent:ci"
+		e.commit(b, append(x.StartPuts(info), summary(b, info))...)
+	}
+	for b.Loop() {
+		if x.HeldBy("agent:ci").Runs != 500 {
+			b.Fatal("want 500 runs")
+		}
 	}
 }

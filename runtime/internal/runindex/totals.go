@@ -62,13 +62,22 @@ func keyOfRun(id sentinels.RunID) (k runKeyDigest) {
 }
 
 // Began counts a run that begins. It may be called again.
-func (x *Index) Began(info run.Info) { x.totals.note(info, notOver) }
+func (x *Index) Began(info run.Info) {
+	x.totals.note(info, notOver)
+	x.held.began(info)
+}
 
 // Ended counts a run whose end is durable. It may be called again.
-func (x *Index) Ended(info run.Info) { x.totals.note(info, max(0, info.Elapsed)) }
+func (x *Index) Ended(info run.Info) {
+	x.totals.note(info, max(0, info.Elapsed))
+	x.held.over(info.ID)
+}
 
-// Forget takes a run out of the totals, which was removed or whose start was refused.
-func (x *Index) Forget(sentinel sentinels.ID, id sentinels.RunID) { x.totals.forget(sentinel, id) }
+// Forget takes a run out of all counts, which was removed or whose start was refused.
+func (x *Index) Forget(sentinel sentinels.ID, id sentinels.RunID) {
+	x.totals.forget(sentinel, id)
+	x.held.over(id)
+}
 
 func (t *totals) note(info run.Info, elapsed int64) {
 	t.mu.Lock()
