@@ -3,10 +3,16 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -82,5 +88,101 @@ func TestValidateEndsWithCaller(t *testing.T) {
 	in := json.RawMessage(`{"definition":{"name":"n","steps":[]}}`)
 	if _, err := h.Call(ctx, "sentinel/validate", in); err == nil || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("validate for a caller that is gone: %v", err)
+	}
+}
+
+// TestChildrenAreReadForTheCaller: the file of a child is read with the rights of the caller at every command, as the
+// file itself is, and one that is missing or elsewhere is a mistake of the definition.
+func TestChildrenAreReadForTheCaller(t *testing.T) {
+	ws := t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	child := func(ref string) string {
+		return fmt.Sprintf(`{"id":"parent","name":"parent","steps":[{"type":"sentinel","definition":{"$ref":%q}}]}`, ref)
+	}
+	for name, text := range map[string]string{
+		"credentials.json": `{"name":["AKIA-VALUE-1"],"steps":"sk-live-VALUE-2"}`, "open.json": `{"id":"open","name":"open","steps":[]}`,
+		"secret.json": child("./credentials.json"), "plain.json": child("./open.json"), "none.json": child("./absent.json"), "out.json": child("./link.json"),
+	} {
+		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(ws, "link.json")); err != nil {
+		t.Skip("symbolic links:", err)
+	}
+	as := func(by command.By, name, file string) (string, error) {
+		raw, err := h.CallAs(t.Context(), &command.Call{
+			Command: name, Params: json.RawMessage(fmt.Sprintf(`{"file":%q}`, file)), By: by, As: "ci", Workspace: ws, Attempt: 1,
+			Tools: []string{"sentinel/validate", "sentinel/create", "sentinel/start", "sentinel/load"},
+		})
+		return string(raw), err
+	}
+	for _, by := range []command.By{command.ByAgent, command.ByModel} {
+		for _, name := range []string{"sentinel/validate", "sentinel/create", "sentinel/start"} {
+			got, err := as(by, name, "secret.json")
+			if abi.CodeOf(err) != abi.Denied || strings.Contains(got+err.Error(), "VALUE") {
+				t.Errorf("%s %s: %s, %v", by, name, got, err)
+			}
+		}
+		if got, err := as(by, "sentinel/validate", "plain.json"); err != nil || !strings.Contains(got, `"valid":true`) {
+			t.Errorf("%s: a child that may be read: %s, %v", by, got, err)
+		}
+	}
+	for file, want := range map[string]string{"none.json": "absent.json", "out.json": "link.json"} {
+		if got, err := as(command.ByUser, "sentinel/validate", file); err != nil || !strings.Contains(got, `"valid":false`) || !strings.Contains(got, want) {
+			t.Errorf("validate %s: %s, %v", file, got, err)
+		}
+		if _, err := as(command.ByUser, "sentinel/start", file); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), want) {
+			t.Errorf("start %s: %v", file, err)
+		}
+	}
+}
+
+// TestChildrenAreBounded: what one call decodes beside a definition has a bound in number and bytes, by files and by
+// parameters, counts for the share of the caller, and ends with it.
+func TestChildrenAreBounded(t *testing.T) {
+	ws := t.TempDir()
+	h := open(t, host.Options{Workspace: ws})
+	one := func(i int, filler string) string {
+		return fmt.Sprintf(`{"id":"m%d","name":"m","variables":{%s},"steps":[{"type":"sentinel","definition":{"$ref":"m%d"}}]}`, i, filler, i+1)
+	}
+	call := func(ctx context.Context, params any, charge func(int64) error) error {
+		raw, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = h.CallAs(ctx, &command.Call{Command: "sentinel/validate", Params: raw, By: command.ByAgent, As: "ci", Workspace: ws, Attempt: 1, Charge: charge})
+		return err
+	}
+	many := map[string]json.RawMessage{}
+	for i := range 501 {
+		many[fmt.Sprint("m", i+1)] = json.RawMessage(one(i+1, ""))
+	}
+	given := map[string]any{"definition": json.RawMessage(one(0, "")), "definitions": many}
+	if err := call(t.Context(), given, nil); abi.CodeOf(err) != abi.Limit {
+		t.Errorf("501 definitions: %v", err)
+	}
+	delete(many, "m501")
+	if err := call(t.Context(), given, nil); err != nil {
+		t.Errorf("500 definitions: %v", err)
+	}
+	gone, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the caller has gone"))
+	if err := call(gone, given, nil); err == nil {
+		t.Error("definitions are decoded for a caller who has gone")
+	}
+	filler := repeated(20, ",", `"v%d":"`+strings.Repeat("x", 45_000)+`"`)
+	for i := range 20 {
+		if err := os.WriteFile(filepath.Join(ws, fmt.Sprintf("m%d.json", i)), []byte(one(i, filler)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var counted int64
+	err := call(t.Context(), map[string]any{"file": "m0.json"}, func(bytes int64) error {
+		counted += bytes
+		return nil
+	})
+	if abi.CodeOf(err) != abi.Limit || counted < 16<<20 || counted > 40<<20 {
+		t.Errorf("18 MB of files: %v, %d bytes are counted", err, counted)
 	}
 }

@@ -9,6 +9,13 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
+// A NoFileError is the error of a "$ref" to a file that is not there.
+type NoFileError struct{ File string }
+
+func (e *NoFileError) Error() string {
+	return fmt.Sprintf("no file %q in the folder of the definition that names it in \"$ref\"", e.File)
+}
+
 // A Neighbour is a definition file that lies beside another one.
 type Neighbour struct {
 	File string // relative to the folder of the other one
@@ -33,7 +40,7 @@ func refFile(ref string) (id ID, ext string, is bool) {
 // Beside returns the definitions that {"$ref": id} in text means if it is a file: id.json
 // or id.jsonc in the same folder, and those that they refer to in turn. read reads the first of
 // files that exists; named says that "$ref" names the one file, which is in the same folder then and must
-// exist. The error of files that do not exist is [fs.ErrNotExist].
+// exist. The error of files that do not exist is [fs.ErrNotExist]. An error of read ends it: read bounds what is read.
 func Beside(text []byte, read func(id ID, files []string, named bool) (Neighbour, error)) (map[ID]Neighbour, error) {
 	found := map[ID]Neighbour{}
 	return found, beside(text, read, found)
@@ -55,7 +62,7 @@ func beside(text []byte, read func(ID, []string, bool) (Neighbour, error), found
 		n, err := read(id, files, named)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && named:
-			return fmt.Errorf("no file %q in the folder of the definition that names it in \"$ref\"", files[0])
+			return &NoFileError{files[0]}
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:

@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -29,16 +31,57 @@ type named struct {
 	givenText
 }
 
+// What one call decodes beside a definition at most.
+const (
+	maxBeside      = 500
+	maxBesideBytes = 16 << 20
+)
+
+// besideBound counts what a call decodes beside a definition.
+type besideBound struct {
+	ctx   context.Context
+	count int
+	bytes int
+}
+
+// add counts a definition with so many bytes.
+func (b *besideBound) add(bytes int) error {
+	if err := b.ctx.Err(); err != nil {
+		return context.Cause(b.ctx)
+	}
+	if b.count, b.bytes = b.count+1, b.bytes+bytes; b.count > maxBeside || b.bytes > maxBesideBytes {
+		return &abi.Error{Code: abi.Limit, Permanent: true, Field: "definitions", Hint: "store them with sentinel load, and refer to stored sentinels",
+			Message: fmt.Sprintf("the definition refers to more than %d others that are given or in files beside it, or they have more than %d MB together", maxBeside, maxBesideBytes>>20)}
+	}
+	return nil
+}
+
+// reader returns what reads the files of a caller.
+func (f family) reader(call *command.Call) func(path string, limit int64) ([]byte, error) {
+	if call.Held() {
+		return func(path string, limit int64) ([]byte, error) { return code.ReadFile(call, f.opt.Rules, path, limit) }
+	}
+	return f.opt.Trust.Read
+}
+
 // beside decodes the definitions that a definition refers to: the given ones and those in
-// files beside its own, which is "" for one that has none. read reads these.
-func (f family) beside(in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error)) (map[sentinels.ID]named, error) {
+// files beside its own, which is "" for one that has none. read reads these, see reader.
+func (f family) beside(
+	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
+) (map[sentinels.ID]named, error) {
+	bound := besideBound{ctx: ctx}
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
 		dir := filepath.Dir(file)
 		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
 			for _, n.File = range files {
-				if err = regularfile.Within(dir, n.File); err == nil {
+				switch err = regularfile.Within(dir, n.File); {
+				case err == nil:
 					n.Text, err = read(filepath.Join(dir, n.File), sentinels.MaxBytes)
+					err = cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))
+				case !errors.Is(err, fs.ErrNotExist):
+					err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("\"$ref\" to %q: %v", n.File, err),
+						Hint: "the file of a child is in the folder of the definition, and no link leads out of it"}
 				}
 				if !errors.Is(err, fs.ErrNotExist) {
 					break
@@ -46,6 +89,9 @@ func (f family) beside(in besideIn, src []byte, file string, read func(path stri
 			}
 			return n, err
 		})
+		if missing := (*sentinels.NoFileError)(nil); errors.As(err, &missing) {
+			err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -54,10 +100,16 @@ func (f family) beside(in besideIn, src []byte, file string, read func(path stri
 		}
 	}
 	for id, raw := range in.Definitions {
+		if err := bound.add(len(raw)); err != nil {
+			return nil, err
+		}
 		texts[sentinels.ID(id)] = givenText{definitionText(raw), "definitions." + id}
 	}
 	out := map[sentinels.ID]named{}
 	for id, text := range texts {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		def, problems := f.rt.Decode(text.src, text.file)
 		if len(problems) > 0 {
 			return nil, refused(problems)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/host/command/code"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -80,7 +79,7 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	if err != nil {
 		return saved{}, err
 	}
-	all, err := f.beside(in.besideIn, src, in.path(file), f.opt.Trust.Read)
+	all, err := f.beside(ctx, call, in.besideIn, src, in.path(file), f.reader(call))
 	if err != nil {
 		return saved{}, err
 	}
@@ -229,10 +228,10 @@ func (f family) source(call *command.Call, in createIn) ([]byte, string, error) 
 func (f family) readFile(call *command.Call, op, name string, limit int64) ([]byte, string, error) {
 	path := inWorkspace(call, name)
 	if call.Held() {
-		src, err := code.ReadFile(call, f.opt.Rules, name, limit)
+		src, err := f.reader(call)(name, limit)
 		return src, path, err
 	}
-	src, err := f.opt.Trust.Read(path, limit)
+	src, err := f.reader(call)(path, limit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = &abi.Error{Code: abi.NotFound, Field: "file", Message: fmt.Sprintf("%s: no file %q", op, path)}

@@ -53,9 +53,9 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 // would store both, one after the other. With alone, the files beside it that it refers to are stored too:
 // those of a folder are loaded anyway.
 func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string, alone bool) (saved, error) {
-	read := f.opt.Trust.Read
-	if call.Held() && !within(file, f.projectDir(call)) {
-		read = func(path string, limit int64) ([]byte, error) { return code.ReadFile(call, f.opt.Rules, path, limit) }
+	read := f.reader(call)
+	if within(file, f.projectDir(call)) { // its definitions are those of the host, whoever asks for them
+		read = f.opt.Trust.Read
 	}
 	src, err := read(file, sentinels.MaxBytes)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
 	}
 	if alone {
-		all, err := f.beside(besideIn{}, src, file, read)
+		all, err := f.beside(ctx, call, besideIn{}, src, file, read)
 		if err == nil {
 			_, _, err = f.saveBeside(ctx, call, all, true)
 		}

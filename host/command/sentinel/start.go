@@ -295,7 +295,7 @@ func (f family) startable(ctx context.Context, call *command.Call, in startIn) (
 	if len(problems) > 0 {
 		return nil, 0, "", nil, from.refused(problems)
 	}
-	all, err := f.beside(in.besideIn, src, from.path(file), f.opt.Trust.Read)
+	all, err := f.beside(ctx, call, in.besideIn, src, from.path(file), f.reader(call))
 	if err != nil {
 		return nil, 0, "", nil, err
 	}

@@ -51,7 +51,7 @@ func (f family) validate(ctx context.Context, call *command.Call, in validateIn)
 		inspect = f.rt.InspectEdit
 	}
 	def, problems := inspect(ctx, src, file)
-	if problems, err = f.withoutBeside(problems, def, in, src, file); err != nil {
+	if problems, err = f.withoutBeside(ctx, call, problems, def, in, src, file); err != nil {
 		return validated{}, err
 	}
 	var out validated
@@ -104,11 +104,13 @@ func (in validateIn) workspace(call *command.Call, def *sentinels.Definition, fi
 
 // withoutBeside removes the problem that a sentinel is not stored where it is given with the
 // definition, or lies beside its file; it adds the problems of those.
-func (f family) withoutBeside(problems sentinels.Problems, def *sentinels.Definition, in validateIn, src []byte, file string) (sentinels.Problems, error) {
+func (f family) withoutBeside(
+	ctx context.Context, call *command.Call, problems sentinels.Problems, def *sentinels.Definition, in validateIn, src []byte, file string,
+) (sentinels.Problems, error) {
 	if def == nil {
 		return problems, nil
 	}
-	all, err := f.beside(in.besideIn, src, createIn{File: in.File}.path(file), f.opt.Trust.Read)
+	all, err := f.beside(ctx, call, in.besideIn, src, createIn{File: in.File}.path(file), f.reader(call))
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
 		beside := sentinels.Problems{{Kind: sentinels.KindValue, Path: e.Field, Message: e.Message, Hint: e.Hint}}
 		return problems.Merge(beside.Locate(file, src, f.rt.Types())), nil
