@@ -129,3 +129,95 @@ func TestAgentsFireNoTriggerOfTheEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnDefinitionsOfAgents: the run of an agent's own definition is none of the sentinel that is stored with its id
+// later: not for triggers, waits and loops, the overlap policy, expected runs, lists and what names the sentinel.
+func TestOwnDefinitionsOfAgents(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start := func(event string) (sentinels.RunID, error) {
+		raw, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/start", By: command.ByAgent, As: "ci", Attempt: 1,
+			Params: json.RawMessage(`{"definition":{"id":"build","name":"build","steps":[{"type":"wait","event":"` + event + `"}]}}`)})
+		var handle struct{ ID sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal(raw, &handle)
+		}
+		return handle.ID, err
+	}
+	own, err := start("go")
+	if err == nil {
+		_, err = start("never") // it is active all the time
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waits, loops struct{ ID sentinels.RunID }
+	must(t, h, "sentinel/create", `{"definition":{"id":"build","name":"build","concurrency":"skip","trigger":{"type":"event","event":"begin"},"steps":[]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition":{"id":"guard","name":"guard","trigger":{"type":"event","event":"sentinel:build:completed"},"steps":[{"type":"set","values":{"of":"$event.data.run"}}]}}`, nil)
+	must(t, h, "sentinel/start", `{"definition":{"name":"waits","steps":[{"type":"wait","event":"sentinel:build:completed","outputTo":"e"}]}}`, &waits)
+	must(t, h, "sentinel/start", `{"definition":{"name":"loops","safety":{"maxIterations":1},"loop":{"type":"event","event":"sentinel:build:completed"},"steps":[{"type":"set","values":{"of":"$event.data.run"}}]}}`, &loops)
+	result := func(id sentinels.RunID) runtime.Result {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		res, err := h.Runtime().Wait(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	newest := func(id string) runtime.RunInfo {
+		t.Helper()
+		list, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: sentinels.ID(id), OfStored: true, Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 0 {
+			return runtime.RunInfo{}
+		}
+		return list[0]
+	}
+	must(t, h, "events/emit", `{"event":"go"}`, nil)
+	if got := result(own); got.Status != sentinels.StatusCompleted {
+		t.Fatalf("%+v", got)
+	}
+	if totals, err := h.Runtime().Totals("build"); err != nil || totals.Runs != 0 {
+		t.Errorf("the runs of build: %+v, %v", totals, err)
+	}
+	var status struct{ State runtime.RunInfo }
+	must(t, h, "sentinel/status", `{"sentinelId":"build"}`, &status)
+	if status.State.Status != "idle" {
+		t.Errorf("the status of build: %+v", status.State)
+	}
+	if _, err := start("go"); err == nil || !strings.Contains(err.Error(), "is another one") {
+		t.Errorf("a definition with the id of a stored sentinel: %v", err)
+	}
+	must(t, h, "events/emit", `{"event":"begin"}`, nil)
+	for _, id := range []sentinels.RunID{waits.ID, loops.ID} {
+		res := result(id)
+		text := string(res.Variables["of"])
+		if id == waits.ID {
+			var out struct{ Event struct{ Data struct{ Run string } } }
+			if err := json.Unmarshal(res.Variables["e"], &out); err != nil {
+				t.Fatal(err)
+			}
+			text = `"` + out.Event.Data.Run + `"`
+		}
+		if want := newest("build").ID; text != `"`+string(want)+`"` || want == own {
+			t.Errorf("it took the end of run %s, want %s of the stored sentinel", text, want)
+		}
+	}
+	var guard runtime.RunInfo
+	for guard = newest("guard"); guard.ID == ""; guard = newest("guard") {
+		time.Sleep(time.Millisecond)
+	}
+	list, err := h.Runtime().Triggers("guard")
+	if err != nil || list[0].Started != 1 {
+		t.Errorf("%+v, %v: want one firing", list, err)
+	}
+	if got := string(result(guard.ID).Variables["of"]); got == `"`+string(own)+`"` {
+		t.Error("the trigger took the end of the agent's run")
+	}
+}

@@ -243,6 +243,9 @@ func (rt *Runtime) Import(ctx context.Context, in []Incoming, opt SaveOptions) (
 // Definition returns the newest revision of a definition, or not_found.
 func (rt *Runtime) Definition(id sentinels.ID) (Stored, error) { return rt.definitions.Get(id) }
 
+// IsStored reports whether a sentinel with the id is stored and not deleted. One that cannot be read is stored.
+func (rt *Runtime) IsStored(id sentinels.ID) bool { return rt.definitions.Stored(id) }
+
 // Definitions returns the newest revision of every definition that is not
 // deleted, by id. All callers share their texts: they must not be changed.
 func (rt *Runtime) Definitions() ([]Stored, error) { return rt.definitions.List() }

@@ -205,7 +205,7 @@ func (t triggerRuns) EndUndecided(ctx context.Context, id sentinels.RunID) (bool
 const maxExpectedRuns = 1000
 
 func (t triggerRuns) Ran(id sentinels.ID, from, to time.Time, completed bool) (bool, sentinels.RunID, sentinels.Status, error) {
-	infos, err := t.rt.Runs(RunFilter{Sentinel: id, Since: from, Limit: maxExpectedRuns})
+	infos, err := t.rt.Runs(RunFilter{Sentinel: id, OfStored: true, Since: from, Limit: maxExpectedRuns})
 	var newest RunInfo
 	for _, i := range infos {
 		if i.Parent != "" || i.CreatedAt.After(to) {
@@ -231,7 +231,7 @@ func (t triggerRuns) Unfinished() (list []sentinels.RunID, err error) {
 
 func (t triggerRuns) Run(id sentinels.RunID) (dispatch.Run, error) {
 	info, err := t.rt.Status(id)
-	r := dispatch.Run{Sentinel: info.Sentinel, Child: info.Parent != "", Status: info.Status}
+	r := dispatch.Run{Sentinel: execution.OverlapID(info), Child: info.Parent != "", Status: info.Status}
 	r.Chain.Hops, r.Chain.Path = t.rt.exec.Chain(id)
 	return r, err
 }
@@ -248,6 +248,8 @@ func (t triggerDefinitions) Newest(id sentinels.ID) (r dispatch.Revision, found 
 	}
 	return t.revision(head), true, nil
 }
+
+func (t triggerDefinitions) Stored(id sentinels.ID) bool { return t.rt.definitions.Stored(id) }
 
 func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
 	stored, err := t.rt.Definitions()

@@ -411,7 +411,10 @@ func TestTakesEvent(t *testing.T) {
 		{"sentinel:*:*", "sentinel:a:failed", sentinels.SourceUser, false, true},
 		{"sentinel:b:failed", "sentinel:b:failed", sentinels.SourceEngine, true, false},
 	} {
-		for source, want := range map[string]bool{sentinels.EngineSource("a"): tt.ofEngine, "agent:ci": tt.ofUsers, "sentinel/a": tt.ofUsers} {
+		ofUnstored := tt.ofEngine && !strings.HasPrefix(tt.name, "sentinel:a:") // of a run with this id that is none of the stored sentinel
+		for source, want := range map[string]bool{
+			sentinels.EngineSource("a"): tt.ofEngine, sentinels.UnstoredSource("r"): ofUnstored, "agent:ci": tt.ofUsers, "sentinel/a": tt.ofUsers,
+		} {
 			if got := sentinels.TakesEvent(tt.pattern, tt.source, &sentinels.Event{Name: tt.name, Source: source}, stored); got != want {
 				t.Errorf("%q with source %q takes %s of %q: %t", tt.pattern, tt.source, tt.name, source, got)
 			}

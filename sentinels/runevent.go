@@ -52,6 +52,10 @@ const engineSource = "engine/"
 // EngineSource returns the source of the events of runs of a sentinel.
 func EngineSource(id ID) string { return engineSource + string(id) }
 
+// UnstoredSource returns the source of the events of a run that does not count as one of the stored sentinel with
+// its id. It is no [EngineSource]: ids have no slash.
+func UnstoredSource(run RunID) string { return engineSource + "run/" + string(run) }
+
 // FromEngine reports whether the source of an event is that of the engine, so that it is an event of
 // a run and not one of the same name that a user, a step or a plugin has emitted.
 func FromEngine(source string) bool { return strings.HasPrefix(source, engineSource) }
@@ -72,13 +76,14 @@ func EventSources() []EventSource { return []EventSource{SourceEngine, SourceUse
 // with the form of events of runs come from the engine or from others: without a source, a pattern
 // whose word is one of the engine's takes the events of others only if it names one ID, and no
 // sentinel with that ID is stored. So no emitter has readers believe that the
-// run of a stored sentinel has ended.
+// run of a stored sentinel has ended, and neither has a run of another definition with its id.
 func TakesEvent(pattern string, source EventSource, e *Event, stored func(ID) bool) bool {
 	if !IsRunEvent(e.Name) {
 		return true
 	}
 	if FromEngine(e.Source) {
-		return source != SourceUser
+		id, _ := runEventParts(e.Name)
+		return source != SourceUser && (e.Source == EngineSource(ID(id)) || !stored(ID(id)))
 	}
 	for one := range strings.FieldsSeq(pattern) {
 		id, word := runEventParts(one)

@@ -11,6 +11,7 @@ import (
 // reads all runs until it has found enough.
 type Filter struct {
 	Sentinel sentinels.ID
+	OfStored bool // only runs that count as runs of a stored sentinel, see [Info.OfStored]
 	Status   sentinels.Status
 	Statuses []sentinels.Status // runs with one of these statuses, or with Status
 	Parent   sentinels.RunID

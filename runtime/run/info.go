@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -69,6 +70,12 @@ type Info struct {
 
 	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // crashes of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see Limits of package runtime
+}
+
+// OfStored reports whether the run counts as one of the stored sentinel with its id. Runs for an agent or models of
+// a definition that is not stored do not: its author chose the id. Those of a person are drafts of the next revision.
+func (i Info) OfStored() bool {
+	return i.Revision > 0 || i.By == "" || strings.Contains(string(i.Sentinel), "@")
 }
 
 // StepCrashes counts the crashes of the host at which a step was executing.

@@ -52,6 +52,7 @@ type Progress struct {
 	Run       sentinels.RunID    `json:"run"`
 	Root      sentinels.RunID    `json:"root,omitempty"`
 	Sentinel  sentinels.ID       `json:"sentinel,omitempty"`
+	Unstored  bool               `json:"-"` // the run is none of the stored sentinel with this id, see [Info.OfStored]
 	Time      time.Time          `json:"time"`
 	Iteration int                `json:"iteration,omitempty"`
 	Revision  int                `json:"revision,omitempty"`

@@ -237,10 +237,7 @@ func (f family) eventOf(call *command.Call, raw json.RawMessage, now time.Time) 
 		if err := f.rt.CheckEventName(e.Name); err != nil {
 			return nil, err
 		}
-		taken := sentinels.TakesEvent(e.Name, "", &sentinels.Event{Name: e.Name, Source: call.Who()}, func(id sentinels.ID) bool {
-			_, err := f.rt.Definition(id)
-			return abi.CodeOf(err) != abi.NotFound
-		})
+		taken := sentinels.TakesEvent(e.Name, "", &sentinels.Event{Name: e.Name, Source: call.Who()}, f.rt.IsStored)
 		if !taken {
 			return nil, &abi.Error{
 				Code: abi.Denied, Permanent: true, Field: "event", Message: fmt.Sprintf("start: %q is an event of runs of a stored sentinel, which only the engine emits", e.Name),

@@ -33,7 +33,7 @@ func (f family) target(in targetIn, over bool) (runtime.RunInfo, error) {
 	if info, err := f.rt.Status(sentinels.RunID(in.SentinelID)); err == nil {
 		return info, nil // sentinelId may be a run's id: handles and definitions share the parameter
 	}
-	filter := runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), Limit: 1}
+	filter := runtime.RunFilter{Sentinel: sentinels.ID(in.SentinelID), OfStored: f.rt.IsStored(sentinels.ID(in.SentinelID)), Limit: 1}
 	if !over {
 		filter.Statuses = runtime.Unfinished()
 	}

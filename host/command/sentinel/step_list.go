@@ -139,11 +139,11 @@ func (f family) runsOf(t found) (newest *runtime.RunInfo, on []runtime.RunInfo, 
 		}
 		return &info, on, err
 	}
-	last, err := f.rt.Runs(runtime.RunFilter{Sentinel: t.id, Limit: 1})
+	last, err := f.rt.Runs(runtime.RunFilter{Sentinel: t.id, OfStored: true, Limit: 1})
 	if err != nil || len(last) == 0 {
 		return nil, nil, err
 	}
-	on, err = f.rt.Runs(runtime.RunFilter{Sentinel: t.id, Statuses: runtime.Unfinished()})
+	on, err = f.rt.Runs(runtime.RunFilter{Sentinel: t.id, OfStored: true, Statuses: runtime.Unfinished()})
 	return &last[0], on, err
 }
 

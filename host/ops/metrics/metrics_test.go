@@ -268,3 +268,14 @@ func TestSentinelsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnDefinitionsAreAmongTheOthers: a run of an agent's own definition has no label of a stored sentinel.
+func TestOwnDefinitionsAreAmongTheOthers(t *testing.T) {
+	m := metrics.New(metrics.Options{})
+	m.Progress(runtime.Progress{Event: runtime.OnRunEnd, Sentinel: "build", Unstored: true, Status: sentinels.StatusFailed})
+	m.Progress(runtime.Progress{Event: runtime.OnRunEnd, Sentinel: "build", Status: sentinels.StatusCompleted})
+	series, _ := scrape(t, m)
+	if series[`sentinel_runs_total{sentinel="other",status="failed"}`] != 1 || series[`sentinel_runs_total{sentinel="build",status="failed"}`] != 0 {
+		t.Error(series)
+	}
+}

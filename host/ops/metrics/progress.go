@@ -33,16 +33,25 @@ func (m *Metrics) Progress(p runtime.Progress) {
 	case runtime.OnIterationEnd:
 		m.iterations.Inc()
 	case runtime.OnRunStart:
-		of := m.sentinels.name(string(p.Sentinel))
+		of := m.sentinelOf(p)
 		for _, status := range ends {
 			m.runs.WithLabelValues(of, string(status)) // a series that begins at 1 shows no increase
 		}
 	case runtime.OnRunEnd:
 		// Its usage is the sum of its calls', which have been counted.
-		of := m.sentinels.name(string(p.Sentinel))
+		of := m.sentinelOf(p)
 		m.runs.WithLabelValues(of, string(p.Status)).Inc()
 		m.runSeconds.WithLabelValues(of, string(p.Status)).Observe(p.Duration.Seconds())
 	}
+}
+
+// sentinelOf returns the label of a run's sentinel. One of an agent's own definition, whose id may be that of a stored
+// sentinel, is among the others.
+func (m *Metrics) sentinelOf(p runtime.Progress) string {
+	if p.Unstored {
+		return other
+	}
+	return m.sentinels.name(string(p.Sentinel))
 }
 
 func outcome(p runtime.Progress) string {

@@ -131,6 +131,12 @@ func (s *Store) Head(id sentinels.ID) (revision.Stored, error) {
 	return head, nil
 }
 
+// Stored reports whether a definition is stored and not deleted. One that cannot be read counts as stored.
+func (s *Store) Stored(id sentinels.ID) bool {
+	head, err := s.Head(id)
+	return err != nil || head.Revision > 0 && !head.Deleted
+}
+
 // Get returns the newest revision of a definition, or the error not_found if it is
 // deleted or was never saved.
 func (s *Store) Get(id sentinels.ID) (revision.Stored, error) {

@@ -114,6 +114,8 @@ type Definitions interface {
 	// Newest returns the newest revision of a definition; found is false if it was
 	// deleted or never saved.
 	Newest(id sentinels.ID) (r Revision, found bool, err error)
+	// Stored reports whether a definition is stored; one that cannot be read is.
+	Stored(id sentinels.ID) bool
 	// All returns the newest revision of every definition that is not deleted, by
 	// id. With an error about some it returns the others.
 	All() ([]Revision, error)

@@ -334,6 +334,11 @@ func (d *fakeDefinitions) Newest(id sentinels.ID) (dispatch.Revision, bool, erro
 	return dispatch.Revision{ID: id, Number: d.revision, Decode: func() (*sentinels.Definition, error) { return def, broken }}, ok, nil
 }
 
+func (d *fakeDefinitions) Stored(id sentinels.ID) bool {
+	_, found, err := d.Newest(id)
+	return found || err != nil
+}
+
 func (d *fakeDefinitions) All() (list []dispatch.Revision, err error) {
 	d.mu.Lock()
 	ids := []sentinels.ID{}

@@ -47,7 +47,7 @@ func (r *eventReader) Next(ctx context.Context, pattern string, source sentinels
 		found, err := log.Await(limited, pattern, mark.Through)
 		cancel()
 		lost = mark.Lost + found.Lost
-		if found.Position != 0 && err == nil && (r.t.s.caused(&found.Event) || !r.t.s.takes(pattern, source, &found.Event)) {
+		if found.Position != 0 && err == nil && (r.t.s.caused(&found.Event) || !sentinels.TakesEvent(pattern, source, &found.Event, r.t.s.d.opt.Definitions.Stored)) {
 			r.note(readMark{pattern, after, found.Position, lost})
 			continue
 		}
@@ -95,13 +95,4 @@ func (r *eventReader) marked(old readMark, distance uint64) (readMark, bool) {
 // because it would fire itself for ever.
 func (s *armedSentinel) caused(e *sentinels.Event) bool {
 	return sentinels.FromEngine(e.Source) && slices.Contains(e.Path, string(s.id))
-}
-
-// takes reports whether a trigger takes an event that its pattern matches, see
-// [sentinels.TakesEvent]. A definition that cannot be read counts as stored.
-func (s *armedSentinel) takes(pattern string, source sentinels.EventSource, e *sentinels.Event) bool {
-	return sentinels.TakesEvent(pattern, source, e, func(id sentinels.ID) bool {
-		_, found, err := s.d.opt.Definitions.Newest(id)
-		return found || err != nil
-	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // startBytes returns the size of what a run is started with, beside its definition.
@@ -19,6 +20,15 @@ func startBytes(begin *journal.RunStartBody) (n int64) {
 		n += int64(len(begin.Event.Data))
 	}
 	return n
+}
+
+// OverlapID returns the id by which overlap policies count a run: that of its sentinel, or one that no stored
+// sentinel has, for the runs of an agent or of models with their own definition of that id.
+func OverlapID(info run.Info) sentinels.ID {
+	if info.OfStored() {
+		return info.Sentinel
+	}
+	return sentinels.ID(info.By + "/" + string(info.Sentinel))
 }
 
 // admitHeld returns the error limit for the start of a run that counts for an agent or for models, if

@@ -41,6 +41,7 @@ func (r *liveRun) Report(p run.Progress) {
 		return
 	}
 	p.Run, p.Root, p.Sentinel = r.id, r.begin.Root, r.begin.Sentinel
+	p.Unstored = !run.Info{Sentinel: r.begin.Sentinel, Revision: r.begin.Revision, By: emitsFor(r.begin.As, r.begin.Within != nil)}.OfStored()
 	// A start is reported when it is durable; the first iteration may have begun then.
 	if p.Iteration == 0 && p.Event != run.OnRunStart {
 		p.Iteration = r.Iteration()

@@ -323,10 +323,10 @@ func (r *liveRun) deregister() {
 	r.ex.removeLocked(r)
 	r.ex.mu.Unlock()
 	r.mu.Lock()
-	detached := r.result.detached
+	detached, overlap := r.result.detached, OverlapID(r.info)
 	r.mu.Unlock()
 	if !detached {
-		r.ex.opt.Triggers.RunEnded(r.begin.Sentinel, r.id)
+		r.ex.opt.Triggers.RunEnded(overlap, r.id)
 	}
 	close(r.done)
 	r.ex.wg.Done()

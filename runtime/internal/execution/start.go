@@ -189,7 +189,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	w.Puts = append(w.Puts, ex.opt.Index.StartPuts(r.info)...)
 	alone := opt.parent == nil && opt.Overlap == sentinels.OverlapSkip
 	if alone {
-		if active := ex.opt.Triggers.RunStartsAlone(begin.Sentinel, id, chainOf(begin, eventlog.ChainOf(begin.Event))); len(active) > 0 {
+		if active := ex.opt.Triggers.RunStartsAlone(OverlapID(r.info), id, chainOf(begin, eventlog.ChainOf(begin.Event))); len(active) > 0 {
 			r.cancel(step.ErrStopped)
 			r.expect(nil)
 			r.budget.Close(r.id)
@@ -205,12 +205,12 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		r.expect(nil)
 		r.budget.Close(r.id)
 		if alone {
-			ex.opt.Triggers.RunEnded(begin.Sentinel, id)
+			ex.opt.Triggers.RunEnded(OverlapID(r.info), id)
 		}
 		return first, err
 	}
 	if opt.parent == nil { // children do not count as runs of a trigger
-		ex.opt.Triggers.RunStarted(begin.Sentinel, id, chainOf(begin, eventlog.ChainOf(begin.Event)))
+		ex.opt.Triggers.RunStarted(OverlapID(r.info), id, chainOf(begin, eventlog.ChainOf(begin.Event)))
 	}
 	ex.opt.Index.Began(r.info)
 	start := r.Write(w, &journal.Record{Kind: journal.RunStart, RunStart: begin})

@@ -102,8 +102,12 @@ func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, b
 	if err != nil {
 		panic(fmt.Errorf("encode event of run %s: %w", info.ID, err))
 	}
+	source := sentinels.EngineSource(info.Sentinel)
+	if !info.OfStored() {
+		source = sentinels.UnstoredSource(info.ID)
+	}
 	return &sentinels.Event{
-		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: sentinels.EngineSource(info.Sentinel),
+		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: source,
 		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: by,
 	}
 }
@@ -126,11 +130,11 @@ func (r *liveRun) recoveredFrom(status sentinels.Status) sentinels.RunID {
 	r.mu.Lock()
 	info := r.info
 	r.mu.Unlock()
-	if status != sentinels.StatusCompleted || info.Parent != "" || !r.ex.svc.Expected.Has(sentinels.RunEventName(info.Sentinel, sentinels.SentinelRecovered)) {
+	if status != sentinels.StatusCompleted || info.Parent != "" || !info.OfStored() || !r.ex.svc.Expected.Has(sentinels.RunEventName(info.Sentinel, sentinels.SentinelRecovered)) {
 		return ""
 	}
 	list, err := r.ex.opt.Index.List(run.Filter{
-		Sentinel: info.Sentinel, Statuses: []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusTimedOut}, Limit: maxRecoveryRuns,
+		Sentinel: info.Sentinel, OfStored: true, Statuses: []sentinels.Status{sentinels.StatusCompleted, sentinels.StatusFailed, sentinels.StatusTimedOut}, Limit: maxRecoveryRuns,
 	})
 	if err != nil {
 		r.ex.svc.Log.Warn("it is not known whether the sentinel has recovered", "run", r.id, "sentinel", info.Sentinel, "error", err)

@@ -110,7 +110,7 @@ func (ex *Executor) endStored(ctx context.Context, info run.Info, cause error) e
 	end := &journal.RunEndBody{Status: info.Status, Error: info.Error, Finally: info.Finally}
 	err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	if err == nil {
-		ex.opt.Triggers.RunEnded(info.Sentinel, info.ID)
+		ex.opt.Triggers.RunEnded(OverlapID(info), info.ID)
 	}
 	return err
 }

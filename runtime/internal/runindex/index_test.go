@@ -230,3 +230,27 @@ func BenchmarkHeldBy(b *testing.B) {
 		}
 	}
 }
+
+// TestTotalsOfTheStoredSentinel: runs of an agent's own definition do not count for the stored sentinel with its id,
+// by reports and by what the store says.
+func TestTotalsOfTheStoredSentinel(t *testing.T) {
+	e := &engine{db: store.NewMemory()}
+	x := e.index(t)
+	if _, err := x.Totals("s"); err != nil {
+		t.Fatal(err)
+	}
+	stored, own := newRun(sentinels.StatusRunning), newRun(sentinels.StatusRunning)
+	stored.By, stored.Revision, own.By = "agent:ci", 1, "agent:ci"
+	for _, info := range []run.Info{stored, own} {
+		e.commit(t, append(x.StartPuts(info), summary(t, info))...)
+		x.Began(info)
+	}
+	for name, x := range map[string]*runindex.Index{"reports": x, "the store": e.index(t)} {
+		if got, err := x.Totals("s"); err != nil || got.Runs != 1 || got.Newest != stored.ID {
+			t.Errorf("by %s: %+v, %v", name, got, err)
+		}
+		if list, err := x.List(run.Filter{Sentinel: "s", OfStored: true}); err != nil || !slices.Equal(ids(list), []sentinels.RunID{stored.ID}) {
+			t.Errorf("by %s: %v, %v", name, ids(list), err)
+		}
+	}
+}

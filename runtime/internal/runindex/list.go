@@ -124,6 +124,7 @@ func (l *list) add(info run.Info) bool {
 func fits(f run.Filter, info run.Info) bool {
 	switch {
 	case f.Sentinel != "" && f.Sentinel != info.Sentinel,
+		f.OfStored && !info.OfStored(),
 		f.Parent != "" && f.Parent != info.Parent,
 		f.Root != "" && f.Root != info.Root,
 		f.Before != "" && info.ID >= f.Before,

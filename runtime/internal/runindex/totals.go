@@ -82,7 +82,7 @@ func (x *Index) Forget(sentinel sentinels.ID, id sentinels.RunID) {
 func (t *totals) note(info run.Info, elapsed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.by == nil {
+	if t.by == nil || !info.OfStored() {
 		return // a build finds it in the store, or among the fresh runs
 	}
 	if t.newer != nil {
@@ -167,7 +167,7 @@ func (x *Index) buildTotals() error {
 	take := func(info run.Info) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if _, newer := t.newer[keyOfRun(info.ID)]; newer {
+		if _, newer := t.newer[keyOfRun(info.ID)]; newer || !info.OfStored() {
 			return
 		}
 		elapsed := int64(notOver)
@@ -219,7 +219,7 @@ func (x *Index) Totals(id sentinels.ID) (run.Totals, error) {
 			return out, nil
 		}
 	}
-	newest, err := x.List(run.Filter{Sentinel: id, Limit: 1})
+	newest, err := x.List(run.Filter{Sentinel: id, OfStored: true, Limit: 1})
 	if err != nil || len(newest) == 0 {
 		return out, err
 	}

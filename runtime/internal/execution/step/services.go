@@ -56,6 +56,8 @@ type Definitions interface {
 	// DecodeStored reads a definition that was checked before, and caches it: it must not be
 	// changed.
 	DecodeStored(text []byte, id sentinels.ID) (def *sentinels.Definition, hash string, err error)
+	// Stored reports whether a definition is stored; one that cannot be read is.
+	Stored(id sentinels.ID) bool
 	// Head returns the newest revision of a definition, also one that deletes it; revision 0 if the
 	// id was never used.
 	Head(id sentinels.ID) (revision.Stored, error)
@@ -64,13 +66,9 @@ type Definitions interface {
 	Decoded(s revision.Stored) (*sentinels.Definition, error)
 }
 
-// Takes reports whether a reader of a pattern takes an event, see [sentinels.TakesEvent]. A
-// definition that cannot be read counts as stored.
+// Takes reports whether a reader of a pattern takes an event, see [sentinels.TakesEvent].
 func (s *Services) Takes(pattern string, source sentinels.EventSource, e *sentinels.Event) bool {
-	return sentinels.TakesEvent(pattern, source, e, func(id sentinels.ID) bool {
-		head, err := s.Definitions.Head(id)
-		return err != nil || head.Revision > 0 && !head.Deleted
-	})
+	return sentinels.TakesEvent(pattern, source, e, s.Definitions.Stored)
 }
 
 // EventLog returns the log of the events that match a pattern, or have a name.
