@@ -382,6 +382,17 @@ func TestPullIntoSubmodule(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.git("update-index", "--force-remove", folder)
+			if folder == ".sentinel" {
+				state := filepath.Join(p.dir, "state")
+				if err := p.folder().CheckState(state); err != nil {
+					t.Fatal(err)
+				}
+				p.write("state/store.db", "theirs")
+				p.stage(".sentinel/state/store.db", "theirs")
+				if err := p.folder().CheckTracked(state); abi.CodeOf(err) != abi.Denied {
+					t.Errorf("a store that the repository around the former submodule tracks: %v", err)
+				}
+			}
 			for _, name := range []string{build, "sentinels/fresh.json"} { // as it is after a pull
 				p.stage(".sentinel/"+name, "theirs")
 				p.write(name, "theirs")
@@ -479,6 +490,39 @@ func TestState(t *testing.T) {
 	}
 	if err := foreign.folder().CheckState(t.TempDir()); err != nil {
 		t.Errorf("store elsewhere: %v", err)
+	}
+}
+
+// TestStateWithLinks: a store that came with links is not trusted, since this program would write to what
+// they lead to. Links in worktrees are not looked at.
+func TestStateWithLinks(t *testing.T) {
+	for _, name := range []string{"logs", "audit/audit.jsonl"} {
+		p := newProject(t)
+		p.write("state/store.db", "theirs")
+		p.write("state/worktrees/T-1/file", "x")
+		state := filepath.Join(p.dir, "state")
+		link := filepath.Join(state, name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []string{link, filepath.Join(state, "worktrees/T-1/link")} {
+			if err := os.Symlink(t.TempDir(), at); err != nil {
+				t.Skip(err)
+			}
+		}
+		items, err := p.folder().Pending(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.folder().Approve(items); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "symbolic link") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.folder().Approve(items); err != nil {
+			t.Errorf("%s: without the link: %v", name, err)
+		}
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
-	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -369,7 +368,8 @@ func (f *Folder) CheckTracked(state string) error {
 		return nil
 	}
 	state = rootfs.EvalLinks(filepath.Clean(state))
-	if gitexec.WorkTree(state) == "" {
+	dirs := repositoriesOf(state)
+	if len(dirs) == 0 {
 		return nil
 	}
 	unknown := func(why string) error {
@@ -381,35 +381,45 @@ func (f *Folder) CheckTracked(state string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
-	r := repository{Runner: newGit(f.opt.Git), dir: state}
-	changing, err := r.openIndex(ctx)
-	if err == nil && changing {
-		return unknown("git changes files of the repository now (its index.lock exists)")
+	var repositories []*repository
+	for _, dir := range dirs {
+		r := &repository{Runner: newGit(f.opt.Git), dir: dir}
+		changing, err := r.openIndex(ctx)
+		if err == nil && changing {
+			return unknown("git changes files of the repository now (its index.lock exists)")
+		}
+		var files []entry
+		if err == nil {
+			files, err = r.tracked(ctx, state)
+		}
+		if err != nil {
+			return unknown(err.Error())
+		}
+		if len(files) > 0 {
+			return f.forgetTracked(state, files[0].name)
+		}
+		repositories = append(repositories, r)
 	}
-	var files []entry
-	if err == nil {
-		files, err = r.tracked(ctx, state)
-	}
-	switch {
-	case err != nil:
-		return unknown(err.Error())
-	case len(files) == 0:
-		return f.checkTokens(ctx, &r, state, unknown)
-	}
+	return f.checkTokens(ctx, repositories, state, unknown)
+}
+
+// forgetTracked forgets the store in a state folder of which git tracks a file, and returns why it does
+// not count.
+func (f *Folder) forgetTracked(state, name string) error {
 	if f.own.known() {
 		if err := f.own.write(record{Folder: f.own.dir}); err != nil {
 			return err
 		}
 	}
 	return untrustedError{&abi.Error{
-		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: git tracks %s, so a commit may have replaced its store and tokens", state, files[0].name),
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: git tracks %s, so a commit may have replaced its store and tokens", state, name),
 		Hint: fmt.Sprintf("git rm -r --cached %q, and commit that; then sentinel trust shows what the store executes and asks", state),
 	}}
 }
 
 // checkTokens returns why tokens in a state folder of which git tracks nothing do not count: a commit
 // brought them, and another one took them out of the index again before a host looked.
-func (f *Folder) checkTokens(ctx context.Context, r *repository, state string, unknown func(why string) error) error {
+func (f *Folder) checkTokens(ctx context.Context, repositories []*repository, state string, unknown func(why string) error) error {
 	for _, name := range TokenFiles {
 		file := filepath.Join(state, name)
 		text, err := regularfile.Read(file, maxTokens)
@@ -421,9 +431,14 @@ func (f *Folder) checkTokens(ctx context.Context, r *repository, state string, u
 		}
 		why := "this program did not write it here, so a commit may have brought it"
 		if f.own.has(tokensKey+file, text) {
-			stored, err := r.stores(ctx, text)
-			if err != nil {
-				return unknown(err.Error())
+			stored := false
+			for _, r := range repositories {
+				if stored, err = r.stores(ctx, text); err != nil {
+					return unknown(err.Error())
+				}
+				if stored {
+					break
+				}
 			}
 			if !stored {
 				continue
@@ -496,9 +511,42 @@ func (f *Folder) CheckStore(state, id string) error {
 // TokenFiles are the files in a state folder with the tokens of the API.
 var TokenFiles = [...]string{"token", "tokens.json"}
 
+// onlyFiles returns an error if a state folder, or a folder in it, has a link, pipe or device that came with
+// it: this program would write to what it leads to, or wait for a reader.
+func onlyFiles(state string) error {
+	const odd = fs.ModeSymlink | fs.ModeNamedPipe | fs.ModeDevice | fs.ModeCharDevice | fs.ModeIrregular
+	return filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // a new folder, or it was removed meanwhile
+			return nil
+		case err != nil:
+			return fmt.Errorf("look at a store that came with the folder: %w", err)
+		case d.Type()&odd != 0:
+			return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a %s, and this program has files and folders there", state, path, kindOf(d.Type())),
+				Hint: fmt.Sprintf("remove %q, or the state folder", path)}
+		case d.IsDir() && path != state && filepath.Dir(path) != state:
+			return filepath.SkipDir // such as worktrees, whose files may be links
+		}
+		return nil
+	})
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	}
+	return "device"
+}
+
 // trustState records the identity of a store, which gets one if it has none. Tokens that came
 // with it are removed: who made them knows them, and may be another person than who is asked.
 func (f *Folder) trustState(state string) error {
+	if err := onlyFiles(state); err != nil {
+		return err
+	}
 	for _, name := range TokenFiles {
 		if err := os.Remove(filepath.Join(state, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove tokens of a store that came with the folder: %w", err)
