@@ -23,7 +23,7 @@ type allowIn struct {
 	Folders map[string]plugin.Folder `json:"folders,omitempty" jsonschema:"by the plugin's word for it the folder meant, absolute or relative to the run's workspace"`
 	Reuse   bool                     `json:"reuse,omitempty" jsonschema:"let instances of a stateless plugin serve several steps"`
 	Private bool                     `json:"private,omitempty" jsonschema:"let its requests go to addresses that are not public"`
-	Memory  int64                    `json:"memoryMb,omitempty" minimum:"1" maximum:"1024" jsonschema:"most memory of a step; default 64"`
+	Memory  int64                    `json:"memoryMb,omitempty" minimum:"1" maximum:"1024" jsonschema:"most memory of a guest of a step; default: limits.guestMemory"`
 	Timeout int64                    `json:"timeoutMs,omitempty" minimum:"1" jsonschema:"most time of a step"`
 	Pin     bool                     `json:"pin,omitempty" jsonschema:"hold the grant to these very bytes"`
 	Follow  bool                     `json:"follow,omitempty" jsonschema:"let a changed file that asks for no more keep the grant, also one that reaches far"`
