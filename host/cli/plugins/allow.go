@@ -70,7 +70,7 @@ func (a verbs) pluginAllowCommand() *cobra.Command {
 	fl.StringArrayVar(&f.secrets, "secret", nil, "where a secret may be sent: NAME=HOST[,HOST...] (default: wherever its requests may go)")
 	fl.StringArrayVar(&f.folders, "folder", nil, "the folder meant by the plugin's word for it: WORD=PATH, or WORD=PATH:rw to write too")
 	fl.StringVar(&f.digest, "digest", "", "the version that was looked at, by the beginning of its digest (default: the newest)")
-	fl.Int64Var(&f.memory, "memory", 0, "most memory of a step, 1 to 1024 MB (default 64)")
+	fl.Int64Var(&f.memory, "memory", 0, "most memory of a guest of a step, 1 to 1024 MB (default: limits.guestMemory)")
 	fl.DurationVar(&f.timeout, "timeout", 0, "most time of a step")
 	fl.BoolVar(&f.reuse, "reuse", false, "let an instance of a stateless plugin serve several steps, which is faster")
 	fl.BoolVar(&f.private, "private", false, "let its requests go to addresses that are not public")
