@@ -40,7 +40,7 @@ func (c *commandBridge) Tools(patterns []string) []runtime.CommandInfo {
 
 func info(c command.Command) runtime.CommandInfo {
 	return runtime.CommandInfo{
-		Name: c.Name, Summary: c.Summary, Input: c.Input, ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent, Reads: c.Reads, Repeatable: c.Repeatable,
+		Name: c.Name, Summary: c.Summary, Input: c.Input(), ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent, Reads: c.Reads, Repeatable: c.Repeatable,
 		AsRun: c.AsRun, InStore: c.InStore, Shell: c.Shell, Raw: c.Raw, Private: c.Private, ByName: c.ByName,
 		Defines: c.Defines, Began: c.Began,
 	}

@@ -29,6 +29,9 @@ func TestCommandsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(pageHead)
 	for _, c := range h.Commands().List() {
+		if err := command.Check(c); err != nil {
+			t.Errorf("command %s: %v", c.Name, err)
+		}
 		writeCommand(t, &b, c)
 	}
 	if *update {
@@ -50,11 +53,11 @@ func writeCommand(t *testing.T, b *strings.Builder, c command.Command) {
 	t.Helper()
 	effect := string(c.Effect)
 	fmt.Fprintf(b, "\n## %s\n%s. %s\n", c.Name, strings.ToUpper(effect[:1])+effect[1:], cell(c.Summary))
-	in, err := command.Members(c.Input)
+	in, err := command.Members(c.Input())
 	if err != nil {
 		t.Errorf("%s: parameters: %v", c.Name, err)
 	}
-	out, err := command.Members(c.Output)
+	out, err := command.Members(c.Output())
 	if err != nil {
 		t.Errorf("%s: result: %v", c.Name, err)
 	}

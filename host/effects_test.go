@@ -29,7 +29,7 @@ func TestEffects(t *testing.T) {
 		if family := filepath.Dir(c.Name) + "/*"; !slices.Contains(patterns, family) {
 			patterns = append(patterns, family)
 		}
-		members, err := command.Members(c.Input)
+		members, err := command.Members(c.Input())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestNamesAreExact(t *testing.T) {
 	commands := 0
 	for _, c := range h.Commands().List() {
 		var schema struct{ Properties map[string]json.RawMessage }
-		if err := json.Unmarshal(c.Input, &schema); err != nil {
+		if err := json.Unmarshal(c.Input(), &schema); err != nil {
 			t.Fatal(err)
 		}
 		names := slices.Sorted(maps.Keys(schema.Properties))

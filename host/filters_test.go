@@ -49,7 +49,7 @@ func TestFiltersRefuseUnknownValues(t *testing.T) {
 			Properties map[string]struct{ Type any }
 			Required   []string
 		}
-		if err := json.Unmarshal(c.Input, &schema); err != nil {
+		if err := json.Unmarshal(c.Input(), &schema); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
 		for name, p := range schema.Properties {

@@ -310,7 +310,7 @@ func (h *Host) Schema() json.RawMessage {
 	outputs := map[string]json.RawMessage{}
 	for _, c := range h.registry.List() {
 		if c.Effect != command.Decides { // no step has its output
-			outputs[c.Name] = c.Output
+			outputs[c.Name] = c.Output()
 		}
 	}
 	return sentinels.Schema(h.rt.Types(), h.rt.DecodeOptions("").Triggers, outputs)

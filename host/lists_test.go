@@ -29,11 +29,11 @@ func TestListsHaveBounds(t *testing.T) {
 		if c.Effect != command.Reads {
 			continue
 		}
-		in, err := command.Members(c.Input)
+		in, err := command.Members(c.Input())
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := command.Members(c.Output)
+		out, err := command.Members(c.Output())
 		if err != nil {
 			t.Fatal(err)
 		}

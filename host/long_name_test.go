@@ -48,7 +48,7 @@ func TestLongNames(t *testing.T) {
 			} `json:"properties"`
 			Required []string `json:"required"`
 		}
-		if err := json.Unmarshal(c.Input, &schema); err != nil {
+		if err := json.Unmarshal(c.Input(), &schema); err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
 		for name, p := range schema.Properties {

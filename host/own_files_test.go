@@ -100,7 +100,7 @@ func TestPathsOfHeldCallers(t *testing.T) {
 	paths := []string{"path", "file", "dir", "folder", "to", "from", "source", "repo", "paths", "files", "sources", "root", "cwd", "workspace"}
 	called := 0
 	for _, c := range h.Commands().List() {
-		members, err := command.Members(c.Input)
+		members, err := command.Members(c.Input())
 		if err != nil {
 			t.Fatal(err)
 		}

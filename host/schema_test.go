@@ -66,7 +66,7 @@ func TestSchemaSize(t *testing.T) {
 		}
 	}
 	for _, c := range h.Commands().List() {
-		if c.Effect != "decides" && outputs[c.Name] == "" && len(c.Output) > 0 && bytes.Contains(c.Output, []byte(`"properties"`)) {
+		if c.Effect != "decides" && outputs[c.Name] == "" && len(c.Output()) > 0 && bytes.Contains(c.Output(), []byte(`"properties"`)) {
 			t.Errorf("the output of %s is missing", c.Name)
 		}
 	}

@@ -44,7 +44,7 @@ type commandInfo struct {
 // infoOf describes a command. One without a schema takes any object, and says
 // so: a program that makes forms of schemas has no case for their absence.
 func infoOf(c command.Command) commandInfo {
-	info := commandInfo{c.Name, c.Summary, c.Input, c.Output, c.Effect, c.ReadOnly(), c.Idempotent}
+	info := commandInfo{c.Name, c.Summary, c.Input(), c.Output(), c.Effect, c.ReadOnly(), c.Idempotent}
 	if len(info.Input) == 0 {
 		info.Input = json.RawMessage(`{"type":"object"}`)
 	}

@@ -37,7 +37,7 @@ func (a *API) currentDocument() ([]byte, string, error) {
 	// The digest costs far less than the document, so every request may ask.
 	digest := sha256.New()
 	for _, c := range list {
-		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input, c.Output, []byte(c.Effect), {bit(c.Idempotent)}} {
+		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input(), c.Output(), []byte(c.Effect), {bit(c.Idempotent)}} {
 			_, _ = digest.Write(append(part[:len(part):len(part)], 0)) // a hash takes everything
 		}
 	}
@@ -234,7 +234,7 @@ func (d *document) responses(route *Route) object {
 		schema := object{}
 		// Where the answer is shaped, it is no longer what the command's schema
 		// describes.
-		if route.answer == nil && len(d.known[route.Command].Output) > 0 {
+		if route.answer == nil && len(d.known[route.Command].Output()) > 0 {
 			schema = ref(schemaName(route.Command, "output"))
 		}
 		good["content"] = object{media: object{"schema": schema}}
@@ -246,7 +246,7 @@ func (d *document) responses(route *Route) object {
 // addCommand adds a command as a path of its own below the universal door.
 func (d *document) addCommand(c command.Command) {
 	good := object{"description": "The result."}
-	if len(c.Output) > 0 {
+	if len(c.Output()) > 0 {
 		good["content"] = jsonContent(ref(schemaName(c.Name, "output")))
 	} else {
 		good["content"] = jsonContent(object{})

@@ -44,13 +44,13 @@ func schemaName(name, side string) string {
 
 // addSchemas adds what a command takes and gives.
 func (d *document) addSchemas(c command.Command) {
-	input := c.Input
+	input := c.Input()
 	if len(input) == 0 {
 		input = json.RawMessage(`{"type":"object"}`)
 	}
 	// A command without an output schema says nothing of its result, so there is
 	// nothing to refer to either.
-	for side, text := range map[string]json.RawMessage{"input": input, "output": c.Output} {
+	for side, text := range map[string]json.RawMessage{"input": input, "output": c.Output()} {
 		var schema any
 		if len(text) == 0 || json.Unmarshal(text, &schema) != nil {
 			continue

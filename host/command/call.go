@@ -181,8 +181,9 @@ func (e *entry) prepare(call *Call) (text json.RawMessage, key string, err error
 		delete(params, alias)
 		params[name] = v
 	}
-	c := coercer{root: e.schema.shape, lenient: model}
-	final := c.coerce(e.schema.shape, params, 0)
+	shape := e.schema().shape
+	c := coercer{root: shape, lenient: model}
+	final := c.coerce(shape, params, 0)
 	if call.By == ByUser || call.By == ByAgent {
 		key = call.Key
 	}

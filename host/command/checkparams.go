@@ -43,8 +43,8 @@ func (r *Registry) CheckParams(name string, params json.RawMessage, deferred fun
 		object[stored] = v
 		c.written[stored] = alias
 	}
-	c.params = coercer{root: e.schema.shape}.coerce(e.schema.shape, object, 0)
-	if err := e.schema.validate(c.params, len(params)); err != nil {
+	c.params = coercer{root: e.schema().shape}.coerce(e.schema().shape, object, 0)
+	if err := e.schema().validate(c.params, len(params)); err != nil {
 		if invalid := new(jsonschema.ValidationError); errors.As(err, &invalid) {
 			c.found = append(c.found, c.collect(invalid)...)
 		} else {
@@ -60,7 +60,7 @@ func (r *Registry) CheckParams(name string, params json.RawMessage, deferred fun
 // object with a text. Parameters that hold definitions, whose steps have expressions, and
 // those whose schema has a key of that name are left out.
 func (c *paramCheck) expressions(object map[string]any) {
-	properties, _ := coercer{root: c.e.schema.shape}.resolve(c.e.schema.shape)["properties"].(map[string]any)
+	properties, _ := coercer{root: c.e.schema().shape}.resolve(c.e.schema().shape)["properties"].(map[string]any)
 	for name, value := range object {
 		if !slices.Contains(c.e.Defines, name) && !slices.Contains(c.e.Raw, name) && !mentions(properties[name], "expr") {
 			c.misplaced(value, []string{name})
@@ -215,8 +215,8 @@ func (c *paramCheck) near(unknown string, location []string) string {
 
 // namesAt returns the names of the object at a location.
 func (c *paramCheck) namesAt(location []string) []string {
-	with := coercer{root: c.e.schema.shape}
-	schema := with.resolve(c.e.schema.shape)
+	with := coercer{root: c.e.schema().shape}
+	schema := with.resolve(c.e.schema().shape)
 	for _, part := range location {
 		properties, _ := schema["properties"].(map[string]any)
 		next, ok := properties[part].(map[string]any)

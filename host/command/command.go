@@ -15,12 +15,10 @@ import (
 // A Command is one named operation on the world. Steps, models (as tools), the
 // CLI, HTTP and MCP all call the same value. Make one with [New].
 type Command struct {
-	Name       string          // family/verb: "code/read"
-	Summary    string          // one sentence, shown to people and models
-	Input      json.RawMessage // JSON Schema of the parameters
-	Output     json.RawMessage // JSON Schema of the result
-	Effect     Effect          // the most that a call does
-	Idempotent bool            // a second call with the same key changes nothing more
+	Name       string // family/verb: "code/read"
+	Summary    string // one sentence, shown to people and models
+	Effect     Effect // the most that a call does
+	Idempotent bool   // a second call with the same key changes nothing more
 	// Reads names, by parameter, the values with which a call only reads; the
 	// command as a whole does not. {"operation": {"diff", "log"}}. [Absent] among them is a
 	// call without the parameter.
@@ -60,9 +58,19 @@ type Command struct {
 	// Version distinguishes commands of a [Source] with the same name. Empty for others.
 	Version string
 
+	input, output *lazySchema
+	parameters    []string // sorted; nil if only the schema says which there are
+
 	run     func(ctx context.Context, call *Call) (any, error)
 	preview func(ctx context.Context, call *Call) (Preview, error) // nil: see Registry.Preview
 }
+
+// Input returns the JSON Schema of the parameters, which must not be changed.
+func (c Command) Input() json.RawMessage { return c.input.json() }
+
+// Output returns the JSON Schema of the result, which must not be changed; nil if the command
+// declares none.
+func (c Command) Output() json.RawMessage { return c.output.json() }
 
 // Absent among the values of [Command.Reads] is a call without the parameter.
 const Absent = ""

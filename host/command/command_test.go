@@ -379,7 +379,7 @@ func TestSchemaSaysWhatTagsSay(t *testing.T) {
 		Required             []string
 		Properties           map[string]map[string]any
 	}
-	if err := json.Unmarshal(c.Input, &s); err != nil {
+	if err := json.Unmarshal(c.Input(), &s); err != nil {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(s.AdditionalProperties) != "false" && fmt.Sprint(s.AdditionalProperties) != "map[not:map[]]" {
@@ -389,7 +389,7 @@ func TestSchemaSaysWhatTagsSay(t *testing.T) {
 		t.Error(diff)
 	}
 	if s.Properties["path"]["description"] != "file to work on" || s.Properties["names"]["type"] != "array" || s.Properties["limit"]["maximum"] != 50.0 {
-		t.Errorf("got %s", c.Input)
+		t.Errorf("got %s", c.Input())
 	}
 }
 
@@ -543,4 +543,39 @@ func TestSteersBuild(t *testing.T) {
 			t.Errorf("%q: got true, want false", name)
 		}
 	}
+}
+
+// TestSchemasAreMadeWhenNeeded: a command is added without its schemas, whose generation for all
+// commands would be most of the start of a program. Its parameters are known nevertheless.
+func TestSchemasAreMadeWhenNeeded(t *testing.T) {
+	type in struct {
+		Embedded
+		Path    string   `json:"path"`
+		Without chan int `json:"without"` // has no schema
+		Hidden  string   `json:"-"`
+		Plain   int
+	}
+	run := func(context.Context, *command.Call, in) (any, error) { return nil, nil }
+	good := command.New("x/good", "Good.", command.Options{Effect: command.Changes, KeyParam: "inner", Aliases: map[string]string{"p": "path", "q": "Plain"}}, run)
+	r, err := command.NewRegistry(good)
+	if err != nil {
+		t.Fatalf("a command whose schema is not needed: %v", err)
+	}
+	for _, wrong := range []string{"Hidden", "-", "Embedded", "other"} {
+		bad := command.New("x/bad", "Bad.", command.Options{Effect: command.Changes, KeyParam: wrong}, run)
+		if err := r.Add(bad); err == nil {
+			t.Errorf("Add accepted the parameter %q, which the type does not have", wrong)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a type without a schema was not noticed when its schema was needed")
+		}
+	}()
+	good.Input()
+}
+
+// Embedded is a part of the parameters of a test.
+type Embedded struct {
+	Inner string `json:"inner,omitempty"`
 }

@@ -45,12 +45,16 @@ type Options struct {
 //	enum:"a,b,c"         the allowed strings
 //	minimum:"1" maximum:"50"
 //
-// New panics if a type has no JSON Schema or the options no effect: that is a mistake in the
-// program.
+// New panics if In is no struct or the options have no effect, and the first use of a schema if a type
+// has none: that is a mistake in the program.
 func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Context, call *Call, in In) (Out, error)) Command {
 	c := opt.command(name, summary)
-	c.Input = mustSchema[In](name, input)
-	c.Output = mustSchema[Out](name, output, opt.Recursive...)
+	in := reflect.TypeFor[In]()
+	if in.Kind() != reflect.Struct {
+		panic(fmt.Sprintf("command %q: parameters must be a struct, not %s", name, in))
+	}
+	c.input, c.parameters = schemaOf(name, in, input), parameterNames(in)
+	c.output = schemaOf(name, reflect.TypeFor[Out](), output, opt.Recursive...)
 	c.run = func(ctx context.Context, call *Call) (any, error) {
 		var in In
 		if err := strictjson.DecodeOpen(call.Params, &in, strictjson.Unlimited()); err != nil {
@@ -70,7 +74,8 @@ func NewDynamic(name, summary string, in, out json.RawMessage, opt Options, fn f
 	if len(in) == 0 {
 		in = json.RawMessage(`{"type":"object"}`)
 	}
-	c.Input, c.Output = in, out
+	c.input = newLazySchema(func() json.RawMessage { return in })
+	c.output = newLazySchema(func() json.RawMessage { return out })
 	c.run = func(ctx context.Context, call *Call) (any, error) { return fn(ctx, call) }
 	return c
 }

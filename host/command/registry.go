@@ -44,8 +44,17 @@ type Source interface {
 // entry is a command with what is computed once when it is added.
 type entry struct {
 	Command
-	schema     *schema  // of the parameters
 	properties []string // sorted
+}
+
+// schema returns the compiled schema of the parameters. It panics if that of a type cannot be
+// compiled, a mistake in the program; the others were compiled when the command was added.
+func (e *entry) schema() *schema {
+	s, err := e.input.compiled()
+	if err != nil {
+		panic(fmt.Sprintf("command %q: input schema: %v", e.Name, err))
+	}
+	return s
 }
 
 // validName allows what MCP servers call their tools, beside our own names.
@@ -144,10 +153,21 @@ func (r *Registry) offeredNow(c Command) *entry {
 	return e
 }
 
-// Check returns why a command cannot be in a registry.
+// Check returns why a command cannot be in a registry. It also compiles the schema of a type, which
+// [Registry.Add] leaves for the first call.
 func Check(c Command) error {
-	_, err := compile(c)
-	return err
+	e, err := compile(c)
+	if err != nil {
+		return err
+	}
+	s, err := c.input.compiled()
+	if err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if names := propertyNames(s.shape); !slices.Equal(names, e.properties) {
+		return fmt.Errorf("input schema: its properties are %v, those of its type %v", names, e.properties)
+	}
+	return nil
 }
 
 // absent returns why a command that is not found is not offered, nil if it is not known.
@@ -204,7 +224,7 @@ func (r *Registry) Offer(tools []string) []Command {
 	return slices.DeleteFunc(r.List(), func(c Command) bool { return !Allowed(tools, c) })
 }
 
-// compile checks a command and compiles its schema.
+// compile checks a command, and compiles its schema if that is not of a type.
 func compile(c Command) (*entry, error) {
 	if !validName.MatchString(c.Name) {
 		return nil, errors.New("name is not family/verb")
@@ -212,13 +232,14 @@ func compile(c Command) (*entry, error) {
 	if c.run == nil {
 		return nil, errors.New("no function: make it with New")
 	}
-	e := &entry{Command: c}
-	var err error
-	e.schema, err = compileSchema(c.Input)
-	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+	e := &entry{Command: c, properties: c.parameters}
+	if e.properties == nil {
+		s, err := c.input.compiled()
+		if err != nil {
+			return nil, fmt.Errorf("input schema: %w", err)
+		}
+		e.properties = propertyNames(s.shape)
 	}
-	e.properties = propertyNames(e.schema.shape)
 	marked := [][]string{c.Shell, c.Raw}
 	if c.KeyParam != "" {
 		marked = append(marked, []string{c.KeyParam})

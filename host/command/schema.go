@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,36 +40,70 @@ type generator struct {
 	types map[reflect.Type]*jsonschema.Schema // schemas that are not generated
 }
 
-// schemaKey identifies a generated schema.
+// A lazySchema is a JSON Schema whose text is made, and which is compiled, when that is first
+// needed: most starts of a program call one command of more than a hundred, or none.
+type lazySchema struct {
+	text     func() json.RawMessage
+	compiled func() (*schema, error)
+}
+
+func newLazySchema(text func() json.RawMessage) *lazySchema {
+	l := &lazySchema{text: sync.OnceValue(text)}
+	l.compiled = sync.OnceValues(func() (*schema, error) { return compileSchema(l.text()) })
+	return l
+}
+
+// json returns the text, nil if there is no schema.
+func (l *lazySchema) json() json.RawMessage {
+	if l == nil {
+		return nil
+	}
+	return l.text()
+}
+
+// schemaKey identifies the schema of a type.
 type schemaKey struct {
-	t   reflect.Type
-	dir direction
+	t         reflect.Type
+	dir       direction
+	recursive string
 }
 
-// schemaTexts holds the generated schemas without recursive types, as strings by their
-// schemaKey: a process that opens several hosts generates the schema of a type once.
-var schemaTexts sync.Map
+// schemas holds the schemas of types, a *lazySchema by its schemaKey: a process that opens
+// several hosts makes each once.
+var schemas sync.Map
 
-// mustSchema generates the schema of T and panics if there is none. Lists of a
+// schemaOf returns the schema of a type. Its text panics if there is none. Lists of a
 // recursive type refer to its definition in $defs.
-func mustSchema[T any](name string, dir direction, recursive ...reflect.Type) json.RawMessage {
-	t := reflect.TypeFor[T]()
-	if t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
-		return json.RawMessage(`{}`)
+func schemaOf(name string, t reflect.Type, dir direction, recursive ...reflect.Type) *lazySchema {
+	key := schemaKey{t, dir, fmt.Sprint(recursive)}
+	if s, ok := schemas.Load(key); ok {
+		return s.(*lazySchema)
 	}
-	if len(recursive) > 0 {
+	s, _ := schemas.LoadOrStore(key, newLazySchema(func() json.RawMessage {
+		if t == reflect.TypeFor[json.RawMessage]() || t.Kind() == reflect.Interface {
+			return json.RawMessage(`{}`)
+		}
 		return generate(name, t, dir, recursive)
-	}
-	key := schemaKey{t, dir}
-	if text, ok := schemaTexts.Load(key); ok {
-		return json.RawMessage(text.(string))
-	}
-	text := generate(name, t, dir, nil)
-	schemaTexts.Store(key, string(text))
-	return text
+	}))
+	return s.(*lazySchema)
 }
 
-// generate generates the schema of t for [mustSchema].
+// parameterNames returns the sorted names of the properties that the schema of a struct has.
+func parameterNames(t reflect.Type) []string {
+	names := []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		tag, tagged := f.Tag.Lookup("json")
+		name, _, _ := strings.Cut(tag, ",")
+		if !f.IsExported() || tag == "-" || f.Anonymous && (!tagged || name == "") {
+			continue
+		}
+		names = append(names, cmp.Or(name, f.Name))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// generate generates the text of [schemaOf].
 func generate(name string, t reflect.Type, dir direction, recursive []reflect.Type) json.RawMessage {
 	g := generator{dir: dir, types: maps.Clone(typeSchemas)}
 	for _, r := range recursive {
@@ -80,9 +116,6 @@ func generate(name string, t reflect.Type, dir direction, recursive []reflect.Ty
 			s.Defs = map[string]*jsonschema.Schema{}
 		}
 		s.Defs[r.Name()] = g.must(name, r)
-	}
-	if dir == input && s.Type != "object" {
-		panic(fmt.Sprintf("command %q: parameters must be a struct, not %s", name, t))
 	}
 	text, err := json.Marshal(s)
 	if err != nil {

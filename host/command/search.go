@@ -43,7 +43,7 @@ func risk(c Command) string {
 // returns lists the fields of a command's result, as far as its schema names them.
 func returns(c Command) []string {
 	var shape map[string]any
-	if json.Unmarshal(c.Output, &shape) != nil {
+	if json.Unmarshal(c.Output(), &shape) != nil {
 		return []string{}
 	}
 	return propertyNames(shape)
@@ -80,7 +80,7 @@ func SearchTools(r *Registry) Command {
 			slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 			out := searchOut{Tools: []foundTool{}, Total: len(hits)}
 			for _, h := range hits[:min(len(hits), in.Limit)] {
-				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input, h.c.ReadOnly(), risk(h.c), returns(h.c)})
+				out.Tools = append(out.Tools, foundTool{h.c.Name, h.c.Summary, h.c.Input(), h.c.ReadOnly(), risk(h.c), returns(h.c)})
 			}
 			return out, nil
 		})

@@ -92,7 +92,7 @@ func propertyNames(shape map[string]any) []string {
 // validate checks params and returns a bad_fields error that names every
 // offending field, the first one in Field too.
 func (e *entry) validate(params any, length int) error {
-	err := e.schema.validate(params, length)
+	err := e.schema().validate(params, length)
 	if err == nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func (p *Process) Commands(context.Context) ([]client.Command, error) {
 	all := p.host.Commands().List()
 	list := make([]client.Command, len(all))
 	for i, c := range all {
-		list[i] = client.Command{Name: c.Name, Summary: c.Summary, Input: c.Input, Output: c.Output, Effect: string(c.Effect), ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent}
+		list[i] = client.Command{Name: c.Name, Summary: c.Summary, Input: c.Input(), Output: c.Output(), Effect: string(c.Effect), ReadOnly: c.ReadOnly(), Idempotent: c.Idempotent}
 	}
 	return list, nil
 }

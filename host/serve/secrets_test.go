@@ -251,7 +251,7 @@ func (l *life) everyAnswer(run, who string) {
 			Properties map[string]json.RawMessage
 			Required   []string
 		}
-		if err := json.Unmarshal(c.Input, &input); err != nil {
+		if err := json.Unmarshal(c.Input(), &input); err != nil {
 			l.Fatal(err)
 		}
 		params := map[string]any{}

@@ -142,7 +142,7 @@ func (g *generator) step(depth int) object {
 		for _, c := range g.commands {
 			if c.Name == s["command"] && kind == "command" {
 				var output object
-				_ = json.Unmarshal(c.Output, &output) // the registry has compiled it
+				_ = json.Unmarshal(c.Output(), &output) // the registry has compiled it
 				properties, _ := output["properties"].(object)
 				for _, field := range slices.Sorted(maps.Keys(properties)) {
 					g.set = append(g.set, "$"+name+"."+field)
@@ -258,7 +258,7 @@ func must[T any](v T, _ bool) T { return v }
 
 func (g *generator) params(c command.Command) object {
 	var schema object
-	_ = json.Unmarshal(c.Input, &schema) // the registry has compiled it
+	_ = json.Unmarshal(c.Input(), &schema) // the registry has compiled it
 	params := object{}
 	properties, _ := schema["properties"].(object)
 	required, _ := schema["required"].([]any)

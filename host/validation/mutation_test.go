@@ -64,8 +64,8 @@ func newHarness(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	for _, c := range hs.commands {
-		result := sample(c.Output)
-		stub := command.NewDynamic(c.Name, c.Summary, c.Input, c.Output, command.Options{
+		result := sample(c.Output())
+		stub := command.NewDynamic(c.Name, c.Summary, c.Input(), c.Output(), command.Options{
 			Effect: c.Effect, Private: c.Private, ByName: c.ByName, Shell: c.Shell, Raw: c.Raw, Aliases: c.Aliases,
 		}, func(context.Context, *command.Call) (json.RawMessage, error) { return result, nil })
 		if err := registry.Add(stub); err != nil {
@@ -138,7 +138,7 @@ type stubCommands struct{ *command.Registry }
 
 func (s stubCommands) Lookup(name string) (runtime.CommandInfo, bool) {
 	c, ok := s.Registry.Lookup(name)
-	return runtime.CommandInfo{Name: c.Name, Summary: c.Summary, Input: c.Input, ReadOnly: true, Shell: c.Shell, Raw: c.Raw, Private: c.Private, ByName: c.ByName}, ok
+	return runtime.CommandInfo{Name: c.Name, Summary: c.Summary, Input: c.Input(), ReadOnly: true, Shell: c.Shell, Raw: c.Raw, Private: c.Private, ByName: c.ByName}, ok
 }
 
 func (s stubCommands) Tools([]string) []runtime.CommandInfo { return nil }

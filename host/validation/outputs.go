@@ -93,7 +93,7 @@ func (v *check) shape(s *sentinels.Step) fields {
 	}
 	output := spec.Output
 	if c, ok := v.commands.Lookup(name); ok {
-		output = c.Output
+		output = c.Output()
 	}
 	var schema map[string]any
 	if json.Unmarshal(output, &schema) != nil {

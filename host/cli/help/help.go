@@ -264,7 +264,7 @@ func (s *source) stepTypes() string {
 		}
 		shape := sentinels.Shape(spec.Output, 2)
 		if c, ok := s.host.Commands().Lookup(spec.Command()); ok {
-			shape = sentinels.Shape(c.Output, 1)
+			shape = sentinels.Shape(c.Output(), 1)
 		}
 		switch schema, other := stepOutput(spec); {
 		case shape == "" && schema == nil && other == notDescribed:

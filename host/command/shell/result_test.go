@@ -105,12 +105,12 @@ func TestShellResultSchema(t *testing.T) {
 	var schema struct {
 		Properties map[string]struct{ Description string }
 	}
-	if err := json.Unmarshal(c.Output, &schema); err != nil {
+	if err := json.Unmarshal(c.Output(), &schema); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"stdout", "stderr", "output", "text", "json", "exitCode"} {
 		if schema.Properties[name].Description == "" {
-			t.Errorf("%s is not documented: %s", name, c.Output)
+			t.Errorf("%s is not documented: %s", name, c.Output())
 		}
 	}
 }
