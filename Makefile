@@ -21,7 +21,7 @@ build: ## bin/sentinel
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./host/cmd/sentinel
 
 plugins: ## rebuild the guest of the built-in step types, then its schema
-	$(GO) run ./plugins/internal/build
+	$(GO) generate ./plugins
 	$(MAKE) schema
 
 hostile: ## compile the conformance kit's guests and bulk.wasm from their texts (wabt)

@@ -81,7 +81,7 @@ func TestOlderErrorsAreListed(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: state, CacheDir: compiled(), Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}})
+	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: state, CacheDir: compiled(), Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -500,7 +500,7 @@ func checkPermission(use abi.Use, name string) error {
 // plugins returns the built-in step types, those of the folder that was named,
 // and those of the project. Of two files of the same name the named one counts.
 func (h *Host) plugins() ([]plugin.Source, error) {
-	list := []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}
+	list := []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}}
 	var folders []string
 	if h.opt.Plugins != "" {
 		folders = append(folders, h.opt.Plugins)

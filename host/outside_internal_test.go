@@ -121,7 +121,7 @@ func TestSecretsStayOutside(t *testing.T) {
 	var err error
 	h.rt, err = runtime.Open(t.Context(), runtime.Options{
 		Dir:     h.state,
-		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}, {Name: "outside.wasm", Wasm: guest}},
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}, {Name: "outside.wasm", Wasm: guest}},
 		Grants: granted{plugin.Grant{
 			Allow: []plugin.Permission{
 				{Use: string(abi.UseHTTP), Names: []string{"api.example.com:" + port, "other.example.com:" + port}},

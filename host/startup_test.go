@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/plugins"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // initBytes are the packages of this module that may allocate more than maxInitBytes
@@ -81,5 +85,35 @@ func TestStartDoesLittle(t *testing.T) {
 	}
 	if total > maxInitTotal {
 		t.Errorf("all packages together allocate %d bytes while they are initialized, the limit is %d", total, maxInitTotal)
+	}
+}
+
+// TestOpenLoadsNoModule: a host knows the built-in step types when it opens, and loads their module,
+// which is most of the processor time of a short program, for the first step alone. Its code is then
+// in the store, where a later release finds it for a step that this one parked.
+func TestOpenLoadsNoModule(t *testing.T) {
+	state, workspace := t.TempDir(), t.TempDir()
+	h := open(t, host.Options{State: state, Workspace: workspace})
+	digest, _ := plugins.Manifest()
+	kept := filepath.Join(state, "blobs", digest[:2], digest[2:])
+	if _, err := h.Call(t.Context(), "sentinel/list", nil); err != nil {
+		t.Fatal(err)
+	}
+	list := h.Runtime().Plugins()
+	if len(list) != 1 || list[0].Digest != digest || len(list[0].Types) < 10 {
+		t.Errorf("plugins %+v, want the built-in one with its digest and step types", list)
+	}
+	if _, err := os.Stat(kept); err == nil {
+		t.Error("a host that has executed no step has loaded the module of the built-in step types")
+	}
+	if res := run(t, h, `{"name":"one","steps":[{"type":"set","values":{"a":1}}]}`, workspace); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run %s: %v", res.Status, res.Error)
+	}
+	want, err := plugins.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(kept); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the code of the step that was executed is not in the store: %d bytes, %v", len(got), err)
 	}
 }

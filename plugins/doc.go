@@ -4,6 +4,6 @@
 // The step types are written in Go on package sdk, like the plugins of other
 // authors. builtin is their main package. Command internal/build compiles it for
 // wasip1 and writes the files that this package embeds, so that go install needs
-// only Go. builtin.sum records the digest of the sources and the Go version of the
-// module, and a test compares them.
+// only Go. builtin.sum records the digests of the module and its sources and the Go version,
+// and builtin.json the manifest that the module describes itself with. Tests compare both.
 package plugins

@@ -17,7 +17,7 @@ import (
 func ExampleOpen() {
 	ctx := context.Background()
 	rt, err := runtime.Open(ctx, runtime.Options{
-		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 	})
 	if err != nil {
 		log.Fatal(err)

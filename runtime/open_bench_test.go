@@ -17,7 +17,7 @@ func BenchmarkOpen(b *testing.B) {
 		dir := b.TempDir()
 		open := func() {
 			rt, err := runtime.Open(context.Background(), runtime.Options{
-				Dir: dir, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+				Dir: dir, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 			})
 			if err != nil {
 				b.Fatal(err)

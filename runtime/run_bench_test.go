@@ -51,7 +51,7 @@ func benchOpen(b *testing.B, dir string, limits runtime.Limits) *runtime.Runtime
 	rt, err := runtime.Open(context.Background(), runtime.Options{
 		Dir: dir, CacheDir: filepath.Join(os.TempDir(), fmt.Sprintf("sentinel-bench-cache-%d", os.Getuid())),
 		Commands: new(benchOutside), Limits: limits,
-		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -198,7 +198,7 @@ var builtins = sync.OnceValues(func() (string, error) {
 })
 
 func scriptOptions(cache string) runtime.Options {
-	return runtime.Options{CacheDir: cache, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}}
+	return runtime.Options{CacheDir: cache, Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}}}
 }
 
 // openBuiltin opens a runtime with the built-in step types.

@@ -85,7 +85,7 @@ func run(ctx context.Context, w io.Writer, dir string) (err error) {
 // plugin like any other; it is trusted because it came with the module.
 func open(ctx context.Context, dir, name string, t town) (*runtime.Runtime, error) {
 	opt := runtime.Options{
-		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 		Commands: t,
 	}
 	if dir != "" {

@@ -16,7 +16,7 @@ import (
 // Events of runs are "for triggers, waits and /ws": a subscriber has those of its pattern,
 // whether it subscribed before the engine was there or after, and the engine writes no others.
 func TestSpecRunEventsOnTheFeed(t *testing.T) {
-	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: t.TempDir(), Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}})
+	rt, err := runtime.Open(t.Context(), runtime.Options{Dir: t.TempDir(), Plugins: []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

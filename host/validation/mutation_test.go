@@ -74,7 +74,7 @@ func newHarness(t testing.TB) *harness {
 	}
 	hs.rt, err = runtime.Open(t.Context(), runtime.Options{
 		CacheDir: cache, Workspace: workspace,
-		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}},
+		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 		Commands: stubCommands{registry}, Models: stubModel{}, Executions: stubExecutions{}, Contexts: stubContexts{},
 		Checks: validation.Checker{
 			Commands: func() *command.Registry { return registry },

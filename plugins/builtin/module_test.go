@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
+	"os"
+	"path/filepath"
 	"testing"
 
 	extism "github.com/extism/go-sdk"
@@ -13,6 +16,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
+
+var update = flag.Bool("update", false, "write builtin.json, the manifest of the stored module")
 
 // steps are inputs for every step type, at least one each.
 var steps = []struct{ typ, fields string }{
@@ -197,6 +202,15 @@ func TestModuleDescribe(t *testing.T) {
 	}
 	if diff := cmp.Diff(plugin().Describe(), string(output)); diff != "" {
 		t.Errorf("manifest (-native +module):\n%s", diff)
+	}
+	if *update {
+		if err := os.WriteFile(filepath.Join("..", "builtin.json"), output, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if _, embedded := plugins.Manifest(); !bytes.Equal(embedded, output) {
+		t.Errorf("plugins/builtin.json is not what the module describes itself with: run make plugins\n%s", cmp.Diff(string(embedded), string(output)))
 	}
 	if len(*g.calls) > 0 {
 		t.Errorf("describe called the host: %q", *g.calls)

@@ -132,7 +132,7 @@ func TestPost(t *testing.T) {
 	defer server.Close()
 	rt, err := runtime.Open(t.Context(), runtime.Options{
 		Plugins: []stepplugin.Source{
-			{Name: "builtin", Wasm: plugins.Builtin, Trusted: true},
+			{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true},
 			{Name: "slack_message.wasm", Wasm: func() ([]byte, error) { return module, nil }},
 		},
 		Grants: allow{}, HTTP: outside{server.URL}, Commands: nothing{},

@@ -38,7 +38,7 @@ func (outside) Call(context.Context, runtime.CommandCall) (json.RawMessage, erro
 func (b *bench) engine(dir string, more ...plugin.Source) (*runtime.Runtime, error) {
 	return runtime.Open(b.ctx, runtime.Options{
 		Dir: dir, CacheDir: b.cache, Commands: outside{},
-		Plugins: append([]plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Trusted: true}}, more...),
+		Plugins: append([]plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}}, more...),
 	})
 }
 

@@ -37,6 +37,9 @@ func TestStoredModuleMatchesSources(t *testing.T) {
 	if got := guest.ModuleSum(module); got != sum.Module {
 		t.Errorf("the embedded module has SHA-256 %s, builtin.sum has %s", got, sum.Module)
 	}
+	if digest, _ := plugins.Manifest(); digest != sum.Module {
+		t.Errorf("Manifest returns the SHA-256 %q, builtin.sum has %s", digest, sum.Module)
+	}
 	stored, err := guest.ReadModule(root)
 	if err != nil || !bytes.Equal(stored, module) {
 		t.Errorf("the stored and the embedded module differ: %v", err)

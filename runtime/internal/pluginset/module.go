@@ -91,6 +91,14 @@ func (m *Module) specs() []sentinels.TypeSpec {
 // asks for.
 func (m *Module) Trusted() bool { return m.trusted }
 
+// Ready loads the code of the module if that waits for its first use.
+func (m *Module) Ready(ctx context.Context) error {
+	if w, ok := m.Loaded.(*wasm.Module); ok {
+		return w.Ready(ctx)
+	}
+	return nil
+}
+
 // Seed returns the seed of an instance that was made ahead; ok is false if none is
 // ready. The attempt takes that seed, and its journal keeps it like any other.
 func (m *Module) Seed() (seed uint64, ok bool) {

@@ -118,6 +118,9 @@ func (s *Set) openAll(ctx context.Context, list []plugin.Source) []chan opening 
 
 // open compiles a plugin and executes its describe. It needs no lock.
 func (s *Set) open(ctx context.Context, p plugin.Source) (*Module, error) {
+	if p.Trusted && p.Manifest != nil {
+		return s.openDeferred(p)
+	}
 	code, err := p.Wasm()
 	if err != nil {
 		return nil, err
@@ -137,6 +140,23 @@ func (s *Set) openCode(ctx context.Context, code []byte, trusted bool) (*Module,
 	if err != nil {
 		return nil, err
 	}
+	return openModule(m, trusted)
+}
+
+// openDeferred opens a plugin whose module is loaded when it is first used. Its code is kept in
+// the store behind that, before the first step is recorded that has its digest.
+func (s *Set) openDeferred(p plugin.Source) (*Module, error) {
+	digest, manifest := p.Manifest()
+	m, err := s.opt.Host.Defer(wasm.Deferred{Digest: digest, Manifest: manifest, Wasm: p.Wasm, Loaded: s.keep})
+	if err != nil {
+		return nil, err
+	}
+	return openModule(m, true)
+}
+
+// openModule compiles what the manifest of a loaded module says, and releases the module if that
+// fails.
+func openModule(m *wasm.Module, trusted bool) (*Module, error) {
 	h, err := newModule(m, trusted)
 	if err != nil {
 		m.Release()
@@ -172,8 +192,10 @@ func (s *Set) admit(ctx context.Context, h *Module, info *plugin.Info) (plugin.G
 	if err := s.checkName(info); err != nil {
 		return plugin.Grant{}, err
 	}
-	if err := s.keep(h.Digest(), h.Bytes()); err != nil {
-		return plugin.Grant{}, err
+	if code := h.Bytes(); code != nil { // nil: it is loaded later, see openDeferred
+		if err := s.keep(h.Digest(), code); err != nil {
+			return plugin.Grant{}, err
+		}
 	}
 	grant, err := s.ask(ctx, *info)
 	if abi.CodeOf(err) == abi.Denied && s.opt.Grants != nil {

@@ -59,22 +59,31 @@ func (m *Module) describe(ctx context.Context, opt LoadOptions) error {
 			return err
 		}
 	}
-	switch {
-	case m.manifest.Stateless && pooled:
-		m.pool = pool.New(m.host.idle)
-		if inst.reusable() {
-			inst.current = nil
-			m.pool.Add(inst, inst.memories.Total())
-			inst = nil
-		}
-	case !pooled:
-		m.prewarmer = newPrewarmer(m)
-		m.prewarmer.put(inst)
-		inst = nil
-	default:
-		m.prewarmer = newPrewarmer(m) // the first instance has the seed of pooled ones
-	}
+	m.keepFirst(inst, pooled)
+	inst = nil
 	return nil
+}
+
+// keepFirst keeps the first instance, which has described itself, for the calls to come, or
+// closes it. pooled says that instances are reused if the module is stateless.
+func (m *Module) keepFirst(inst *instance, pooled bool) {
+	m.host.mu.Lock() // for reclaimMemory
+	stateless := m.manifest.Stateless && pooled
+	if stateless {
+		m.pool = pool.New(m.host.idle)
+	} else {
+		m.prewarmer = newPrewarmer(m)
+	}
+	m.host.mu.Unlock()
+	switch {
+	case stateless && inst.reusable():
+		inst.current = nil
+		m.pool.Add(inst, inst.memories.Total())
+	case !pooled:
+		m.prewarmer.put(inst)
+	default: // without a pool, the first instance has the seed of pooled ones
+		inst.Close()
+	}
 }
 
 // firstInstance creates an instance, sets the manifest and returns the instance. A

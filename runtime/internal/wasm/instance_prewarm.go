@@ -234,7 +234,7 @@ func newSeed() uint64 {
 // Any other seed works as well, in a fresh instance. Each seed is returned once, and
 // its instance exists for a minute.
 func (m *Module) Seed() (seed uint64, ok bool) {
-	if m.prewarmer == nil {
+	if !m.isReady() || m.prewarmer == nil {
 		return 0, false
 	}
 	m.mu.Lock()

@@ -32,6 +32,7 @@ type Module struct {
 	code      *compiled             // safe for concurrent instantiation
 	pool      *pool.Pool[*instance] // nil if each call gets an instance of its own
 	prewarmer *prewarmer            // if pool is nil: instances for coming calls
+	deferred  *deferred             // of a module of Host.Defer: the fields above but host, digest, manifest and trusted are set by ready
 
 	mu     sync.Mutex
 	refs   int // calls begin only while it is positive
@@ -47,11 +48,23 @@ func (m *Module) Digest() string { return m.digest }
 // and maps must not be changed.
 func (m *Module) Manifest() Manifest { return m.manifest }
 
-// Functions returns the names of the host functions that the module imports, sorted.
-func (m *Module) Functions() []string { return slices.Clone(m.functions) }
+// Functions returns the names of the host functions that the module imports, sorted. Of a module
+// of [Host.Defer] that is not loaded yet it returns none.
+func (m *Module) Functions() []string {
+	if !m.isReady() {
+		return nil
+	}
+	return slices.Clone(m.functions)
+}
 
-// Bytes returns the module's original bytes, which must not be changed.
-func (m *Module) Bytes() []byte { return m.wasm }
+// Bytes returns the module's original bytes, which must not be changed. Of a module of
+// [Host.Defer] that is not loaded yet it returns nil.
+func (m *Module) Bytes() []byte {
+	if !m.isReady() {
+		return nil
+	}
+	return m.wasm
+}
 
 // Reuse reuses the instances of a stateless module from now on, like
 // LoadOptions.Reuse. It must be called before the first call.
@@ -137,6 +150,8 @@ func (m *Module) close() {
 		if m.prewarmer != nil {
 			m.prewarmer.close()
 		}
-		m.code.close()
+		if m.deferred == nil { // otherwise other hosts may execute the code
+			m.code.close()
+		}
 	})
 }

@@ -134,6 +134,9 @@ func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
 // Validate calls the module's validate export for the fields of a step. A module
 // without that export has no problems. Host calls are denied.
 func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawMessage) ([]Problem, error) {
+	if err := m.Ready(ctx); err != nil {
+		return nil, err
+	}
 	if !m.validates {
 		return nil, nil
 	}
@@ -157,6 +160,14 @@ func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawM
 // module has one and the call, including its output, had no fault.
 func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read func(output []byte, result *Result) error) (result Result, err error) {
 	inv = inv.withDefaults()
+	end, err := m.beginCall()
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	if err := m.ready(ctx); err != nil {
+		return result, err
+	}
 	switch {
 	case inv.Limits.MemoryBytes > m.host.maxMemory:
 		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: a memory limit of %d bytes, at most %d are allowed", m.manifest.Name, inv.Limits.MemoryBytes, m.host.maxMemory))
@@ -165,11 +176,6 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	case len(inv.Input) > maxInput:
 		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: an input of %d bytes, at most %d are allowed", m.manifest.Name, len(inv.Input), maxInput))
 	}
-	end, err := m.beginCall()
-	if err != nil {
-		return result, err
-	}
-	defer end()
 	began := time.Now()
 	c, done := m.host.newCall(ctx, inv)
 	defer done()

@@ -103,7 +103,7 @@ func TestSentinel(t *testing.T) {
 	wasm := module(t)
 	rt, err := runtime.Open(t.Context(), runtime.Options{
 		Plugins: []plugin.Source{
-			{Name: "builtin", Wasm: plugins.Builtin, Trusted: true},
+			{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true},
 			{Name: "grep_count.wasm", Wasm: func() ([]byte, error) { return wasm, nil }},
 		},
 		Grants: allow{dir}, Folders: folders{files.New(files.Options{})}, Commands: nothing{},

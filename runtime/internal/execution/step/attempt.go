@@ -72,6 +72,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := mod.Ready(ctx); err != nil { // here, since the time limit of the attempt has not begun
+		return err
+	}
 	a.mod = mod
 	fields, notes, err := a.resolve()
 	if err != nil {
@@ -369,6 +372,9 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		return err
 	}
 	if a.mod, err = a.run.Plugins().ByDigest(ctx, s.Module); err != nil {
+		return err
+	}
+	if err := a.mod.Ready(ctx); err != nil {
 		return err
 	}
 	a.fields, a.env, a.written, a.seed, a.clockBase = fields, s.Env, s.Written, s.Seed, time.UnixMicro(s.ClockBase)
