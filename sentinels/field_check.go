@@ -40,7 +40,7 @@ func (d *decoder) checkFields(f *fieldSet, own *node) {
 		d.add(own, KindValue, "", "%s", why)
 		return
 	}
-	err := f.check.Validate(instance)
+	err := f.check().Validate(instance)
 	if err == nil {
 		d.wholeNumbers(f, own)
 		return
@@ -98,7 +98,7 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 	if why := f.size.TooCostly(f.raw, instance); why != "" {
 		return fmt.Errorf("check fields of %q: %s", s.Type, why)
 	}
-	err = f.check.Validate(instance)
+	err = f.check().Validate(instance)
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
 		return err

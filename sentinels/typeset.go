@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -38,6 +39,9 @@ type TypeSpec struct {
 	Aliases map[string]string // accepted name -> stored name
 	Plugin  string            // name of the plugin that provides it
 	Digest  string            // and its digest
+	// Known says that the schema of Fields is a part of the program and is known to be within the
+	// limits and to compile: it is compiled when a field is first checked. Default false.
+	Known bool
 
 	compiled *fieldSet // set by NewTypeSet, never changed
 }
@@ -57,7 +61,7 @@ type fieldSet struct {
 	names  []string          // of the fields, sorted
 	marks  map[string]string // by field
 	open   bool              // other fields are allowed
-	check  *jsonschema.Schema
+	check  func() *jsonschema.Schema
 	size   schemacost.Size
 	shapes map[string]*reference.Shape
 }
@@ -151,7 +155,7 @@ func CheckTypes(specs []TypeSpec) error {
 	types, parts := map[string]int{}, map[string]int{}
 	for i := range specs {
 		spec := &specs[i]
-		if spec.compiled != nil {
+		if spec.compiled != nil || spec.Known {
 			continue // it has been checked before
 		}
 		if n := max(len(spec.Aliases), len(spec.Infer)); n > schemacost.MaxProperties {
@@ -329,8 +333,20 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 			return nil, fmt.Errorf("aliases: %q cannot stand for %q", alias, name)
 		}
 	}
-	f.check, err = compileCheck(f, string(spec.Type))
-	return f, err
+	check := sync.OnceValues(func() (*jsonschema.Schema, error) { return compileCheck(f, string(spec.Type)) })
+	if !spec.Known {
+		if _, err := check(); err != nil {
+			return nil, err
+		}
+	}
+	f.check = func() *jsonschema.Schema {
+		schema, err := check()
+		if err != nil {
+			panic(fmt.Sprintf("step type %q is part of the program: %v", spec.Type, err))
+		}
+		return schema
+	}
+	return f, nil
 }
 
 // mark records the mark of a property.

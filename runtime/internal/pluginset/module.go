@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
@@ -40,7 +41,7 @@ type Module struct {
 
 // newModule compiles what a module's manifest says of its fields.
 func newModule(l Loaded, trusted bool) (*Module, error) {
-	types, err := sentinels.NewTypeSet(specsOf(l))
+	types, err := typesOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,30 @@ func newModule(l Loaded, trusted bool) (*Module, error) {
 		m.marks[t] = marks
 	}
 	return m, nil
+}
+
+// knownTypes has the step types of modules that are part of the program, a *sentinels.TypeSet by
+// digest: all sets of a process compile them once.
+var knownTypes sync.Map
+
+// typesOf compiles the step types of a module.
+func typesOf(l Loaded) (*sentinels.TypeSet, error) {
+	w, ok := l.(*wasm.Module)
+	if !ok || !w.Deferred() {
+		return sentinels.NewTypeSet(specsOf(l))
+	}
+	if types, ok := knownTypes.Load(l.Digest()); ok {
+		return types.(*sentinels.TypeSet), nil
+	}
+	specs := specsOf(l)
+	for i := range specs {
+		specs[i].Known = true
+	}
+	types, err := sentinels.NewTypeSet(specs)
+	if err == nil {
+		knownTypes.Store(l.Digest(), types)
+	}
+	return types, err
 }
 
 // Fields returns what a step type's fields are, as this module has it: another

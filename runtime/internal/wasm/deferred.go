@@ -51,6 +51,9 @@ func (h *Host) Defer(d Deferred) (*Module, error) {
 	return m, nil
 }
 
+// Deferred reports whether the module is one of [Host.Defer], which is part of the program.
+func (m *Module) Deferred() bool { return m.deferred != nil }
+
 // isReady reports whether the module is loaded.
 func (m *Module) isReady() bool { return m.deferred == nil || m.deferred.done.Load() }
 

@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/sentinel-runtime/sentinel/plugins"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // liarManifest is what the guest liar describes itself with.
@@ -63,6 +65,20 @@ func TestDeferLoadsOnce(t *testing.T) {
 			t.Errorf("behind the calls: %d bytes, read %d times, loaded %d times, want %d, once, %d times", len(m.Bytes()), read.Load(), kept.Load(), len(module), host+1)
 		}
 		m.Release()
+	}
+}
+
+// TestBuiltinSchemas: the schemas of the built-in step types are within the limits and compile, which
+// the engine takes for granted.
+func TestBuiltinSchemas(t *testing.T) {
+	digest, text := plugins.Manifest()
+	m, err := open(t, wasm.Options{}).Defer(wasm.Deferred{Digest: digest, Manifest: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Release()
+	if _, err := sentinels.NewTypeSet(m.Manifest().Types()); err != nil {
+		t.Error(err)
 	}
 }
 
