@@ -43,7 +43,9 @@ func (p plan) items(c *sdk.Context) (sdk.Value, error) {
 				return sdk.Value{}, sdk.Wrap("item "+strconv.FormatInt(at+int64(i), 10), r.Error)
 			}
 			stopped = stopped || p.onItem == "stop"
-			failed = append(failed, sdk.Object(sdk.F("index", sdk.Int(at+int64(i))), sdk.F("error", sdk.ErrorValue(r.Error))))
+			failed = append(failed, sdk.Object(
+				sdk.F("index", sdk.Int(at+int64(i))), sdk.F("item", p.item(at+int64(i))), sdk.F("error", sdk.ErrorValue(r.Error)),
+			))
 			results = append(results, sdk.Null())
 		}
 		// A checkpoint has all results so far. The number of calls between two grows with them, so that all

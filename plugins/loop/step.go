@@ -39,7 +39,7 @@ const output = `{
     "iterations": {"type": "integer", "description": "Number of iterations."},
     "output": {"description": "Output of the last step of the last iteration, or null."},
     "results": {"type": "array", "description": "With maxConcurrent or onItemError: for each item the output of its last step, in the order of the list; null for one that failed."},
-    "failed": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "error": {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}}, "additionalProperties": false}, "description": "The items that failed: {index, error}."},
+    "failed": {"type": "array", "items": {"type": "object", "properties": {"index": {"type": "integer"}, "item": {}, "error": {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}}, "additionalProperties": false}, "description": "The items that failed: {index, item, error}."},
     "reason": {"type": "string", "enum": ["count", "while", "until", "each", ""], "description": "The field that ended the loop."}
   },
   "additionalProperties": false

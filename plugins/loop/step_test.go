@@ -195,10 +195,10 @@ func TestItems(t *testing.T) {
 	for _, tt := range []struct{ name, fields, request, answer, want string }{
 		{"continue", `"each":["a","b"],"maxConcurrent":2,"onItemError":"continue"`,
 			`{"blocks":[{"field":"steps","vars":{"index":0,"item":"a"}},{"field":"steps","vars":{"index":1,"item":"b"}}],"concurrency":2,"isolated":true,"total":2}`,
-			bad + "," + good, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"error":{"code":"denied","message":"no"}}],"reason":"each"}`},
+			bad + "," + good, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"item":"a","error":{"code":"denied","message":"no"}}],"reason":"each"}`},
 		{"stop", `"each":{"from":7,"to":9},"maxConcurrent":2,"onItemError":"stop"`,
 			`{"blocks":[{"field":"steps","vars":{"index":0,"item":7}},{"field":"steps","vars":{"index":1,"item":8}},{"field":"steps","vars":{"index":2,"item":9}}],"concurrency":2,"drain":true,"isolated":true,"total":3}`,
-			bad + "," + good + "," + skipped, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"error":{"code":"denied","message":"no"}}],"reason":"each"}`},
+			bad + "," + good + "," + skipped, `{"iterations":2,"output":1,"results":[null,1],"failed":[{"index":0,"item":7,"error":{"code":"denied","message":"no"}}],"reason":"each"}`},
 		{"one after the other", `"each":["a"],"onItemError":"fail"`, `{"blocks":[{"field":"steps","vars":{"index":0,"item":"a"}}],"drain":true,"total":1}`,
 			good, `{"iterations":1,"output":1,"results":[1],"failed":[],"reason":"each"}`},
 	} {
