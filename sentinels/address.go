@@ -15,6 +15,25 @@ import (
 // EndAddress is the first part of the addresses of the definition's own onFailure and finally.
 const EndAddress = "end"
 
+// PathAddress returns the address in the definition of the step at an execution
+// path, which is the path without the ordinals of blocks.
+func PathAddress(path string) string {
+	var b strings.Builder
+	ordinal := false
+	for _, r := range path {
+		switch {
+		case r == '#':
+			ordinal = true
+		case r == '.':
+			ordinal = false
+			b.WriteRune(r)
+		case !ordinal:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // listAt returns the list of the definition that an address is in, and the address within it.
 func (d *Definition) listAt(address string) (list *[]Step, rest string) {
 	if rest, ok := strings.CutPrefix(address, StepList{Key: BlockFinally}.Prefix()); ok {

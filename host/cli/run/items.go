@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
@@ -18,6 +19,43 @@ const (
 type itemLines struct {
 	tenths int64 // of the items, in the newest line
 	failed int   // steps that failed
+}
+
+// countItems keeps how many items the loops under way have.
+func (l *lines) countItems(p runtime.Progress) {
+	switch {
+	case p.Event == runtime.OnItems && p.Items != nil:
+		if l.totals == nil {
+			l.totals = map[string]int64{}
+		}
+		l.totals[itemsKey(p, p.Path)] = p.Items.Total
+	case p.Event == runtime.OnStepEnd && len(l.totals) > 0:
+		delete(l.totals, itemsKey(p, p.Path))
+	}
+}
+
+// itemOf is the number of the item that a step is executed for, the outermost loop first; "" outside of loops that
+// collect results. Items side by side have the same steps, whose lines differ only in it.
+func (l *lines) itemOf(p runtime.Progress) (text termtext.Text) {
+	if len(l.totals) == 0 {
+		return ""
+	}
+	for at, c := range p.Path {
+		if c != '#' {
+			continue
+		}
+		digits, _, _ := strings.Cut(p.Path[at+1:], ".")
+		n, err := strconv.ParseInt(digits, 10, 64)
+		total := l.totals[itemsKey(p, p.Path[:at])]
+		if err != nil || n >= total { // its onFailure and finally are numbered behind the items
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += termtext.Sprintf("item %d of %d", n+1, total)
+	}
+	return text
 }
 
 func itemsKey(p runtime.Progress, path string) string { return string(p.Run) + " " + path }

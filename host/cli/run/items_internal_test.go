@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestManyItemsAreTenLines: of a loop with many items the lines say how many have ended, and show the first failures; of
@@ -41,7 +42,9 @@ func TestManyItemsAreTenLines(t *testing.T) {
 		see(runtime.Progress{Event: runtime.OnStepEnd, Path: "1#0.steps.0", Address: "1.steps.0", Type: "shell"}) // of the next iteration
 		return got
 	}
-	want := []string{"1.steps.0 shell failed", "no 1", "1.steps.0 shell failed", "no 3", "1.steps.0 shell failed", "no 5"}
+	want := []string{
+		"1.steps.0 shell item 2 of 100 failed", "no 1", "1.steps.0 shell item 4 of 100 failed", "no 3", "1.steps.0 shell item 6 of 100 failed", "no 5",
+	}
 	for n := 10; n <= 100; n += 10 {
 		want = append(want, fmt.Sprintf("1 loop items %d of 100", n))
 	}
@@ -50,7 +53,49 @@ func TestManyItemsAreTenLines(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	few := strings.Join(show(4), "\n")
-	if strings.Contains(few, "of 4") || strings.Count(few, "1.steps.0 shell ok") != 3 || strings.Count(few, "shell failed") != 2 {
+	if strings.Contains(few, "items") || !strings.Contains(few, "1.steps.0 shell item 1 of 4 ok") || !strings.Contains(few, "shell item 4 of 4 failed") ||
+		!strings.HasSuffix(few, "1.steps.0 shell ok") {
 		t.Errorf("few items:\n%s", few)
+	}
+}
+
+// TestItemsAreNamed: what items side by side print names the item, also within a loop in a loop; a step in finally is
+// named as its own line names it.
+func TestItemsAreNamed(t *testing.T) {
+	a := &app.App{}
+	a.Flags.Verbose = true
+	l := lines{app: verbs{a}, root: "r", head: true}
+	see := func(p runtime.Progress) (got []string) {
+		p.Run = "r"
+		for _, line := range l.of(p) {
+			got = append(got, strings.Join(strings.Fields(strings.TrimSuffix(string(line), "  0.0ms")), " "))
+		}
+		return got
+	}
+	see(runtime.Progress{Event: runtime.OnItems, Path: "1", Items: &runtime.Items{Total: 3}})
+	see(runtime.Progress{Event: runtime.OnItems, Path: "1#2.steps.0", Items: &runtime.Items{Total: 30}})
+	see(runtime.Progress{Event: runtime.OnStepStart, Path: "1#2.steps.1", Address: "1.steps.1", Step: "build"})
+	for _, c := range []struct {
+		event runtime.ProgressKind
+		path  string
+		want  []string
+	}{
+		{runtime.OnOutput, "1#2.steps.1", []string{"1.steps.1 build item 3 of 3 | one", "1.steps.1 build item 3 of 3 | two"}},
+		{runtime.OnStepEnd, "1#2.steps.1", []string{"1.steps.1 shell build item 3 of 3 ok"}},
+		{runtime.OnOutput, "1#2.steps.0#9.steps.0", []string{"1.steps.0.steps.0 item 3 of 3, item 10 of 30 | one", "1.steps.0.steps.0 item 3 of 3, item 10 of 30 | two"}},
+		{runtime.OnOutput, "1#3.finally.0", []string{"1.finally.0 | one", "1.finally.0 | two"}},
+		{runtime.OnOutput, "end#0.finally.0", []string{"end.finally.0 | one", "end.finally.0 | two"}},
+		{runtime.OnStepEnd, "1", []string{"1 shell build ok"}},
+		{runtime.OnOutput, "1#2.steps.1", []string{"1.steps.1 build | one", "1.steps.1 build | two"}},
+	} {
+		p := runtime.Progress{Event: c.event, Path: c.path}
+		if c.event == runtime.OnOutput { // as the host reports it
+			p.Message = "one\ntwo\n"
+		} else {
+			p.Address, p.Step, p.Type = sentinels.PathAddress(c.path), "build", "shell"
+		}
+		if diff := cmp.Diff(c.want, see(p)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.event, c.path, diff)
+		}
 	}
 }

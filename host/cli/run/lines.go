@@ -25,7 +25,9 @@ type lines struct {
 	failed string          // the error that was shown last, "" once a step did not fail
 	later  []termtext.Text // lines of that error that are not shown yet: the end of the run may have them
 
-	items map[string]*itemLines // of loops with many items, by run and path
+	items  map[string]*itemLines // of loops with many items, by run and path
+	totals map[string]int64      // items of the loops under way, by run and path
+	names  map[string]string     // what authors call steps, by run and address: what a command prints comes without it
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
@@ -56,6 +58,13 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 		}
 	}
 	who := l.who(p)
+	l.countItems(p)
+	if p.Event == runtime.OnStepStart && p.Step != "" {
+		if l.names == nil {
+			l.names = map[string]string{}
+		}
+		l.names[string(p.Run)+" "+p.Address] = p.Step
+	}
 	if p.Event == runtime.OnItems {
 		return l.itemsOf(who, p)
 	}
@@ -106,7 +115,15 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 
 // printed returns what a command prints, each line behind the step that it is of.
 func (l *lines) printed(who termtext.Text, p runtime.Progress) (out []termtext.Text) {
-	head := who + termtext.Sprintf("%s | ", p.Path)
+	address := sentinels.PathAddress(p.Path)
+	head := who + output.Escape(address)
+	if name := l.names[string(p.Run)+" "+address]; name != "" {
+		head += " " + output.Clip(name, 40)
+	}
+	if item := l.itemOf(p); item != "" {
+		head += " " + item
+	}
+	head += " | "
 	for line := range strings.SplitSeq(strings.TrimSuffix(p.Message, "\n"), "\n") {
 		out = append(out, l.paint.Dim(head)+termtext.Printed(line, bool(l.paint)))
 	}
@@ -197,7 +214,7 @@ func (l *lines) who(p runtime.Progress) termtext.Text {
 	return l.paint.Dim(s)
 }
 
-// stepName is the address of a step, its type and what its author calls it.
+// stepName is the address of a step, its type, what its author calls it, and the item that it is executed for.
 func (l *lines) stepName(p runtime.Progress) termtext.Text {
 	s := termtext.Sprintf("%-3s %s", p.Address, p.Type)
 	switch {
@@ -205,6 +222,9 @@ func (l *lines) stepName(p runtime.Progress) termtext.Text {
 		s += " " + l.paint.Strong(output.Clip(p.Step, 40))
 	case p.Label != "" && p.Event != runtime.OnStepStart:
 		s += " " + output.Clip(p.Label, 40)
+	}
+	if item := l.itemOf(p); item != "" {
+		s += " " + l.paint.Dim(item)
 	}
 	return s
 }

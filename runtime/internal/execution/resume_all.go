@@ -270,7 +270,7 @@ func (r *liveRun) doubts() []run.Doubt {
 		out = append(out, run.Doubt{Run: r.id, Sentinel: r.begin.Sentinel, Call: call, Step: address, What: what, Choice: choice})
 	}
 	for _, x := range r.interruptedProcesses {
-		at := history.Address(x.Path)
+		at := sentinels.PathAddress(x.Path)
 		add(processDecisionName(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
 	}
 	for _, e := range r.folded.Executions {
@@ -278,7 +278,7 @@ func (r *liveRun) doubts() []run.Doubt {
 		if a == nil {
 			continue
 		}
-		address := history.Address(e.Path)
+		address := sentinels.PathAddress(e.Path)
 		for _, h := range a.Calls {
 			if !h.InDoubt() || !r.ex.svc.MayHaveBegun(r.ctx, h.Start, a.Number, func() string { return step.CallKey(step.ExecutionKey(r.id, r.folded.Iteration, e.Path), h.Seq) }) {
 				continue

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -87,7 +86,7 @@ func (r *liveRun) defaultDoubt(take bool) *pendingDecision {
 // stepOf returns the address of the step that a pending decision is about.
 func stepOf(call string) string {
 	path, _, _ := strings.Cut(call, "!")
-	return history.Address(path)
+	return sentinels.PathAddress(path)
 }
 
 // asksAbout has the firings that wait for the run look at it, if it is undecided now.

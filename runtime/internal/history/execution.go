@@ -85,25 +85,6 @@ func BranchKey(path string, ordinal int, attempts []int) string {
 // is used again by the next attempt and in the next iteration.
 func CallName(path string, seq int) string { return path + "!" + strconv.Itoa(seq) }
 
-// Address returns the address in the definition of the step at an execution
-// path, which is the path without the ordinals of blocks.
-func Address(path string) string {
-	var b strings.Builder
-	ordinal := false
-	for _, r := range path {
-		switch {
-		case r == '#':
-			ordinal = true
-		case r == '.':
-			ordinal = false
-			b.WriteRune(r)
-		case !ordinal:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 // Get returns a step execution, nil if there is none.
 func (x Executions) Get(path string, enclosing []int) *Execution {
 	if i, ok := x.find(Key(path, enclosing)); ok {

@@ -303,7 +303,7 @@ func (s *State) endStep(rec *journal.Record, scope *Scope) {
 	if strings.HasPrefix(rec.Path, sentinels.EndAddress+"#") {
 		return // after the run
 	}
-	s.FailedStep = FailedStep(s.FailedStep, Address(rec.Path), b.Error != nil && b.Skipped == "")
+	s.FailedStep = FailedStep(s.FailedStep, sentinels.PathAddress(rec.Path), b.Error != nil && b.Skipped == "")
 }
 
 // ChangesScope reports whether the end of a step sets variables.

@@ -217,7 +217,7 @@ func TestRecordErrors(t *testing.T) {
 
 func TestAddress(t *testing.T) {
 	for path, want := range map[string]string{"0": "0", "2#11.steps.0": "2.steps.0", "0#1.then.3#0.steps.4": "0.then.3.steps.4"} {
-		if got := history.Address(path); got != want {
+		if got := sentinels.PathAddress(path); got != want {
 			t.Errorf("%s: got %s", path, got)
 		}
 	}

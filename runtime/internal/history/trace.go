@@ -133,7 +133,7 @@ func (t *Tracer) step(path string, enclosing []int, at time.Time) *trace.Step {
 	if s := t.steps[key]; s != nil {
 		return s
 	}
-	s := &trace.Step{Path: path, Address: Address(path), Start: at}
+	s := &trace.Step{Path: path, Address: sentinels.PathAddress(path), Start: at}
 	t.steps[key] = s
 	if a := t.above(path, enclosing); a != nil {
 		a.Steps = append(a.Steps, s)

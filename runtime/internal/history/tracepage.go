@@ -85,7 +85,7 @@ func TracePage(journals Journals, id sentinels.RunID, q PageRequest, load func(j
 		if rec.Kind == journal.IterationEnd {
 			end = seq
 		}
-		fits := pos.Start > 0 && (q.Step == "" || rec.Path == q.Step || Address(rec.Path) == q.Step)
+		fits := pos.Start > 0 && (q.Step == "" || rec.Path == q.Step || sentinels.PathAddress(rec.Path) == q.Step)
 		loads = seq > q.From.After && fits
 		if loads {
 			records++
