@@ -6,6 +6,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -48,8 +49,9 @@ type Step struct {
 	Output    json.RawMessage    `json:"output,omitempty"`
 	OutputTo  string             `json:"outputTo,omitempty"` // the variable that Output became, once it ended
 	Ended     bool               `json:"ended"`
-	Ends      sentinels.Status   `json:"ends,omitempty"`   // it ended the run, with this status
-	Reused    bool               `json:"reused,omitempty"` // executed by the run that this one was forked from
+	Ends      sentinels.Status   `json:"ends,omitempty"`      // it ended the run, with this status
+	StoppedBy string             `json:"stoppedBy,omitempty"` // id or address of the step that ended the run while this one was executed
+	Reused    bool               `json:"reused,omitempty"`    // executed by the run that this one was forked from
 	Attempts  []*Attempt         `json:"attempts,omitempty"`
 }
 
@@ -92,7 +94,7 @@ type Call struct {
 	Result   json.RawMessage   `json:"result,omitempty"`
 }
 
-// State returns how the step stands, in a word: reused, skipped, stopped (it ended the run), failed, ok or running.
+// State returns how the step stands, in a word: reused, skipped, stopped (it ended the run, or another step did while it was executed), failed, ok or running.
 func (s *Step) State() string {
 	switch {
 	case s.Reused:
@@ -105,6 +107,8 @@ func (s *Step) State() string {
 		return "failed"
 	case s.Ended:
 		return "ok"
+	case s.StoppedBy != "":
+		return "stopped"
 	}
 	return "running"
 }
@@ -122,6 +126,26 @@ func walkSteps(steps []*Step, fn func(*Step)) {
 	}
 }
 
+// Stop marks the steps that were executed when a step of the iteration ended the run: those around it and those beside it,
+// which have no end of their own.
+func (it *Iteration) Stop() {
+	var stop *Step
+	it.Walk(func(s *Step) {
+		if s.Ends != "" {
+			stop = s
+		}
+	})
+	if stop == nil {
+		return
+	}
+	at, by := stop.Start.Add(stop.Duration), cmp.Or(stop.ID, stop.Address)
+	it.Walk(func(s *Step) {
+		if !s.Ended && !s.Start.After(at) {
+			s.StoppedBy = by
+		}
+	})
+}
+
 // Join puts two parts of a trace together: more begins where list ended, perhaps within an
 // iteration and within steps of it.
 func Join(list, more []Iteration) []Iteration {
@@ -133,6 +157,7 @@ func Join(list, more []Iteration) []Iteration {
 				*it = more[i]
 			}
 			it.Steps = joinSteps(steps, more[i].Steps)
+			it.Stop()
 			continue
 		}
 		list = append(list, more[i])

@@ -115,6 +115,8 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		state = result.Mark(p, s.Type)
 	case state == "failed":
 		state = p.Bad(state)
+	case s.StoppedBy != "" && state == "stopped":
+		state = p.Warn(termtext.Sprintf("stopped by step %s", s.StoppedBy))
 	case state == "stopped":
 		state = p.Warn(termtext.Sprintf("stopped the run as %s", s.Ends))
 	case state == "running" && over:

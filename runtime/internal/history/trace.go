@@ -121,6 +121,9 @@ func (t *Tracer) addStep(rec *journal.Record, at time.Time) error {
 			last.Error, last.Duration = s.Error, at.Sub(last.Start)
 			last.Millis = millis(last.Duration)
 		}
+		if s.Ends != "" {
+			t.newest().Stop()
+		}
 		step.Output, err = t.Load(s.Output)
 	}
 	return err
