@@ -32,6 +32,12 @@ type PendingDecision struct {
 	Origin string `json:"origin,omitempty"`
 }
 
+// Expired reports whether the time limit of an approval has ended at a time, so that a decision is refused. Where a
+// process executes the run, the step ends at that time.
+func (d PendingDecision) Expired(now time.Time) bool {
+	return !d.Deadline.IsZero() && !now.Before(d.Deadline)
+}
+
 // LimitEnded says that the time limit of an approval has ended, and when.
 func LimitEnded(timeoutMs int64, deadline time.Time) string {
 	length := strconv.FormatInt(timeoutMs, 10) + " ms"

@@ -24,7 +24,9 @@ type Pending struct {
 	Choices []string        `json:"choices,omitempty"`
 	// Deadline is when the question ends without an answer, zero for never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	Type     string    `json:"type"` // the command line
+	// Expired says that it has ended so, and that a resume ends the step.
+	Expired bool   `json:"expired,omitempty"`
+	Type    string `json:"type"` // the command line
 }
 
 // PendingActions lists the actions that runs need. Their command lines work in the same
@@ -39,7 +41,9 @@ func (a *App) PendingActions(runs []runtime.RunInfo) []Pending {
 			if q.Kind == runtime.DecisionQuarantine {
 				line += " --comment WHY"
 			}
-			p.Type = line
+			if p.Type = line; q.Expired(a.Env.Now()) {
+				p.Expired, p.Choices, p.Type = true, nil, a.ResumeLine(string(r.ID))
+			}
 			list = append(list, p)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
@@ -80,7 +84,7 @@ func (w Pending) Question() string {
 	if w.Where != "" {
 		text = fmt.Sprintf("%s (%s: %s)", w.Prompt, w.Call, w.Where)
 	}
-	if until := Until(w.Deadline); until != "" {
+	if until := Until(w.Deadline, w.Expired); until != "" {
 		text += " [" + until + "]"
 	}
 	if w.Origin != "" {
@@ -90,11 +94,20 @@ func (w Pending) Question() string {
 }
 
 // Until says until when a question can be answered, empty for one without a deadline.
-func Until(deadline time.Time) string {
-	if deadline.IsZero() {
+func Until(deadline time.Time, expired bool) string {
+	at := deadline.UTC().Format(time.RFC3339)
+	switch {
+	case deadline.IsZero():
 		return ""
+	case expired:
+		return "expired at " + at
 	}
-	return "until " + deadline.UTC().Format(time.RFC3339)
+	return "until " + at
+}
+
+// ResumeLine is the command line that resumes a run in the same folder.
+func (a *App) ResumeLine(run string) string {
+	return fmt.Sprintf("sentinel run%s --resume %s", a.SameStore(), output.Quote(run))
 }
 
 // ExtensionFlag returns the flag that extends a limit.

@@ -123,7 +123,7 @@ func (f *follower) question(p prompt) {
 	if more {
 		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
 	}
-	if until := app.Until(p.decision.Deadline); until != "" {
+	if until := app.Until(p.decision.Deadline, false); until != "" {
 		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(until)))
 	}
 	if p.decision.Origin != "" {

@@ -101,6 +101,7 @@ type entry struct {
 	Origin  string    `json:"origin"`
 	// Deadline is when the question ends without an answer, zero for never.
 	Deadline time.Time `json:"deadline"`
+	Expired  bool      `json:"expired"`
 
 	Choices []string `json:"choices"`
 
@@ -111,7 +112,7 @@ type entry struct {
 // why is what is asked, and until when.
 func (e entry) why() string {
 	prompt := textcut.Mark(e.Prompt, 80)
-	if until := app.Until(e.Deadline); until != "" {
+	if until := app.Until(e.Deadline, e.Expired); until != "" {
 		prompt += " (" + until + ")"
 	}
 	return prompt
@@ -144,6 +145,9 @@ func (a verbs) showLines(e entry) error {
 func (a verbs) toType(e entry) string {
 	if e.Kind == "limit" {
 		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
+	}
+	if e.Expired {
+		return a.ResumeLine(e.ID)
 	}
 	if e.Kind == kindDefinition {
 		return "sentinel accept" + a.SameStore() + " " + output.Quote(e.ID) + " " + output.Quote(e.Pin["revision"])

@@ -74,6 +74,7 @@ type Entry struct {
 	CallKind string    `json:"callKind,omitempty" jsonschema:"of a run that asks about a call: the kind of calls that an approval covers until the step ends"`
 	Origin   string    `json:"origin,omitempty" jsonschema:"of a run: the agent, event and sentinels that led to it"`
 	Deadline time.Time `json:"deadline,omitzero" jsonschema:"of an approval with a time limit: a later decision is refused"`
+	Expired  bool      `json:"expired,omitempty" jsonschema:"the deadline is over and no process executes the run: a resume ends the step with its time-out"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
@@ -166,7 +167,11 @@ func (f family) runs() ([]Entry, error) {
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
-			list = append(list, entry)
+			asked := entry
+			if d.Expired(time.Now()) {
+				asked.Expired, asked.Pin, asked.Choices, asked.Command = true, nil, []string{"resume"}, "sentinel/resume"
+			}
+			list = append(list, asked)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
 			entry.Origin, entry.CallKind, entry.Deadline = "", "", time.Time{}
