@@ -86,9 +86,15 @@ func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) tri
 	if t.pending != nil {
 		i.Waiting++
 	}
-	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused && i.Ended == "" {
-		i.Next = p.Next(now)
-		for at := i.Next; len(i.Upcoming) < upcoming && !at.IsZero(); at = p.Next(at) {
+	if p, ok := t.armed.(triggers.Planner); ok && !t.s.paused {
+		started := t.rec.Started + uint64(queued) // those in the queue take what maxRuns leaves before any planned time
+		for at := p.Next(now); !at.IsZero() && t.common.Ended(started+uint64(len(i.Upcoming)), at) == ""; at = p.Next(at) {
+			if i.Next.IsZero() {
+				i.Next = at
+			}
+			if len(i.Upcoming) == upcoming {
+				break
+			}
 			i.Upcoming = append(i.Upcoming, at)
 		}
 	}
