@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type fsListIn struct {
 	Cwd        string `json:"cwd,omitempty" jsonschema:"folder to search, project-relative without a leading slash; the workspace if not given"`
 	OnlyFiles  *bool  `json:"onlyFiles,omitempty" jsonschema:"leave folders out; true if not given"`
 	MaxResults int    `json:"maxResults,omitempty" jsonschema:"number of paths, 200 if not given" minimum:"1" maximum:"2000"`
+	After      string `json:"after,omitempty" jsonschema:"next of the page before"`
 	Autofix    bool   `json:"path_autofix,omitempty" jsonschema:"remove the leading slash of a project path"`
 }
 
@@ -60,6 +62,7 @@ type fsListOut struct {
 	Cwd       string   `json:"cwd"`
 	Files     []string `json:"files" jsonschema:"paths for fs/read"`
 	Truncated bool     `json:"truncated" jsonschema:"there are more"`
+	Next      string   `json:"next,omitempty" jsonschema:"there are more: give it as after"`
 	Fixed     *fix     `json:"autofixed,omitempty" jsonschema:"the path that was changed"`
 }
 
@@ -120,7 +123,8 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 	if in.MaxResults == 0 {
 		in.MaxResults = 200
 	}
-	size := 0
+	size, last := 0, ""
+	after := levels(pathtext.Decode(in.After))
 	_, err = w.walk(ctx, filewalk.Options{Start: start, ByLevel: true}, func(name string, d fs.DirEntry) error {
 		below := strings.TrimPrefix(name, start+"/")
 		switch {
@@ -131,17 +135,29 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 			return nil
 		case d.IsDir() && (in.OnlyFiles == nil || *in.OnlyFiles), !pattern.Match(w.visibleName(below)):
 			return nil
+		case in.After != "" && compareLevels(levels(name), after) <= 0:
+			return nil
 		}
 		size += jsonSize(name)
 		if len(out.Files) == in.MaxResults || size > maxResult {
-			out.Truncated = true
+			out.Truncated, out.Next = true, last
 			return fs.SkipAll
 		}
-		out.Files = append(out.Files, pathtext.Encode(name))
+		last = pathtext.Encode(name)
+		out.Files = append(out.Files, last)
 		return nil
 	})
 	slices.Sort(out.Files)
 	return out, err
+}
+
+// levels returns the names of a path.
+func levels(name string) []string { return strings.Split(name, "/") }
+
+// compareLevels compares paths in the order in which a walk by level visits them, so that a page begins behind the
+// last path of the page before even if that file is gone.
+func compareLevels(a, b []string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b))
 }
 
 // systemFolders begin absolute paths that are never project paths.

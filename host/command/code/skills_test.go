@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,6 +150,32 @@ func TestSpecList(t *testing.T) {
 	got, err := b.try(command.ByModel, "fs/list", params{})
 	if files, _ := got["files"].([]any); err != nil || len(files) != 200 || got["truncated"] != true {
 		t.Errorf("%d files, truncated %v, %v", len(files), got["truncated"], err)
+	}
+	// The pages together are the whole list, also if the file at the end of a page is gone.
+	whole, err := b.try(command.ByModel, "fs/list", params{"maxResults": 2000})
+	if err != nil || whole["truncated"] != false || whole["next"] != nil {
+		t.Fatalf("the whole list: truncated %v, next %v, %v", whole["truncated"], whole["next"], err)
+	}
+	var paged []any
+	for page := (params{"maxResults": 7}); ; {
+		got, err := b.try(command.ByModel, "fs/list", page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paged = append(paged, got["files"].([]any)...)
+		if got["next"] == nil {
+			break
+		}
+		page["after"] = got["next"]
+		if len(paged) == 14 {
+			if err := os.Remove(filepath.Join(b.dir, got["next"].(string))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slices.SortFunc(paged, func(x, y any) int { return strings.Compare(x.(string), y.(string)) })
+	if diff := cmp.Diff(whole["files"], any(paged)); diff != "" {
+		t.Errorf("pages (-whole +paged):\n%s", diff)
 	}
 	for _, bad := range []params{{"maxResults": 2001}, {"pattern": "/docs/*"}, {"cwd": "/docs"}, {"cwd": "README.md"}, {"cwd": "none"}} {
 		if got, err := b.try(command.ByModel, "fs/list", bad); err == nil {

@@ -106,6 +106,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	for _, name := range notes.Unset {
 		a.log("warn", fmt.Sprintf("reference %s has no value yet and is null", name))
 	}
+	if list := a.cutList(); list != "" {
+		a.log("warn", fmt.Sprintf("each: %s is a part of a list: the result that it is in has truncated true; read further pages, or ask for more at once", list))
+	}
 	return nil
 }
 

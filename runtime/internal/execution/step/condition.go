@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -64,4 +65,32 @@ func (s *Services) ReadsIn(source string, vars cond.Vars) map[string]string {
 		reads[key] = text
 	}
 	return reads
+}
+
+// cutList returns the reference in field each of a loop to a list in a result that says that it was cut; "" if there is
+// none, or if the definition reads of the result whether there is more.
+func (a *attempt) cutList() string {
+	raw := a.step.Fields["each"]
+	refs := reference.In(raw)
+	if a.step.Type != loopType || len(refs) != 1 || !isString(raw) {
+		return ""
+	}
+	at := strings.LastIndexByte(refs[0].Path, '.')
+	if at < 0 {
+		return ""
+	}
+	above := refs[0].Name + refs[0].Path[:at]
+	truncated, err := json.Marshal("$" + above + ".truncated")
+	if err != nil {
+		return ""
+	}
+	value, _, err := reference.Resolve(truncated, a.run.Lookup(a.sc, a.retry))
+	if err != nil || string(value) != "true" {
+		return ""
+	}
+	whole, err := json.Marshal(a.run.Definition())
+	if err != nil || bytes.Contains(whole, []byte(above+".truncated")) || bytes.Contains(whole, []byte(above+".next")) {
+		return ""
+	}
+	return refs[0].String()
 }
