@@ -153,7 +153,7 @@ func (a *fakeArmed) runList(ctx context.Context, fire triggers.FireFunc) error {
 }
 
 func (a *fakeArmed) runEvents(ctx context.Context, fire triggers.FireFunc) error {
-	at := a.env.Position
+	at := a.env.Positions[0]
 	if a.env.State != nil {
 		if err := json.Unmarshal(a.env.State, &at); err != nil {
 			return err

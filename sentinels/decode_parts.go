@@ -267,8 +267,7 @@ func (d *decoder) pattern(n *node) string {
 // maxPatterns limits the patterns of one trigger.
 const maxPatterns = 32
 
-// patterns reads a pattern of event names or a list of them. A trigger follows one of two logs, so
-// either all of them have the form of events of runs or none has.
+// patterns reads a pattern of event names or a list of them.
 func (d *decoder) patterns(n *node) string {
 	if n.Kind != '[' {
 		return d.pattern(n)
@@ -280,11 +279,6 @@ func (d *decoder) patterns(n *node) string {
 	list := make([]string, len(n.Items))
 	for i, item := range n.Items {
 		list[i] = d.pattern(item)
-		if IsRunEvent(list[i]) != IsRunEvent(list[0]) {
-			d.add(item, KindValue, "write two triggers: one with the patterns sentinel:ID:WORD, one with the others",
-				"%q and %q cannot be in one list: events of the form sentinel:ID:WORD have a log of their own", list[0], list[i])
-			break
-		}
 	}
 	return strings.Join(list, " ")
 }

@@ -107,7 +107,22 @@ func runEventParts(name string) (id, word string) {
 	return id, word
 }
 
-// IsRunEvent reports whether a name, or each of the patterns, has the form of events of runs: it has
+// PatternsByLog returns the patterns of a trigger that each of the two logs of events has: first those of other events,
+// then those of [IsRunEvent]. A log without a pattern is left out.
+func PatternsByLog(patterns string) []string {
+	var runs, others []string
+	for one := range strings.FieldsSeq(patterns) {
+		if IsRunEvent(one) {
+			runs = append(runs, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	list := []string{strings.Join(others, " "), strings.Join(runs, " ")}
+	return slices.DeleteFunc(list, func(of string) bool { return of == "" })
+}
+
+// IsRunEvent reports whether a name, or each of the patterns of one log, has the form of events of runs: it has
 // three parts, and the first is "sentinel". Only such patterns match events with such a name.
 func IsRunEvent(name string) bool {
 	first, _, _ := strings.Cut(name, " ") // the others have the same form

@@ -162,7 +162,7 @@ type Env struct {
 	Revision  int             // of the definition that the trigger belongs to
 	Workspace string          // absolute folder that the sentinel works in
 	Since     time.Time       // when the trigger was first armed; durable
-	Position  uint64          // of Events at Since; durable. A trigger without State reads from behind it
+	Positions []uint64        // of the logs of Events at Since, in the order of [sentinels.PatternsByLog]; durable. A trigger without State reads from behind them
 	Starting  bool            // the host has just started; false after an edit
 	State     json.RawMessage // State of the newest Firing that had one; nil at first
 	Now       func() time.Time
@@ -171,12 +171,11 @@ type Env struct {
 	Logger    *slog.Logger
 }
 
-// Events is the event log. Events are in the order in which they became durable.
+// Events is the log of events and that of events of runs. Events of a log are in the order in which they became durable.
+// Positions are those of a log.
 type Events interface {
-	// Next waits for the first event behind position after that matches pattern and that
-	// [sentinels.TakesEvent] takes, and returns it with its position. lost counts the events
+	// Next waits for the first event behind position after that matches pattern, which has the patterns of one log, see
+	// [sentinels.PatternsByLog], and that [sentinels.TakesEvent] takes, and returns it with its position. lost counts the events
 	// behind after that were removed from the log before they were read.
 	Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (e sentinels.Event, position uint64, lost int, err error)
-	// Position returns the position of the newest event.
-	Position() uint64
 }

@@ -43,7 +43,10 @@ func detail(t sentinels.Trigger) string {
 // warnings finds a source beside patterns that it says nothing about.
 func warnings(t sentinels.Trigger) []string {
 	var opt options
-	if triggers.ReadOptions(t, &opt) != nil || opt.Source == "" || sentinels.IsRunEvent(t.Event) {
+	if triggers.ReadOptions(t, &opt) != nil || opt.Source == "" {
+		return nil
+	}
+	if slices.ContainsFunc(sentinels.PatternsByLog(t.Event), sentinels.IsRunEvent) {
 		return nil
 	}
 	return []string{"source has no effect: it is about events of the form sentinel:ID:WORD"}
@@ -69,35 +72,49 @@ func (Kind) read(t sentinels.Trigger) (opt options, problems error) {
 	return opt, problems
 }
 
-// Arm prepares a trigger. It reads the event log from behind the newest event
-// that it fired. A trigger that never fired reads from behind env.Position.
+// Arm prepares a trigger. It reads each log of its patterns from behind the newest event
+// that it fired. A trigger that never fired reads from behind env.Positions.
 func (k Kind) Arm(t sentinels.Trigger, env triggers.Env) (triggers.Armed, error) {
 	opt, err := k.read(t)
 	if err != nil {
 		return nil, err
 	}
-	position, err := readState(env.State, env.Position)
+	patterns := sentinels.PatternsByLog(t.Event)
+	positions, err := readState(env.State, env.Positions, len(patterns))
 	if err != nil {
 		return nil, err
 	}
-	return &armed{pattern: t.Event, source: opt.Source, events: env.Events, position: position}, nil
+	return &armed{patterns: patterns, source: opt.Source, events: env.Events, positions: positions}, nil
 }
 
 // state is what the trigger stores with each firing.
 type state struct {
-	Position uint64 `json:"position"` // of the newest event that fired
+	Position uint64 `json:"position"`       // of the newest event that fired
+	Runs     uint64 `json:"runs,omitempty"` // that of the log of events of runs, if the patterns are of both logs
 }
 
-// readState returns the stored position, or initial without a state.
-func readState(raw json.RawMessage, initial uint64) (uint64, error) {
+// stateOf returns what is stored of positions.
+func stateOf(positions []uint64) state {
+	s := state{Position: positions[0]}
+	if len(positions) > 1 {
+		s.Runs = positions[1]
+	}
+	return s
+}
+
+// readState returns the stored positions, one for each log, or initial without a state.
+func readState(raw json.RawMessage, initial []uint64, logs int) ([]uint64, error) {
+	positions := make([]uint64, logs)
 	if len(raw) == 0 {
-		return initial, nil
+		copy(positions, initial)
+		return positions, nil
 	}
 	var s state
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return 0, fmt.Errorf("read state of event trigger: %w", err)
+		return nil, fmt.Errorf("read state of event trigger: %w", err)
 	}
-	return s.Position, nil
+	copy(positions, []uint64{s.Position, s.Runs})
+	return positions, nil
 }
 
 var _ triggers.Kind = Kind{}

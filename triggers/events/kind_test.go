@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,8 +34,6 @@ func (l *fakeLog) add(names ...string) {
 		l.added <- struct{}{}
 	}
 }
-
-func (l *fakeLog) Position() uint64 { return uint64(len(l.all)) }
 
 func (l *fakeLog) Next(ctx context.Context, pattern string, _ sentinels.EventSource, after uint64) (sentinels.Event, uint64, int, error) {
 	lost := 0
@@ -109,7 +108,7 @@ func TestT6OrderAndPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog()
 		l.add("git:push", "git:push")
-		a := arm(t, "git:*", triggers.Env{Events: l, Position: 1}) // armed behind the first event
+		a := arm(t, "git:*", triggers.Env{Events: l, Positions: []uint64{1}}) // armed behind the first event
 		l.add("chat:message", "git:tag", "git:push:forced", "git:push")
 		fires := collect(t, a, nil)
 		if diff := cmp.Diff([]string{"git:push 1", "git:tag 3", "git:push 5"}, names(fires)); diff != "" {
@@ -121,7 +120,7 @@ func TestT6OrderAndPosition(t *testing.T) {
 		}
 		// After a restart State decides, not Position.
 		l.add("git:pull")
-		a = arm(t, "git:*", triggers.Env{Events: l, Position: 1, State: f.State})
+		a = arm(t, "git:*", triggers.Env{Events: l, Positions: []uint64{1}, State: f.State})
 		if diff := cmp.Diff([]string{"git:push 5", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
 			t.Errorf("after a restart (-want +got):\n%s", diff)
 		}
@@ -130,6 +129,60 @@ func TestT6OrderAndPosition(t *testing.T) {
 		a = arm(t, "git:*", triggers.Env{Events: l, State: f.State})
 		if diff := cmp.Diff([]string{"git:push 5 -1", "git:pull 6"}, names(collect(t, a, nil))); diff != "" {
 			t.Errorf("after a loss (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// twoLogs are the log of events and that of events of runs.
+type twoLogs struct{ events, runs *fakeLog }
+
+func (l twoLogs) Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (sentinels.Event, uint64, int, error) {
+	if sentinels.IsRunEvent(pattern) {
+		return l.runs.Next(ctx, pattern, source, after)
+	}
+	return l.events.Next(ctx, pattern, source, after)
+}
+
+// TestEventsOfBothLogs: a list may have patterns of both logs. Each log has a position of its own, which a firing of the
+// other one keeps, and an event that was read while another one fired is not lost.
+func TestEventsOfBothLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := twoLogs{newLog(), newLog()}
+		l.events.add("git:push", "git:push")
+		l.runs.add("sentinel:x:failed", "sentinel:x:failed", "sentinel:x:failed")
+		patterns := "git:* sentinel:x:failed git:push"
+		a := arm(t, patterns, triggers.Env{Events: l, Positions: []uint64{1, 2}})
+		fires := collect(t, a, nil)
+		if diff := cmp.Diff([]string{"git:push 1", "sentinel:x:failed 2"}, slices.Sorted(slices.Values(names(fires)))); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		l.events.add("git:tag")
+		l.runs.add("sentinel:y:failed", "sentinel:x:failed")
+		a = arm(t, patterns, triggers.Env{Events: l, State: fires[1].State})
+		fires = collect(t, a, nil)
+		if diff := cmp.Diff([]string{"git:tag 2", "sentinel:x:failed 4"}, slices.Sorted(slices.Values(names(fires)))); diff != "" {
+			t.Errorf("after a restart (-want +got):\n%s", diff)
+		}
+		// One firing is decided, then the host ends: the event of the other log fires again.
+		l.events.add("git:last")
+		l.runs.add("sentinel:x:failed")
+		a = arm(t, patterns, triggers.Env{Events: l, State: fires[1].State})
+		fired := false
+		first := collect(t, a, func(ctx context.Context, _ triggers.Firing) (adm triggers.Admission, err error) {
+			if fired {
+				<-ctx.Done()
+				return adm, ctx.Err()
+			}
+			fired = true
+			return adm, nil
+		})
+		if len(first) != 1 {
+			t.Fatalf("decided: %v", names(first))
+		}
+		a = arm(t, patterns, triggers.Env{Events: l, State: first[0].State})
+		both := append(names(first[:1]), names(collect(t, a, nil))...)
+		if diff := cmp.Diff([]string{"git:last 3", "sentinel:x:failed 5"}, slices.Sorted(slices.Values(both))); diff != "" {
+			t.Errorf("after an end between two firings (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -478,7 +478,7 @@ type fakeArmed struct {
 
 func (a *fakeArmed) Run(ctx context.Context, fire triggers.FireFunc) error {
 	if a.opt.Reads != "" {
-		_, _, _, err := a.env.Events.Next(ctx, a.opt.Reads, "", a.env.Position)
+		_, _, _, err := a.env.Events.Next(ctx, a.opt.Reads, "", a.env.Positions[0])
 		if ctx.Err() != nil {
 			return nil
 		}

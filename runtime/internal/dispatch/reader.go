@@ -25,65 +25,80 @@ type readMark struct {
 // also have moved by a quarter of what it holds.
 const noteEvery = time.Minute
 
-// An eventReader is the event log as one trigger reads it.
+// An eventReader is the event logs as one trigger reads them.
 type eventReader struct {
-	t *armedTrigger
+	t    *armedTrigger
+	logs []string // the patterns of each log
 
-	mu   sync.Mutex
-	mark readMark
+	mu    sync.Mutex
+	marks [2]readMark // of each log
 }
 
 var _ triggers.Events = (*eventReader)(nil)
 
-// Position implements [triggers.Events].
-func (r *eventReader) Position() uint64 { return r.t.s.d.opt.Events.Position(r.t.def.Event) }
+// newEventReader returns the reader of a trigger, with the marks that are stored of it.
+func newEventReader(t *armedTrigger) *eventReader {
+	return &eventReader{t: t, logs: sentinels.PatternsByLog(t.def.Event), marks: [2]readMark{t.rec.Read, t.rec.ReadRuns}}
+}
+
+// positions returns the newest positions of the logs that have the events of patterns; runs is 0 unless both have some.
+func (d *Dispatcher) positions(patterns string) (first, runs uint64) {
+	logs := sentinels.PatternsByLog(patterns)
+	if len(logs) == 0 {
+		return d.opt.Events.Position(patterns), 0
+	}
+	if len(logs) > 1 {
+		runs = d.opt.Events.Position(logs[1])
+	}
+	return d.opt.Events.Position(logs[0]), runs
+}
 
 // Next implements [triggers.Events].
 func (r *eventReader) Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
-	log := r.t.s.d.opt.Events
+	log, of := r.t.s.d.opt.Events, max(0, slices.Index(r.logs, pattern))
 	for {
-		mark := r.markOf(pattern, after)
+		mark := r.markOf(of, pattern, after)
 		limited, cancel := context.WithTimeout(ctx, noteEvery)
 		found, err := log.Await(limited, pattern, mark.Through)
 		cancel()
 		lost = mark.Lost + found.Lost
 		if found.Position != 0 && err == nil && (r.t.s.caused(&found.Event) || !sentinels.TakesEvent(pattern, source, &found.Event, r.t.s.d.opt.Definitions.Stored)) {
-			r.note(readMark{pattern, after, found.Position, lost})
+			r.note(of, readMark{pattern, after, found.Position, lost})
 			continue
 		}
 		if found.Position != 0 || err != nil && limited.Err() == nil {
 			return found.Event, found.Position, lost, err
 		}
-		r.note(readMark{pattern, after, found.Through, lost})
+		r.note(of, readMark{pattern, after, found.Through, lost})
 		if ctx.Err() != nil {
 			return e, 0, lost, context.Cause(ctx)
 		}
-		r.t.keepMark(log.Quarter(pattern))
+		r.t.keepMark(of, log.Quarter(pattern))
 	}
 }
 
-// markOf returns the mark for a pattern and a position, an empty one if there is
+// markOf returns the mark of a log for a pattern and a position, an empty one if there is
 // none.
-func (r *eventReader) markOf(pattern string, after uint64) readMark {
+func (r *eventReader) markOf(log int, pattern string, after uint64) readMark {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.mark; m.Pattern == pattern && m.After == after && m.Through > after {
+	if m := r.marks[log]; m.Pattern == pattern && m.After == after && m.Through > after {
 		return m
 	}
 	return readMark{Pattern: pattern, After: after, Through: after}
 }
 
-func (r *eventReader) note(m readMark) {
+func (r *eventReader) note(log int, m readMark) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mark = m
+	r.marks[log] = m
 }
 
-// marked returns the mark and whether it is at least distance events beyond old.
-func (r *eventReader) marked(old readMark, distance uint64) (readMark, bool) {
+// marked returns the mark of a log and whether it is at least distance events beyond old.
+func (r *eventReader) marked(log int, old readMark, distance uint64) (readMark, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.mark
+	m := r.marks[log]
 	if m.Pattern == old.Pattern && m.After == old.After {
 		return m, m.Through >= old.Through+distance
 	}

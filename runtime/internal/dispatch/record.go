@@ -31,7 +31,8 @@ func Buckets() []string { return []string{bucketTriggers, bucketKeys, bucketPend
 // A record is what is stored of a trigger. Each outcome commits a new one.
 type record struct {
 	Since    time.Time       `json:"since"`          // when it was armed for the first time
-	Position uint64          `json:"position"`       // of the event log then
+	Position uint64          `json:"position"`       // of the event log then; for patterns of both logs that of events that are not of runs
+	Runs     uint64          `json:"runs,omitempty"` // for patterns of both logs: that of events of runs
 	Hops     int             `json:"hops,omitempty"` // length of the chain of the run that made the trigger, see made
 	Path     []string        `json:"path,omitempty"`
 	State    json.RawMessage `json:"state,omitempty"`
@@ -43,12 +44,21 @@ type record struct {
 	Keys        keyWindow        `json:"keys,omitzero"`
 	Replays     keyWindow        `json:"replays,omitzero"`
 	Read        readMark         `json:"read,omitzero"`
+	ReadRuns    readMark         `json:"readRuns,omitzero"` // for patterns of both logs
 	Expected    expectation      `json:"expected,omitzero"`
 	Skips       trigger.Skips    `json:"skips,omitzero"`
 }
 
 // chain is that of the run that made the trigger, empty for none.
 func (r record) chain() eventlog.Chain { return eventlog.Chain{Hops: r.Hops, Path: r.Path} }
+
+// read returns the mark of a log, as [sentinels.PatternsByLog] counts them.
+func (r *record) read(log int) *readMark {
+	if log == 0 {
+		return &r.Read
+	}
+	return &r.ReadRuns
+}
 
 // A sentinelRecord is what is stored of all triggers of a sentinel together.
 type sentinelRecord struct {

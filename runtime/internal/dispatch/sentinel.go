@@ -84,7 +84,8 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 		rec, known := recs[name]
 		delete(recs, name)
 		if !known {
-			rec = record{Since: time.Now().UTC(), Position: d.opt.Events.Position(t.def.Event), Hops: made.Hops, Path: made.Path}
+			rec = record{Since: time.Now().UTC(), Hops: made.Hops, Path: made.Path}
+			rec.Position, rec.Runs = d.positions(t.def.Event)
 			b.Puts = append(b.Puts, encodePut(bucketTriggers, triggerKey(s.id, name), rec))
 		}
 		t.rec, t.made = rec, rec.chain()
@@ -194,7 +195,9 @@ func (s *armedSentinel) retire() {
 // have ended, and returns the commit of the last decision; nil if there was none.
 func (s *armedSentinel) settled() *store.Ticket {
 	for _, t := range s.triggers {
-		t.keepMark(1)
+		for log := range sentinels.PatternsByLog(t.def.Event) {
+			t.keepMark(log, 1)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

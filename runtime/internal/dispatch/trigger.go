@@ -67,10 +67,10 @@ func (t *armedTrigger) tryArm(r Revision, def *sentinels.Definition, starting bo
 	if err != nil {
 		return err
 	}
-	t.reader = &eventReader{t: t, mark: t.rec.Read}
+	t.reader = newEventReader(t)
 	t.armed, err = kind.Arm(t.def, triggers.Env{
 		Sentinel: t.s.id, Name: t.name, Revision: t.s.revision, Workspace: dir,
-		Since: t.rec.Since, Position: t.rec.Position, Starting: starting, State: t.rec.State,
+		Since: t.rec.Since, Positions: []uint64{t.rec.Position, t.rec.Runs}, Starting: starting, State: t.rec.State,
 		Now: opt.Now, Events: t.reader, Secret: opt.Secret,
 		Logger: t.s.d.log.With("sentinel", t.s.id, "trigger", t.name),
 	})
@@ -131,19 +131,19 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// keepMark stores how far the trigger has read the event log, if that is at least
+// keepMark stores how far the trigger has read a log, if that is at least
 // distance events beyond what is stored. No caller waits for the commit.
-func (t *armedTrigger) keepMark(distance uint64) {
+func (t *armedTrigger) keepMark(log int, distance uint64) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if t.reader == nil {
 		return
 	}
-	m, far := t.reader.marked(t.rec.Read, distance)
+	m, far := t.reader.marked(log, *t.rec.read(log), distance)
 	if !far {
 		return
 	}
-	t.rec.Read = m
+	*t.rec.read(log) = m
 	put := encodePut(bucketTriggers, triggerKey(t.s.id, t.name), t.rec)
 	t.s.newest = t.s.d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}, Lazy: true})
 }
