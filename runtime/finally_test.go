@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -111,65 +113,158 @@ func TestCrashAnywhereWithEnds(t *testing.T) {
 }
 
 // TestItemsAreExecutedOnce crashes a loop at random places, again and again, with items that fail at random: the results are in
-// the order of the list, none is lost, and no item whose end was durable is executed again.
+// the order of the list, none is lost, and no item whose end was durable is executed again. After fail and stop the results
+// end where an item did not begin, and an item behind a failed one is only there if it had begun with it.
 func TestItemsAreExecutedOnce(t *testing.T) {
-	rng := rand.New(rand.NewPCG(47, 1))
-	for round := range 6 {
-		items, fails := 20+rng.IntN(30), map[int]bool{}
-		var failing []string
-		for i := range items {
-			if rng.IntN(6) == 0 {
-				fails[i] = true
-				failing = append(failing, fmt.Sprint(i))
+	for k, onItem := range []string{"continue", "stop", "fail"} {
+		t.Run(onItem, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(47, uint64(k)+1))
+			for range 6 {
+				itemsOnce(t, rng, onItem)
+			}
+		})
+	}
+}
+
+func itemsOnce(t *testing.T, rng *rand.Rand, onItem string) {
+	t.Helper()
+	items, fails, at := 20+rng.IntN(30), map[int]bool{}, 1+rng.IntN(9)
+	failing := []string{}
+	for i := range items {
+		if rng.IntN(map[string]int{"continue": 6, "stop": 20, "fail": 20}[onItem]) == 0 {
+			fails[i] = true
+			failing = append(failing, fmt.Sprint(i))
+		}
+	}
+	src := fmt.Sprintf(`{"name":"p","steps":[{"type":"loop","each":{"from":0,"to":%d},"maxConcurrent":%d,"onItemError":%q,"outputTo":"all","steps":[
+		{"command":"test/echo","params":{"item":"$item"}},{"type":"group","steps":[{"type":"fail","message":"no $item","condition":"[%s].includes($item)"}]},
+		{"type":"set","values":{"v":"$item"}}]}],"safety":{"onInterrupt":"retry"}}`,
+		items-1, at, onItem, strings.Join(failing, ","))
+	opt := func(s *scriptedHost) runtime.Options {
+		return runtime.Options{Commands: s, OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Crashes: 1000}}
+	}
+	s, f := &scriptedHost{}, newRecordingStore()
+	rt := openBuiltin(t, f, opt(s))
+	id := start(t, rt, src, runtime.StartOptions{Workspace: "/w"})
+	wait(t, rt, id)
+	rt.Close()
+	for range 3 {
+		if first := f.after(t, 1, kind(journal.RunStart)); first < f.length()-1 {
+			f = f.prefix(t, first+rng.IntN(f.length()-1-first))
+		}
+		begun, ended, failed := map[string]bool{}, map[string]bool{}, false
+		f.count(t, func(rec *journal.Record) bool {
+			item, step, _ := strings.Cut(rec.Path, ".")
+			begun[item] = begun[item] || step == "steps.0"
+			ended[item] = ended[item] || step == "steps.0" && rec.Kind == journal.StepEnd
+			failed = failed || rec.StepEnd != nil && rec.StepEnd.Error != nil
+			return false
+		})
+		s = &scriptedHost{}
+		rt = openBuiltin(t, f, opt(s))
+		if !status(t, rt, id).Status.Final() {
+			if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
+				t.Fatal(err)
 			}
 		}
-		src := fmt.Sprintf(`{"name":"p","steps":[{"type":"loop","each":{"from":0,"to":%d},"maxConcurrent":%d,"onItemError":"continue","outputTo":"all","steps":[
-			{"command":"test/echo","params":{"item":"$item"}},{"type":"fail","message":"no $item","condition":"[%s].includes($item)"},{"type":"set","values":{"v":"$item"}}]}],"safety":{"onInterrupt":"retry"}}`,
-			items-1, 1+rng.IntN(9), strings.Join(failing, ","))
-		opt := func(s *scriptedHost) runtime.Options {
-			return runtime.Options{Commands: s, OnInterrupt: sentinels.InterruptRetry, Limits: runtime.Limits{Crashes: 1000}}
-		}
-		s, f := &scriptedHost{}, newRecordingStore()
-		rt := openBuiltin(t, f, opt(s))
-		id := start(t, rt, src, runtime.StartOptions{Workspace: "/w"})
-		wait(t, rt, id)
+		res := wait(t, rt, id)
 		rt.Close()
-		for range 3 {
-			if first := f.after(t, 1, kind(journal.RunStart)); first < f.length()-1 {
-				f = f.prefix(t, first+rng.IntN(f.length()-1-first))
+		executed := map[int]bool{}
+		for _, call := range s.happened() {
+			var item int
+			if _, err := fmt.Sscanf(call, `test/echo {"item":%d}`, &item); err != nil || executed[item] {
+				t.Errorf("%s: executed twice, or %v", call, err)
 			}
-			ended := f.count(t, func(rec *journal.Record) bool {
-				return rec.Kind == journal.StepEnd && strings.HasSuffix(rec.Path, "steps.0")
+			executed[item] = true
+			switch key := fmt.Sprintf("0#%d", item); {
+			case ended[key]:
+				t.Errorf("item %d had ended before the crash and was executed again", item)
+			case failed && !begun[key] && onItem != "continue":
+				t.Errorf("item %d began after a failure was durable", item)
+			}
+		}
+		if onItem == "fail" && len(fails) > 0 {
+			var item int
+			if _, err := fmt.Sscanf(res.Error.Message, "item %d:", &item); res.Status != sentinels.StatusFailed || err != nil || !fails[item] {
+				t.Errorf("%s %v, want the failure of one of the items %v", res.Status, res.Error, failing)
+			}
+			continue
+		}
+		var all struct {
+			Iterations int
+			Results    []*struct{ V int }
+			Failed     []struct{ Index, Item int }
+		}
+		if err := json.Unmarshal(res.Variables["all"], &all); err != nil {
+			t.Fatalf("%v in %+v", err, res)
+		}
+		in := map[int]bool{}
+		for _, one := range all.Failed {
+			if in[one.Index] || !fails[one.Index] || one.Item != one.Index {
+				t.Errorf("item %d is twice among the failed ones, or did not fail: item %d", one.Index, one.Item)
+			}
+			in[one.Index] = true
+		}
+		for i, r := range all.Results {
+			if in[i] != (r == nil) || r != nil && r.V != i || fails[i] != (r == nil) {
+				t.Errorf("result %d is %v; failed: %v, want %v", i, r, in[i], fails[i])
+			}
+		}
+		whole := onItem == "continue" || len(fails) == 0
+		if n := len(all.Results); all.Iterations != n || whole && n != items || !whole && (len(in) == 0 || n > items) {
+			t.Errorf("%d iterations, %d results, %d failed of %d items, of which %v fail", all.Iterations, n, len(in), items, failing)
+		}
+	}
+}
+
+// TestNoItemBeginsAfterDurableFailure crashes between the durable failure of a step within an item and that of the item: with
+// onItemError fail and stop no further item begins. Where the steps around handle the failure, all items are executed.
+func TestNoItemBeginsAfterDurableFailure(t *testing.T) {
+	const nested = `{"type":"group","steps":[{"type":"group","steps":[{"type":"group","steps":[{"command":"test/red","condition":"$item === 1"}]}]}]%s}`
+	red := response{Error: &abi.Error{Code: abi.Unavailable, Message: "no"}}
+	for _, tt := range []struct{ name, onItem, group, after string }{
+		{"fail", "fail", "", ""},
+		{"stop", "stop", "", ""},
+		{"finally", "fail", `,"finally":[{"command":"test/echo","params":{"finally":"$item"}}]`, ""},
+		{"skip", "fail", `,"onError":"skip"`, "234"},
+		{"retry", "fail", `,"onError":{"retry":{"maxRetries":1,"baseDelayMs":1}}`, "234"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			src := fmt.Sprintf(`{"name":"p","steps":[{"type":"loop","each":{"from":0,"to":4},"maxConcurrent":2,"onItemError":%q,"steps":[
+				{"command":"test/first","condition":"$item === 0"},`+nested+`,{"command":"test/echo","params":{"item":"$item"}}]}],"safety":{"onInterrupt":"retry"}}`, tt.onItem, tt.group)
+			f, failed := newRecordingStore(), make(chan struct{})
+			innermost := func(rec *journal.Record) bool {
+				return rec.StepEnd != nil && rec.StepEnd.Error != nil && strings.Count(rec.Path, "#") == 4
+			}
+			var once sync.Once
+			f.onEnqueue(func(b store.Batch) {
+				for _, a := range b.Appends {
+					if rec, err := journal.Decode(a.Record); err == nil && innermost(rec) {
+						once.Do(func() { close(failed) })
+					}
+				}
 			})
-			s = &scriptedHost{}
-			rt = openBuiltin(t, f, opt(s))
-			if !status(t, rt, id).Status.Final() {
+			rt := openBuiltin(t, f, runtime.Options{Commands: &scriptedHost{Commands: map[string][]response{"test/first": {{Hang: true}}, "test/red": {red}}}, OnInterrupt: sentinels.InterruptRetry})
+			id := start(t, rt, src, runtime.StartOptions{Workspace: "/w"})
+			<-failed
+			rt.Close()
+			n := f.after(t, 1, innermost)
+			for range 4 {
+				s := &scriptedHost{Commands: map[string][]response{"test/first": {{Result: []byte("{}")}}, "test/red": {{Result: []byte("{}")}}}}
+				rt := openBuiltin(t, f.prefix(t, n), runtime.Options{Commands: s, OnInterrupt: sentinels.InterruptRetry})
 				if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
 					t.Fatal(err)
 				}
-			}
-			res := wait(t, rt, id)
-			rt.Close()
-			var all struct {
-				Iterations int
-				Results    []any
-				Failed     []struct{ Index int }
-			}
-			if err := json.Unmarshal(res.Variables["all"], &all); err != nil {
-				t.Fatalf("round %d: %v in %+v", round, err, res)
-			}
-			if all.Iterations != items || len(all.Results) != items || len(all.Failed) != len(fails) {
-				t.Fatalf("round %d: %d iterations, %d results, %d failed; want %d and %d", round, all.Iterations, len(all.Results), len(all.Failed), items, len(fails))
-			}
-			for _, failed := range all.Failed {
-				if !fails[failed.Index] {
-					t.Errorf("round %d: item %d failed", round, failed.Index)
+				res := wait(t, rt, id)
+				rt.Close()
+				calls := strings.Join(s.happened(), " ")
+				for _, item := range "234" {
+					if began := strings.Contains(calls, fmt.Sprintf(`{"item":%c}`, item)); began != strings.ContainsRune(tt.after, item) {
+						t.Errorf("item %c began: %v; %s %v, calls %s", item, began, res.Status, res.Error, calls)
+					}
 				}
 			}
-			if n := len(s.happened()); n > items-ended {
-				t.Errorf("round %d: %d items were executed, %d of %d had ended before the crash", round, n, ended, items)
-			}
-		}
+		})
 	}
 }
 

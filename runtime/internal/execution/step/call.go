@@ -112,6 +112,9 @@ func (a *attempt) startCall(ctx context.Context, c *call) error {
 		a.complete(c, callEnd{err: failure.New(abi.NotFound, "this host has no function %q", c.function)})
 		return nil
 	}
+	if f.work != nil {
+		a.settled()
+	}
 	return f.start(a, ctx, c)
 }
 

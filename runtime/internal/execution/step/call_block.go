@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 type blockRequest struct {
@@ -74,7 +75,7 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 		a.reportItems(0, req.Total)
 	}
 	if len(req.Blocks) == 1 && !req.Isolated {
-		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block)
+		results[0], err = a.runBlock(ctx, a.sc, req.Blocks[0].Field, c.start.Block, a.settle)
 		a.reportItems(int64(c.start.Block+1), req.Total)
 	} else {
 		end.body.Joined, err = a.runBranches(ctx, c, req, results)
@@ -105,8 +106,8 @@ func (a *attempt) reportItems(ended, total int64) {
 }
 
 // runBlock executes one nested list. The error of a failed step is in the result;
-// runBlock itself returns an error only if the run or the branch ends.
-func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal int) (blockResult, error) {
+// runBlock itself returns an error only if the run or the branch ends. settle is that of the list.
+func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal int, settle func()) (blockResult, error) {
 	steps, ok := a.step.Blocks[field]
 	if !ok {
 		if _, known := a.branchField(field); !known {
@@ -118,6 +119,7 @@ func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal 
 		path:     a.listPath(ordinal, field),
 		address:  fmt.Sprintf("%s.%s.", a.address, field),
 		attempts: append(append([]int(nil), a.enclosing...), a.n),
+		settle:   settle,
 	}
 	out, err := l.RunSteps(ctx)
 	if err == nil {
@@ -154,19 +156,34 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	for i := range req.Blocks {
 		scopes[i] = a.run.BranchScope(history.BranchKey(a.path, c.start.Block+i, append(slices.Clone(a.enclosing), a.n)))
 	}
-	if c.repeated && (req.Drain || req.FailFast) && a.blockFailed(c, req) {
-		drain() // before a crash: what fails again at once must not race with the begin of another block
+	failing := newFailures(a, c, req)
+	if failing.certain {
+		drain()
 	}
+	var order, others []int // they begin in it: those that a crash interrupted, then the others
+	for i := range req.Blocks {
+		if c.repeated && a.blockBegun(c, req, i) {
+			order = append(order, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	interrupted := len(order)
 	var wg sync.WaitGroup
 	var ended atomic.Int64
 	ended.Store(int64(c.start.Block))
-	for i := range req.Blocks { // they begin in their order
-		if errs[i] = a.takeToken(ctx, drained, tokens, a.listPath(c.start.Block+i, req.Blocks[i].Field)); errs[i] != nil {
+	for n, i := range append(order, others...) {
+		if errs[i] = takeToken(ctx, drained, tokens, n < interrupted, failing.over); errs[i] != nil {
 			continue
 		}
 		wg.Go(func() {
 			defer func() { <-tokens }()
-			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i)
+			settle := a.settle
+			if own := failing.settles[i]; own != nil {
+				settle = func() { own(); a.settled() }
+				defer own() // after drain
+			}
+			results[i], errs[i] = a.runBlock(ctx, scopes[i], req.Blocks[i].Field, c.start.Block+i, settle)
 			a.reportItems(ended.Add(1), req.Total)
 			switch {
 			case errs[i] == nil && results[i].Error != nil && req.FailFast:
@@ -195,37 +212,30 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	return joined, nil
 }
 
-// blockFailed reports whether a block of a call failed before a crash.
-func (a *attempt) blockFailed(c *call, req blockRequest) bool {
-	attempts := append(slices.Clone(a.enclosing), a.n)
-	for i, b := range req.Blocks {
-		path := a.listPath(c.start.Block+i, b.Field)
-		for n := range a.step.Blocks[b.Field] {
-			x := a.run.RecordedStep(path+strconv.Itoa(n), attempts)
-			if x == nil || x.End == nil {
-				break
-			}
-			if x.End.Error != nil && x.End.Skipped == "" {
-				return true
-			}
-		}
-	}
-	return false
+// blockBegun reports whether block i of a call began before a crash.
+func (a *attempt) blockBegun(c *call, req blockRequest, i int) bool {
+	return a.run.RecordedStep(a.listPath(c.start.Block+i, req.Blocks[i].Field)+"0", append(slices.Clone(a.enclosing), a.n)) != nil
 }
 
 // errDrained is the error of a block that does not begin, because another one failed.
 var errDrained = errors.New("drained")
 
-// takeToken waits until a block may begin. One that began before a crash continues even after the failure of another,
-// because its result counts.
-func (a *attempt) takeToken(ctx, drained context.Context, tokens chan struct{}, path string) error {
+// takeToken waits until a block may begin, not before over is closed. One that began before a crash continues even after
+// the failure of another, because its result counts.
+func takeToken(ctx, drained context.Context, tokens chan struct{}, begun bool, over <-chan struct{}) error {
 	stop := drained.Done()
-	if a.run.RecordedStep(path+"0", append(slices.Clone(a.enclosing), a.n)) != nil {
+	if begun {
 		if ctx.Err() != nil { // only what it has begun is ended, with its finally
 			tokens <- struct{}{}
 			return nil
 		}
 		stop = nil
+	} else {
+		select {
+		case <-over:
+		case <-ctx.Done():
+		case <-stop:
+		}
 	}
 	select {
 	case tokens <- struct{}{}:
@@ -245,4 +255,115 @@ func (a *attempt) takeToken(ctx, drained context.Context, tokens chan struct{}, 
 // listPath returns the execution path of the nested list with a number, with its last dot.
 func (a *attempt) listPath(ordinal int, field string) string {
 	return fmt.Sprintf("%s#%d.%s.", a.path, ordinal, field)
+}
+
+// failures are the blocks of a call after whose failure no other block begins, and which a crash interrupted between the
+// failure of a step in them and their own end. What the failure leads to takes a replay of the steps around it. Until
+// that has shown whether such a block fails, no other block begins: a user who has seen the failure would see an item
+// begin after it. The wait ends as soon as the block goes on in any other way: with another step, call or attempt.
+type failures struct {
+	certain bool          // a block has failed
+	over    chan struct{} // closed when each of the other ones has failed or goes on
+	left    atomic.Int32
+	settles map[int]func() // by block
+}
+
+// newFailures finds the failures in a call that is repeated after a crash.
+func newFailures(a *attempt, c *call, req blockRequest) *failures {
+	f := &failures{over: make(chan struct{})}
+	if c.repeated && (req.Drain || req.FailFast) {
+		attempts := append(slices.Clone(a.enclosing), a.n)
+		for i, b := range req.Blocks {
+			switch x := a.failedStep(a.listPath(c.start.Block+i, b.Field), a.step.Blocks[b.Field], attempts); {
+			case x == nil:
+			case x.End != nil:
+				f.certain = true
+			default:
+				if f.settles == nil {
+					f.settles = map[int]func(){}
+				}
+				f.left.Add(1)
+				f.settles[i] = sync.OnceFunc(func() {
+					if f.left.Add(-1) == 0 {
+						close(f.over)
+					}
+				})
+			}
+		}
+	}
+	if len(f.settles) == 0 {
+		close(f.over)
+	}
+	return f
+}
+
+// failedStep returns the step of a list that has failed, or that was open when all that it waited for had failed or
+// ended; nil if there is none.
+func (a *attempt) failedStep(path string, steps []sentinels.Step, attempts []int) *history.Execution {
+	for i := range steps {
+		x := a.run.RecordedStep(path+strconv.Itoa(i), attempts)
+		switch {
+		case x == nil:
+			return nil
+		case x.End == nil:
+			if x.Attempt != nil && a.failsWithin(x, &steps[i], attempts) {
+				return x
+			}
+			return nil
+		case x.End.Error != nil && x.End.Skipped == "":
+			return x
+		}
+	}
+	return nil
+}
+
+// failsWithin reports whether the newest call of an open step has executed blocks of which one failed and none
+// continues, or whether its failure was recorded, and its onFailure or finally is executed.
+func (a *attempt) failsWithin(x *history.Execution, s *sentinels.Step, attempts []int) bool {
+	if end := x.Attempt.End(); end != nil {
+		outcome, err := a.readOutcome(end.Start)
+		return err == nil && outcome.Status != sentinels.StatusCompleted
+	}
+	n := len(x.Attempt.Calls)
+	if n == 0 || x.Attempt.Calls[n-1].Start == nil || x.Attempt.Calls[n-1].Start.Function != abi.FuncBlock {
+		return false
+	}
+	c := x.Attempt.Calls[n-1]
+	if c.End != nil {
+		var answer struct{ Blocks []blockResult }
+		raw, err := a.svc.Values.Load(c.End.Result)
+		return err == nil && json.Unmarshal(raw, &answer) == nil &&
+			slices.ContainsFunc(answer.Blocks, func(r blockResult) bool { return !r.Success && !r.Skipped })
+	}
+	var req blockRequest
+	raw, err := a.svc.Values.Load(c.Start.Request)
+	if err != nil || json.Unmarshal(raw, &req) != nil {
+		return false
+	}
+	attempts = append(slices.Clone(attempts), x.Attempt.Number)
+	failed := false
+	for i, b := range req.Blocks {
+		path, steps := fmt.Sprintf("%s#%d.%s.", x.Path, c.Start.Block+i, b.Field), s.Blocks[b.Field]
+		switch {
+		case a.failedStep(path, steps, attempts) != nil:
+			failed = true
+		case !req.FailFast && !a.blockOver(path, steps, attempts, req.Drain):
+			return false
+		}
+	}
+	return failed
+}
+
+// blockOver reports whether each step of a list has ended, or none began and none will.
+func (a *attempt) blockOver(path string, steps []sentinels.Step, attempts []int, drain bool) bool {
+	for i := range steps {
+		x := a.run.RecordedStep(path+strconv.Itoa(i), attempts)
+		if x == nil {
+			return i == 0 && drain
+		}
+		if x.End == nil {
+			return false
+		}
+	}
+	return true
 }

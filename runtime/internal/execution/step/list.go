@@ -18,6 +18,7 @@ type List struct {
 	path     string // execution path of the list with its last dot: "" or "1#7.steps."
 	address  string // address of the list with its last dot: "" or "1.steps."
 	attempts []int  // numbers of the enclosing attempts, outermost first
+	settle   func() // see [failures]; nil if no block waits for one of these steps
 }
 
 // NewList returns a List of the run's top-level steps for the current iteration.
@@ -52,6 +53,9 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 		if err != nil {
 			return last, err
 		}
+		if x.recorded == nil || x.recorded.End == nil {
+			x.settled()
+		}
 		last = out
 	}
 	return last, nil
@@ -64,7 +68,7 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 func (l *List) execution(i int) *stepExecution {
 	x := &stepExecution{
 		svc: l.svc, step: &l.steps[i], run: l.run, sc: l.sc,
-		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts,
+		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts, settle: l.settle,
 	}
 	x.recorded = l.run.RecordedStep(x.path, x.enclosing)
 	return x

@@ -43,6 +43,7 @@ type stepExecution struct {
 	hasTurn        bool
 	last           *attempt
 	endError       *abi.Error // of onFailure or finally
+	settle         func()     // see [failures]; nil if no block waits for the step
 	begun          bool       // an attempt has begun, so the journal contains the step's type and name
 }
 
@@ -96,6 +97,13 @@ func (x *stepExecution) runStep(ctx context.Context) (json.RawMessage, error) {
 			}
 		}
 		return x.conclude(n, nil, failed, nil)
+	}
+}
+
+// settled says that the step goes on after the failure of a step within it, if a block waits to learn that.
+func (x *stepExecution) settled() {
+	if x.settle != nil {
+		x.settle()
 	}
 }
 
@@ -162,6 +170,7 @@ func (x *stepExecution) retry(ctx context.Context, n int, failed *abi.Error) (bo
 		return false, err
 	}
 	x.category = string(class.Category)
+	x.settled()
 	due := x.svc.Calendar.Now().Add(d.Delay)
 	ticket := x.write(true, n, &journal.Record{Kind: journal.Retry, Retry: &journal.RetryBody{
 		Error: failed, Category: x.category, Confidence: class.Confidence, Due: due.UnixMicro(), Left: d.AttemptsRemaining,
