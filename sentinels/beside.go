@@ -4,72 +4,87 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A NoFileError is the error of a "$ref" to a file that is not there.
-type NoFileError struct{ File string }
+// A RefError is the error of a "$ref" to a file that is not there, or to one of several of the same sentinel.
+type RefError struct{ Message string }
 
-func (e *NoFileError) Error() string {
-	return fmt.Sprintf("no file %q in the folder of the definition that names it in \"$ref\"", e.File)
-}
+func (e *RefError) Error() string { return e.Message }
 
-// A Neighbour is a definition file that lies beside another one.
+// A Neighbour is a definition file that another one refers to.
 type Neighbour struct {
-	File string // relative to the folder of the other one
+	File string // relative to the folder of the first definition
 	Text []byte
 }
 
 // FileExtensions returns the extensions of files of definitions.
 func FileExtensions() []string { return []string{".json", ".jsonc"} }
 
-// refFile returns the id of a sentinel whose file a "$ref" names: "./child.json", in the folder of the
-// file that it is in, with its extension. Only the id is stored, since a stored sentinel has no folder.
-// The id of a path that leads to another folder is invalid.
-func refFile(ref string) (id ID, ext string, is bool) {
+// refFile returns the id of a sentinel whose file a "$ref" names, and the file: "./child.json" or "../shared/child.json",
+// relative to the folder of the file that it is in, with its extension. Only the id is stored, since a stored sentinel has
+// no folder. The id of a path that is absolute or has a backslash is invalid.
+func refFile(ref string) (id ID, file string, is bool) {
 	for _, ext := range FileExtensions() {
 		if name, ok := strings.CutSuffix(ref, ext); ok {
-			return ID(strings.TrimPrefix(name, "./")), ext, true
+			if path.IsAbs(ref) || strings.Contains(ref, `\`) {
+				return ID(ref), "", true
+			}
+			return ID(path.Base(name)), path.Clean(ref), true
 		}
 	}
 	return ID(ref), "", strings.ContainsAny(ref, `/\`)
 }
 
 // Beside returns the definitions that {"$ref": id} in text means if it is a file: id.json
-// or id.jsonc in the same folder, and those that they refer to in turn. read reads the first of
-// files that exists; named says that "$ref" names the one file, which is in the same folder then and must
-// exist. The error of files that do not exist is [fs.ErrNotExist]. An error of read ends it: read bounds what is read.
+// or id.jsonc in the folder of the file that says so, and those that they refer to in turn. read reads the first of
+// files that exists, which are relative to the folder of text; named says that "$ref" names the one file, which must
+// exist then. It bounds what is read, and refuses files outside of what the caller allows. The error of files that do not exist is
+// [fs.ErrNotExist].
 func Beside(text []byte, read func(id ID, files []string, named bool) (Neighbour, error)) (map[ID]Neighbour, error) {
 	found := map[ID]Neighbour{}
-	return found, beside(text, read, found)
+	return found, beside(text, ".", read, found)
 }
 
-func beside(text []byte, read func(ID, []string, bool) (Neighbour, error), found map[ID]Neighbour) error {
+// beside adds the definitions that text refers to, which is in the folder dir.
+func beside(text []byte, dir string, read func(ID, []string, bool) (Neighbour, error), found map[ID]Neighbour) error {
 	for _, ref := range refsIn(text) {
-		id, ext, named := refFile(ref)
-		if _, ok := found[id]; ok || !id.Valid() { // the decoder reports an invalid one
+		id, file, named := refFile(ref)
+		if !id.Valid() { // the decoder reports it
 			continue
 		}
-		files := []string{string(id) + ext}
+		file = path.Join(dir, file)
+		if n, ok := found[id]; ok {
+			if named && filepath.ToSlash(n.File) != file {
+				return &RefError{fmt.Sprintf("%q in \"$ref\" is not the only file of sentinel %q, which %q is too: give one of them another name and id", file, id, n.File)}
+			}
+			continue
+		}
+		files := []string{file}
 		if !named {
 			files = nil
-			for _, ext := range FileExtensions() {
-				files = append(files, string(id)+ext)
+			for _, in := range slices.Compact([]string{dir, "."}) {
+				for _, ext := range FileExtensions() {
+					files = append(files, path.Join(in, string(id)+ext))
+				}
 			}
 		}
 		n, err := read(id, files, named)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && named:
-			return &NoFileError{files[0]}
+			return &RefError{fmt.Sprintf("no file %q, which a definition names in \"$ref\", relative to the folder of the definition", file)}
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return err
 		}
 		found[id] = n
-		if err := beside(n.Text, read, found); err != nil {
+		if err := beside(n.Text, path.Dir(filepath.ToSlash(n.File)), read, found); err != nil {
 			return err
 		}
 	}

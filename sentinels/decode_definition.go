@@ -219,7 +219,7 @@ func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 		s, ok := d.nonEmptyText(ref)
 		if id, _, isFile := refFile(s); isFile {
 			if !id.Valid() {
-				d.add(ref, KindValue, `write {"$ref": "./child.json"}: a file in the folder of this one, named after the id of its sentinel`,
+				d.add(ref, KindValue, `write {"$ref": "./child.json"} or {"$ref": "../shared/child.json"}: a file relative to the folder of this one, named after the id of its sentinel`,
 					"invalid file %q in \"$ref\"", s)
 				return nil
 			}

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"path/filepath"
 	stdruntime "runtime"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -263,7 +266,11 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		return
 	}
 	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true, Changed: f.changed}
-	s, err := r.opt.Definitions.SaveWith(ctx, one.def, opt)
+	var s runtime.Stored
+	err := r.saveBeside(ctx, one)
+	if err == nil {
+		s, err = r.opt.Definitions.SaveWith(ctx, one.def, opt)
+	}
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
 		if ctx.Err() == nil && !f.failing {
@@ -277,6 +284,68 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 	}
 	f.state, f.problems, f.held, f.lost, f.failing = Live, one.older, true, false, false
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
+}
+
+// saveBeside stores the definitions that a file names by a path in "$ref" and that are in no watched folder: files of the
+// workspace, or below the folder of a file that is outside of it. They are read with the file, since nothing
+// watches them. One that is stored from elsewhere is not replaced.
+func (r *Syncer) saveBeside(ctx context.Context, one *reading) error {
+	dir := filepath.Dir(one.file.origin)
+	top := dir
+	if rel, err := filepath.Rel(r.opt.Workspace, dir); r.opt.Workspace != "" && err == nil && filepath.IsLocal(rel) {
+		top = r.opt.Workspace
+	}
+	found, err := sentinels.Beside(one.src, func(_ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+		if !named {
+			return n, fs.ErrNotExist
+		}
+		n.File = files[0]
+		path := filepath.Join(dir, filepath.FromSlash(n.File))
+		if r.watches(path) {
+			return n, nil // it is read as a file of its own
+		}
+		below, err := filepath.Rel(top, path)
+		if err != nil || !filepath.IsLocal(below) {
+			return n, fmt.Errorf("file %q in \"$ref\" is outside of %s", n.File, top)
+		}
+		if err := regularfile.Within(top, below); err != nil {
+			return n, err
+		}
+		n.Text, err = r.opt.Trust.Read(path, sentinels.MaxBytes)
+		return n, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		n := found[id]
+		if n.Text == nil {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(n.File))
+		def, problems, _ := r.opt.Definitions.DecodeEdit(n.Text, path)
+		if len(problems) > 0 {
+			return problems
+		}
+		if def.ID != id {
+			return fmt.Errorf("%s defines the sentinel %q, want %q: write \"id\": %q in it", path, def.ID, id, id)
+		}
+		head, err := r.opt.Definitions.Definition(id)
+		if err == nil && head.Origin != path {
+			if head.Hash != def.Hash() {
+				r.opt.Logger.Warn("definition that a file names is stored from elsewhere, which is used", "file", path, "sentinel", id, "stored", head.Origin)
+			}
+			continue
+		}
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+		opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: path, By: byFile, Whole: true}
+		if _, err := r.opt.Definitions.SaveWith(ctx, def, opt); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waiting reports whether a file still has the definition that it was last the same as,

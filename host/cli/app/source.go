@@ -34,7 +34,7 @@ type Source struct {
 	Path string // absolute, empty for standard input and a stored one
 	Base string // folder that a relative workspace in it starts from
 
-	// Beside are the definitions that {"$ref": id} in it means: files in the same folder.
+	// Beside are the definitions that {"$ref": id} in it means: files beside it, or of its project.
 	Beside map[sentinels.ID]sentinels.Neighbour
 
 	Stored   string // id of the stored sentinel; then text is its newest revision
@@ -82,25 +82,43 @@ func (a *App) trusted(src *Source, err error) (*Source, error) {
 	return src, check(src.Path, src.Text)
 }
 
-// withBeside adds the definitions in files that src refers to: beside it or, unless they are named as
-// files, in the project's folders, where a file of another name may define the id.
+// withBeside adds the definitions in files that src refers to: beside the one that says so or, unless they are named as
+// files, in the project's folders, where a file of another name may define the id. Paths lead to files of the project, or
+// below the folder of a file that is not in the project.
 func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	root := src.Base
+	if project := filepath.Dir(a.Dir()); IsDir(a.Dir()) && filepath.IsLocal(relative(project, src.Base)) {
+		root = project
+	}
 	src.Beside, err = sentinels.Beside(src.Text, func(id sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
-		folders := []string{src.Base}
-		if !named {
-			folders = append(folders, a.Folders()...)
+		for _, name := range files {
+			below := relative(root, filepath.Join(src.Base, filepath.FromSlash(name)))
+			switch {
+			case filepath.IsLocal(below):
+				n, err = readBeside(src.Base, root, below)
+			case named:
+				return n, fmt.Errorf("file %q in \"$ref\" is outside of %s: a path leads to files of the project, or below the folder of a definition that is in none", name, root)
+			default:
+				err = fs.ErrNotExist
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return n, err
+			}
 		}
-		for _, dir := range folders {
-			for _, name := range files {
-				if n, err = readBeside(src.Base, dir, name); !errors.Is(err, fs.ErrNotExist) {
+		if named {
+			return n, fs.ErrNotExist
+		}
+		for _, dir := range a.Folders() {
+			for _, ext := range sentinels.FileExtensions() {
+				if n, err = readBeside(src.Base, dir, string(id)+ext); !errors.Is(err, fs.ErrNotExist) {
 					return n, err
 				}
 			}
 		}
-		for _, dir := range folders[1:] {
+		for _, dir := range a.Folders() {
 			for _, path := range a.DefinitionFiles(dir) {
 				text, err := regularfile.Read(path, sentinels.MaxBytes)
 				if err != nil {
@@ -114,6 +132,15 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 		return n, fs.ErrNotExist
 	})
 	return src, err
+}
+
+// relative is the path of a file relative to a folder, "" if there is none.
+func relative(dir, file string) string {
+	rel, err := filepath.Rel(dir, file)
+	if err != nil {
+		return ""
+	}
+	return rel
 }
 
 // readBeside reads a file of a folder, with its path relative to base. A link must not lead out.

@@ -22,7 +22,7 @@ import (
 // besideIn are the definitions that {"$ref": id} means, before the stored ones. Those of a
 // file are in the files beside it.
 type besideIn struct {
-	Definitions map[string]json.RawMessage `json:"definitions,omitempty" jsonschema:"definitions that {\"$ref\": id} means, by id, before the stored ones; for a file, files id.json beside it are found"`
+	Definitions map[string]json.RawMessage `json:"definitions,omitempty" jsonschema:"definitions that {\"$ref\": id} means, by id, before the stored ones; for a file, files id.json beside it and those that it names are found"`
 }
 
 // A named definition and the text that it was read from.
@@ -65,7 +65,8 @@ func (f family) reader(call *command.Call) func(path string, limit int64) ([]byt
 }
 
 // beside decodes the definitions that a definition refers to: the given ones and those in
-// files beside its own, which is "" for one that has none. read reads these, see reader.
+// files beside its own, which is "" for one that has none. read reads these, see reader. Paths lead to files of the
+// project, or below the folder of a file that is not in the project.
 func (f family) beside(
 	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
 ) (map[sentinels.ID]named, error) {
@@ -73,15 +74,26 @@ func (f family) beside(
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
 		dir := filepath.Dir(file)
-		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
+		root := dir
+		if project := filepath.Dir(f.projectDir(call)); within(file, project) {
+			root = project
+		}
+		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
 			for _, n.File = range files {
-				switch err = regularfile.Within(dir, n.File); {
-				case err == nil:
-					n.Text, err = read(filepath.Join(dir, n.File), sentinels.MaxBytes)
+				path := filepath.Join(dir, filepath.FromSlash(n.File))
+				below, outside := filepath.Rel(root, path)
+				switch {
+				case (outside != nil || !filepath.IsLocal(below)) && named:
+					return n, badRef(n.File, fmt.Errorf("it is outside of %s", root))
+				case outside != nil || !filepath.IsLocal(below):
+					err = fs.ErrNotExist
+					continue
+				}
+				if err = regularfile.Within(root, below); err == nil {
+					n.Text, err = read(path, sentinels.MaxBytes)
 					err = cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))
-				case !errors.Is(err, fs.ErrNotExist):
-					err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("\"$ref\" to %q: %v", n.File, err),
-						Hint: "the file of a child is in the folder of the definition, and no link leads out of it"}
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					err = badRef(n.File, err)
 				}
 				if !errors.Is(err, fs.ErrNotExist) {
 					break
@@ -89,8 +101,8 @@ func (f family) beside(
 			}
 			return n, err
 		})
-		if missing := (*sentinels.NoFileError)(nil); errors.As(err, &missing) {
-			err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: err.Error()}
+		if ref := (*sentinels.RefError)(nil); errors.As(err, &ref) {
+			err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: ref.Message}
 		}
 		if err != nil {
 			return nil, err
@@ -121,6 +133,12 @@ func (f family) beside(
 		out[id] = named{def, text}
 	}
 	return out, nil
+}
+
+// badRef is the error of a "$ref" to a file that no definition may refer to.
+func badRef(file string, err error) error {
+	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("\"$ref\" to %q: %v", file, err),
+		Hint: "a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them"}
 }
 
 // storedBeside is a sentinel that was stored with one that refers to it.
