@@ -91,6 +91,12 @@ type Event struct {
 	Batch []BatchedEvent `json:"batch,omitempty"`
 }
 
+// EventFields returns the names that belong to the event in $event, also while the event has no
+// such field. All other fields of $event are those of its data.
+func EventFields() []string {
+	return []string{"id", "type", "name", "source", "time", "by", "subject", "data", "batch"}
+}
+
 // A BatchedEvent is one of the events of [Event.Batch].
 type BatchedEvent struct {
 	ID      string          `json:"id"`

@@ -87,6 +87,25 @@ func (v *Variables) KeptIDs() []string { return slices.Sorted(maps.Keys(v.kept))
 // is a variable of these lists alone.
 const varResult = "result"
 
+// ResultSchema is the JSON Schema of $result.
+const ResultSchema = `{
+  "type": "object",
+  "properties": {
+    "status": {"type": "string", "enum": ["completed", "failed", "stopped", "timed_out"]},
+    "reason": {"type": "string", "description": "The limit that was reached; absent without one."},
+    "error": {"type": ["object", "null"], "properties": {
+      "code": {"type": "string"},
+      "message": {"type": "string"},
+      "step": {"type": "string", "description": "Address of the step that failed, such as 3.then.0."},
+      "stepId": {"type": "string", "description": "Its id, if it has one."},
+      "exitCode": {"type": "integer", "description": "Of a program that failed."},
+      "data": {"description": "Of the error, if it has some."}
+    }, "required": ["code", "message"], "additionalProperties": false}
+  },
+  "required": ["status", "error"],
+  "additionalProperties": false
+}`
+
 // varSteps is the reserved variable with the outputs of steps by id.
 const varSteps = "steps"
 

@@ -18,6 +18,9 @@ type Description struct {
 	Options any
 	// Event says what $event is in the runs of the kind.
 	Event string
+	// Data are the fields of $event.data in the runs of the kind, all that it can have.
+	// Default nil: the data may be anything.
+	Data []string
 	// Warnings returns what is valid in a trigger and probably a mistake, such as an option
 	// that has no effect beside another one. The trigger has passed Check. Default none.
 	Warnings func(t sentinels.Trigger) []string

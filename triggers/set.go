@@ -31,6 +31,15 @@ func (s Set) Formats() []sentinels.TriggerKind {
 	return list
 }
 
+// EventData returns the fields that $event.data of a kind can have, nil if it may be anything.
+func (s Set) EventData(name string) []string {
+	k, ok := s.Kind(name)
+	if !ok {
+		return nil
+	}
+	return k.Describe().Data
+}
+
 // Detail says in words what a trigger waits for, "" if its kind says nothing or is
 // not in the set.
 func (s Set) Detail(t sentinels.Trigger) string {

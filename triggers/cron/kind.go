@@ -44,6 +44,7 @@ func (*Kind) Describe() triggers.Description {
 		Name: "schedule", Aliases: []string{"cron"}, Field: sentinels.TriggerCron, Fires: "at planned times", Options: options{},
 		Warnings: optionWarnings,
 		Event:    "name schedule; data {scheduled: planned time in RFC 3339, without jitter; fired: the time; missed: number of planned times left out since the previous firing; expression}",
+		Data:     []string{"scheduled", "fired", "missed", "expression"},
 	}
 }
 

@@ -45,6 +45,7 @@ func (*Kind) Describe() triggers.Description {
 	return triggers.Description{
 		Name: "file", Fires: "when files of the workspace change", Options: fields{},
 		Event: "name file; data {paths: [changed paths]; changes: [{path, op: created, modified or deleted}], at most 1,000; more: number of further changes; offline: true for changes while the host was down}",
+		Data:  []string{"paths", "changes", "more", "offline"},
 		Detail: func(t sentinels.Trigger) string {
 			f, _ := readFields(t) // a problem is what Check reports
 			return strings.Join(f.Paths, " ")

@@ -20,7 +20,7 @@ func New(Options) Kind { return Kind{} }
 
 // Describe describes the kind "immediate".
 func (Kind) Describe() triggers.Description {
-	return triggers.Description{Name: "immediate", Fires: "at once", Options: options{}, Event: "name immediate; data {occasion: create, edit or start; revision: of the definition}"}
+	return triggers.Description{Name: "immediate", Fires: "at once", Options: options{}, Event: "name immediate; data {occasion: create, edit or start; revision: of the definition}", Data: []string{"occasion", "revision"}}
 }
 
 // On is an occasion on which the trigger fires.

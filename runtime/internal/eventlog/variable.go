@@ -10,14 +10,15 @@ import (
 // Variable returns $event for an event. The event's own fields are always the
 // event's, and $event.data is its whole payload. The members of an object in data
 // are members of $event too, so that $event.path works, except those whose name is
-// one of ownFields: a sender could otherwise replace the name, or for whom the event
-// was emitted, that a filter checks.
+// one of [sentinels.EventFields]: a sender could otherwise replace the name, or for whom the
+// event was emitted, that a filter checks.
 func Variable(e *sentinels.Event) json.RawMessage {
 	fields := map[string]json.RawMessage{}
 	var data map[string]json.RawMessage
 	if json.Unmarshal(e.Data, &data) == nil {
+		own := sentinels.EventFields()
 		for name, value := range data {
-			if !slices.Contains(ownFields, name) {
+			if !slices.Contains(own, name) {
 				fields[name] = value
 			}
 		}
@@ -55,7 +56,3 @@ func Variable(e *sentinels.Event) json.RawMessage {
 	}
 	return b
 }
-
-// ownFields are the names that belong to the event in $event, also while the event
-// has no such field.
-var ownFields = []string{"id", "type", "name", "source", "time", "by", "subject", "data", "batch"}

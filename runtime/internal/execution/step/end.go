@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -205,7 +206,7 @@ func (x *stepExecution) startEnd(n, first int, outcome journal.Outcome) (*journa
 	if body.Request, err = x.svc.Values.Redacted(request); err != nil {
 		return nil, err
 	}
-	result, err := json.Marshal(resultOf(outcome))
+	result, err := json.Marshal(x.resultOf(outcome))
 	if err != nil {
 		return nil, err
 	}
@@ -236,13 +237,15 @@ func endLists(s *sentinels.Step, o journal.Outcome) []string {
 	return lists
 }
 
-// resultOf returns $result.
-func resultOf(o journal.Outcome) any {
+// resultOf returns $result, of [sentinels.ResultSchema].
+func (x *stepExecution) resultOf(o journal.Outcome) any {
 	type fault struct {
-		Code    abi.Code `json:"code"`
-		Message string   `json:"message"`
-		Step    string   `json:"step,omitempty"`
-		Data    abi.JSON `json:"data,omitempty"`
+		Code     abi.Code `json:"code"`
+		Message  string   `json:"message"`
+		Step     string   `json:"step,omitempty"`
+		StepID   string   `json:"stepId,omitempty"`
+		ExitCode *int     `json:"exitCode,omitempty"`
+		Data     abi.JSON `json:"data,omitempty"`
 	}
 	result := struct {
 		Status sentinels.Status `json:"status"`
@@ -250,7 +253,10 @@ func resultOf(o journal.Outcome) any {
 		Error  *fault           `json:"error"`
 	}{Status: o.Status, Reason: o.Reason}
 	if o.Error != nil {
-		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step, o.Error.Data}
+		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step, "", retry.ExitCode(o.Error.Message), o.Error.Data}
+		if s, err := x.run.Definition().StepAt(o.Step); o.Step != "" && err == nil {
+			result.Error.StepID = s.ID
+		}
 	}
 	return result
 }

@@ -311,11 +311,14 @@ func (x *stepExecution) recordedResult(body *journal.StepEndBody) (json.RawMessa
 }
 
 // skippedOutput returns the output of a failed step that onError skips. The members of the error's data are members of
-// it too, so that $answer.approved exists after an approval and a rejection alike.
+// it too, so that $answer.approved exists after an approval and a rejection alike, and so is the exit code of a program.
 func skippedOutput(failed *abi.Error) json.RawMessage {
 	out := map[string]any{}
 	if failed.Data != "" {
 		_ = json.Unmarshal([]byte(failed.Data), &out) // an object, which the guest's text was checked to be
+	}
+	if code := retry.ExitCode(failed.Message); code != nil {
+		out["exitCode"] = *code
 	}
 	out["success"], out["skipped"], out["error"] = false, true, failed
 	b, err := json.Marshal(out)
