@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/standard"
 )
 
 // checks are what this host knows of the names in definitions. With a cassette, models are
@@ -19,6 +20,7 @@ func (h *Host) checks() runtime.Checks {
 	c := validation.Checker{
 		Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Near: h.near, Child: h.child, Classifier: (*outputClassifiers)(h).Known,
 		Secret: h.secretProblem, Withheld: h.withheld, Request: h.requestProblem,
+		EventData: append(standard.Set(), h.opt.Kinds...).EventData,
 	}
 	if h.models.live != nil && !h.opt.AnyModel {
 		c.Model = h.models.live.Check

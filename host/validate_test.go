@@ -129,9 +129,9 @@ func TestValidateKnows(t *testing.T) {
 		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "statsu"}}`, []string{`steps[0].params.operation: unknown value "statsu" | did you mean "status"?`}},
 		{"enum where no reference stands", `{"command": "code/git", "params": {"operation": "$event.x"}}`, nil},
 		{"expressions in parameters", `{"command": "events/emit", "params": {"event": "a:b", "data": {"n": [{"expr": "1 + 1"}]}}}`, []string{
-			`steps[0].params.data.n[0]: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set | compute it in a step of type set before this one, and write a $reference here`}},
+			`steps[0].params.data.n[0]: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set, and as "each" of a loop | compute it in a step of type set before this one, and write a $reference here`}},
 		{"expressions in parameters", `{"command": "code/write", "params": {"path": {"expr": "'a'"}, "content": "x"}}`, []string{
-			`steps[0].params.path: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set | compute it in a step of type set before this one, and write a $reference here`}},
+			`steps[0].params.path: {"expr": ...} is evaluated only as a whole value in "values" of a step of type set, and as "each" of a loop | compute it in a step of type set before this one, and write a $reference here`}},
 		{"expressions in parameters", `{"command": "sentinel/create", "params": {"definition": {"name": "m", "steps": [{"type": "set", "values": {"a": {"expr": "1"}}}]}}}`, nil},
 		{"expressions in parameters", `{"command": "data/create", "params": {"collection": "c", "data": {"steps": [{"type": "set", "values": {"a": {"expr": "1"}}}]}}}`, nil},
 		{"parameters", `{"command": "code/shell/execute", "params": {"command": "ls", "env": {"A": ["x"]}}}`, []string{`steps[0].params.env.A: is an array, want a string`}},

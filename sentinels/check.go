@@ -31,6 +31,7 @@ func Check(ctx context.Context, d *Definition, types *TypeSet, known ...string) 
 		c.set[name], c.assigned[name] = true, true
 	}
 	c.definition(d, "")
+	c.startInputs(d, known)
 	return c.Problems
 }
 
@@ -109,6 +110,7 @@ func (c *checker) definition(d *Definition, prefix string) {
 		}
 	}
 	for name, value := range d.Env {
+		c.secretsIn(prefix+"env."+name, value)
 		for _, variable := range reference.Names(value) {
 			if c.set[variable] {
 				c.warn(prefix+"env."+name, `give it in the "env" of the steps that need it`, "$%s stays as written: references in the environment of a definition are not resolved", variable)
@@ -204,6 +206,9 @@ func (c *checker) step(s *Step, path string) {
 			c.expression(path+"."+name+".expr", source)
 			continue
 		}
+		if c.secretsIn(path+"."+name, raw) {
+			continue
+		}
 		switch at := path + "." + name; spec.Mark(name) {
 		case markExpression:
 			c.expression(at, reference.Text(raw))
@@ -222,7 +227,7 @@ func (c *checker) step(s *Step, path string) {
 				c.Add(Problem{Path: at, Kind: KindValue, Message: "is not an interpreter: want " + wantInterpreter, Hint: `such as "bash"`})
 			}
 		case markDefinition:
-			c.nested(at, raw)
+			c.nested(s, path, at, raw)
 		case markValues:
 			c.values(at, raw)
 		case markRaw:
@@ -359,15 +364,20 @@ func (c *checker) member(path string, ref reference.Reference) {
 	if !ok || slices.Contains(known, key) {
 		return
 	}
+	c.noMember(path, ref.Name, key, known)
+}
+
+// noMember reports a member that $inputs, $steps or $run does not have.
+func (c *checker) noMember(path, name, key string, known []string) {
 	hint := ""
 	if near := c.Suggest(key, known); len(near) > 0 {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
 	} else if c.Suggests() && len(known) > 0 {
 		hint = "known: " + strings.Join(known, ", ")
 	} else if len(known) == 0 {
-		hint = map[string]string{"inputs": `declare it under "inputs"`, varSteps: `give a step an "id"`}[ref.Name]
+		hint = map[string]string{"inputs": `declare it under "inputs"`, varSteps: `give a step an "id"`}[name]
 	}
-	c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", ref.Name, key)})
+	c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: fmt.Sprintf("$%s has no %q", name, key)})
 }
 
 // expression reports the names in a condition that never have a value. A name whose
@@ -379,6 +389,10 @@ func (c *checker) expression(path, source string) {
 		if i := slices.Index(names, m[1]); i >= 0 && !c.set[m[1]] {
 			names = slices.Delete(names, i, i+1)
 			c.unknown(path, m[1], m[2] != "" && !strings.HasPrefix(strings.TrimSpace(m[2]), "?"), "is undefined")
+		} else if i >= 0 && m[1] == varSteps {
+			if key, ok := stepKey(m[2]); ok && !strings.HasPrefix(m[2], "?") && !slices.Contains(c.ids, key) && !isMethodOfText(source, m[0]) {
+				c.noMember(path, varSteps, key, c.ids)
+			}
 		} else if i >= 0 && m[1] == "inputs" {
 			if key, ok := stepKey(m[2]); ok && !strings.HasPrefix(m[2], "?") && !c.inputs[key] && reference.IsName(key) {
 				hint := ""
@@ -406,7 +420,9 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 	}
 	if (hasPath || c.isTypo(name)) && !c.open {
 		hint := `declare it under "inputs" or "variables", or write "$$" for a dollar`
-		if len(near) > 0 {
+		if own := c.ofLists(name); own != "" {
+			hint = own
+		} else if len(near) > 0 {
 			hint = "did you mean " + quotedList(near, " or ") + "?"
 		} else if own := slices.DeleteFunc(known, func(n string) bool { return slices.Contains(Reserved, n) }); len(own) > 0 && len(own) <= 40 {
 			hint = "known: " + strings.Join(references(own), ", ")
@@ -415,7 +431,9 @@ func (c *checker) unknown(path, name string, hasPath bool, effect string) {
 		return
 	}
 	hint := `declare it under "inputs", or write "$$" for a dollar`
-	if len(near) > 0 {
+	if own := c.ofLists(name); own != "" {
+		hint = own
+	} else if len(near) > 0 {
 		hint = "did you mean " + quotedList(near, " or ") + "?"
 	}
 	c.warn(path, hint, "$%s is never set and %s", name, effect)
@@ -570,7 +588,7 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 			switch {
 			case quoted:
 				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
-					c.warn(path, "use double quotes, if the value of the variable is meant", "%s is in single quotes, so %s gets the name and not the value", ref, program)
+					c.warn(path, inDoubleQuotes(text, ref), "%s is in single quotes, so %s gets the name and not the value", ref, program)
 				}
 				return
 			case seen[ref.String()]:
@@ -605,6 +623,20 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 	}
 }
 
+// singleQuoted matches a text in single quotes.
+var singleQuoted = lazyregexp.New(`'([^'\n]*)'`)
+
+// inDoubleQuotes returns the hint for a reference in single quotes of a shell line: its text in
+// double quotes, if that changes nothing else in it.
+func inDoubleQuotes(line string, ref reference.Reference) string {
+	for _, m := range singleQuoted.FindAllStringSubmatch(line, -1) {
+		if text := m[1]; strings.Contains(text, ref.String()) && strings.Count(text, "$") == strings.Count(text, ref.String()) && !strings.Contains(text, "`") && strings.ContainsAny(text, `"{`) {
+			return `write "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `", if the value of the variable is meant`
+		}
+	}
+	return "use double quotes, if the value of the variable is meant"
+}
+
 // foreignInShell warns about a match of foreignPattern in a shell line. Templates of other
 // programs have the same forms, so a name has to be known, or one edit from a known one.
 // No shell has ${name.path}.
@@ -626,8 +658,8 @@ func (c *checker) foreignInShell(path string, m []string, belongs func(string) b
 // sourcePattern matches a line that may get variables from elsewhere.
 var sourcePattern = lazyregexp.New(`(?:^|[\s;&|(])(?:source|eval|\.)\s`)
 
-// nested checks an inline definition, which sees the variables around it.
-func (c *checker) nested(path string, raw json.RawMessage) {
+// nested checks an inline definition of a step, which sees the variables around it.
+func (c *checker) nested(s *Step, stepPath, path string, raw json.RawMessage) {
 	if len(raw) == 0 || raw[0] != '{' {
 		c.references(path, raw)
 		return
@@ -640,6 +672,7 @@ func (c *checker) nested(path string, raw json.RawMessage) {
 		Findings: c.within(), typos: make(map[string]bool), types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept),
 		results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs, shellOf: c.shellOf,
 	}
+	c.inlineInputs(s, d, stepPath)
 	inner.inline(d, "")
 	d.Triggers, d.Concurrency = nil, ""
 	inner.definition(d, "")

@@ -94,6 +94,7 @@ func (c *checker) alwaysFalse(path, source string) {
 		c.comparison(path, cmp, cmp.Right, cmp.Left, func(right, left string) string { return left + " " + cmp.Operator + " " + right })
 	}
 	c.methods(path, source)
+	c.endStatus(path, source)
 }
 
 // comparison checks one operand of a comparison against the other. written returns the

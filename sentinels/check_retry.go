@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -90,6 +91,46 @@ func (c *checker) categories(path, source string) {
 		}
 	}
 }
+
+// ofLists returns what to do about a variable that exists in some places alone, "" for any other.
+func (c *checker) ofLists(name string) string {
+	switch {
+	case name == varError && c.set[varResult]:
+		return "write $result.error, which has code, message, step, stepId and exitCode"
+	case name == varError:
+		return `$error is in "when" and "unless" of a retry; write the step into "onFailure", where $result.error is what failed`
+	case name == varResult:
+		return `$result is in the lists "onFailure" and "finally"; give the step whose output you mean "outputTo": "result"`
+	}
+	return ""
+}
+
+// endStatus warns of a comparison of $result.status, in onFailure and finally, with a word that it cannot be.
+func (c *checker) endStatus(path, source string) {
+	const operand = "$" + varResult + ".status"
+	if !endPath.MatchString(path) || c.fields[varResult] != nil {
+		return
+	}
+	statuses := []string{string(StatusCompleted), string(StatusFailed), string(StatusStopped), string(StatusTimedOut)}
+	for _, cmp := range reference.ComparedIn(source) {
+		for _, side := range [][2]string{{cmp.Left, cmp.Right}, {cmp.Right, cmp.Left}} {
+			word, ok := literalText(side[1])
+			if side[0] != operand || !ok || slices.Contains(statuses, word) {
+				continue
+			}
+			hint := "it is " + strings.Join(statuses, ", ")
+			if slices.Contains([]string{"success", "succeeded", "ok", "done", "passed", "complete"}, strings.ToLower(word)) {
+				hint = "write " + operand + " " + cmp.Operator + " '" + string(StatusCompleted) + "'"
+			} else if slices.Contains([]string{"failure", "error", "errored"}, strings.ToLower(word)) {
+				hint = "write " + operand + " " + cmp.Operator + " '" + string(StatusFailed) + "'"
+			}
+			c.warn(path, hint, "%q is not a status of an end, so this comparison has always the same result", word)
+		}
+	}
+}
+
+// endPath matches the path of a field of a step in onFailure or finally.
+var endPath = lazyregexp.New(`(^|\.)(?:onFailure|finally)\[`)
 
 // otherNamesOfText are what other systems call the text of an error.
 var otherNamesOfText = []string{"message", "msg", "output", "stderr", "stdout", "reason", "description"}

@@ -277,6 +277,10 @@ func (s *decodeState) recordKey(seen map[string]member, name string, m member) b
 // expression reads a condition and checks it. In a recipe, "$" is added to
 // variables that are written without it.
 func (d *decoder) expression(n *node) (string, bool) {
+	if expr := expressionOf(n); expr != nil {
+		d.add(n, KindType, "write "+quoted(expr.Text), `is an object: an expression stands here without {"expr": ...}`)
+		return "", false
+	}
 	text, ok := d.nonEmptyText(n)
 	if !ok {
 		return "", false
@@ -297,7 +301,9 @@ func (d *decoder) expression(n *node) (string, bool) {
 			if h := (interface{ HintText() string })(nil); errors.As(err, &h) {
 				hint = h.HintText()
 			}
-			if own := d.ownExpression(text); own != "" {
+			if own := statusStep(n, true); own != "" {
+				hint = own
+			} else if own := d.ownExpression(text); own != "" {
 				hint = "write " + own
 			}
 			d.add(n, KindExpression, hint, "%s", err)

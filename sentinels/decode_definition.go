@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -44,6 +45,9 @@ func (d *decoder) definition(n *node) Definition {
 	out.Safety.TimeoutMs = smaller(out.Safety.TimeoutMs, out.timeoutMs)
 	out.Safety.MaxIterations = smaller(out.Safety.MaxIterations, out.maxIterations)
 	d.requireLimit(n, &out)
+	if strategy := n.Member("strategy"); strategy != nil && strategy.Member("matrix") != nil {
+		d.add(strategy, KindUnknown, "write a step "+textcut.Mark(matrixLoop(strategy), maxProblemText/2), "nothing reads a strategy: a matrix is a loop over its values")
+	}
 	if template := n.Member(recipeTemplate); template != nil && template.Kind != 'n' {
 		if out.Recipe == "" && out.RAGSources == nil {
 			out.RAGSources = d.templateSources(template) // the file is its own recipe
@@ -146,6 +150,10 @@ func (d *decoder) tools(n *node, dst *fileDefinition) {
 
 // concurrency reads an overlap policy: a string, or the object {"overlap": policy}.
 func (d *decoder) concurrency(n *node, dst *fileDefinition) {
+	if own := asOverlap(n); own != "" {
+		d.add(n, KindValue, `write "concurrency": `+own, "is of another system: here it says what a start does while a run of this sentinel is active")
+		return
+	}
 	if n.Kind == '{' {
 		format.overlap.read(d, n, &dst.Definition)
 		return
@@ -206,6 +214,10 @@ func recipeOutputs(n *node) []output {
 func (d *decoder) nested(n *node, step *Step, at *node) json.RawMessage {
 	if n.Kind == '"' && reference.IsReference(n.Text) {
 		return n.Canonical() // its value is decoded when the step starts it
+	}
+	if n.Kind == '"' && !reference.Contains(n.Text) {
+		d.add(n, KindType, "write "+asRef(n), "is a string, want a definition, {\"$ref\": name} or one $reference to a definition")
+		return nil
 	}
 	if !d.expect(n, '{', "a definition, {\"$ref\": name} or one $reference to a definition") {
 		return nil

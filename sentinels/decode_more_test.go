@@ -32,6 +32,7 @@ func TestDecodeValue(t *testing.T) {
 			{Type: "event", Event: "git:*", Options: raw(`{"debounceMs":50,"filter":"$event.data.branch === 'main'"}`)},
 			{Type: "schedule", CronExpression: "*/5 * * * *", Options: raw(`{"timeZone":"Europe/Berlin"}`)},
 			{Type: "file", Options: raw(`{"paths":["src/**"]}`)},
+			{Type: "manual"},
 			{Type: "webhook", Options: raw(`{"event":"push"}`)},
 		},
 		Tools:  []string{"code/read"},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -34,6 +35,17 @@ func encodeCost(src *Budget) json.RawMessage {
 	return raw
 }
 
+// encodeRequired keeps "required": false, which is what the author says and not the default.
+func encodeRequired(src *Input) json.RawMessage {
+	switch {
+	case src.Required:
+		return json.RawMessage("true")
+	case src.Optional:
+		return json.RawMessage("false")
+	}
+	return nil
+}
+
 func encodeEnum(src *Input) json.RawMessage {
 	if len(src.Enum) == 0 {
 		return nil
@@ -56,7 +68,16 @@ func (d *decoder) onError(n *node, dst *OnError) {
 		}
 		return
 	}
+	if n.Kind == '[' {
+		d.add(n, KindType, `write {"type": "group", "steps": [...], "onFailure": `+textcut.Mark(asWritten(n), maxProblemText/2)+`}, with this step in "steps"`,
+			"is an array: \"onError\" has no steps")
+		return
+	}
 	if !d.expect(n, '"', "an action or {\"retry\": {...}}") {
+		return
+	}
+	if own := asAction(n); own != "" && !slices.ContainsFunc(errorActions, func(a string) bool { return strings.EqualFold(a, n.Text) }) {
+		d.add(n, KindUnknown, `write "onError": `+own, "unknown value %q", n.Text)
 		return
 	}
 	if s, ok := d.choice(n, errorActions); ok {
@@ -113,6 +134,7 @@ func (d *decoder) variables(n *node, dst *fileDefinition) {
 		} else if m.Name == varRAGContext {
 			d.addAt(m.Start, m.Value.Path(), KindValue, "", fmt.Sprintf("%q is reserved", m.Name))
 		}
+		d.neverEvaluated(m.Value)
 		dst.Variables[m.Name] = m.Value.Canonical()
 	}
 }
@@ -161,6 +183,7 @@ func (d *decoder) inputValues(n *node, in Input) {
 	if def == nil {
 		return
 	}
+	d.neverEvaluated(def)
 	check(def)
 	if in.Required {
 		d.add(n.Member("required"), KindWarning, "leave it out", "required has no effect: a run without a value has the default")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
@@ -242,15 +243,21 @@ func (d *decoder) infer(n *node) *TypeSpec {
 	if d.opt.Types == nil {
 		return nil
 	}
+	otherIf := n.Member("then") == nil && n.Member("else") == nil // it is the word of another system for condition
+	var condition *TypeSpec
 	for i := range d.opt.Types.specs {
 		spec := &d.opt.Types.specs[i]
 		for _, m := range n.Members {
+			if m.Name == "if" && otherIf && slices.Contains(spec.Infer, spec.stored(m.Name)) {
+				condition = cmp.Or(condition, spec)
+				continue
+			}
 			if slices.Contains(spec.Infer, m.Name) || slices.Contains(spec.Infer, spec.stored(m.Name)) {
 				return spec
 			}
 		}
 	}
-	return nil
+	return condition
 }
 
 // typeHint suggests "type" or an inference field with a similar name, or lists the types.
@@ -276,6 +283,7 @@ func insteadHint[T any](n *node, known func(name string) *field[T], names []stri
 // ownFields divides a type's fields into Fields and Blocks and checks them.
 func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	costly := fields != nil && !fields.size.Cheap(own.Count()) && fields.size.TooCostly(fields.raw, fields.instance(own)) != ""
+	var misplaced []string // paths of expressions that are reported
 	for _, m := range own.Members {
 		mark := ""
 		if fields != nil {
@@ -307,15 +315,26 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 		case mark == "" && fields != nil && fields.evaluates(m.Name) && expressionOf(m.Value) != nil:
 			d.expression(expressionOf(m.Value))
 			s.field(m.Name, m.Value.Canonical())
-		case mark == "" && fields != nil && !fields.describesExpr(m.Name):
-			d.misplacedExpressions(m.Value)
+		case fields != nil && fields.evaluates(m.Name) && m.Value.Kind == '"' && reference.Contains(m.Value.Text) && !reference.IsReference(m.Value.Text):
+			d.add(m.Value, KindType, `write {"expr": `+textcut.Mark(quoted(withoutTemplate(m.Value.Text)), maxProblemText/2)+`}`, "is a text with a reference in it, and not its value")
+			s.field(m.Name, m.Value.Canonical())
+		case (mark == "" || mark == markShell || mark == markVariable || mark == markInterpreter) && fields != nil && !fields.describesExpr(m.Name):
+			misplaced = append(misplaced, d.misplacedExpressions(m.Value)...)
 			s.field(m.Name, m.Value.Canonical())
 		default:
 			s.field(m.Name, m.Value.Canonical())
 		}
 	}
-	if fields != nil {
-		d.checkFields(fields, own)
+	if fields == nil {
+		return
+	}
+	before := len(d.problems)
+	d.checkFields(fields, own)
+	if len(misplaced) > 0 && len(d.problems) > before { // the form of an expression is no second problem
+		of := slices.DeleteFunc(d.problems[before:], func(p Problem) bool {
+			return slices.ContainsFunc(misplaced, func(at string) bool { return p.Path == at || strings.HasPrefix(p.Path, at+".") })
+		})
+		d.problems = d.problems[:before+len(of)]
 	}
 }
 
@@ -338,22 +357,30 @@ func (d *decoder) values(n *node) {
 
 // The message and the hint for {"expr": source} where nothing evaluates it.
 const (
-	MisplacedExpression     = `{"expr": ...} is evaluated only as a whole value in "values" of a step of type set`
+	MisplacedExpression     = `{"expr": ...} is evaluated only as a whole value in "values" of a step of type set, and as "each" of a loop`
 	MisplacedExpressionHint = "compute it in a step of type set before this one, and write a $reference here"
 )
 
-// misplacedExpressions reports each {"expr": source} in a value: it would stay an object with a
-// text, because only the value of a variable is evaluated.
-func (d *decoder) misplacedExpressions(n *node) {
+// misplacedExpressions reports each {"expr": source} in a value, and returns their paths: it
+// would stay an object with a text, because only the value of a variable is evaluated.
+func (d *decoder) misplacedExpressions(n *node) (paths []string) {
 	if expressionOf(n) != nil {
 		d.add(n, KindValue, MisplacedExpressionHint, MisplacedExpression)
-		return
+		return []string{n.Path()}
 	}
 	for _, m := range n.Members {
-		d.misplacedExpressions(m.Value)
+		paths = append(paths, d.misplacedExpressions(m.Value)...)
 	}
 	for _, item := range n.Items {
-		d.misplacedExpressions(item)
+		paths = append(paths, d.misplacedExpressions(item)...)
+	}
+	return paths
+}
+
+// neverEvaluated reports a value that a run begins with and that is {"expr": source}.
+func (d *decoder) neverEvaluated(n *node) {
+	if expressionOf(n) != nil {
+		d.add(n, KindValue, "compute it in a first step of type set", MisplacedExpression)
 	}
 }
 

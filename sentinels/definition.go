@@ -226,6 +226,7 @@ type Input struct {
 	Type        string // string, number, integer, boolean, array, object; empty is any
 	Description string
 	Required    bool
+	Optional    bool            // "required": false is written: the author expects that it may be empty
 	Default     json.RawMessage // nil when there is none
 	Enum        []json.RawMessage
 }

@@ -237,6 +237,59 @@ func envSchema() any {
 // encodeEnv writes the variables, sorted by name.
 func encodeEnv(src *fileDefinition) json.RawMessage { return encodeByName(src.Env) }
 
+// foreignSecret matches the value of a secret as other systems write it.
+var foreignSecret = lazyregexp.New(`\$\{\{\s*secrets\.([A-Za-z_]\w*)\s*\}\}|\{\{\s*secrets\.([A-Za-z_]\w*)\s*\}\}|\$\{?secrets?\.([A-Za-z_]\w*)\}?`)
+
+// secretsIn reports these in a value, with the form in which its place takes a secret.
+func (c *checker) secretsIn(path string, raw json.RawMessage) (found bool) {
+	if len(raw) == 0 {
+		return false
+	}
+	switch raw[0] {
+	case '{':
+		strictjson.EachMember(raw, func(name, value []byte) bool {
+			found = c.secretsIn(path+"."+strictjson.Unquote(name), value) || found
+			return true
+		})
+		return found
+	case '[':
+		strictjson.EachItem(raw, func(value []byte) bool { found = c.secretsIn(path, value) || found; return true })
+		return found
+	case '"':
+	default:
+		return false
+	}
+	text := strictjson.Unquote(raw)
+	own := reference.AssignedInShellLine(text)
+	for _, m := range foreignSecret.FindAllStringSubmatch(text, -1) {
+		written, name := m[0], strings.ToUpper(m[1]+m[2]+m[3])
+		if variable := strings.Trim(strings.Split(written, ".")[0], "${"); c.set[variable] || slices.Contains(own, variable) {
+			continue // a variable of the definition, or of the shell line
+		}
+		found = true
+		secret := `{"secret": "` + name + `"}`
+		hint := `a secret is given as a variable of the environment: "env": {"` + name + `": ` + secret + `}, and $` + name + ` in a shell line`
+		at := strings.Split(path, ".")
+		key := at[len(at)-1]
+		switch before := at[max(0, len(at)-2)]; {
+		case before == "headers" && strings.EqualFold(key, "authorization") && strings.HasPrefix(strings.ToLower(text), "bearer "):
+			hint = `write "auth": {"bearer": ` + secret + `} in place of the header`
+		case (before == "env" || before == "headers") && strings.TrimSpace(text) == written:
+			hint = fmt.Sprintf("write %q: %s", key, secret)
+		case key == "bearer" || key == "password" || key == "username":
+			hint = fmt.Sprintf("write %q: %s", key, secret)
+		case key == "prompt" || key == "system":
+			hint = "a model gets no secrets; a step of type shell or http can use one"
+		case before == "env":
+			hint = `the value of a variable is a secret alone: write "` + name + `": ` + secret + `, and put the text together in the shell line`
+		case before == "headers":
+			hint = fmt.Sprintf("the value of a header is a secret alone: write %q: %s", key, secret)
+		}
+		c.Add(Problem{Path: path, Kind: KindUnknown, Hint: hint, Message: written + " is not the value of a secret here"})
+	}
+	return found
+}
+
 // ShellUse is a variable of the environment that a shell line of a definition uses.
 type ShellUse struct{ Path, Name string }
 

@@ -302,7 +302,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		add(n.Start, n.Path(), KindType, v.typeHint(n, k.Want), "is %s, want %s", v.given(n), articles(k.Want))
 	case *kind.Required:
 		for _, name := range k.Missing {
-			add(n.Start, n.Path(), KindMissing, "", "%q is missing", name)
+			add(n.Start, n.Path(), KindMissing, missingHint(n, name), "%q is missing", name)
 		}
 	case *kind.Enum:
 		if n.Kind == '"' {
@@ -359,6 +359,19 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		add(n.Start, n.Path(), KindValue, "", "%s", text)
 	}
 	return out
+}
+
+// missingHint returns what to write for a field that a step lacks, "" if its meaning is not clear.
+func missingHint(n *node, name string) string {
+	if name != "definition" {
+		return ""
+	}
+	for _, from := range []string{"id", "name"} {
+		if m := n.Member(from); m != nil && m.Kind == '"' {
+			return `write "definition": ` + asRef(m) + `, or the definition itself`
+		}
+	}
+	return `write "definition": {"$ref": "ID"}, or the definition itself`
 }
 
 // typeHint returns the hint for a value of another type than wanted.

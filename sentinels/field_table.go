@@ -111,6 +111,10 @@ func kindOf(dst any) string {
 		return inLoop
 	case *Safety:
 		return "safety"
+	case *RetryPolicy:
+		return inRetry
+	case *OnError:
+		return inOnError
 	}
 	return ""
 }

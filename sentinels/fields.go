@@ -94,8 +94,8 @@ func init() {
 			value: "list of steps (F3)", example: `[]`, schema: stepsSchema(),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Steps = d.steps(n) },
 			encode: func(src *fileDefinition) json.RawMessage { return encodeSteps(src.Steps) }},
-		stepsField(BlockOnFailure, "Steps after a run that is not completed, with $result (F4.4).", func(d *fileDefinition) *[]Step { return &d.OnFailure }),
-		stepsField(BlockFinally, "Steps after each run, however it ended, with $result (F4.4).", func(d *fileDefinition) *[]Step { return &d.Finally }),
+		stepsField(BlockOnFailure, "Steps after a run that is not completed, with $result (sentinel schema result).", func(d *fileDefinition) *[]Step { return &d.OnFailure }),
+		stepsField(BlockFinally, "Steps after each run, however it ended, with $result (sentinel schema result).", func(d *fileDefinition) *[]Step { return &d.Finally }),
 		onErrorField("That of steps that have none and no nested steps.", func(d *fileDefinition) *OnError { return &d.OnError }),
 		{name: "loop", doc: "How often the steps are executed. Default once.", value: "a loop (F4)", example: `{"type": "count", "max": 3}`, schema: refSchema("loop"),
 			decode: func(d *decoder, n *node, dst *fileDefinition) { dst.Loop = d.loop(n) },
@@ -171,7 +171,14 @@ func init() {
 	format.input = table[Input]{
 		choiceField("type", "JSON type of the value. Default any.", inputTypes, func(i *Input) *string { return &i.Type }),
 		textField("description", "What it is for.", func(i *Input) *string { return &i.Description }),
-		flagField("required", "Whether a run cannot start without it.", func(i *Input) *bool { return &i.Required }),
+		{name: "required", doc: "Whether a run cannot start without it. Default false: it is then empty.", value: "boolean", example: "true", schema: map[string]any{"type": "boolean"},
+			decode: func(d *decoder, n *node, dst *Input) {
+				if n.Kind != 't' && n.Kind != 'f' {
+					d.wrongType(n, "a boolean")
+				}
+				dst.Required, dst.Optional = n.Kind == 't', n.Kind == 'f'
+			},
+			encode: encodeRequired},
 		{name: "default", doc: "The value if a run is started without one.", value: "any", example: `1`, schema: true,
 			decode: func(_ *decoder, n *node, dst *Input) { dst.Default = n.Canonical() },
 			encode: func(src *Input) json.RawMessage { return src.Default }},
@@ -214,8 +221,8 @@ func init() {
 		durationField("maxDelayMs", "The longest delay. Default: no limit.", 1, func(r *RetryPolicy) *int64 { return &r.MaxDelayMs }),
 		durationField("maxRetryAfterMs", "The longest delay that a server may request; beyond it, no retry. Default: 24 h.", 1,
 			func(r *RetryPolicy) *int64 { return &r.MaxRetryAfterMs }),
-		retryCondition("when", "Retry only if this is true of $error (F3.5).", `"$error.exitCode === 75"`, func(r *RetryPolicy) *string { return &r.When }),
-		retryCondition("unless", "Do not retry if this is true of $error (F3.5).", `"$error.code === 'not_found'"`, func(r *RetryPolicy) *string { return &r.Unless }),
+		retryCondition("when", "Retry only if this is true of $error: text, code, category, exitCode.", `"$error.exitCode === 75"`, func(r *RetryPolicy) *string { return &r.When }),
+		retryCondition("unless", "Do not retry if this is true of $error: text, code, category, exitCode.", `"$error.code === 'not_found'"`, func(r *RetryPolicy) *string { return &r.Unless }),
 	}
 
 	format.loop = table[Loop]{
@@ -233,7 +240,7 @@ func init() {
 			doc: `A pattern of event names; "*" matches one segment, a final "**" all that follow.`, value: "pattern (F5.3)", example: `"git:push"`, schema: conditionSchema,
 			decode: func(d *decoder, n *node, dst *Loop) { dst.Event = d.pattern(n) },
 			encode: textField("", "", func(l *Loop) *string { return &l.Event }).encode},
-		only(words(LoopEvent), choiceField("source", "Whose events sentinel:ID:WORD (F5.3).", words(EventSources()...), func(l *Loop) *EventSource { return &l.Source })),
+		only(words(LoopEvent), choiceField("source", "Whose events sentinel:ID:WORD.", words(EventSources()...), func(l *Loop) *EventSource { return &l.Source })),
 	}
 
 	format.trigger = table[Trigger]{

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -30,6 +29,8 @@ const (
 	inStep       = "step"
 	inTrigger    = "trigger"
 	inLoop       = "loop"
+	inRetry      = "retry"
+	inOnError    = "onError"
 	inType       = "type" // the name of a step type
 )
 
@@ -37,22 +38,26 @@ const (
 // original one. The first row that fits counts, so that rows of one step type precede those
 // of all.
 var otherWords = sync.OnceValue(func() []otherWord {
-	return []otherWord{
+	return append(retryWords(), []otherWord{
 		// Step types.
 		{in: inType, names: "error throw abort exit", hint: `write {}`, as: failStep},
 		{in: inType, names: "https fetch request rest restcall httprequest httpcall httpget httppost webrequest api curl wget get post", hint: `write {}`, as: requestStep},
 		{in: inType, names: "foreach for each map iterate", hint: `write {}`, as: stepOf("loop", "items=each list=each in=each collection=each over=each forEach=each foreach=each do=steps body=steps tasks=steps as=as item=as", "each", "steps")},
 		{in: inType, names: "while until repeat dowhile", hint: `write {}`, as: stepOf("loop", "condition=while check=while if=while do=steps body=steps tasks=steps times=count n=count", "steps")},
 		{in: inType, names: "sleep delay pause timer", hint: `write {}`, as: stepOf("wait", "ms=durationMs duration=durationMs seconds=durationMs:s secs=durationMs:s delay=durationMs time=durationMs for=durationMs delayMs=durationMs", "durationMs")},
-		{in: inType, names: "if switch branch choice when ifelse", hint: `write {}`, as: stepOf("condition", "if=check condition=check expression=check expr=check when=check", "check", "then")},
-		{in: inType, names: "script bash sh exec execute run cmd terminal powershell pwsh python python3 node", hint: `write {}`, as: stepOf("shell", "run=command script=command cmd=command code=command source=command line=command workingDirectory=cwd workdir=cwd dir=cwd", "command")},
+		{in: inType, names: "switch choice case match", hint: `write {}`, as: switchStep},
+		{in: inType, names: "break", hint: `{}`, as: asBreak},
+		{in: inType, names: "continue next", hint: `{}`, as: asContinue},
+		{in: inType, names: "if branch when ifelse", hint: `write {}`, as: stepOf("condition", "if=check condition=check expression=check expr=check when=check", "check", "then")},
+		{in: inType, names: "script bash zsh sh exec execute run cmd terminal powershell pwsh python python3 node nodejs", hint: `write {}`, as: scriptStep},
 		{in: inType, names: "log print echo message console", hint: `write {}`, as: echoStep},
 		{in: inType, names: "ai openai gpt chat chatgpt claude anthropic prompt agent completion model", hint: `write {}`, as: stepOf("llm", "message=prompt text=prompt instructions=system systemPrompt=system input=prompt", "prompt")},
 		{in: inType, names: "approval human confirm manualapproval input review gate", hint: `write {}`, as: stepOf("approve", "message=prompt text=prompt question=prompt description=prompt users=approvers", "prompt")},
 		{in: inType, names: "event publish trigger signal raise", hint: `write {}`, as: stepOf("emit", "name=event topic=event type=event payload=data body=data", "event")},
 		{in: inType, names: "notify notification slack email mail", hint: `write {"type": "command", "command": "notify/send", "params": {"text": ...}}`},
-		{in: inType, names: "assign variable variables setvariable setvar let var compute transform javascript js function code eval", hint: `write {"type": "set", "values": {"NAME": {"expr": "..."}}}`},
-		{in: inType, names: "subworkflow workflow call invoke pipeline job", hint: `use a step of type sentinel with the pipeline as its "definition"`},
+		{in: inType, names: "code function javascript js inlinescript", hint: `write {}`, as: codeStep},
+		{in: inType, names: "assign variable variables setvariable setvar let var compute transform eval", hint: `write {"type": "set", "values": {"NAME": {"expr": "..."}}}`},
+		{in: inType, names: "subworkflow workflow call invoke pipeline job childworkflow", hint: `write {}`, as: childStep},
 		{in: inType, names: "webresearch", hint: `fetch pages with a step of type http and read them in a step of type llm; or "sentinel plugin new" for a step type of your own`},
 		{in: inType, names: "codingagent", hint: `use a step of type llm with "parseToolCalls": true and "tools": ["code/*"], or start the agent with a step of type shell`},
 		{in: inType, names: "escalate", hint: `use a step of type approve, or one of type emit and a sentinel with a trigger on the event`},
@@ -60,8 +65,10 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		// Keys of steps.
 		{in: inStep, names: "if when onlyif", hint: `write "condition": {}`, as: asCondition},
 		{in: inStep, names: "unless", hint: `write "condition": {}`, as: asNegation},
-		{in: "shell", names: "run script exec shellcommand bash commandline", hint: `write {}`, as: asOwnLine},
-		{in: inStep, names: "run script exec shellcommand bash commandline", hint: `write {}`, as: asLine},
+		{in: "shell", names: "run script exec shellcommand commandline code source", hint: `write {}`, as: asOwnScript},
+		{in: "shell", names: "language lang interpreter runtime", hint: `write "shell": {}`, as: asInterpreter},
+		{in: inStep, names: "bash zsh python python3 node nodejs powershell pwsh", hint: `write {}`, as: asKeyScript},
+		{in: inStep, names: "run script exec shellcommand commandline", hint: `write {}`, as: asLine},
 		{in: inStep, names: "uses action", hint: `actions of other systems do not run here: write "type": "shell" and the command that does the same; a run works in its workspace, without a checkout`},
 		{in: inStep, names: "with args arguments", hint: `write each as a field of the step`},
 		{in: inStep, names: "needs dependson after runafter", hint: `leave it out: steps are executed in their order`},
@@ -72,6 +79,11 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: "wait", names: "duration seconds secs minutes delay delayms sleep ms", hint: `write "durationMs": {}`, as: asTime},
 		{in: "loop", names: "items list in over foreach collection withitems", hint: `write "each": {}`},
 		{in: "loop", names: "times repeat n iterations max", hint: `write "count": {}`},
+		{in: "loop", names: "concurrency parallel parallelism maxparallel maxconcurrency", hint: `write "maxConcurrent": {}`},
+		{in: inStep, names: "break breakif breakon breakwhen", hint: `{}`, as: asBreak},
+		{in: inStep, names: "continue continueif continueon skipif", hint: `{}`, as: asContinue},
+		{in: inStep, names: "switch choice cases choices match", hint: `write {}`, as: func(n *node) string { return switchStep(n.Parent()) }},
+		{in: "sentinel", names: "ref workflow sentinel sentinelid file path subworkflow child run call uses", hint: `write "definition": {}`, as: asRef},
 		{in: "loop", names: "do body tasks", hint: `write "steps": {}`, as: asSteps},
 		{in: "loop", names: "item itemname var", hint: `write "as": {}`},
 		{in: "loop", names: "index", hint: `write "indexAs": {}`},
@@ -96,7 +108,9 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: "http", names: "responsetype responseformat output format", hint: `leave it out: the output has "text", and "json" if the body is JSON`},
 		{in: "approve", names: "message text question title", hint: `write "prompt": {}`},
 		{in: "emit", names: "topic channel", hint: `write "event": {}`},
-		{in: inStep, names: "foreach items withitems withlist each matrix strategy", hint: `write {"type": "loop", "each": {}, "steps": [...]}`},
+		{in: inStep, names: "matrix strategy", hint: `write {}`, as: matrixLoop},
+		{in: inStep, names: "concurrency", hint: `"concurrency" is a key of the definition: write "concurrency": {} there`, as: asOverlap},
+		{in: inStep, names: "foreach items withitems withlist each", hint: `write {"type": "loop", "each": {}, "steps": [...]}`},
 		{in: inStep, names: "sleep delay", hint: `write {"type": "wait", "durationMs": {}}`, as: asTime},
 		{in: inStep, names: "register output outputs saveas store storeas assign outputvariable outputvar result resultto", hint: `write "outputTo": {}`},
 		{in: inStep, names: "label title displayname", hint: `write "name": {}`},
@@ -136,13 +150,29 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: inLoop, names: "count times iterations maxiterations", hint: `write "max": {}`},
 		{in: inLoop, names: "interval delay delayms every", hint: `write "intervalMs": {}`, as: asTime},
 
+		// Keys of onError.
+		{in: inOnError, names: "action type do policy strategy behavior mode", hint: `write "onError": {}`, as: asAction},
+		{in: inOnError, names: "steps then run catch handler", hint: `write {"type": "group", "steps": [...], "onFailure": {}}, with this step in "steps"`, as: asSteps},
+
 		// Of any object.
 		{names: "activeadapters", hint: `adapters are part of a model: name the model that has them in "model"`},
 		{names: "maxtimesecs", hint: `write "safety": {"timeoutMs": ...}, in milliseconds`},
 		{names: "maxcostusd", hint: `write "costUsd"`},
 		{names: "permissionmode", hint: `"tools" of a step limit what a model may call`},
-	}
+	}...)
 })
+
+// retryWords are the rows of otherWords for the keys of a retry.
+func retryWords() []otherWord {
+	return []otherWord{
+		{in: inRetry, names: "attempts maxattempts maximumattempts tries maxtries", hint: `write "maxRetries": {}, the attempts after the first one`, as: asRetries},
+		{in: inRetry, names: "retries count limit max times", hint: `write "maxRetries": {}`},
+		{in: inRetry, names: "delay delayms delayseconds initialdelay initialdelayms initialinterval initialintervalms interval intervalms wait sleep mindelay", hint: `write "baseDelayMs": {}`, as: asShortTime},
+		{in: inRetry, names: "maxinterval maxintervalms maximuminterval maxdelay maxbackoff", hint: `write "maxDelayMs": {}`, as: asShortTime},
+		{in: inRetry, names: "backoff strategy backoffstrategy type backoffcoefficient backoffrate multiplier factor", hint: `write "backoffType": {}`, as: asBackoff},
+		{in: inRetry, names: "if on retryif retryon condition while", hint: `write "when": {}`, as: asCondition},
+	}
+}
 
 // otherWordHint returns what to write for a word of another system in one of the given
 // kinds of objects, "" if the word means nothing. n is its value, or the step of a type.
@@ -151,6 +181,9 @@ func (s *decodeState) otherWordHint(word string, n *node, kinds ...string) strin
 	for _, w := range otherWords() {
 		if !slices.Contains(strings.Fields(w.names), word) || w.in != "" && !slices.ContainsFunc(strings.Fields(w.in), func(in string) bool { return slices.Contains(kinds, in) }) {
 			continue
+		}
+		if own := statusStep(n, w.as != nil && w.in == inStep && strings.HasPrefix(w.hint, `write "condition"`)); own != "" {
+			return own
 		}
 		value := ""
 		if strings.Contains(w.hint, "{}") {
@@ -242,24 +275,13 @@ func asRetry(n *node) string {
 	switch {
 	case n.Kind == '0':
 		return `{"retry": {"maxRetries": ` + n.Text + `}}`
-	case n.Kind == '{' && n.Member("maxRetries") != nil:
-		return `{"retry": ` + asWritten(n) + `}`
 	case n.Kind == '{':
-		for _, name := range []string{"max", "count", "retries", "limit", "times", "maxAttempts", "attempts"} {
-			if count := n.Member(name); count != nil && count.Kind == '0' {
-				return asRetry(count)
-			}
-		}
+		return `{"retry": ` + retryPolicy(n) + `}`
 	}
 	return `{"retry": {"maxRetries": 3}}`
 }
 
-func asAttempts(n *node) string {
-	if count, err := strconv.Atoi(n.Text); n.Kind == '0' && err == nil && count > 1 {
-		return `{"retry": {"maxRetries": ` + strconv.Itoa(count-1) + `}}`
-	}
-	return `{"retry": {"maxRetries": 3}}`
-}
+func asAttempts(n *node) string { return `{"retry": {"maxRetries": ` + asRetries(n) + `}}` }
 
 func asSkip(n *node) string {
 	if n.Kind == 'f' {
@@ -294,6 +316,9 @@ func asList(n *node) string {
 }
 
 func asSteps(n *node) string {
+	if n.Kind == '{' && len(n.Members) == 0 {
+		return "[...]"
+	}
 	if n.Kind == '{' {
 		return "[" + asWritten(n) + "]"
 	}
@@ -476,6 +501,8 @@ func stepOf(typ, renames string, needed ...string) func(n *node) string {
 					value = asTime(m.Value)
 				case to == "check" || to == "while":
 					value = asCondition(m.Value)
+				case to == "steps" || to == "then":
+					value = asSteps(m.Value)
 				}
 			}
 			have[name] = true

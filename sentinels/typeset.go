@@ -72,6 +72,9 @@ func (f *fieldSet) has(name string) bool {
 	return ok
 }
 
+// HasField reports whether the type has a field, by its stored name.
+func (s *TypeSpec) HasField(name string) bool { return s.compiled != nil && s.compiled.has(name) }
+
 // Evaluates reports whether a field may be {"expr": source} as a whole, which its plugin evaluates.
 func (s *TypeSpec) Evaluates(field string) bool {
 	return s.compiled != nil && s.compiled.evaluates(field)

@@ -44,6 +44,9 @@ type Checker struct {
 	Withheld func(d *sentinels.Definition, names []string) []Withheld
 	// Child returns the definition of a stored sentinel, nil if it cannot be read.
 	Child func(id sentinels.ID) *sentinels.Definition
+	// EventData returns the fields that $event.data can have in runs that a kind of trigger
+	// starts, nil if it may be anything. Default nil: it may be, of all kinds.
+	EventData func(kind string) []string
 }
 
 // modelStep is the step type with a field for the name of a model.

@@ -77,8 +77,9 @@ func newHarness(t testing.TB) *harness {
 		Plugins:  []plugin.Source{{Name: "builtin", Wasm: plugins.Builtin, Manifest: plugins.Manifest, Trusted: true}},
 		Commands: stubCommands{registry}, Models: stubModel{}, Executions: stubExecutions{}, Contexts: stubContexts{},
 		Checks: validation.Checker{
-			Commands: func() *command.Registry { return registry },
-			Stored:   func(sentinels.ID) bool { return false },
+			Commands:  func() *command.Registry { return registry },
+			Stored:    func(sentinels.ID) bool { return false },
+			EventData: standard.Set().EventData,
 		},
 		Triggers: standard.Set(),
 		Limits:   runtime.Limits{StepTimeout: 5 * time.Second, Steps: 200},

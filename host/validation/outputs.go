@@ -11,39 +11,22 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A fields is the shape of a value: its fields by name, each with its own shape. A nil one
-// may have any fields.
-type fields map[string]fields
-
-// outputs reports references to fields that the output of a step cannot have.
+// outputs reports references to fields that a value cannot have: the output of a step, also by
+// its id, the event that starts the run, and how a list of steps ended.
 func (v *check) outputs() {
-	known := map[string]fields{}
-	set := func(name string, f fields) {
-		if before, again := known[name]; again && (before == nil || f == nil) {
-			f = nil
-		} else if again {
-			f = union(before, f)
+	known := v.shapes()
+	ends := v.endResult()
+	look := func(path string, uses []use) {
+		of := known
+		if inEnd.MatchString(path) {
+			of = maps.Clone(known)
+			of[resultVariable] = ends
 		}
-		known[name] = f
+		v.uses(path, uses, of)
 	}
-	v.definition.EachStep(func(_ string, s *sentinels.Step) {
-		if s.OutputTo != "" {
-			set(s.OutputTo, v.shape(s))
-		}
-		for _, name := range v.otherNames(s) {
-			set(name, nil)
-		}
-	})
-	for name := range v.definition.Inputs {
-		set(name, nil)
-	}
-	maps.DeleteFunc(known, func(_ string, f fields) bool { return f == nil })
-	if len(known) == 0 {
-		return
-	}
-	look := func(path string, uses []use) { v.uses(path, uses, known) }
 	retry := func(path string, p sentinels.RetryPolicy) {
 		p.Conditions(func(key, source string) {
 			uses := slices.DeleteFunc(inExpression(source), func(u use) bool { return u.name == "error" }) // that of the attempt
@@ -52,173 +35,137 @@ func (v *check) outputs() {
 	}
 	look("loop.check", inExpression(v.definition.Loop.Check))
 	look("loop.max", inText(v.definition.Loop.Max))
+	v.eventInFilters()
+	lost := v.lostOutputs()
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		look(path+".condition", inExpression(s.Condition))
 		retry(path, s.OnError.Retry)
-		spec, ok := v.types.Lookup(s.Type)
-		if !ok {
-			return
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-			raw := s.Fields[name]
-			switch spec.Mark(name) {
-			case abi.MarkExpression:
-				look(path+"."+name, inExpression(reference.Text(raw)))
-			case abi.MarkShell:
-				reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string) {
-					if quoted {
-						return
-					}
-					look(path+"."+name, []use{{ref.String(), ref.Name, ref.Path}})
-				})
-			case abi.MarkRaw, abi.MarkDefinition:
-			default:
-				look(path+"."+name, inText(raw))
+		v.eachUse(path, s, func(at string, uses []use, text bool) {
+			look(at, uses)
+			if text && s.Condition == "" {
+				v.lost(path, at, uses, lost)
+				v.nullError(path, at, uses, ends)
 			}
-		}
+		})
 	})
 }
 
-// shape returns the fields of a step's output, nil if it may have any.
-func (v *check) shape(s *sentinels.Step) fields {
-	spec, ok := v.types.Lookup(s.Type)
-	if !ok || parses(s) {
-		return nil
-	}
-	name := spec.Command()
-	for _, mark := range spec.Marks() {
-		if mark.Mark == abi.MarkParams {
-			name = reference.Text(s.Fields["command"])
-		}
-	}
-	output := spec.Output
-	if c, ok := v.commands.Lookup(name); ok {
-		output = c.Output()
-	}
-	var schema map[string]any
-	if json.Unmarshal(output, &schema) != nil {
-		return nil
-	}
-	f := closed(schema)
-	if f != nil && s.OnError.Action == sentinels.ActionSkip {
-		f = union(f, fields{"success": nil, "skipped": nil, "error": nil})
-	}
-	return f
-}
-
-// parses reports whether the step replaces its output by a value that it reads from it.
-func parses(s *sentinels.Step) bool {
-	raw, err := s.MarshalJSON()
-	var written struct {
-		Parse json.RawMessage `json:"parse"`
-	}
-	return err != nil || json.Unmarshal(raw, &written) != nil || written.Parse != nil
-}
-
-// otherNames returns the variables that a step sets besides outputTo: those that marked
-// fields name, and the keys of values.
-func (v *check) otherNames(s *sentinels.Step) []string {
+// eachUse calls f with the references in each field of a step; text is true if the field is not
+// an expression, so that a reference without a value is an error of the step.
+func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses []use, text bool)) {
 	spec, ok := v.types.Lookup(s.Type)
 	if !ok {
-		return nil
+		return
 	}
-	var names []string
-	for _, mark := range spec.Marks() {
-		if mark.Mark == abi.MarkVariable {
-			names = append(names, reference.Text(s.Fields[mark.Path]))
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		raw, at := s.Fields[name], path+"."+name
+		source, isExpression := exprIn(raw)
+		switch mark := spec.Mark(name); {
+		case mark == abi.MarkExpression:
+			f(at, inExpression(reference.Text(raw)), false)
+		case isExpression && spec.Evaluates(name):
+			f(at+".expr", inExpression(source), false)
+		case mark == abi.MarkValues:
+			strictjson.EachMember(raw, func(name, value []byte) bool {
+				at := at + "." + strictjson.Unquote(name)
+				if source, ok := exprIn(value); ok {
+					f(at, inExpression(source), false)
+				} else {
+					f(at, inText(value), true)
+				}
+				return true
+			})
+		case mark == abi.MarkShell:
+			reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string) {
+				if !quoted {
+					f(at, []use{{ref.String(), ref.Name, ref.Path}}, true)
+				}
+			})
+		case mark == abi.MarkRaw || mark == abi.MarkDefinition:
+		default:
+			f(at, inText(raw), true)
 		}
 	}
-	var values map[string]json.RawMessage
-	if json.Unmarshal(s.Fields["values"], &values) == nil {
-		names = slices.AppendSeq(names, maps.Keys(values))
-	}
-	return names
 }
 
-// closed returns the fields of a JSON Schema of type object that allows no others, nil for
-// any other schema.
-func closed(schema map[string]any) fields {
-	// A generated schema has {"not": {}} for false.
-	switch extra := schema["additionalProperties"].(type) {
-	case bool:
-		if extra {
-			return nil
-		}
-	case map[string]any:
-		if none, ok := extra["not"].(map[string]any); !ok || len(none) > 0 {
-			return nil
-		}
-	default:
-		return nil
+// exprIn returns the source of {"expr": source}.
+func exprIn(raw json.RawMessage) (source string, ok bool) {
+	var value struct {
+		Expr string `json:"expr"`
 	}
-	properties, ok := schema["properties"].(map[string]any)
-	if !ok {
-		return nil
+	if !sentinels.IsExpression(raw) || json.Unmarshal(raw, &value) != nil {
+		return "", false
 	}
-	f := make(fields, len(properties))
-	for name, property := range properties {
-		inner, _ := property.(map[string]any)
-		f[name] = closed(inner)
-	}
-	return f
-}
-
-// union returns the fields that one of two shapes has.
-func union(a, b fields) fields {
-	out := maps.Clone(a)
-	for name, inner := range b {
-		if before, both := out[name]; both && before != nil && inner != nil {
-			inner = union(before, inner)
-		} else if both {
-			inner = nil
-		}
-		out[name] = inner
-	}
-	return out
+	return value.Expr, true
 }
 
 // otherNamesOfText are what other systems call the text of an output.
-var otherNamesOfText = []string{"body", "content", "data", "response", "result", "value"}
+var otherNamesOfText = []string{"body", "content", "data", "response", "result", "value", "message", "output", "reply", "answer", "completion"}
 
 // A use is a reference as it is written, its variable and the path behind it.
 type use = struct{ text, name, path string }
 
 // uses reports those of uses whose path the variable cannot have.
-func (v *check) uses(path string, uses []use, known map[string]fields) {
+func (v *check) uses(path string, uses []use, known map[string]*shape) {
 	for _, u := range uses {
 		if v.Ended() {
 			return
 		}
 		at, whole := known[u.name], "$"+u.name
 		for _, part := range parts.FindAllStringSubmatch(u.path, -1) {
-			if at == nil || part[1] == "" {
+			name := part[1] + part[2] + part[3]
+			if at == nil || at.list && (name == "" || name == "length") || name == "" {
 				break
 			}
-			inner, ok := at[part[1]]
+			inner, ok := at.fields[name]
 			if !ok {
-				names := slices.Sorted(maps.Keys(at))
-				hint := ""
-				if _, text := at["text"]; text && slices.Contains(otherNamesOfText, part[1]) {
-					hint = fmt.Sprintf("write %s.text", whole)
-				} else if near := v.Suggest(part[1], names); len(near) > 0 {
-					hint = fmt.Sprintf("did you mean %q?", whole+"."+near[0])
+				if at.others == nil || !at.others(name, strings.HasPrefix(part[0], "?")) {
+					v.noField(path, u.text, whole, name, at)
 				}
-				v.add(path, sentinels.KindUnknown, hint, "%s: %s has no field %q; it has %s", u.text, whole, part[1], strings.Join(names, ", "))
 				break
 			}
-			at, whole = inner, whole+"."+part[1]
+			at = inner
+			if reference.IsName(name) {
+				whole += "." + name
+			} else {
+				whole += "['" + name + "']"
+			}
 		}
 	}
 }
 
+// noField reports a field that a value of a shape does not have.
+func (v *check) noField(path, written, whole, name string, at *shape) {
+	if at.list {
+		v.add(path, sentinels.KindUnknown, fmt.Sprintf("write %s[0] for the first item, or %s.length", whole, whole), "%s: %s is a list, which has no field %q", written, whole, name)
+		return
+	}
+	names := slices.Sorted(maps.Keys(at.fields))
+	hint := ""
+	if at.instead != nil {
+		hint = at.instead(name)
+	}
+	if _, text := at.fields["text"]; hint == "" && text && slices.Contains(otherNamesOfText, name) {
+		hint = fmt.Sprintf("write %s.text", whole)
+	} else if near := v.Suggest(name, names); hint == "" && len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", whole+"."+near[0])
+	}
+	kind := sentinels.KindUnknown
+	if at.unlikely != "" {
+		kind = sentinels.KindWarning
+		hint = strings.TrimPrefix(hint+"; "+at.unlikely, "; ")
+	}
+	v.add(path, kind, hint, "%s: %s has no field %q; it has %s", written, whole, name, strings.Join(names, ", "))
+}
+
 var (
 	// parts matches one part of a path: a field, or an index without one.
-	parts = lazyregexp.New(`\??\.([A-Za-z_][A-Za-z0-9_]*)|\??\.?\[[0-9]+\]`)
+	parts = lazyregexp.New(`\??\.([A-Za-z_][A-Za-z0-9_]*)|\??\.?\[(?:[0-9]+|"([^"]*)"|'([^']*)')\]`)
 	// inSource matches strings and comments of JavaScript, and references with their paths.
 	// A call ends a path, so that methods are not fields.
-	inSource = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|/\*(?s:.*?)\*/|//[^\n]*|\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*)(\s*\(|\s*=[^=])?`)
+	inSource = lazyregexp.New(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|/\*(?s:.*?)\*/|//[^\n]*|\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*|(?:\?\.)?\[(?:[0-9]+|"[^"]*"|'[^']*')\])*)(\s*\(|\s*=[^=])?`)
 	// inPlain matches references with their paths in text, and the escaped dollar.
-	inPlain = lazyregexp.New(`\$\$|\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])*)`)
+	inPlain = lazyregexp.New(`\$\$|\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*|(?:\?\.)?\[(?:[0-9]+|"[^"]*"|'[^']*')\])*)`)
 )
 
 // inExpression returns the references of a condition.
@@ -230,8 +177,7 @@ func inExpression(source string) []use {
 		}
 		path := m[2]
 		if strings.HasSuffix(strings.TrimSpace(m[3]), "(") {
-			path = path[:strings.LastIndexByte(path, '.')]
-			path = strings.TrimSuffix(path, "?")
+			path = strings.TrimSuffix(path[:max(0, strings.LastIndexByte(path, '.'))], "?")
 		}
 		uses = append(uses, use{"$" + m[1] + path, m[1], path})
 	}

@@ -7,7 +7,7 @@ const fields = `{
   "type": "object",
   "properties": {
     "steps": {"x-sentinel": "steps", "description": "The steps, in the order of execution."},
-    "onFailure": {"x-sentinel": "steps", "description": "Steps after the group if it is not completed, with $result {status, reason, error}. What they set stays in them."},
+    "onFailure": {"x-sentinel": "steps", "description": "Steps after the group if it is not completed, with $result {status, reason, error {code, message, step, stepId, exitCode}}. What they set stays in them."},
     "finally": {"x-sentinel": "steps", "description": "Steps after the group, however it ended, also at a stop and a time limit, with $result."},
     "finallyTimeoutMs": {"type": "integer", "minimum": 1, "default": 60000, "description": "Time limit of onFailure and of finally."}
   },

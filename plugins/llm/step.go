@@ -43,7 +43,7 @@ const output = `{
     "note": {"type": "string", "description": "What limited the reply, if something did."},
     "model": {"type": "string", "description": "Model that answered."},
     "provider": {"type": "string", "description": "Its provider."},
-    "usage": {"type": "object", "description": "{inputTokens, outputTokens, costUsd, calls}"},
+    "usage": {"type": "object", "properties": {"inputTokens": {}, "outputTokens": {}, "costUsd": {}, "calls": {}}, "additionalProperties": false},
     "turns": {"type": "integer", "description": "Requests to the model."},
     "toolCalls": {"type": "array", "description": "For each tool call {name, arguments, success, error}."},
     "shortened": {"type": "integer", "description": "How often the conversation was shortened; absent if never."},

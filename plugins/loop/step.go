@@ -24,7 +24,7 @@ const fields = `{
     "onItemError": {"type": "string", "enum": ["fail", "continue", "stop"], "default": "fail", "description": "With each, after an item whose steps fail: fail the step, continue with the others, or stop without an error. No further item begins after fail and stop; items that run end."},
     "as": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "item", "x-sentinel": "variable", "description": "With each: name of the variable with the item."},
     "indexAs": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "default": "index", "x-sentinel": "variable", "description": "Name of the variable with the number of the iteration, from 0. Nested loops need different names."},
-    "onFailure": {"x-sentinel": "steps", "description": "Steps after the loop if it is not completed, with $result {status, reason, error}. What they set stays in them."},
+    "onFailure": {"x-sentinel": "steps", "description": "Steps after the loop if it is not completed, with $result {status, reason, error {code, message, step, stepId, exitCode}}. What they set stays in them."},
     "finally": {"x-sentinel": "steps", "description": "Steps after the loop, however it ended, also at a stop and a time limit, with $result."},
     "finallyTimeoutMs": {"type": "integer", "minimum": 1, "default": 60000, "description": "Time limit of onFailure and of finally."},
     "maxIterations": {"type": "integer", "minimum": 1, "description": "Maximum number of iterations. Reaching it before the loop ends is an error. Default 10000; no limit for count and each."}

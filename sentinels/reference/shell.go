@@ -109,7 +109,10 @@ func WithoutQuoted(line string) string { return quotedPattern.ReplaceAllString(l
 // LastProgram returns the first word of the command that a shell line ends in, without
 // assignments and the words that execute another command in place of themselves.
 func LastProgram(line string) string {
-	line = WithoutQuoted(line)
+	line = quotedPattern.ReplaceAllString(strings.ReplaceAll(line, "\\\n", " "), `""`)
+	if i := strings.LastIndexByte(line, '\''); i >= 0 { // the line ends in an argument in single quotes
+		line = line[:i]
+	}
 	if i := strings.LastIndexAny(line, ";|&\n(`{"); i >= 0 {
 		line = line[i+1:]
 	}

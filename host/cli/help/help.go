@@ -25,7 +25,7 @@ import (
 var files embed.FS
 
 // Topics are the topics of help, in the order in which an author needs them.
-var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models", "notifications", "loop", "shell", "shell-quoting", "cron", "errors"}
+var Topics = []string{"format", "references", "expressions", "steps", "triggers", "events", "variables", "environment", "retries", "budgets", "exit-codes", "plugins", "models", "notifications", "loop", "shell", "shell-quoting", "cron", "errors", "globs"}
 
 // helpCommand takes the place of cobra's: it knows topics besides commands. A topic has
 // precedence over the command with its name, whose own help is COMMAND --help.

@@ -134,3 +134,32 @@ func TestMentions(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpHasNoClauses: a reader of the program does not have the pages whose clauses have
+// numbers, so no help, schema or description of a command cites one.
+func TestHelpHasNoClauses(t *testing.T) {
+	h := open(t)
+	src := newSource(h)
+	clause := regexp.MustCompile(`\b[FT][1-9][0-9]?(\.[0-9]+)?\b|FORMAT\.md|TRIGGERS\.md`)
+	check := func(what, text string) {
+		for _, at := range clause.FindAllStringIndex(text, -1) {
+			t.Errorf("%s cites a clause: ...%s", what, text[max(0, at[0]-60):min(len(text), at[1]+20)])
+		}
+	}
+	for _, name := range Topics {
+		text, err := src.topic(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("help "+name, text)
+	}
+	check("schema", string(h.Schema()))
+	for _, c := range h.Commands().List() {
+		check(c.Name, c.Summary+string(c.Input)+string(c.Output))
+	}
+	all, err := os.ReadFile(llms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("help --all", string(all))
+}

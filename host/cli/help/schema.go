@@ -19,11 +19,12 @@ import (
 
 func (a verbs) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema [step TYPE | trigger KIND | event KIND | command NAME]",
+		Use:   "schema [step TYPE | trigger KIND | event KIND | command NAME | result]",
 		Short: "Write the JSON Schema of definitions, or explain a part of it",
 		Long: "The schema has the fields of every step type that is installed, those of --plugins too, the\n" +
 			"options of every kind of trigger, and the shapes of outputs. With a part it is explained: its\n" +
-			"fields and its output, or $event of a kind of trigger or of an event of runs. -o json writes the part's own schema.",
+			"fields and its output, $event of a kind of trigger or of an event of runs, or $result of onFailure and\n" +
+			"finally. -o json writes the part's own schema.",
 		Example: "  sentinel schema > .sentinel/schema.json\n  sentinel schema step shell\n  sentinel schema trigger file\n" +
 			"  sentinel schema event webhook\n  sentinel schema event sentinel:build-fix:failed\n  sentinel schema command code/read",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -50,6 +51,11 @@ func (a verbs) schemaCommand() *cobra.Command {
 			}
 			rt := s.Process.Host().Runtime()
 			switch args[0] {
+			case "result":
+				if name != "" {
+					return app.NewUsageError(fmt.Sprintf("sentinel schema result: unexpected argument %q", name), "")
+				}
+				return a.resultSchema()
 			case "step":
 				return a.stepSchema(rt, name)
 			case "command":
@@ -61,7 +67,7 @@ func (a verbs) schemaCommand() *cobra.Command {
 }
 
 // parts are the parts of the schema that can be explained.
-var parts = []string{"step", "trigger", "event", "command"}
+var parts = []string{"step", "trigger", "event", "command", "result"}
 
 // choose returns the index of a name, or an error that lists the names.
 func choose(what, name string, known []string) (int, error) {
@@ -187,6 +193,18 @@ func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 	}
 	page.Printf("$event: %s.\n%s\n\noptions:\n", k.Event, dataOnTop)
 	return a.explain(&page, k.Schema(), " ")
+}
+
+// resultSchema explains $result.
+func (a verbs) resultSchema() error {
+	schema := json.RawMessage(sentinels.ResultSchema)
+	if a.Flags.Output != output.FormatTable {
+		return a.WriteJSON(schema)
+	}
+	var page output.Page
+	page.Printf("$result, in the steps of onFailure and finally: how the run, the loop or the group has ended\n" +
+		"error is null if it is completed: write $result.error?.message.\n\nfields:\n")
+	return a.explain(&page, schema, "")
 }
 
 // runEventSchema explains the events of runs that match a name or pattern.

@@ -26,7 +26,7 @@ const (
 type searchIn struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
-	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (FORMAT.md F9), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (sentinel help globs), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
 	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"ignore the case of letters"`
 	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
@@ -130,7 +130,7 @@ func newSearcher(in searchIn) (*searcher, error) {
 	s.plain = !anchors.MatchString(pattern)
 	if in.Glob != "" {
 		if s.glob, err = parseGlob(in.Glob); err != nil {
-			return nil, badPattern("glob", err, "FORMAT.md F9 has the syntax of globs")
+			return nil, badPattern("glob", err, "`sentinel help globs` has the syntax")
 		}
 	}
 	return s, nil

@@ -105,7 +105,7 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 	}
 	pattern, err := parseGlob(in.Pattern)
 	if err != nil {
-		return out, badPattern("pattern", err, "FORMAT.md F9 has the syntax of globs")
+		return out, badPattern("pattern", err, "`sentinel help globs` has the syntax")
 	}
 	w, err := f.open(call)
 	if err != nil {

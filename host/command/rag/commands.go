@@ -19,9 +19,9 @@ func Commands(opt Options) []command.Command {
 
 type buildIn struct {
 	Recipe       string   `json:"recipe,omitempty" jsonschema:"named list of sources: coding (tree, git, files, failures), review, chat, or a recipe of the host; coding if sources is not given either"`
-	Sources      []string `json:"sources,omitempty" jsonschema:"sources besides those of the recipe: tree, git, files, chat, chat:ROOM, participants, strategy, failures, activity, file:GLOB (FORMAT.md F9)"`
+	Sources      []string `json:"sources,omitempty" jsonschema:"sources besides those of the recipe: tree, git, files, chat, chat:ROOM, participants, strategy, failures, activity, file:GLOB (sentinel help globs)"`
 	Query        string   `json:"query,omitempty" jsonschema:"what the context is for; files with its words come first"`
-	Paths        []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9) of the files or folders that are most relevant"`
+	Paths        []string `json:"paths,omitempty" jsonschema:"globs (sentinel help globs) of the files or folders that are most relevant"`
 	Room         string   `json:"room,omitempty" jsonschema:"room of the source chat, general if not given"`
 	MaxMessages  int      `json:"maxMessages,omitempty" jsonschema:"how many messages of the source chat, 50 if not given; with neither recipe nor sources, the recipe is then chat" minimum:"1" maximum:"50"`
 	Participants bool     `json:"includeParticipants,omitempty" jsonschema:"add the source participants: who wrote the messages of the source chat, and of which kind they are"`

@@ -101,6 +101,6 @@ func (b *Builder) checkSource(name string) error {
 	return &abi.Error{
 		Code: abi.BadFields, Permanent: true, Field: "sources",
 		Message: fmt.Sprintf("build context: source %.80q: %v", name, err),
-		Hint:    "sources are tree, git, files, chat, chat:ROOM, participants, strategy, failures, activity and file:GLOB; FORMAT.md F9 has the syntax of globs",
+		Hint:    "sources are tree, git, files, chat, chat:ROOM, participants, strategy, failures, activity and file:GLOB; `sentinel help globs` has the syntax",
 	}
 }

@@ -14,7 +14,7 @@ import (
 type searchIn struct {
 	Query string   `json:"query" jsonschema:"words or names to look for; rare words have more weight"`
 	Limit int      `json:"limit,omitempty" jsonschema:"maximum number of files, 10 if not given" minimum:"1" maximum:"50"`
-	Paths []string `json:"paths,omitempty" jsonschema:"globs (FORMAT.md F9): only files that match, or are in a folder that matches"`
+	Paths []string `json:"paths,omitempty" jsonschema:"globs (sentinel help globs): only files that match, or are in a folder that matches"`
 }
 
 type searchOut struct {

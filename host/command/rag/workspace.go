@@ -194,7 +194,7 @@ func parseGlobs(patterns []string) ([]glob.Pattern, error) {
 		if err != nil {
 			return nil, &abi.Error{
 				Code: abi.BadFields, Permanent: true, Field: "paths",
-				Message: fmt.Sprintf("build context: path %.80q: %v", text, err), Hint: "FORMAT.md F9 has the syntax of globs",
+				Message: fmt.Sprintf("build context: path %.80q: %v", text, err), Hint: "`sentinel help globs` has the syntax",
 			}
 		}
 		globs = append(globs, p)

@@ -296,6 +296,9 @@ func (f family) startable(ctx context.Context, call *command.Call, in startIn) (
 	if err != nil {
 		return nil, 0, "", nil, err
 	}
+	if wrong := f.childInputs(def, all, func(p sentinels.Problem) sentinels.Problem { return p }); len(wrong) > 0 {
+		return nil, 0, "", nil, from.refused(wrong.Locate(file, src, f.rt.Types()))
+	}
 	beside = map[sentinels.ID]*sentinels.Definition{}
 	for id, n := range all {
 		beside[id] = n.Definition

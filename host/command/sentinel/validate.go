@@ -123,12 +123,49 @@ func (f family) withoutBeside(
 		_, given := all[refs[p.Path]]
 		return given && p.Kind == sentinels.KindAbsent
 	})
+	kind := func(p sentinels.Problem) sentinels.Problem {
+		if in.Edit {
+			p.Kind = sentinels.KindWarning
+		}
+		return p
+	}
+	problems = problems.Merge(f.childInputs(def, all, kind).Locate(file, src, f.rt.Types()))
 	for i, p := range problems { // no run of it would start; an edit may come before what it refers to
 		if refs[p.Path] != "" && p.Kind == sentinels.KindAbsent && !in.Edit {
 			problems[i].Kind = sentinels.KindValue
 		}
 	}
 	return problems, nil
+}
+
+// childInputs returns what is wrong with the inputs that steps of a definition, and of inline ones
+// in it, give to other sentinels: those beside it, then the stored ones.
+func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]named, as func(sentinels.Problem) sentinels.Problem) (found sentinels.Problems) {
+	types := f.rt.Types()
+	child := func(id sentinels.ID) *sentinels.Definition {
+		if n, ok := beside[id]; ok {
+			return n.Definition
+		}
+		if id == def.ID {
+			return def
+		}
+		stored, err := f.rt.Definition(id)
+		if err != nil {
+			return nil // that it is missing is reported already
+		}
+		def, err := f.rt.Decoded(stored)
+		if err != nil {
+			return nil // it is refused when it is started
+		}
+		return def
+	}
+	def.Walk(types, func(prefix string, d *sentinels.Definition) {
+		for _, p := range d.ChildInputs(types, child) {
+			p.Path = prefix + p.Path
+			found = append(found, as(p))
+		}
+	})
+	return found
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string
