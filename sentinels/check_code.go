@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -89,3 +90,107 @@ func interpreterOf(program string, before []string) *interpreter {
 	}
 	return nil
 }
+
+// plainPrograms take their arguments as they are: a "$" in single quotes means nothing to
+// them. In the text of other programs, such as awk, jq, perl or sh, it may be theirs.
+var plainPrograms = []string{
+	"echo", "printf", "test", "[", "cat", "cd", "cp", "mv", "rm", "ln", "ls", "mkdir", "rmdir", "touch", "chmod", "chown", "curl", "wget", "git", "gh", "go", "npm", "pip",
+	"head", "tail", "wc", "sort", "tee", "diff", "cmp", "tar", "zip", "unzip", "basename", "dirname", "realpath", "mail", "sentinel",
+}
+
+// shell warns about references that the shell would not expand. Names that are never set
+// are variables of the shell, and so are those that the line assigns.
+func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
+	lines := []json.RawMessage{raw}
+	if len(raw) > 0 && raw[0] == '[' {
+		lines = nil
+		strictjson.EachItem(raw, func(line []byte) bool { lines = append(lines, line); return true })
+	}
+	c.inShell = true
+	defer func() { c.inShell = false }()
+	for _, line := range lines {
+		text := reference.Text(line)
+		c.text = text
+		assigned := reference.AssignedInShellLine(text)
+		own := make(map[string]bool, len(assigned))
+		for _, name := range assigned {
+			own[name] = true
+		}
+		belongs := func(name string) bool {
+			return !c.set[name] || own[name] || slices.Contains(BuiltIn, name)
+		}
+		seen := map[string]bool{}
+		sourced := sourcePattern.MatchString(text)
+		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string) {
+			switch {
+			case quoted:
+				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
+					c.warn(path, inDoubleQuotes(text, ref), "%s is in single quotes, so %s gets the name and not the value", ref, program)
+				}
+				return
+			case seen[ref.String()]:
+			case !c.set[ref.Name] && !sourced && !own[ref.Name] && ref.Name != strings.ToUpper(ref.Name):
+				if ref.Path != "" || c.isTypo(ref.Name) {
+					c.unknown(path, ref.Name, true, "")
+				}
+			case belongs(ref.Name):
+			case slices.Contains(Reserved, ref.Name):
+				c.member(path, ref)
+				c.pathOfText(path, ref)
+			case !c.assigned[ref.Name]:
+				c.reference(path, ref)
+			default:
+				c.pathOfText(path, ref)
+			}
+			seen[ref.String()] = true
+		})
+		if reference.IsReference(strings.TrimSpace(text)) && !belongs(strings.Trim(strings.TrimSpace(text), "$")) {
+			c.warn(path, `to execute a stored line, write eval "`+strings.TrimSpace(text)+`"`, "the line is one reference: the shell splits the value into words and executes the first of them")
+		}
+		for _, m := range foreignPattern.FindAllStringSubmatch(text, -1) {
+			c.foreignInShell(path, m, belongs)
+		}
+		c.shellForms(path, text, assigned)
+		if quote := reference.UnendedQuote(text); quote != "" {
+			c.Add(Problem{Path: path, Kind: KindValue, Hint: "close it, or write \\" + quote + " for the character itself",
+				Message: fmt.Sprintf("the shell line opens a quote %s and does not close it", quote)})
+		}
+		c.bashForms(path, text, by)
+		c.code(path, text, func(name string) bool { return !belongs(name) || name == "event" || name == "item" })
+	}
+}
+
+// singleQuoted matches a text in single quotes.
+var singleQuoted = lazyregexp.New(`'([^'\n]*)'`)
+
+// inDoubleQuotes returns the hint for a reference in single quotes of a shell line: its text in
+// double quotes, if that changes nothing else in it.
+func inDoubleQuotes(line string, ref reference.Reference) string {
+	for _, m := range singleQuoted.FindAllStringSubmatch(line, -1) {
+		if text := m[1]; strings.Contains(text, ref.String()) && strings.Count(text, "$") == strings.Count(text, ref.String()) && !strings.Contains(text, "`") && strings.ContainsAny(text, `"{`) {
+			return `write "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `", if the value of the variable is meant`
+		}
+	}
+	return "use double quotes, if the value of the variable is meant"
+}
+
+// foreignInShell warns about a match of foreignPattern in a shell line. Templates of other
+// programs have the same forms, so a name has to be known, or one edit from a known one.
+// No shell has ${name.path}.
+func (c *checker) foreignInShell(path string, m []string, belongs func(string) bool) {
+	switch first, rest := splitPath(m[1]); {
+	case rest != "" && slices.Contains([]string{"env", "input", "inputs", "loop", "named", "steps"}, first):
+		c.warn(path, c.ownForm(first, rest), "%s is not a reference, and stays as written", m[0])
+	case m[1] != "" && (!belongs(first) || c.isTypo(first)):
+		c.warn(path, "write $"+first+rest, "%s is not a reference, and stays as written", m[0])
+	case m[4] != "" && !belongs(m[4]):
+		c.warn(path, "write $"+m[4], "%s is not a reference, and stays as written", m[0])
+	case m[2] != "" && !belongs(m[2]):
+		c.warn(path, "write $"+m[2]+m[3], "%s is a variable of the shell, which does not have the value", m[0])
+	case strings.HasPrefix(m[3], "."):
+		c.warn(path, "a reference is $name.field, where name is the \"outputTo\" of a step, an input or one of \"variables\"", "%s is a bad substitution in a shell", m[0])
+	}
+}
+
+// sourcePattern matches a line that may get variables from elsewhere.
+var sourcePattern = lazyregexp.New(`(?:^|[\s;&|(])(?:source|eval|\.)\s`)

@@ -150,3 +150,19 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionalInputIsKept: "required": false is stored, although it is the default: it says that
+// the input may be empty.
+func TestOptionalInputIsKept(t *testing.T) {
+	d := decode(t, `{"name": "n", "inputs": {"a": {"required": false}, "b": "string"}, "steps": [{"type": "shell", "command": "echo $a $b"}]}`)
+	again := decode(t, string(sentinels.Encode(d)))
+	for name, optional := range map[string]bool{"a": true, "b": false} {
+		if in := again.Inputs[name]; in.Optional != optional || in.Required {
+			t.Errorf("input %q: %+v, want Optional %v", name, in, optional)
+		}
+	}
+	found := sentinels.Check(t.Context(), again, types(t))
+	if len(found) != 1 || found[0].Path != "inputs.b" {
+		t.Errorf("%v, want a warning of inputs.b alone", found)
+	}
+}

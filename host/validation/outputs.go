@@ -112,9 +112,20 @@ func (v *check) uses(path string, uses []use, known map[string]*shape) {
 			return
 		}
 		at, whole := known[u.name], "$"+u.name
+		var around *shape
 		for _, part := range parts.FindAllStringSubmatch(u.path, -1) {
 			name := part[1] + part[2] + part[3]
 			if at == nil || at.list && (name == "" || name == "length") || name == "" {
+				break
+			}
+			if at.text {
+				if _, beside := around.fields[name]; u.name == stepsVariable && name != "length" { // of others the format reports it
+					hint := "leave it out"
+					if beside {
+						hint = "write " + strings.TrimSuffix(whole, ".output") + "." + name
+					}
+					v.add(path, sentinels.KindUnknown, hint, "%s: %s is a text, which has no field %q", u.text, whole, name)
+				}
 				break
 			}
 			inner, ok := at.fields[name]
@@ -124,7 +135,7 @@ func (v *check) uses(path string, uses []use, known map[string]*shape) {
 				}
 				break
 			}
-			at = inner
+			around, at = at, inner
 			if reference.IsName(name) {
 				whole += "." + name
 			} else {

@@ -18,6 +18,7 @@ import (
 type shape struct {
 	fields map[string]*shape
 	list   bool // it is a list, which has no fields
+	text   bool // it is a text, which has none either
 	// others reports whether a field that fields lacks may exist; optional is true if the
 	// reference allows for its absence with "?.". Default nil: none does.
 	others func(name string, optional bool) bool
@@ -429,13 +430,16 @@ func closed(schema map[string]any) *shape {
 	for name, property := range properties {
 		inner, _ := property.(map[string]any)
 		s.fields[name] = closed(inner)
+		if inner["type"] == "string" {
+			s.fields[name] = &shape{text: true}
+		}
 	}
 	return s
 }
 
 // union returns the shape of a value that has one of two shapes.
 func union(a, b *shape) *shape {
-	if a == nil || b == nil || a.list != b.list {
+	if a == nil || b == nil || a.list != b.list || a.text != b.text {
 		return nil
 	}
 	out := *a

@@ -145,3 +145,25 @@ func FuzzShellLine(f *testing.F) {
 		}
 	})
 }
+
+// TestProgramOfQuotedReference: a reference in an argument in single quotes belongs to the program
+// before the quote, whatever the argument contains.
+func TestProgramOfQuotedReference(t *testing.T) {
+	for line, want := range map[string]string{
+		`curl -d '{"a": "$n"}' http://a`:           "curl",
+		"curl -sS \\\n  -H 'A: b' -d '{\"a\": $n}'": "curl",
+		`x=1; jq -r 'map(.a); $n' < a`:             "jq",
+		`echo "a" 'b; c|d $n'`:                     "echo",
+		`cd a && awk '{print $n}'`:                 "awk",
+	} {
+		got := ""
+		reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, program string) {
+			if ref.Name == "n" && quoted {
+				got = program
+			}
+		})
+		if got != want {
+			t.Errorf("%s: program %q, want %q", line, got, want)
+		}
+	}
+}
