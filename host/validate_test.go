@@ -200,8 +200,8 @@ func TestValidateOutputs(t *testing.T) {
 		// What may have any field, or has it.
 		{shell + `{"prompt": "$r.exitCode, $r.output and $$r.x"}`, "", ""},
 		{shell + `{"if": "$r.output.trim() === 'x $r.nope' && $r.output.length", "then": []}`, "", ""},
-		{shell + `{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
-		{`{"prompt": "p", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
+		{shell + `{"prompt": "p as JSON", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
+		{`{"prompt": "p as JSON", "outputTo": "r"}, {"prompt": "$r.anything"}`, "", ""},
 		{`{"command": "data/read", "params": {"collection": "c", "id": "x"}, "outputTo": "r"}, {"prompt": "$r.document.data.mine"}`, "", ""},
 	} {
 		_, got := validated(t, h, `{"name": "n", "steps": [`+c.steps+`]}`, nil)

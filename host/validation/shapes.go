@@ -106,7 +106,7 @@ func (v *check) shape(s *sentinels.Step) *shape {
 	}
 	out := closed(schema)
 	if s.Type == modelStep {
-		out = reply(s, schema)
+		out = v.reply(s, schema)
 	}
 	if out != nil && s.OnError.Action == sentinels.ActionSkip {
 		out = union(out, &shape{fields: map[string]*shape{"success": nil, "skipped": nil, "error": nil, "exitCode": nil}})
@@ -117,7 +117,7 @@ func (v *check) shape(s *sentinels.Step) *shape {
 // reply returns the shape of the output of a step of type llm: its own fields, and those of a
 // reply that is a JSON object. Only with a "schema" it is known which these are; without one, a
 // prompt that names the field, or JSON, may have the model answer with it.
-func reply(s *sentinels.Step, output map[string]any) *shape {
+func (v *check) reply(s *sentinels.Step, output map[string]any) *shape {
 	properties, _ := output["properties"].(map[string]any)
 	out := &shape{fields: map[string]*shape{}}
 	for name, property := range properties {
@@ -129,20 +129,24 @@ func reply(s *sentinels.Step, output map[string]any) *shape {
 	}
 	var schema map[string]any
 	if json.Unmarshal(s.Fields["schema"], &schema) == nil && schema != nil {
-		json := replySchema(schema)
-		if json == nil || json.list {
-			return json
+		answer := replySchema(schema)
+		if answer == nil || answer.list {
+			return answer
 		}
-		for name, inner := range json.fields {
+		for name, inner := range answer.fields {
 			if _, own := out.fields[name]; !own {
 				out.fields[name] = inner
 			}
 		}
-		out.fields["json"], out.unlikely = json, json.unlikely
+		out.fields["json"], out.unlikely = answer, answer.unlikely
 		return out
 	}
 	prompt, system := reference.Text(s.Fields["prompt"]), reference.Text(s.Fields["system"])
-	texts := strings.ToLower(prompt + "\n" + system)
+	texts := prompt + "\n" + system
+	for _, name := range append(reference.Names(s.Fields["prompt"]), reference.Names(s.Fields["system"])...) { // it may have instructions
+		texts += "\n" + string(v.definition.Variables[name]) + string(v.definition.Inputs[name].Default)
+	}
+	texts = strings.ToLower(texts)
 	asked := prompt == "" || reference.IsReference(strings.TrimSpace(prompt)) || strings.Contains(texts, "json")
 	out.others = func(name string, _ bool) bool { return asked || strings.Contains(texts, strings.ToLower(name)) }
 	out.unlikely = `a "schema" of the step makes the model answer with fields`
