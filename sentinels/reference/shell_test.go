@@ -150,11 +150,11 @@ func FuzzShellLine(f *testing.F) {
 // before the quote, whatever the argument contains.
 func TestProgramOfQuotedReference(t *testing.T) {
 	for line, want := range map[string]string{
-		`curl -d '{"a": "$n"}' http://a`:           "curl",
+		`curl -d '{"a": "$n"}' http://a`:            "curl",
 		"curl -sS \\\n  -H 'A: b' -d '{\"a\": $n}'": "curl",
-		`x=1; jq -r 'map(.a); $n' < a`:             "jq",
-		`echo "a" 'b; c|d $n'`:                     "echo",
-		`cd a && awk '{print $n}'`:                 "awk",
+		`x=1; jq -r 'map(.a); $n' < a`:              "jq",
+		`echo "a" 'b; c|d $n'`:                      "echo",
+		`cd a && awk '{print $n}'`:                  "awk",
 	} {
 		got := ""
 		reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, program string) {
