@@ -111,6 +111,11 @@ func (o order) execute(ctx context.Context, send func(report)) (err error) {
 		}
 	}()
 	send(report{Kind: "opened"})
+	// The check of this step loads the module of the built-in step types, which the first step of the run
+	// would do: kills shortly after the run continues would all meet that, and no step.
+	if _, err := h.Call(ctx, "sentinel/validate", json.RawMessage(`{"definition":{"name":"load","steps":[{"type":"wait","durationMs":1}]}}`)); err != nil {
+		return err
+	}
 	rt := h.Runtime()
 	go o.decide(ctx, rt, questions) // ends with the process
 	if err := o.begin(ctx, rt); err != nil {
