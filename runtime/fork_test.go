@@ -327,3 +327,89 @@ func TestForkAtEveryCrash(t *testing.T) {
 		rt.Close()
 	}
 }
+
+// TestEditAndForkOfConstructs edits a run while a construct of it waits for an approval with a deadline: the iteration ends
+// with the definition that it began with, the next one has the new one. A fork behind the construct executes nothing of it
+// again, and one that begins with it executes all of it once. The finally of the definition is executed in each run.
+func TestEditAndForkOfConstructs(t *testing.T) {
+	const gate = `{"type":"approve","prompt":"VER?","timeoutMs":3600000}`
+	const request = `{"url":"http://service.test/VER","method":"POST","idempotencyKey":"VER"}`
+	for name, construct := range map[string]string{
+		"items side by side": `{"type":"loop","each":[1,2,3],"maxConcurrent":2,"onItemError":"continue","steps":[{"type":"group","condition":"$item === 2","steps":[` + gate + `]},
+			{"command":"test/echo","params":{"v":"VER","item":"$item"}},{"type":"fail","message":"no","condition":"$item === 3"}]}`,
+		"named branches": `{"type":"parallel","branches":{"a":[` + gate + `,{"command":"test/echo","params":{"v":"VER"}}],"b":[{"command":"test/echo","params":{"v":"VER"}}]}}`,
+		"finally":        `{"type":"group","steps":[` + gate + `],"finally":[{"command":"test/echo","params":{"v":"VER"}}]}`,
+		"in finally":     `{"type":"group","steps":[],"finally":[` + gate + `,{"command":"test/echo","params":{"v":"VER"}}]}`,
+		"onFailure":      `{"type":"group","onError":"skip","steps":[` + gate + `,{"type":"fail","message":"VER"}],"onFailure":[{"command":"test/echo","params":{"v":"$result.error.message"}}]}`,
+		"http":           `{"type":"group","steps":[` + gate + `,` + request + `]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			def := func(version string) string {
+				return strings.ReplaceAll(`{"id":"ed","name":"ed","steps":[`+construct+`,{"command":"test/echo","params":{"end":"VER"}}],
+					"finally":[{"command":"test/echo","params":{"finally":"VER"}}],"loop":{"type":"count","max":2}}`, "VER", version)
+			}
+			s := &scriptedHost{Commands: map[string][]response{"http/request": {{Result: json.RawMessage(`{"status":200,"headers":{},"body":"","url":"http://service.test/"}`)}}}}
+			rt := openBuiltin(t, store.NewMemory(), runtime.Options{Commands: s})
+			save := func(version string) *sentinels.Definition {
+				d := decode(t, rt, def(version))
+				if _, err := rt.Save(within(t), d, -1); err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			counts := func() string {
+				calls := strings.Join(s.happened(), "\n")
+				of := func(version string) int {
+					return strings.Count(calls, `"v":"`+version+`"`) + strings.Count(calls, "service.test/"+version)
+				}
+				return fmt.Sprint("v1 ", of("v1"), ", v2 ", of("v2"), ", finally ", strings.Count(calls, `{"finally":"v2"}`), " of ", strings.Count(calls, `"finally"`))
+			}
+			approve := func(id sentinels.RunID, iteration int) {
+				until(t, fmt.Sprint("the question of iteration ", iteration), func() bool {
+					info := status(t, rt, id)
+					return info.Iteration == iteration && len(info.Decisions) == 1
+				})
+				if q := status(t, rt, id).Decisions[0]; q.Deadline.IsZero() {
+					t.Errorf("the question has no deadline: %+v", q)
+				}
+				if err := rt.Decide(within(t), id, runtime.Decision{Verdict: "approve", By: "ann"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			once := map[string]int{"items side by side": 3, "named branches": 2}[name]
+			once = max(once, 1)
+			id, err := rt.Start(within(t), save("v1"), runtime.StartOptions{Workspace: "/w", Revision: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the first question", func() bool { return len(status(t, rt, id).Decisions) == 1 })
+			save("v2")
+			approve(id, 1)
+			approve(id, 2)
+			if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+				t.Fatalf("%s: %v", res.Status, res.Error)
+			}
+			if got, want := counts(), fmt.Sprint("v1 ", once, ", v2 ", once, ", finally 1 of 1"); got != want {
+				t.Errorf("edited: %s, want %s", got, want)
+			}
+			behind := fork(t, rt, id, runtime.ForkOptions{Iteration: 2, From: "1"})
+			if res := wait(t, rt, behind); res.Status != sentinels.StatusCompleted {
+				t.Errorf("fork behind it: %s: %v", res.Status, res.Error)
+			}
+			if diff := cmp.Diff([]string{"2 0:reused 1:ok end:ok"}, states(t, rt, behind)); diff != "" {
+				t.Errorf("fork behind it (-want +got):\n%s", diff)
+			}
+			if got, want := counts(), fmt.Sprint("v1 ", once, ", v2 ", once, ", finally 2 of 2"); got != want {
+				t.Errorf("fork behind it: %s, want %s", got, want)
+			}
+			again := fork(t, rt, id, runtime.ForkOptions{Iteration: 2, From: "0"})
+			approve(again, 2)
+			if res := wait(t, rt, again); res.Status != sentinels.StatusCompleted {
+				t.Errorf("fork of it: %s: %v", res.Status, res.Error)
+			}
+			if got, want := counts(), fmt.Sprint("v1 ", once, ", v2 ", 2*once, ", finally 3 of 3"); got != want {
+				t.Errorf("fork of it: %s, want %s", got, want)
+			}
+		})
+	}
+}
