@@ -53,7 +53,7 @@ func TestManyItemsAreTenLines(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	few := strings.Join(show(4), "\n")
-	if strings.Contains(few, "items") || !strings.Contains(few, "1.steps.0 shell item 1 of 4 ok") || !strings.Contains(few, "shell item 4 of 4 failed") ||
+	if strings.Contains(few, "items 4 of 4") || !strings.Contains(few, "1.steps.0 shell item 1 of 4 ok") || !strings.Contains(few, "shell item 4 of 4 failed") ||
 		!strings.HasSuffix(few, "1.steps.0 shell ok") {
 		t.Errorf("few items:\n%s", few)
 	}

@@ -25,37 +25,40 @@ type readMark struct {
 // also have moved by a quarter of what it holds.
 const noteEvery = time.Minute
 
+// logs is the number of event logs.
+const logs = 2
+
 // An eventReader is the event logs as one trigger reads them.
 type eventReader struct {
-	t    *armedTrigger
-	logs []string // the patterns of each log
+	t        *armedTrigger
+	patterns []string // of each log
 
 	mu    sync.Mutex
-	marks [2]readMark // of each log
+	marks [logs]readMark // of each log
 }
 
 var _ triggers.Events = (*eventReader)(nil)
 
 // newEventReader returns the reader of a trigger, with the marks that are stored of it.
 func newEventReader(t *armedTrigger) *eventReader {
-	return &eventReader{t: t, logs: sentinels.PatternsByLog(t.def.Event), marks: [2]readMark{t.rec.Read, t.rec.ReadRuns}}
+	return &eventReader{t: t, patterns: sentinels.PatternsByLog(t.def.Event), marks: [logs]readMark{t.rec.Read, t.rec.ReadRuns}}
 }
 
 // positions returns the newest positions of the logs that have the events of patterns; runs is 0 unless both have some.
 func (d *Dispatcher) positions(patterns string) (first, runs uint64) {
-	logs := sentinels.PatternsByLog(patterns)
-	if len(logs) == 0 {
+	of := sentinels.PatternsByLog(patterns)
+	if len(of) == 0 {
 		return d.opt.Events.Position(patterns), 0
 	}
-	if len(logs) > 1 {
-		runs = d.opt.Events.Position(logs[1])
+	if len(of) > 1 {
+		runs = d.opt.Events.Position(of[1])
 	}
-	return d.opt.Events.Position(logs[0]), runs
+	return d.opt.Events.Position(of[0]), runs
 }
 
 // Next implements [triggers.Events].
 func (r *eventReader) Next(ctx context.Context, pattern string, source sentinels.EventSource, after uint64) (e sentinels.Event, position uint64, lost int, err error) {
-	log, of := r.t.s.d.opt.Events, max(0, slices.Index(r.logs, pattern))
+	log, of := r.t.s.d.opt.Events, max(0, slices.Index(r.patterns, pattern))
 	for {
 		mark := r.markOf(of, pattern, after)
 		limited, cancel := context.WithTimeout(ctx, noteEvery)

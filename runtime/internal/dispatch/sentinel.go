@@ -195,7 +195,7 @@ func (s *armedSentinel) retire() {
 // have ended, and returns the commit of the last decision; nil if there was none.
 func (s *armedSentinel) settled() *store.Ticket {
 	for _, t := range s.triggers {
-		for log := range sentinels.PatternsByLog(t.def.Event) {
+		for log := range logs {
 			t.keepMark(log, 1)
 		}
 	}
