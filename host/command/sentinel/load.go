@@ -54,7 +54,7 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 // those of a folder are loaded anyway.
 func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string, alone bool) (saved, error) {
 	read := f.reader(call)
-	if within(file, f.projectDir(call)) { // its definitions are those of the host, whoever asks for them
+	if within(file, f.projectDir(call)) { // its definitions are those of the host, also for an agent that has them loaded
 		read = f.opt.Trust.Read
 	}
 	src, err := read(file, sentinels.MaxBytes)
