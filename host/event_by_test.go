@@ -199,7 +199,9 @@ func TestOwnDefinitionsOfAgents(t *testing.T) {
 		res := result(id)
 		text := string(res.Variables["of"])
 		if id == waits.ID {
-			var out struct{ Event struct{ Data struct{ Run string } } }
+			var out struct {
+				Event struct{ Data struct{ Run string } }
+			}
 			if err := json.Unmarshal(res.Variables["e"], &out); err != nil {
 				t.Fatal(err)
 			}
