@@ -225,6 +225,44 @@ func TestCheckFields(t *testing.T) {
 	}
 }
 
+// TestCheckLargeFields: a large value is checked like a small one, also where it is not decoded for that.
+func TestCheckLargeFields(t *testing.T) {
+	schema := func(property string) string {
+		return `{"type":"object","properties":{"a":` + property + `},"required":["a"],"additionalProperties":false}`
+	}
+	text, list := `"`+strings.Repeat("x", 20_000)+`"`, `[`+strings.Repeat(`{"b":1},`, 4_000)+`{"b":2}]`
+	object := `{` + strings.Repeat(" ", 20_000) + `"c":` + list + `}`
+	for _, c := range []struct{ schema, value, want string }{
+		{schema(`{}`), text, ""},
+		{schema(`{"type":"string"}`), text, ""},
+		{schema(`{"type":"string"}`), list, "a: is an array"},
+		{schema(`{"type":["string","array"],"description":"x"}`), list, ""},
+		{schema(`{"type":"integer"}`), text, "a: is a string"},
+		{schema(`{"type":"array"}`), text, "a: is a string"},
+		{schema(`{"type":"object","minProperties":1}`), object, ""},
+		{schema(`{"type":"object","minProperties":2}`), object, "a: "},
+		{schema(`{"type":"object"}`), `{"v":{"value":` + list + `}}`, ""},
+		{schema(`{"type":"string","maxLength":9}`), text, "a: "},
+		{schema(`{"type":"string","pattern":"^y"}`), text, "a: "},
+		{schema(`{"type":"string","enum":["x"]}`), text, "a: "},
+		{schema(`{"type":"array","items":{"type":"object","properties":{"b":{"maximum":1}}}}`), list, "a[4000].b: "},
+		{schema(`{"type":"object","properties":{"c":{"type":"string"}}}`), `{"c":` + list + `}`, "a.c: "},
+		{schema(`{"type":"object","additionalProperties":{"type":"string"}}`), `{"c":` + list + `}`, "a.c: "},
+		{`{"type":"object","properties":{"a":{}},"allOf":[{"properties":{"a":{"maxLength":9}}}]}`, text, "a: "},
+		{`{"type":"object","properties":{"a":{}},"propertyNames":{"maxLength":0}}`, text, `a`},
+	} {
+		set, err := sentinels.NewTypeSet([]sentinels.TypeSpec{{Type: "t", Fields: json.RawMessage(c.schema)}})
+		if err != nil {
+			t.Fatalf("%s: %v", c.schema, err)
+		}
+		spec, _ := set.Lookup("t")
+		err = spec.CheckFields(json.RawMessage(`{"a":` + c.value + `}`))
+		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(got, c.want)) {
+			t.Errorf("%s with %.20s: %.300s, want %q", c.schema, c.value, got, c.want)
+		}
+	}
+}
+
 // TestHash compares the hashes of two texts of one definition, and of another.
 func TestHash(t *testing.T) {
 	a := decode(t, `{"name": "a", "steps": [{"command": "x", "params": {"b": 1, "a": "\u00e4"}}]}`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // instance returns a step's own fields in the form that is validated against the
@@ -81,7 +83,7 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 		return fmt.Errorf("check fields of %q: the spec is not part of a type set", s.Type)
 	}
 	f := s.compiled
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(fields))
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(f.outline(fields)))
 	if err != nil {
 		return fmt.Errorf("check fields of %q: %w", s.Type, err)
 	}
@@ -113,6 +115,62 @@ func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
 		found[i].Line, found[i].Column = 0, 0 // the user does not see this text
 	}
 	return found.Err()
+}
+
+// freeKeys are the keywords of a schema that say nothing about a value but its type. freeRootKeys are those
+// that say nothing about the values of the members of an object, and properties.
+var (
+	freeKeys     = []string{"type", "title", "description", "default", "examples", "deprecated", "$comment", keyword}
+	freeRootKeys = append([]string{"properties", "required", "additionalProperties", "minProperties", "maxProperties", "$schema", "$defs"}, freeKeys...)
+)
+
+// freeFields returns the fields of whose value a schema describes at most the type.
+func freeFields(schema map[string]any) map[string]bool {
+	if extra, given := schema["additionalProperties"]; !onlyKeys(schema, freeRootKeys) || given && extra != false && extra != true {
+		return nil
+	}
+	free := map[string]bool{}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		if own, ok := property.(map[string]any); ok && onlyKeys(own, append([]string{"minProperties"}, freeKeys...)) {
+			free[name] = true
+		}
+	}
+	return free
+}
+
+func onlyKeys(schema map[string]any, keys []string) bool {
+	for key := range schema {
+		if !slices.Contains(keys, key) {
+			return false
+		}
+	}
+	return true
+}
+
+// largeFields are the values that the check of fields does not decode where it need not.
+var largeFields = strictjson.LargeLimits{Bytes: 16 << 10, Members: 64, Inline: 64 << 10, Depth: math.MaxInt}
+
+// outline returns fields with an empty value of the same type in place of each large one that the schema
+// does not describe. Decoding a value takes many times as long as finding it.
+func (f *fieldSet) outline(fields json.RawMessage) json.RawMessage {
+	if len(fields) < largeFields.Bytes || len(f.free) == 0 {
+		return fields
+	}
+	var out []byte
+	done := 0
+	for _, p := range strictjson.LargeParts(fields, largeFields) {
+		empty := map[byte]string{'"': `""`, '[': `[]`, '{': `{}`}[fields[p.From]]
+		if !f.free[p.Field] || p.Depth == 1 && empty == "{}" { // an object may need a number of members
+			continue
+		}
+		out = append(append(out, fields[done:p.From]...), empty...)
+		done = p.To
+	}
+	if done == 0 {
+		return fields
+	}
+	return append(out, fields[done:]...)
 }
 
 // schemaFindings converts the errors of the schema library to problems. A string with

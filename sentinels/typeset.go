@@ -59,6 +59,7 @@ const keyword = "x-sentinel"
 type fieldSet struct {
 	raw    map[string]any    // the schema itself
 	names  []string          // of the fields, sorted
+	free   map[string]bool   // fields of whose value the schema describes at most the type
 	marks  map[string]string // by field
 	open   bool              // other fields are allowed
 	check  func() *jsonschema.Schema
@@ -326,6 +327,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 		}
 		f.shapes[name] = shapes.Of(properties[name])
 	}
+	f.free = freeFields(f.raw)
 	for _, name := range spec.Infer {
 		if _, alias := spec.Aliases[name]; !f.has(name) && !alias {
 			return nil, fmt.Errorf("infer: unknown field %q", name)
