@@ -116,8 +116,8 @@ func Contains(s string) bool {
 
 // IsReference reports whether a text is one reference and nothing else.
 func IsReference(s string) bool {
-	ref, ok := nextReference(s, 0)
-	return ok && ref.start == 0 && ref.end == len(s)
+	_, ok := asReference(s)
+	return ok
 }
 
 // Names returns the names of the variables that the strings of a JSON value refer to,

@@ -149,6 +149,32 @@ func TestResolveWithShape(t *testing.T) {
 }
 
 // shape reads a schema.
+// TestValueIsPassedOn: a value that is the whole of a text is not copied, also where a text is required: it has
+// the bytes that it had, unless readers could differ about them.
+func TestValueIsPassedOn(t *testing.T) {
+	texts := shape(t, json.RawMessage(`{"type":"string","properties":{"a":{"type":"string"}}}`))
+	for value, want := range map[string]string{
+		`"a\/b \"c\" é"`:        `"a\/b \"c\" é"`,
+		`"\u00e9"`:              `"é"`,
+		`"\ud800"`:              `"\ufffd"`,
+		"\"\xff\"":              `"` + "\ufffd" + `"`,
+		`{"a":[1.50,"\ud800"]}`: `"{\"a\":[1.50,\"\\ud800\"]}"`,
+		`null`:                  `""`,
+	} {
+		var raw json.RawMessage
+		lookup := func(string) (json.RawMessage, bool) { raw = json.RawMessage(value); return raw, true }
+		plain, _, err := reference.Resolve(json.RawMessage(` "$v" `), lookup)
+		if err != nil || &plain[0] != &raw[0] {
+			t.Errorf("%s became %s, %v: want the value itself", value, plain, err)
+		}
+		got, _, err := texts.Resolve(json.RawMessage(`"$v"`), lookup)
+		inner, _, err2 := texts.Resolve(json.RawMessage(`{"a":"$v"}`), lookup)
+		if err != nil || err2 != nil || string(got) != strings.ReplaceAll(want, `\ufffd`, "\ufffd") || string(inner) != `{"a":`+string(got)+`}` {
+			t.Errorf("%s as a text became %s and %s, %v %v, want %s", value, got, inner, err, err2, want)
+		}
+	}
+}
+
 func shape(t testing.TB, schema json.RawMessage) *reference.Shape {
 	t.Helper()
 	shape, err := reference.NewShape(schema)

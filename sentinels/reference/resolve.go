@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -85,8 +86,18 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (json.RawMessage, No
 	if !json.Valid(raw) {
 		return nil, Notes{}, fmt.Errorf("resolve: %w", strictjson.Check(raw, strictjson.Unlimited()))
 	}
-	r := resolver{lookup: lookup, out: make([]byte, 0, len(raw)+256)}
-	r.value(bytes.TrimSpace(raw), s)
+	raw = bytes.TrimSpace(raw)
+	r := resolver{lookup: lookup}
+	if raw[0] == '"' { // the value itself, which may be large, and not a copy
+		if ref, ok := asReference(strictjson.Unquote(raw)); ok {
+			if value, known := r.find(ref); known && (s == nil || !s.text || isPlainText(value)) && len(value) <= MaxResolved && r.missing == nil {
+				return value, r.notes, nil
+			}
+			r.notes = Notes{}
+		}
+	}
+	r.out = make([]byte, 0, len(raw)+256)
+	r.value(raw, s)
 	switch {
 	case r.missing != nil:
 		return nil, Notes{}, r.missing
@@ -164,12 +175,12 @@ func (r *resolver) value(raw []byte, s *Shape) {
 // str appends a string with its references resolved; asText is true if the schema
 // requires a string.
 func (r *resolver) str(s string, asText bool) {
-	if ref, ok := nextReference(s, 0); ok && ref.start == 0 && ref.end == len(s) {
+	if ref, ok := asReference(s); ok {
 		value, known := r.find(ref)
 		switch {
 		case !known:
 			r.out = strictjson.AppendString(r.out, s)
-		case asText:
+		case asText && !isPlainText(value):
 			r.out = strictjson.AppendString(r.out, Text(value))
 		default:
 			r.out = append(r.out, value...)
@@ -178,6 +189,18 @@ func (r *resolver) str(s string, asText bool) {
 	}
 	r.buffer = r.appendText(r.buffer[:0], s)
 	r.out = strictjson.AppendString(r.out, r.buffer)
+}
+
+// asReference returns the reference that is the whole of a text.
+func asReference(s string) (Reference, bool) {
+	ref, ok := nextReference(s, 0)
+	return ref, ok && ref.start == 0 && ref.end == len(s)
+}
+
+// isPlainText reports whether a value is a string that need not be decoded and encoded again to be the same
+// for every reader: it has no escape of a code point, which may be half of a pair, and is UTF-8.
+func isPlainText(value json.RawMessage) bool {
+	return len(value) > 1 && value[0] == '"' && !bytes.Contains(value, []byte(`\u`)) && utf8.Valid(value)
 }
 
 // appendText appends a text with its references resolved. It reads s once, so that a
