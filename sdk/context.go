@@ -107,9 +107,9 @@ func (c *Context) call(function string, imported hostFunc, request Value) (Value
 	if c.caller != nil {
 		answer = c.caller(function, request.String())
 	} else {
-		answer = callHost(imported, request.String())
+		answer = callHost(imported, request.encode())
 	}
-	v, err := Parse(answer)
+	v, err := (&parser{text: answer, held: c.caller == nil}).all()
 	if err != nil {
 		return Value{}, abi.New(abi.Internal, function+": answer: "+err.Error())
 	}

@@ -5,20 +5,35 @@ import "unicode/utf8"
 // String returns v as JSON without spaces. An absent value is null.
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
+// encode returns v for the host, with held values as their handles.
+func (v Value) encode() string { return string(v.append(nil, passed)) }
+
+// An encoding is a form in which values are written.
+type encoding uint8
+
+const (
+	ordered encoding = iota // with the fields in their order
+	sorted                  // canonical
+	passed                  // ordered, and held values as their handles
+)
+
 // Canonical returns v as JSON without spaces and with sorted keys. Values that differ
 // only in the order of their fields have the same canonical form.
-func (v Value) Canonical() string { return string(v.append(nil, true)) }
+func (v Value) Canonical() string { return string(v.append(nil, sorted)) }
 
 // AppendJSON appends v to dst, with the fields in their order.
-func (v Value) AppendJSON(dst []byte) []byte { return v.append(dst, false) }
+func (v Value) AppendJSON(dst []byte) []byte { return v.append(dst, ordered) }
 
-func (v Value) append(dst []byte, sorted bool) []byte {
+func (v Value) append(dst []byte, as encoding) []byte {
+	if as == passed && v.n != nil && v.n.held {
+		return append(dst, v.n.text...)
+	}
 	n := v.node()
 	switch n.kind {
 	case KindBool, KindNumber:
 		return append(dst, n.text...)
 	case KindString:
-		if n.raw && !sorted { // what was read is written as it was: two passes less over a long text
+		if n.raw && as != sorted { // what was read is written as it was: two passes less over a long text
 			return append(append(append(dst, '"'), n.text...), '"')
 		}
 		return appendString(dst, n.str())
@@ -28,21 +43,21 @@ func (v Value) append(dst []byte, sorted bool) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = item.append(dst, sorted)
+			dst = item.append(dst, as)
 		}
 		return append(dst, ']')
 	case KindObject:
-		return n.appendObject(dst, sorted)
+		return n.appendObject(dst, as)
 	}
 	return append(dst, "null"...)
 }
 
-func (n *node) appendObject(dst []byte, sorted bool) []byte {
+func (n *node) appendObject(dst []byte, as encoding) []byte {
 	order := make([]int, len(n.keys))
 	for i := range order {
 		order[i] = i
 	}
-	if sorted {
+	if as == sorted {
 		sortOrder(order, n.keys)
 	}
 	dst = append(dst, '{')
@@ -51,7 +66,7 @@ func (n *node) appendObject(dst []byte, sorted bool) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, n.keys[i]), ':')
-		dst = n.items[i].append(dst, sorted)
+		dst = n.items[i].append(dst, as)
 	}
 	return append(dst, '}')
 }

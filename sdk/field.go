@@ -13,7 +13,7 @@ func (c *Context) StringField(name string) (string, error) {
 	case KindAbsent, KindNull:
 		return "", nil
 	case KindString, KindNumber, KindBool:
-		return v.n.str(), nil
+		return v.node().str(), nil
 	case KindObject:
 		if s, ok := v.Get("text").AsString(); ok {
 			return s, nil

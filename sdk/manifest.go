@@ -33,7 +33,7 @@ func (p Plugin) Describe() string {
 	if p.Stateless {
 		dst = append(dst, `,"stateless":true`...)
 	}
-	return string(append(dst, '}'))
+	return string(append(dst, `,"handles":true}`...))
 }
 
 func (s Step) appendManifest(dst []byte) []byte {
@@ -51,7 +51,7 @@ func (s Step) appendManifest(dst []byte) []byte {
 		for alias, name := range s.Aliases {
 			fields = append(fields, F(alias, String(name)))
 		}
-		dst = Object(fields...).append(append(dst, `,"aliases":`...), true)
+		dst = Object(fields...).append(append(dst, `,"aliases":`...), sorted)
 	}
 	if s.ReadOnly {
 		dst = append(dst, `,"readOnly":true`...)

@@ -23,14 +23,16 @@ func (e *SyntaxError) Error() string {
 // Parse reads one JSON text. It is strict: UTF-8 only, no duplicate keys, no
 // text after the value, no deeper than [MaxDepth]. Half of a surrogate pair in
 // an escape becomes U+FFFD. Values share the memory of the text.
-func Parse(text string) (Value, error) {
-	p := parser{text: text}
+func Parse(text string) (Value, error) { return (&parser{text: text}).all() }
+
+// all reads the whole text.
+func (p *parser) all() (Value, error) {
 	v, err := p.value(0)
 	if err != nil {
 		return Value{}, err
 	}
 	p.space()
-	if p.pos < len(text) {
+	if p.pos < len(p.text) {
 		return Value{}, p.fail("text after the value")
 	}
 	return v, nil
@@ -39,6 +41,7 @@ func Parse(text string) (Value, error) {
 type parser struct {
 	text string
 	pos  int
+	held bool // the text comes from the host, which may hold values
 }
 
 //go:noinline
@@ -84,6 +87,8 @@ func (p *parser) value(depth int) (Value, error) {
 		return Value{&node{kind: KindString, raw: escaped, text: s}}, err
 	case b == '-' || (b >= '0' && b <= '9'):
 		return p.number()
+	case b == '@' && p.held:
+		return p.handle()
 	case b == 0 && p.pos >= len(p.text):
 		return Value{}, p.fail("unexpected end")
 	}

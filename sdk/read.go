@@ -6,7 +6,12 @@ import "strconv"
 // hundred bytes per call to a guest, 4 % of the built-in one.
 
 // Kind returns the kind of v.
-func (v Value) Kind() Kind { return v.node().kind }
+func (v Value) Kind() Kind {
+	if v.n == nil {
+		return KindAbsent
+	}
+	return v.n.kind
+}
 
 // Exists reports whether v is not absent; null exists.
 //
@@ -16,7 +21,7 @@ func (v Value) Exists() bool { return v.n != nil }
 // Given reports whether v is neither absent nor null.
 //
 //go:noinline
-func (v Value) Given() bool { return v.node().kind > KindNull }
+func (v Value) Given() bool { return v.Kind() > KindNull }
 
 // Len returns the number of items of a list or fields of an object, else 0.
 func (v Value) Len() int { return len(v.node().items) }
@@ -47,7 +52,7 @@ func (v Value) Items() func(yield func(int, Value) bool) {
 		if v.Kind() != KindList {
 			return
 		}
-		for i, item := range v.n.items {
+		for i, item := range v.node().items {
 			if !yield(i, item) {
 				return
 			}
@@ -74,7 +79,7 @@ func (v Value) AsString() (s string, ok bool) {
 	if v.Kind() != KindString {
 		return "", false
 	}
-	return v.n.str(), true
+	return v.node().str(), true
 }
 
 // AsBool returns a boolean.
@@ -113,8 +118,9 @@ func (v Value) AsStrings() (list []string, ok bool) {
 	if v.Kind() != KindList {
 		return nil, false
 	}
-	list = make([]string, len(v.n.items))
-	for i, item := range v.n.items {
+	items := v.node().items
+	list = make([]string, len(items))
+	for i, item := range items {
 		if list[i], ok = item.AsString(); !ok {
 			return nil, false
 		}

@@ -15,7 +15,7 @@ type Caller func(function, request string) (answer string)
 // output, clauses A3 and A4 of ABI.md. The exports of a module call it with a nil
 // caller; tests and native hosts pass their own.
 func (p Plugin) Run(input string, caller Caller) (output string, fault *Error) {
-	in, err := Parse(input)
+	in, err := (&parser{text: input, held: caller == nil}).all()
 	if err != nil {
 		return "", abi.New(abi.Internal, "run input: "+err.Error())
 	}
@@ -31,7 +31,7 @@ func (p Plugin) Run(input string, caller Caller) (output string, fault *Error) {
 	if err != nil {
 		return "", AsError(err)
 	}
-	return Object(F("output", orNull(out))).String(), nil
+	return Object(F("output", orNull(out))).encode(), nil
 }
 
 // guarded converts a panic of the step to an error, because the text of an uncaught

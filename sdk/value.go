@@ -33,9 +33,10 @@ type Value struct {
 type node struct {
 	kind  Kind
 	raw   bool     // text is that of a string with its escapes, as it stands between quotes; see [parser.value]
+	held  bool     // the value is still in a block of the host, see held.go; text is its handle
 	text  string   // of a string, number or bool
 	keys  []string // of an object, beside items
-	items []Value  // of a list or an object
+	items []Value  // of a list or an object; of a held value, once it is read, the value
 }
 
 // absent is the node of an absent value.
@@ -44,6 +45,9 @@ var absent node
 func (v Value) node() *node {
 	if v.n == nil {
 		return &absent
+	}
+	if v.n.held {
+		return v.n.read()
 	}
 	return v.n
 }

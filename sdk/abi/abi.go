@@ -39,6 +39,14 @@ const (
 	FuncFile       = "sentinel_file"
 )
 
+// A held value is written as @, one of these letters, and the handle of the block that has it, see
+// clause A3.4.
+const (
+	HeldString = 's'
+	HeldList   = 'l'
+	HeldObject = 'o'
+)
+
 // Funcs returns the names of all host functions, in the order of ABI.md.
 func Funcs() []string {
 	return []string{

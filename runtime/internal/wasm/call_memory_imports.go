@@ -34,10 +34,12 @@ var callMemoryFuncs = map[string]callMemoryFunc{
 	"length_unsafe": func(m *memory.CallMemory, _ *call, s []uint64) { s[0] = m.Length(s[0]) },
 	"load_u8":       func(m *memory.CallMemory, c *call, s []uint64) { s[0] = uint64(c.bytesAt(m, s[0], 1)[0]) },
 	"load_u64": func(m *memory.CallMemory, c *call, s []uint64) {
+		c.copied += 8
 		s[0] = stdbinary.LittleEndian.Uint64(c.bytesAt(m, s[0], 8))
 	},
 	"store_u8": func(m *memory.CallMemory, c *call, s []uint64) { c.bytesAt(m, s[0], 1)[0] = byte(s[1]) },
 	"store_u64": func(m *memory.CallMemory, c *call, s []uint64) {
+		c.copied += 8
 		stdbinary.LittleEndian.PutUint64(c.bytesAt(m, s[0], 8), s[1])
 	},
 
@@ -46,6 +48,7 @@ var callMemoryFuncs = map[string]callMemoryFunc{
 	"input_offset":  func(m *memory.CallMemory, _ *call, s []uint64) { s[0] = m.Input },
 	"input_load_u8": func(m *memory.CallMemory, c *call, s []uint64) { s[0] = uint64(c.bytesAt(m, m.Input+s[0], 1)[0]) },
 	"input_load_u64": func(m *memory.CallMemory, c *call, s []uint64) {
+		c.copied += 8
 		s[0] = stdbinary.LittleEndian.Uint64(c.bytesAt(m, m.Input+s[0], 8))
 	},
 

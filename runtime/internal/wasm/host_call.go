@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
@@ -42,10 +43,19 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if !ok {
 		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d is not the handle of a request", function, handle)), nil
 	}
+	text := c.heldIn(request)
+	if text.size > c.limits.MessageBytes {
+		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, text.size, c.limits.MessageBytes)), nil
+	}
+	request, values := text.whole()
+	ctx := c.ctx
+	if len(values) > 0 {
+		ctx = context.WithValue(ctx, outlineKey{}, &Outline{text.outline(), values})
+	}
 	if c.onCall == nil {
 		return errorReply(abi.Denied, fmt.Sprintf("call %s: host calls are denied in this export", function)), nil
 	}
-	reply, err := c.onCall(c.ctx, function, request)
+	reply, err := c.onCall(ctx, function, request)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +63,7 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if len(reply.Body) > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a reply of %d bytes, at most %d are allowed", function, len(reply.Body), c.limits.MessageBytes)), nil
 	}
-	return reply.Body, nil
+	return c.hold(reply.Body)
 }
 
 // errorReply returns the reply {"error": ...}.

@@ -94,15 +94,21 @@ func newInstance(c *call, code *compiled, arena *memory.Arena) (inst *instance, 
 	return inst, nil
 }
 
-// call calls an export and returns its output. The checks are in the order of
+// call calls an export and returns its output, with the values that it has the handles of. The checks are in the order of
 // ABI.md: the end of the call by the host, a trap or exit, the guest's error, the
 // status, the output.
-func (inst *instance) call(c *call, export string, input []byte) ([]byte, error) {
+func (inst *instance) call(c *call, export string, input []byte) (*Outline, error) {
 	c.inst, inst.current = inst, c
-	if err := inst.callMemory.Begin(input, int(c.limits.MemoryBytes)+callMemorySpare); err != nil {
+	inst.callMemory.Begin(int(c.limits.MemoryBytes) + callMemorySpare)
+	defer inst.callMemory.Reset()
+	input, err := c.hold(input)
+	if err != nil {
 		return nil, err
 	}
-	defer inst.callMemory.Reset()
+	c.holding += len(input)
+	if err := inst.callMemory.SetInput(input); err != nil {
+		return nil, err
+	}
 	// A call that has ended fails even if the guest succeeds: a Trusted guest is not
 	// interrupted and may return long after its deadline.
 	status, err := inst.enter(context.WithValue(c.ctx, callKey{}, c), export)
@@ -115,7 +121,20 @@ func (inst *instance) call(c *call, export string, input []byte) ([]byte, error)
 	if status != 0 {
 		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
 	}
-	return inst.callMemory.Result(), nil
+	text := c.heldIn(inst.callMemory.Result())
+	if len(text.held) > 0 && text.size > c.limits.OutputBytes {
+		return nil, errOutputSize(text.size, c.limits.OutputBytes)
+	}
+	output := &Outline{Text: text.outline()}
+	for _, p := range text.held {
+		output.values = append(output.values, p.value)
+	}
+	return output, nil
+}
+
+// errOutputSize is the error of an output that is too large.
+func errOutputSize(size, limit int) error {
+	return abi.New(abi.Output, fmt.Sprintf("the plugin's output has %d bytes, at most %d are allowed", size, limit))
 }
 
 // SetLimit sets the memory limit of the next call in bytes. It reports false if the

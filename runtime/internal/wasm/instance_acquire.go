@@ -18,13 +18,13 @@ func (m *Module) newDescribed(c *call) (*instance, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := inst.call(c, abi.ExportDescribe, nil)
+	manifest, err := inst.call(c, abi.ExportDescribe, nil)
 	if err != nil {
 		inst.Close()
 		return nil, nil, err
 	}
 	inst.start = inst.memories.Size()
-	return inst, text, nil
+	return inst, manifest.Text, nil
 }
 
 // acquireInstance returns an instance for one call. Pooled instances all start with

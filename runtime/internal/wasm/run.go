@@ -64,6 +64,7 @@ type Result struct {
 	Output      json.RawMessage // the value of "output"
 	Stderr      string          // the last 4 KiB that the guest wrote to stderr
 	MemoryBytes int64           // linear memory of the instance at the end of the call
+	CopiedBytes int64           // that the guest has read from and written to its call memory
 	Reused      bool            // the instance had served a call before
 	Prewarmed   bool            // the instance was created before the call and had served none
 }
@@ -110,7 +111,8 @@ func (inv Invocation) maxSleep() time.Duration {
 // Run executes one attempt of a step. Its error is an [*abi.Error], or the error of
 // Invocation.Call. With an error, Result has Stderr and MemoryBytes.
 func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
-	return m.invoke(ctx, abi.ExportRun, inv, func(output []byte, result *Result) error {
+	return m.invoke(ctx, abi.ExportRun, inv, func(outline *Outline, result *Result) error {
+		output := outline.Text
 		var shape struct {
 			Output json.RawMessage `json:"output"`
 		}
@@ -126,7 +128,7 @@ func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
 		case shape.Output == nil:
 			return abi.New(abi.Output, `the plugin's output has no key "output"`)
 		}
-		result.Output = shape.Output
+		result.Output = outline.Insert(shape.Output)
 		return nil
 	})
 }
@@ -147,8 +149,8 @@ func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawM
 	var answer struct {
 		Problems []Problem `json:"problems"`
 	}
-	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: auxTimeout}, func(output []byte, _ *Result) error {
-		if err := strictjson.DecodeForeign(output, &answer); err != nil {
+	_, err = m.invoke(ctx, abi.ExportValidate, Invocation{Input: input, Compute: auxTimeout}, func(output *Outline, _ *Result) error {
+		if err := strictjson.DecodeForeign(output.Text, &answer); err != nil {
 			return abi.New(abi.Output, fmt.Sprintf("validate %q: the plugin's answer is not a list of problems: %v", stepType, err))
 		}
 		return nil
@@ -158,7 +160,7 @@ func (m *Module) Validate(ctx context.Context, stepType string, fields json.RawM
 
 // invoke calls an export in an instance. It returns the instance to the pool if the
 // module has one and the call, including its output, had no fault.
-func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read func(output []byte, result *Result) error) (result Result, err error) {
+func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read func(output *Outline, result *Result) error) (result Result, err error) {
 	inv = inv.withDefaults()
 	end, err := m.beginCall()
 	if err != nil {
@@ -179,6 +181,7 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	began := time.Now()
 	c, done := m.host.newCall(ctx, inv)
 	defer done()
+	c.handles = m.manifest.Handles && export == abi.ExportRun
 	inst, reused, err := m.acquireInstance(c, inv.Pure)
 	if err != nil {
 		return result, err
@@ -198,11 +201,11 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	inst.clock.Begin(c.seed, export, c.base)
 	inst.clock.SetMaxSleep(inv.maxSleep())
 	output, err := inst.call(c, export, inv.Input)
-	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.Size(), Reused: reused, Prewarmed: prewarmed}
+	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.Size(), CopiedBytes: c.copied, Reused: reused, Prewarmed: prewarmed}
 	switch {
 	case err != nil:
-	case len(output) > inv.Limits.OutputBytes:
-		err = abi.New(abi.Output, fmt.Sprintf("the plugin's output has %d bytes, at most %d are allowed", len(output), inv.Limits.OutputBytes))
+	case len(output.Text) > inv.Limits.OutputBytes:
+		err = errOutputSize(len(output.Text), inv.Limits.OutputBytes)
 	default:
 		err = read(output, &result)
 	}

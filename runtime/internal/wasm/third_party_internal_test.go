@@ -159,7 +159,7 @@ func runHost(h *Host, code *compiled, export, input string) string {
 	if err != nil {
 		return outcome(err)
 	}
-	return string(output)
+	return string(output.Text)
 }
 
 // runExtism calls an export on the SDK alone and returns the outcome.

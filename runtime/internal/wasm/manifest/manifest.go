@@ -22,6 +22,7 @@ type Manifest struct {
 	Steps       []StepType   `json:"steps"`
 	Permissions []Permission `json:"permissions,omitempty"`
 	Stateless   bool         `json:"stateless,omitempty"`
+	Handles     bool         `json:"handles,omitempty"` // the guest takes handles of large values, ABI clause A3.4
 }
 
 // StepType is one step type that a plugin provides, ABI clause A2.2.

@@ -72,11 +72,14 @@ func (m *CallMemory) Reset() {
 	*m = CallMemory{arena: m.arena, limit: m.limit, list: m.list[:0], next: firstAddress, slab: m.slab}
 }
 
-// Begin resets the memory for the next call and stores its input. limit is in
-// bytes.
-func (m *CallMemory) Begin(input []byte, limit int) error {
+// Begin resets the memory for the next call. limit is in bytes.
+func (m *CallMemory) Begin(limit int) {
 	m.Reset()
 	m.limit = limit
+}
+
+// SetInput stores the input of the call.
+func (m *CallMemory) SetInput(input []byte) error {
 	handle, err := m.Write(input)
 	m.Input, m.InputSize = handle, uint64(len(input))
 	return err

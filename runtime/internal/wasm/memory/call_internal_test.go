@@ -12,7 +12,8 @@ import (
 func newCallMemory(t *testing.T, limit int) *CallMemory {
 	t.Helper()
 	b := &CallMemory{arena: NewArena(1<<30, func(int64) bool { return false })}
-	if err := b.Begin([]byte("input"), limit); err != nil {
+	b.Begin(limit)
+	if err := b.SetInput([]byte("input")); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -73,6 +73,7 @@ for (const file of readdirSync(dir).filter((f) => f.endsWith(".wat"))) {
   const permissions = /permissions=([a-z,]+)/.exec(first);
   if (permissions) manifest.permissions = permissions[1].split(",").map((use) => ({ use, reason: "the test needs it" }));
   if (/stateless/.test(first)) manifest.stateless = true;
+  if (/handles/.test(first)) manifest.handles = true;
   const text = JSON.stringify(manifest);
   let source = imports + body + helpers;
   if (!body.includes("(memory ")) source += `(memory (export "memory") 1)`;

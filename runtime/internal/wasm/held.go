@@ -1,0 +1,192 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
+
+// Held values, ABI clause A3.4. A guest that takes handles gets a large value as the handle of a
+// block, and a handle in its requests and its output is the value again. So a value that a step passes
+// on is neither copied into the guest, nor parsed and written there, which takes a hundred times as
+// long as a copy in the host. The engine gets whole texts: records, digests and limits are the same
+// for all guests.
+
+// largeParts are the values that are held. A smaller one costs the guest less than the host saves.
+var largeParts = strictjson.LargeLimits{Bytes: 16 << 10, Members: 64, Inline: 64 << 10, Depth: MaxHeldDepth}
+
+// MaxHeldDepth is the number of arrays and objects within each other that a held value may have: a
+// guest must be able to parse it, and [sdk.MaxDepth] is more.
+const MaxHeldDepth = 200
+
+// maxHolding limits the bytes of the input and the held values of a call. Their blocks are freed at its
+// end only, so a guest with many large answers gets the later ones as texts.
+const maxHolding = maxInput
+
+// hold returns a text for the guest, in which large values are the handles of their blocks. The text
+// must be valid JSON, and is not changed afterwards.
+func (c *call) hold(text []byte) ([]byte, error) {
+	if !c.handles || len(text) < largeParts.Bytes {
+		return text, nil
+	}
+	var out []byte
+	done := 0
+	for _, p := range strictjson.LargeParts(text, largeParts) {
+		value := text[p.From:p.To]
+		if c.holding+len(value) > maxHolding {
+			break
+		}
+		if !utf8.Valid(value) {
+			continue // what is wrong with it is found where it is decoded
+		}
+		handle, err := c.inst.callMemory.Write(value)
+		if err != nil {
+			return nil, err
+		}
+		if c.held == nil {
+			c.held = map[uint64][]byte{}
+		}
+		// The value that a handle stands for is not that of the block, which the guest can write to.
+		c.held[handle], c.holding = value, c.holding+len(value)
+		out = append(append(out, text[done:p.From]...), '@', heldKind(value[0]))
+		out = strconv.AppendUint(out, handle, 10)
+		done = p.To
+	}
+	if done == 0 {
+		return text, nil
+	}
+	return append(out, text[done:]...), nil
+}
+
+// heldKind returns the letter for a value that begins with a byte.
+func heldKind(first byte) byte {
+	switch first {
+	case '[':
+		return abi.HeldList
+	case '{':
+		return abi.HeldObject
+	}
+	return abi.HeldString
+}
+
+// A guestText is a text of the guest with the held values that it has the handles of.
+type guestText struct {
+	text []byte
+	held []heldPart
+	size int // of the whole text, in bytes
+}
+
+// A heldPart is a handle in the text of a guest, and the value that it stands for.
+type heldPart struct {
+	from, to int
+	value    []byte
+}
+
+// heldIn returns a text of the guest with its held values. What is not the handle of a held value
+// stays in the text, which is then not JSON.
+func (c *call) heldIn(text []byte) guestText {
+	t := guestText{text: text, size: len(text)}
+	if len(c.held) == 0 || bytes.IndexByte(text, '@') < 0 {
+		return t
+	}
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = strictjson.SkipString(text, i) - 1
+		case '@':
+			from, handle := i, uint64(0)
+			for i += 2; i < len(text) && text[i] >= '0' && text[i] <= '9' && handle < 1<<48; i++ {
+				handle = handle*10 + uint64(text[i]-'0')
+			}
+			if value := c.held[handle]; value != nil {
+				t.held = append(t.held, heldPart{from, i, value})
+				t.size += len(value) - (i - from)
+			}
+			i--
+		}
+	}
+	return t
+}
+
+// whole returns the whole text, and where the values stand in it.
+func (t *guestText) whole() (text []byte, values [][]byte) {
+	if len(t.held) == 0 {
+		return t.text, nil
+	}
+	text, done := make([]byte, 0, t.size), 0
+	for _, p := range t.held {
+		text = append(append(text, t.text[done:p.from]...), p.value...)
+		values = append(values, text[len(text)-len(p.value):len(text):len(text)])
+		done = p.to
+	}
+	return append(text, t.text[done:]...), values
+}
+
+// outline returns the text with a string in place of each held value.
+func (t *guestText) outline() []byte {
+	if len(t.held) == 0 {
+		return t.text
+	}
+	var out []byte
+	done := 0
+	for i, p := range t.held {
+		out = append(append(append(out, t.text[done:p.from]...), '"'), placeholder...)
+		out = append(strconv.AppendInt(out, int64(i), 10), '"')
+		done = p.to
+	}
+	return append(out, t.text[done:]...)
+}
+
+// placeholder is the beginning of the strings in an outline. It is random, so that no text of a user
+// has it.
+var placeholder = "held:" + rand.Text() + ":"
+
+// An Outline is a text with a short string in place of each large value. The values were JSON when
+// they were passed to the guest, so only the outline needs to be checked and decoded.
+type Outline struct {
+	Text   []byte
+	values [][]byte
+}
+
+// Insert returns a decoded part of the outline with its values.
+func (o *Outline) Insert(part json.RawMessage) json.RawMessage {
+	if o == nil {
+		return part
+	}
+	mark := []byte(`"` + placeholder)
+	var out []byte
+	for rest := part; ; {
+		at := bytes.Index(rest, mark)
+		if at < 0 {
+			if out == nil {
+				return part
+			}
+			return append(out, rest...)
+		}
+		number, after, _ := bytes.Cut(rest[at+len(mark):], []byte{'"'})
+		i, err := strconv.Atoi(string(number))
+		if err != nil || i < 0 || i >= len(o.values) {
+			return part // not an outline of this package
+		}
+		if at == 0 && len(after) == 0 && out == nil {
+			return o.values[i]
+		}
+		out = append(append(out, rest[:at]...), o.values[i]...)
+		rest = after
+	}
+}
+
+type outlineKey struct{}
+
+// OutlineOf returns the outline of the request of a [CallFunc] from its ctx, nil if no value of the
+// request is held.
+func OutlineOf(ctx context.Context) *Outline {
+	o, _ := ctx.Value(outlineKey{}).(*Outline)
+	return o
+}
