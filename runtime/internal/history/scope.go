@@ -64,11 +64,17 @@ func (s *Scope) set(name string, v journal.Value) {
 	}
 }
 
-// setAll sets variables in the order of their names, so that every fold of the records
+// setAll sets variables, small and large ones, in the order of their names, so that every fold of the records
 // has the same Order.
-func (s *Scope) setAll(variables map[string]json.RawMessage) {
-	for _, name := range slices.Sorted(maps.Keys(variables)) {
-		s.set(name, journal.Value{JSON: variables[name]})
+func (s *Scope) setAll(variables map[string]json.RawMessage, large map[string]journal.Value) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(variables)), maps.Keys(large))
+	slices.Sort(names)
+	for _, name := range names {
+		if v, ok := large[name]; ok {
+			s.set(name, v)
+		} else {
+			s.set(name, journal.Value{JSON: variables[name]})
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 func (s *State) start(b *journal.RunStartBody) {
 	s.Definitions = newDefinitions(b)
 	s.Scope = newScope(b.Inherited, nil, journal.Value{})
-	s.Scope.setAll(b.Variables)
+	s.Scope.setAll(b.Variables, nil)
 	if f := b.Fork; f != nil && f.Iteration > 0 {
 		s.Scope = newScope(f.Variables, f.Order, f.Last)
 		s.Iteration = f.Iteration - 1
@@ -244,7 +244,11 @@ func (s *State) startBranches(rec *journal.Record, scope *Scope) {
 			}
 			s.Branches[BranchKey(rec.Path, b.Block+i, rec.Attempts)] = into
 		}
-		into.setAll(variables)
+		var large map[string]journal.Value
+		if i < len(b.BranchLarge) {
+			large = b.BranchLarge[i]
+		}
+		into.setAll(variables, large)
 	}
 }
 
@@ -253,7 +257,7 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 	if b.Decided != "" && b.Decided != "retry" && begun != nil {
 		s.spendReservation(begun)
 	}
-	scope.setAll(b.Sets)
+	scope.setAll(b.Sets, b.SetLarge)
 	s.EventBytes += b.Emitted
 	if b.Usage != nil {
 		s.Usage.Add(*b.Usage)

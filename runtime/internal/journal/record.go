@@ -13,10 +13,17 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Format is the version of the encoding. A reader refuses a higher one.
-const Format = 1
+// Format is the newest version of the encoding. A reader refuses a higher one. A record has the
+// lowest version that describes it, so that programs before the newest read all others.
+const Format = formatLarge
+
+const (
+	formatFirst = 1
+	formatLarge = 2 // CallEndBody.SetLarge, CallStartBody.BranchLarge
+)
 
 // Kind is the kind of a record. The list of kinds is closed and append-only.
 type Kind string
@@ -247,10 +254,12 @@ type CallStartBody struct {
 	// Branches are the variables that each nested list of a block starts with.
 	// More than one list are parallel branches, and one of an isolated block.
 	Branches []map[string]json.RawMessage `json:"bv,omitempty"`
-	Isolated bool                         `json:"iso,omitempty"` // block: the writes of its branches are not applied
-	Child    sentinels.RunID              `json:"child,omitempty"`
-	Reserved *sentinels.Usage             `json:"worst,omitempty"` // llm: reservation until the end is known
-	Lowered  bool                         `json:"low,omitempty"`   // llm: the budget lowered the limit of the reply to that of Reserved; Label is the model
+	// BranchLarge are, for each of Branches, those whose value is stored in a blob; nil if there is none.
+	BranchLarge []map[string]Value `json:"bvl,omitempty"`
+	Isolated    bool               `json:"iso,omitempty"` // block: the writes of its branches are not applied
+	Child       sentinels.RunID    `json:"child,omitempty"`
+	Reserved    *sentinels.Usage   `json:"worst,omitempty"` // llm: reservation until the end is known
+	Lowered     bool               `json:"low,omitempty"`   // llm: the budget lowered the limit of the reply to that of Reserved; Label is the model
 }
 
 // CallEndBody is the end of a host call. A call that touches nothing outside
@@ -264,6 +273,7 @@ type CallEndBody struct {
 	Result   Value                      `json:"ok,omitzero"`
 	Error    *abi.Error                 `json:"err,omitempty"`
 	Sets     map[string]json.RawMessage `json:"set,omitempty"`  // var: variables that it wrote
+	SetLarge map[string]Value           `json:"setl,omitempty"` // var: and those whose value is stored in a blob
 	Joined   []int                      `json:"join,omitempty"` // block with several branches: those whose writes were applied
 	Blocks   int                        `json:"blk,omitempty"`  // block: number of ordinals that it used
 	Child    sentinels.RunID            `json:"child,omitempty"`
@@ -395,7 +405,10 @@ type RunEndBody struct {
 // Encode encodes a record and sets its Format. JSON values in it stay as they are,
 // byte for byte, if they are compact, see [Compact].
 func Encode(r *Record) ([]byte, error) {
-	r.Format = Format
+	r.Format = formatFirst
+	if r.CallEnd != nil && len(r.CallEnd.SetLarge) > 0 || r.CallStart != nil && len(r.CallStart.BranchLarge) > 0 {
+		r.Format = formatLarge
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -409,14 +422,11 @@ func Encode(r *Record) ([]byte, error) {
 // form that a record holds. Values of records are compact before they are applied,
 // or a run that is recovered would have others. Text that is not JSON is returned as it is.
 func Compact(v json.RawMessage) json.RawMessage {
-	quoted := false
 	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
+		switch c := v[i]; c {
+		case '"':
+			i = strictjson.SkipString(v, i) - 1
+		case ' ', '\n', '\t', '\r':
 			var b bytes.Buffer
 			if json.Compact(&b, v) != nil {
 				return v

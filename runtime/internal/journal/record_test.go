@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,13 +57,34 @@ func TestDecodeRefuses(t *testing.T) {
 		``:                                 "decode journal record",
 		`{"v":1,"k":"run.end"}`:            `kind "run.end" without its body`,
 		`{"v":1,"k":"run.end","se":{}}`:    `kind "run.end" without its body`,
-		`{"v":2,"k":"run.end","rn":{}}`:    "format 2, this program reads up to 1",
+		`{"v":3,"k":"run.end","rn":{}}`:    "format 3, this program reads up to 2",
 		`{"k":"run.end","rn":{}}`:          "format 0",
 		`{"v":1,"k":"run.stop","rn":{}}`:   `kind "run.stop"`,
 		`{"v":1,"k":"run.end","rn":{}} {}`: "decode journal record",
 	} {
 		if _, err := journal.Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// TestFormat: a record has the lowest format that describes it, so that the program before reads the
+// records that it would write.
+func TestFormat(t *testing.T) {
+	for want, end := range map[int]*journal.CallEndBody{
+		1: {Seq: 1, Sets: map[string]json.RawMessage{"a": json.RawMessage(`1`)}},
+		2: {Seq: 1, SetLarge: map[string]journal.Value{"a": {Blob: &journal.Blob{Digest: "d", Size: 9}}}},
+	} {
+		b, err := journal.Encode(&journal.Record{Kind: journal.CallEnd, CallEnd: end})
+		if err != nil || !strings.HasPrefix(string(b), fmt.Sprintf(`{"v":%d,`, want)) {
+			t.Errorf("format %d: %s, %v", want, b, err)
+		}
+		got, err := journal.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(end, got.CallEnd); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -93,6 +94,27 @@ func (s *Store) KeepScope(vars map[string]journal.Value) (map[string]journal.Val
 		vars[name] = blob
 	}
 	return vars, nil
+}
+
+// KeepLarge returns variables for a record that holds those that are set: large values are blobs, so
+// that a value which a step passes on is not written again.
+func (s *Store) KeepLarge(vars map[string]json.RawMessage) (small map[string]json.RawMessage, large map[string]journal.Value, err error) {
+	for name, v := range vars {
+		if len(v) <= blobSize {
+			continue
+		}
+		if large == nil {
+			small, large = maps.Clone(vars), map[string]journal.Value{}
+		}
+		delete(small, name)
+		if large[name], err = s.keepBlob(v); err != nil {
+			return nil, nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+	}
+	if large == nil {
+		return vars, nil, nil
+	}
+	return small, large, nil
 }
 
 // Load returns the content of a value, nil for an empty one.
