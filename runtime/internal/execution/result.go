@@ -1,8 +1,10 @@
 package execution
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
@@ -80,7 +82,7 @@ func (ex *Executor) StoredResult(info run.Info) (run.Result, error) {
 
 // resultPuts returns the writes that store a result.
 func (ex *Executor) resultPuts(res run.Result) ([]store.Put, error) {
-	body, err := json.Marshal(res)
+	body, err := encodeResult(res)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +92,32 @@ func (ex *Executor) resultPuts(res run.Result) ([]store.Put, error) {
 	}
 	raw, err := json.Marshal(v)
 	return []store.Put{{Bucket: BucketResults, Key: []byte(res.Run), Value: raw}}, err
+}
+
+// encodeResult returns a result as [json.Marshal], which would check and copy its values several times.
+func encodeResult(res run.Result) (json.RawMessage, error) {
+	values := map[string]json.RawMessage{"variables": json.RawMessage("null")}
+	if res.Variables != nil {
+		variables, err := step.EncodeValues(res.Variables)
+		if err != nil {
+			return nil, err
+		}
+		values["variables"] = variables
+	}
+	if len(res.Output) > 0 {
+		values["output"] = res.Output
+	}
+	res.Output, res.Variables = nil, nil
+	text, err := json.Marshal(res)
+	if err != nil {
+		return nil, err
+	}
+	members, err := step.EncodeValues(values)
+	if err != nil {
+		return nil, err
+	}
+	before, after, _ := bytes.Cut(text, []byte(`"variables":null`)) // a quote within a text is escaped
+	return slices.Concat(before, members[1:len(members)-1], after), nil
 }
 
 // A waitedResult is the result of [Executor.await].

@@ -161,7 +161,7 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 		}
 	}
 	pluginset.AddCounts(out, a.step, marks)
-	fields, err := encodeValues(out)
+	fields, err := EncodeValues(out)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -244,6 +244,7 @@ func resolveValues(raw json.RawMessage, lookup reference.Lookup) (json.RawMessag
 	if json.Unmarshal(raw, &entries) != nil {
 		return nil, notes, errors.New("want an object of values by name")
 	}
+	plain := map[string]bool{} // no expression
 	for name, value := range entries {
 		if sentinels.IsExpression(value) {
 			continue
@@ -253,11 +254,17 @@ func resolveValues(raw json.RawMessage, lookup reference.Lookup) (json.RawMessag
 			return nil, notes, fmt.Errorf("%s: %w", name, err)
 		}
 		notes.Add(more)
-		if entries[name], err = encodeValues(map[string]json.RawMessage{"value": resolved}); err != nil {
-			return nil, notes, err
-		}
+		entries[name], plain[name] = resolved, true
 	}
-	out, err := encodeValues(entries)
+	out, err := joinValues(entries, func(b *bytes.Buffer, name string, v json.RawMessage) { // the fields are encoded as a whole
+		if !plain[name] {
+			b.Write(v)
+			return
+		}
+		b.WriteString(`{"value":`)
+		b.Write(v)
+		b.WriteByte('}')
+	})
 	return out, notes, err
 }
 
@@ -678,7 +685,7 @@ func (a *attempt) input() ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(len(step) + len(a.fields) + len(run) + len(a.retry) + len(a.state) + 100)
 	fmt.Fprintf(&b, `{"abi":%d,"step":%s,"fields":`, abi.Version, step[:len(step)-1])
-	appendValue(&b, a.fields)
+	b.Write(a.fields) // they are encoded
 	fmt.Fprintf(&b, `},"run":%s,"attempt":%d`, run, a.n)
 	for _, part := range []struct {
 		name  string

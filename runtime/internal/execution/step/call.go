@@ -124,6 +124,7 @@ type call struct {
 	seq      int // number of the call in its attempt, from 1
 	function string
 	request  json.RawMessage
+	outline  *wasm.Outline // of the request, nil if it has no large value or comes from a record
 	hash     string
 
 	start            *journal.CallStartBody // nil for a call that ends at once and has no start record
@@ -163,7 +164,8 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 		}
 		return a.callLog(request), nil
 	}
-	if err := strictjson.Check(request, requestLimits); err != nil {
+	outline := wasm.OutlineOf(ctx)
+	if err := checkRequest(request, outline); err != nil {
 		// The call is neither numbered nor recorded, because a record is JSON. A
 		// replay sends the same request and gets the same answer.
 		body, err := json.Marshal(map[string]*abi.Error{"error": abi.New(abi.BadFields, fmt.Sprintf("call %s: request: %v", function, err))})
@@ -184,7 +186,7 @@ func (a *attempt) handleHostCall(ctx context.Context, function string, request [
 		return a.await(ctx, c)
 	}
 	// The request may be kept, see [wasm.CallFunc].
-	c = &call{seq: seq, function: function, request: request, hash: requestHash(function, request), done: make(chan struct{})}
+	c = &call{seq: seq, function: function, request: request, outline: outline, hash: requestHash(function, request), done: make(chan struct{})}
 	if function == abi.FuncCheckpoint { // no limit applies to it, because it is what frees calls
 		return a.callCheckpoint(c)
 	}

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,7 @@ type blockResult struct {
 // scope or several as parallel branches.
 func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	var req blockRequest
-	e := parse(c, &req)
+	e := parseOutline(c, &req)
 	if e == nil && len(req.Blocks) == 0 {
 		e = failure.New(abi.BadFields, "%s: blocks is empty: want at least one", abi.FuncBlock)
 	}
@@ -56,16 +57,29 @@ func (a *attempt) startBlock(ctx context.Context, c *call) error {
 	a.block += len(req.Blocks)
 	a.mu.Unlock()
 	body := journal.CallStartBody{Block: first, Isolated: req.Isolated}
-	for _, b := range req.Blocks {
-		body.Branches = append(body.Branches, a.svc.Redact.Values(b.Vars))
+	for i, b := range req.Blocks {
+		for name, v := range b.Vars {
+			b.Vars[name] = c.outline.Insert(v)
+		}
+		small, large, err := a.svc.Values.KeepLarge(a.svc.Redact.Values(b.Vars))
+		if err != nil {
+			return err
+		}
+		body.Branches = append(body.Branches, small)
+		if large != nil {
+			if body.BranchLarge == nil {
+				body.BranchLarge = make([]map[string]journal.Value, len(req.Blocks))
+			}
+			body.BranchLarge[i] = large
+		}
 	}
 	return a.beginCall(ctx, c, body)
 }
 
 // doBlock executes the nested lists.
 func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
-	var req blockRequest
-	if e := parse(c, &req); e != nil {
+	var req blockRequest // its variables are in the record
+	if e := parseOutline(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
 	results := make([]blockResult, len(req.Blocks))
@@ -86,13 +100,39 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 		}
 		return callEnd{}, err
 	}
-	result, err := json.Marshal(map[string]any{"blocks": results})
+	result, err := encodeBlocks(results)
 	if len(result) > maxMessage {
 		end.err = failure.New(abi.Limit, "the outputs of the nested steps of %s have %d bytes together, the limit is %d", a.address, len(result), maxMessage)
 		return end, nil
 	}
 	end.result = result
 	return end, err
+}
+
+// encodeBlocks returns the answer of a call, as [json.Marshal] writes it.
+func encodeBlocks(results []blockResult) (json.RawMessage, error) {
+	var b bytes.Buffer
+	b.WriteString(`{"blocks":[`)
+	for i, r := range results {
+		output := r.Output
+		r.Output = nil
+		rest, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		head := fmt.Sprintf(`{"success":%t`, r.Success)
+		b.WriteString(head)
+		if len(output) > 0 {
+			b.WriteString(`,"output":`)
+			appendValue(&b, output)
+		}
+		b.Write(rest[len(head):])
+	}
+	b.WriteString(`]}`)
+	return b.Bytes(), nil
 }
 
 // reportItems reports that so many items of the step have ended, at each hundredth of them.

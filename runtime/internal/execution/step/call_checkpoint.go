@@ -15,10 +15,11 @@ func (a *attempt) callCheckpoint(c *call) (wasm.Reply, error) {
 		State json.RawMessage `json:"state"`
 	}
 	now := time.Now()
-	if e := parse(c, &req); e != nil {
+	if e := parseOutline(c, &req); e != nil {
 		c.answer(nil, e, now)
 		return c.reply(), nil
 	}
+	req.State = c.outline.Insert(req.State)
 	state, err := a.svc.Values.Redacted(req.State)
 	if err != nil {
 		return wasm.Reply{}, err

@@ -63,9 +63,10 @@ func (a *attempt) setAsRun(c *call, asRun bool) {
 func (c *call) commandRequest() (*CommandRequest, *abi.Error) {
 	if c.command == nil {
 		req := new(CommandRequest)
-		if e := parse(c, req); e != nil {
+		if e := parseOutline(c, req); e != nil {
 			return nil, e
 		}
+		req.Params = c.outline.Insert(req.Params)
 		c.command = req
 	}
 	return c.command, nil

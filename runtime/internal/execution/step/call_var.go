@@ -18,7 +18,7 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 		Get string                     `json:"get"`
 		Set map[string]json.RawMessage `json:"set"`
 	}
-	if e := parse(c, &req); e != nil {
+	if e := parseOutline(c, &req); e != nil {
 		return callEnd{err: e}, nil
 	}
 	if req.Set != nil {
@@ -27,13 +27,16 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 			if slices.Contains(sentinels.Reserved, name) {
 				return callEnd{err: failure.New(abi.BadFields, "variable %q is reserved", name)}, nil
 			}
-			req.Set[name] = journal.Compact(v)
+			v = journal.Compact(c.outline.Insert(v))
+			req.Set[name] = v
 			if size += int64(len(v)); size > a.run.VariableLimit() {
 				return callEnd{err: memoryError(a.run, "variables would take %d bytes or more", size)}, nil
 			}
 		}
 		end, err := reply(struct{}{})
-		end.body.Sets = req.Set
+		if err == nil {
+			end.body.Sets, end.body.SetLarge, err = a.svc.Values.KeepLarge(req.Set)
+		}
 		return end, err
 	}
 	name, path := splitName(req.Get)

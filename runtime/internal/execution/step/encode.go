@@ -17,18 +17,31 @@ func appendValue(b *bytes.Buffer, v json.RawMessage) {
 		b.WriteString("null")
 		return
 	}
+	v = journal.Compact(v)
 	b.Grow(len(v) + 1)
-	json.HTMLEscape(b, journal.Compact(v))
+	if bytes.IndexByte(v, '<') < 0 && bytes.IndexByte(v, '>') < 0 && bytes.IndexByte(v, '&') < 0 && !bytes.Contains(v, separators) {
+		b.Write(v)
+		return
+	}
+	json.HTMLEscape(b, v)
 }
 
-// encodeValues returns an object of valid JSON values, as [json.Marshal].
-func encodeValues(values map[string]json.RawMessage) (json.RawMessage, error) {
+// separators is the beginning of the separators of lines and of paragraphs, which [json.Marshal] escapes.
+var separators = []byte("\xe2\x80")
+
+// EncodeValues returns an object of valid JSON values, as [json.Marshal].
+func EncodeValues(values map[string]json.RawMessage) (json.RawMessage, error) {
+	return joinValues(values, func(b *bytes.Buffer, _ string, v json.RawMessage) { appendValue(b, v) })
+}
+
+// joinValues is EncodeValues with values as add appends them.
+func joinValues(values map[string]json.RawMessage, add func(b *bytes.Buffer, name string, v json.RawMessage)) (json.RawMessage, error) {
 	if values == nil {
 		return json.RawMessage("null"), nil
 	}
 	size := 2
 	for name, v := range values {
-		size += len(name) + len(v) + len(`"":,`)
+		size += len(name) + len(v) + len(`"":{"value":},`)
 	}
 	var b bytes.Buffer
 	b.Grow(size)
@@ -43,7 +56,7 @@ func encodeValues(values map[string]json.RawMessage) (json.RawMessage, error) {
 		}
 		b.Write(key)
 		b.WriteByte(':')
-		appendValue(&b, values[name])
+		add(&b, name, values[name])
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil

@@ -26,7 +26,7 @@ func TestEncodeValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := encodeValues(of)
+		got, err := EncodeValues(of)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
 		}

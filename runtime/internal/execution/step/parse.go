@@ -53,7 +53,7 @@ func cutOutput(out json.RawMessage) *abi.Error {
 		Truncated  bool   `json:"truncated"`
 		StopReason string `json:"stopReason"`
 	}
-	if len(out) == 0 || out[0] != '{' || strictjson.DecodeForeign(out, &fields) != nil {
+	if len(out) == 0 || out[0] != '{' || !mayHaveCut(out) || strictjson.DecodeForeign(out, &fields) != nil {
 		return nil
 	}
 	e := &abi.Error{Code: abi.Limit, Permanent: true}
@@ -70,6 +70,12 @@ func cutOutput(out json.RawMessage) *abi.Error {
 		return nil
 	}
 	return e
+}
+
+// mayHaveCut reports whether an output may have one of the keys that cutOutput reads. It keeps a large
+// one from being decoded for them.
+func mayHaveCut(out json.RawMessage) bool {
+	return bytes.Contains(out, []byte(`"truncated"`)) || bytes.Contains(out, []byte(`"stopReason"`)) || bytes.Contains(out, []byte(`\u00`))
 }
 
 // outputText returns the text of an output: a string, or the "text" or "content" of an
