@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -75,7 +76,11 @@ func benchSteps(b *testing.B, rt *runtime.Runtime, n int, command string) *senti
 }
 
 func benchRun(b *testing.B, rt *runtime.Runtime, def *sentinels.Definition) {
-	id, err := rt.Start(context.Background(), def, runtime.StartOptions{Workspace: "/w"})
+	benchRunWith(b, rt, def, nil)
+}
+
+func benchRunWith(b *testing.B, rt *runtime.Runtime, def *sentinels.Definition, inputs map[string]json.RawMessage) {
+	id, err := rt.Start(context.Background(), def, runtime.StartOptions{Workspace: "/w", Inputs: inputs})
 	if err != nil {
 		b.Error(err)
 		return
@@ -223,5 +228,57 @@ func BenchmarkItemsSideBySide(b *testing.B) {
 	}
 	if alone > 0 {
 		b.ReportMetric(float64(together)/float64(alone), "ratio")
+	}
+}
+
+// referenceWork is what ten steps that pass a value on must do with it: copy it into the fields, the request and
+// the output, whose records are named by digests, and read it once.
+func referenceWork(b *testing.B, value json.RawMessage) {
+	for range 10 {
+		for range 3 {
+			copied := append([]byte{'{'}, value...)
+			digestSink = sha256.Sum256(copied)
+		}
+		if !json.Valid(value) {
+			b.Fatal("not JSON")
+		}
+	}
+}
+
+var digestSink [sha256.Size]byte
+
+func BenchmarkLargeValue(b *testing.B) {
+	steps := map[string]string{
+		"set":       `{"type":"set","values":{"v":"$v","n":{"expr":"1"}}}`,
+		"condition": `{"type":"condition","check":"$v.length > 0"}`,
+		"stdin":     `{"type":"command","command":"bench/look","params":{"stdin":"$v"},"outputTo":"r"}`,
+		"loop":      `{"type":"loop","count":1,"steps":[{"type":"set","values":{"w":"$v"}}]}`,
+	}
+	for _, value := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"list", largeList(1 << 20)}, {"text", largeText(1 << 20)}} {
+		for _, kind := range []string{"set", "condition", "stdin", "loop"} {
+			b.Run(value.name+"/"+kind, func(b *testing.B) {
+				rt := benchOpen(b, b.TempDir(), runtime.Limits{})
+				list := strings.Repeat(steps[kind]+",", 9) + steps[kind]
+				def := decode(b, rt, `{"name":"bench","inputs":{"v":{}},"steps":[`+list+`],"loop":{"type":"once"}}`)
+				run := func() { benchRunWith(b, rt, def, map[string]json.RawMessage{"v": value.raw}) }
+				run()
+				b.ReportAllocs()
+				var used, reference time.Duration
+				for b.Loop() {
+					at := cpuTime(b)
+					run()
+					between := cpuTime(b)
+					referenceWork(b, value.raw)
+					used, reference = used+between-at, reference+cpuTime(b)-between
+				}
+				b.ReportMetric(float64(used.Microseconds())/float64(b.N)/1000, "cpu-ms/run")
+				if reference > 0 {
+					b.ReportMetric(float64(used)/float64(reference), "ratio")
+				}
+			})
+		}
 	}
 }
