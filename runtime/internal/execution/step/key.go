@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
 	"strconv"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -19,29 +18,31 @@ func digest(parts ...string) string {
 // digestSum hashes the parts, each preceded by its length.
 func digestSum(parts ...string) [sha256.Size]byte {
 	h := sha256.New()
+	var n [8]byte
 	for _, p := range parts {
-		addPart(h, []byte(p))
+		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
 	}
 	var sum [sha256.Size]byte
 	h.Sum(sum[:0])
 	return sum
 }
 
-// addPart adds a part to the hash of [digestSum].
-func addPart(h hash.Hash, part []byte) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
-	h.Write(n[:])
-	h.Write(part)
-}
-
 // requestHash returns the hash that identifies a host call on replay. Requests with
 // other hashes may still be equal in value, see [strictjson.Equal].
 func requestHash(function string, request []byte) string {
+	// As digest of both, without a copy of the request.
 	h := sha256.New()
-	addPart(h, []byte(function))
-	addPart(h, request)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	var n [8]byte
+	for _, p := range [][]byte{[]byte(function), request} {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	return hex.EncodeToString(sum[:16])
 }
 
 // ExecutionKey returns the idempotency key of a step execution, the same for all
