@@ -109,7 +109,7 @@ func (c *Context) call(function string, imported hostFunc, request Value) (Value
 	} else {
 		answer = callHost(imported, request.encode())
 	}
-	v, err := (&parser{text: answer, held: c.caller == nil}).all()
+	v, err := (&parser{text: answer, handles: c.caller == nil}).all()
 	if err != nil {
 		return Value{}, abi.New(abi.Internal, function+": answer: "+err.Error())
 	}

@@ -5,7 +5,7 @@ import "unicode/utf8"
 // String returns v as JSON without spaces. An absent value is null.
 func (v Value) String() string { return string(v.AppendJSON(nil)) }
 
-// encode returns v for the host, with held values as their handles.
+// encode returns v for the host, with handles as they came.
 func (v Value) encode() string { return string(v.append(nil, passed)) }
 
 // An encoding is a form in which values are written.
@@ -14,7 +14,7 @@ type encoding uint8
 const (
 	ordered encoding = iota // with the fields in their order
 	sorted                  // canonical
-	passed                  // ordered, and held values as their handles
+	passed                  // ordered, and handles as they came
 )
 
 // Canonical returns v as JSON without spaces and with sorted keys. Values that differ
@@ -25,7 +25,7 @@ func (v Value) Canonical() string { return string(v.append(nil, sorted)) }
 func (v Value) AppendJSON(dst []byte) []byte { return v.append(dst, ordered) }
 
 func (v Value) append(dst []byte, as encoding) []byte {
-	if as == passed && v.n != nil && v.n.held {
+	if as == passed && v.n != nil && v.n.handle {
 		return append(dst, v.n.text...)
 	}
 	n := v.node()

@@ -39,9 +39,9 @@ func (p *parser) all() (Value, error) {
 }
 
 type parser struct {
-	text string
-	pos  int
-	held bool // the text comes from the host, which may hold values
+	text    string
+	pos     int
+	handles bool // the text comes from the host, which may write handles
 }
 
 //go:noinline
@@ -87,7 +87,7 @@ func (p *parser) value(depth int) (Value, error) {
 		return Value{&node{kind: KindString, raw: escaped, text: s}}, err
 	case b == '-' || (b >= '0' && b <= '9'):
 		return p.number()
-	case b == '@' && p.held:
+	case b == '@' && p.handles:
 		return p.handle()
 	case b == 0 && p.pos >= len(p.text):
 		return Value{}, p.fail("unexpected end")

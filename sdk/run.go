@@ -15,7 +15,7 @@ type Caller func(function, request string) (answer string)
 // output, clauses A3 and A4 of ABI.md. The exports of a module call it with a nil
 // caller; tests and native hosts pass their own.
 func (p Plugin) Run(input string, caller Caller) (output string, fault *Error) {
-	in, err := (&parser{text: input, held: caller == nil}).all()
+	in, err := (&parser{text: input, handles: caller == nil}).all()
 	if err != nil {
 		return "", abi.New(abi.Internal, "run input: "+err.Error())
 	}

@@ -31,12 +31,12 @@ type Value struct {
 // A node is behind a pointer because guests copy values often, and code that copies
 // structs is the largest part of a Go guest.
 type node struct {
-	kind  Kind
-	raw   bool     // text is that of a string with its escapes, as it stands between quotes; see [parser.value]
-	held  bool     // the value is still in a block of the host, see held.go; text is its handle
-	text  string   // of a string, number or bool
-	keys  []string // of an object, beside items
-	items []Value  // of a list or an object; of a held value, once it is read, the value
+	kind   Kind
+	raw    bool     // text is that of a string with its escapes, as it stands between quotes; see [parser.value]
+	handle bool     // the value is still in a block of the host, see handle.go; text is its handle
+	text   string   // of a string, number or bool
+	keys   []string // of an object, beside items
+	items  []Value  // of a list or an object; of a handle, once it is read, the value
 }
 
 // absent is the node of an absent value.
@@ -46,7 +46,7 @@ func (v Value) node() *node {
 	if v.n == nil {
 		return &absent
 	}
-	if v.n.held {
+	if v.n.handle {
 		return v.n.read()
 	}
 	return v.n

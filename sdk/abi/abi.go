@@ -39,12 +39,12 @@ const (
 	FuncFile       = "sentinel_file"
 )
 
-// A held value is written as @, one of these letters, and the handle of the block that has it, see
+// A handle of a value is @, one of these letters, and the address of the block that has it, see
 // clause A3.4.
 const (
-	HeldString = 's'
-	HeldList   = 'l'
-	HeldObject = 'o'
+	HandleString = 's'
+	HandleList   = 'l'
+	HandleObject = 'o'
 )
 
 // Funcs returns the names of all host functions, in the order of ABI.md.

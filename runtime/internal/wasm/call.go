@@ -27,10 +27,10 @@ type call struct {
 	startedAt time.Time     // when the timer was last started
 	timer     *time.Timer
 
-	handles bool              // the guest takes handles of large values
-	held    map[uint64][]byte // by the handles of their blocks, the values that the host holds
-	holding int               // their bytes
-	copied  int64             // bytes that the guest has read from and written to the call memory
+	handles     bool              // the guest takes handles of large values
+	byHandle    map[uint64][]byte // by the handles of their blocks, the values that the guest got
+	handleBytes int               // their bytes
+	copied      int64             // bytes that the guest has read from and written to the call memory
 
 	inst    *instance
 	err     error // why the guest was unwound, not wrapped by wazero

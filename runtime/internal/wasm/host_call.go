@@ -43,7 +43,7 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if !ok {
 		return errorReply(abi.BadFields, fmt.Sprintf("call %s: handle %d is not the handle of a request", function, handle)), nil
 	}
-	text := c.heldIn(request)
+	text := c.handlesIn(request)
 	if text.size > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, text.size, c.limits.MessageBytes)), nil
 	}
@@ -63,7 +63,7 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if len(reply.Body) > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a reply of %d bytes, at most %d are allowed", function, len(reply.Body), c.limits.MessageBytes)), nil
 	}
-	return c.hold(reply.Body)
+	return c.giveHandles(reply.Body)
 }
 
 // errorReply returns the reply {"error": ...}.

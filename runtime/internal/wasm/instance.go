@@ -101,11 +101,11 @@ func (inst *instance) call(c *call, export string, input []byte) (*Outline, erro
 	c.inst, inst.current = inst, c
 	inst.callMemory.Begin(int(c.limits.MemoryBytes) + callMemorySpare)
 	defer inst.callMemory.Reset()
-	input, err := c.hold(input)
+	input, err := c.giveHandles(input)
 	if err != nil {
 		return nil, err
 	}
-	c.holding += len(input)
+	c.handleBytes += len(input)
 	if err := inst.callMemory.SetInput(input); err != nil {
 		return nil, err
 	}
@@ -121,12 +121,12 @@ func (inst *instance) call(c *call, export string, input []byte) (*Outline, erro
 	if status != 0 {
 		return nil, abi.New(abi.Plugin, fmt.Sprintf("%s returned %d and set no error", export, status))
 	}
-	text := c.heldIn(inst.callMemory.Result())
-	if len(text.held) > 0 && text.size > c.limits.OutputBytes {
+	text := c.handlesIn(inst.callMemory.Result())
+	if len(text.handles) > 0 && text.size > c.limits.OutputBytes {
 		return nil, errOutputSize(text.size, c.limits.OutputBytes)
 	}
 	output := &Outline{Text: text.outline()}
-	for _, p := range text.held {
+	for _, p := range text.handles {
 		output.values = append(output.values, p.value)
 	}
 	return output, nil

@@ -18,7 +18,7 @@ var requestLimits = strictjson.Limits{Bytes: maxMessage, Depth: 256, Keys: maxMe
 func checkRequest(request []byte, outline *wasm.Outline) error {
 	if outline != nil {
 		limits := requestLimits
-		limits.Depth -= wasm.MaxHeldDepth
+		limits.Depth -= wasm.MaxHandleDepth
 		if strictjson.Check(outline.Text, limits) == nil {
 			return nil
 		}

@@ -12,26 +12,26 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Held values, ABI clause A3.4. A guest that takes handles gets a large value as the handle of a
+// Handles of values, ABI clause A3.4. A guest that takes handles gets a large value as the handle of a
 // block, and a handle in its requests and its output is the value again. So a value that a step passes
 // on is neither copied into the guest, nor parsed and written there, which takes a hundred times as
 // long as a copy in the host. The engine gets whole texts: records, digests and limits are the same
 // for all guests.
 
-// largeParts are the values that are held. A smaller one costs the guest less than the host saves.
-var largeParts = strictjson.LargeLimits{Bytes: 16 << 10, Members: 64, Inline: 64 << 10, Depth: MaxHeldDepth}
+// largeParts are the values that guests get handles of. A smaller one costs the guest less than the host saves.
+var largeParts = strictjson.LargeLimits{Bytes: 16 << 10, Members: 64, Inline: 64 << 10, Depth: MaxHandleDepth}
 
-// MaxHeldDepth is the number of arrays and objects within each other that a held value may have: a
+// MaxHandleDepth is the number of arrays and objects within each other that a value may have: a
 // guest must be able to parse it, and [sdk.MaxDepth] is more.
-const MaxHeldDepth = 200
+const MaxHandleDepth = 200
 
-// maxHolding limits the bytes of the input and the held values of a call. Their blocks are freed at its
+// maxHandleBytes limits the bytes of the input and the values of a call. Their blocks are freed at its
 // end only, so a guest with many large answers gets the later ones as texts.
-const maxHolding = maxInput
+const maxHandleBytes = maxInput
 
-// hold returns a text for the guest, in which large values are the handles of their blocks. The text
+// giveHandles returns a text for the guest, in which large values are the handles of their blocks. The text
 // must be valid JSON, and is not changed afterwards.
-func (c *call) hold(text []byte) ([]byte, error) {
+func (c *call) giveHandles(text []byte) ([]byte, error) {
 	if !c.handles || len(text) < largeParts.Bytes {
 		return text, nil
 	}
@@ -39,7 +39,7 @@ func (c *call) hold(text []byte) ([]byte, error) {
 	done := 0
 	for _, p := range strictjson.LargeParts(text, largeParts) {
 		value := text[p.From:p.To]
-		if c.holding+len(value) > maxHolding {
+		if c.handleBytes+len(value) > maxHandleBytes {
 			break
 		}
 		if !utf8.Valid(value) {
@@ -49,12 +49,12 @@ func (c *call) hold(text []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.held == nil {
-			c.held = map[uint64][]byte{}
+		if c.byHandle == nil {
+			c.byHandle = map[uint64][]byte{}
 		}
 		// The value that a handle stands for is not that of the block, which the guest can write to.
-		c.held[handle], c.holding = value, c.holding+len(value)
-		out = append(append(out, text[done:p.From]...), '@', heldKind(value[0]))
+		c.byHandle[handle], c.handleBytes = value, c.handleBytes+len(value)
+		out = append(append(out, text[done:p.From]...), '@', handleLetter(value[0]))
 		out = strconv.AppendUint(out, handle, 10)
 		done = p.To
 	}
@@ -64,35 +64,35 @@ func (c *call) hold(text []byte) ([]byte, error) {
 	return append(out, text[done:]...), nil
 }
 
-// heldKind returns the letter for a value that begins with a byte.
-func heldKind(first byte) byte {
+// handleLetter returns the letter for a value that begins with a byte.
+func handleLetter(first byte) byte {
 	switch first {
 	case '[':
-		return abi.HeldList
+		return abi.HandleList
 	case '{':
-		return abi.HeldObject
+		return abi.HandleObject
 	}
-	return abi.HeldString
+	return abi.HandleString
 }
 
-// A guestText is a text of the guest with the held values that it has the handles of.
+// A guestText is a text of the guest with the values that it has the handles of.
 type guestText struct {
-	text []byte
-	held []heldPart
-	size int // of the whole text, in bytes
+	text    []byte
+	handles []handlePart
+	size    int // of the whole text, in bytes
 }
 
-// A heldPart is a handle in the text of a guest, and the value that it stands for.
-type heldPart struct {
+// A handlePart is a handle in the text of a guest, and the value that it stands for.
+type handlePart struct {
 	from, to int
 	value    []byte
 }
 
-// heldIn returns a text of the guest with its held values. What is not the handle of a held value
+// handlesIn returns a text of the guest with its values. What is not the handle of a value
 // stays in the text, which is then not JSON.
-func (c *call) heldIn(text []byte) guestText {
+func (c *call) handlesIn(text []byte) guestText {
 	t := guestText{text: text, size: len(text)}
-	if len(c.held) == 0 || bytes.IndexByte(text, '@') < 0 {
+	if len(c.byHandle) == 0 || bytes.IndexByte(text, '@') < 0 {
 		return t
 	}
 	for i := 0; i < len(text); i++ {
@@ -104,8 +104,8 @@ func (c *call) heldIn(text []byte) guestText {
 			for i += 2; i < len(text) && text[i] >= '0' && text[i] <= '9' && handle < 1<<48; i++ {
 				handle = handle*10 + uint64(text[i]-'0')
 			}
-			if value := c.held[handle]; value != nil {
-				t.held = append(t.held, heldPart{from, i, value})
+			if value := c.byHandle[handle]; value != nil {
+				t.handles = append(t.handles, handlePart{from, i, value})
 				t.size += len(value) - (i - from)
 			}
 			i--
@@ -116,11 +116,11 @@ func (c *call) heldIn(text []byte) guestText {
 
 // whole returns the whole text, and where the values stand in it.
 func (t *guestText) whole() (text []byte, values [][]byte) {
-	if len(t.held) == 0 {
+	if len(t.handles) == 0 {
 		return t.text, nil
 	}
 	text, done := make([]byte, 0, t.size), 0
-	for _, p := range t.held {
+	for _, p := range t.handles {
 		text = append(append(text, t.text[done:p.from]...), p.value...)
 		values = append(values, text[len(text)-len(p.value):len(text):len(text)])
 		done = p.to
@@ -128,14 +128,14 @@ func (t *guestText) whole() (text []byte, values [][]byte) {
 	return append(text, t.text[done:]...), values
 }
 
-// outline returns the text with a string in place of each held value.
+// outline returns the text with a string in place of each value.
 func (t *guestText) outline() []byte {
-	if len(t.held) == 0 {
+	if len(t.handles) == 0 {
 		return t.text
 	}
 	var out []byte
 	done := 0
-	for i, p := range t.held {
+	for i, p := range t.handles {
 		out = append(append(append(out, t.text[done:p.from]...), '"'), placeholder...)
 		out = append(strconv.AppendInt(out, int64(i), 10), '"')
 		done = p.to
@@ -145,7 +145,7 @@ func (t *guestText) outline() []byte {
 
 // placeholder is the beginning of the strings in an outline. It is random, so that no text of a user
 // has it.
-var placeholder = "held:" + rand.Text() + ":"
+var placeholder = "value:" + rand.Text() + ":"
 
 // An Outline is a text with a short string in place of each large value. The values were JSON when
 // they were passed to the guest, so only the outline needs to be checked and decoded.
@@ -185,7 +185,7 @@ func (o *Outline) Insert(part json.RawMessage) json.RawMessage {
 type outlineKey struct{}
 
 // OutlineOf returns the outline of the request of a [CallFunc] from its ctx, nil if no value of the
-// request is held.
+// request has a handle.
 func OutlineOf(ctx context.Context) *Outline {
 	o, _ := ctx.Value(outlineKey{}).(*Outline)
 	return o

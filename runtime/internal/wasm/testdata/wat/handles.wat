@@ -1,4 +1,4 @@
-;; handles; changes the first held value in its block, and passes it on with handles that it made up
+;; handles; changes the first value in its block, and passes it on with handles that it made up
 (import "extism:host/user" "sentinel_var" (func $var (param i64) (result i64)))
 (data (i32.const 4096) "{\"set\":{\"v\":@s64,\"w\":{\"a\":[@o64,1]}}}{\"set\":{\"v\":@s7}}{\"output\":[@s64,\"@s64\"]}")
 (func (export "run") (result i32)

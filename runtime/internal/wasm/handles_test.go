@@ -12,9 +12,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/wasm"
 )
 
-// TestHeldValuesAreNotCopied: a step that passes a large value on does not copy it into its guest,
+// TestHandlesAreNotCopied: a step that passes a large value on does not copy it into its guest,
 // and the host gets it whole.
-func TestHeldValuesAreNotCopied(t *testing.T) {
+func TestHandlesAreNotCopied(t *testing.T) {
 	code, err := plugins.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func input(stepType, fields string) []byte {
 	return []byte(`{"abi":1,"step":{"type":"` + stepType + `","address":"0","path":"0","fields":` + fields + `},"run":{"id":"r","iteration":1},"attempt":1}`)
 }
 
-// TestHeldValuesAreRead: a step that reads a large value has all of it.
-func TestHeldValuesAreRead(t *testing.T) {
+// TestHandlesAreRead: a step that reads a large value has all of it.
+func TestHandlesAreRead(t *testing.T) {
 	code, err := plugins.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +101,10 @@ func TestHeldValuesAreRead(t *testing.T) {
 	}
 }
 
-// TestHeldValuesOfHostileGuest: a handle is the value that the host held, whatever the guest wrote into its
+// TestHandlesOfHostileGuest: a handle is the value that the host has given, whatever the guest wrote into its
 // block. One that the host has not given is not JSON, and a text that looks like one is a text.
-func TestHeldValuesOfHostileGuest(t *testing.T) {
-	m := load(t, open(t, wasm.Options{}), watGuest(t, "held"), wasm.LoadOptions{})
+func TestHandlesOfHostileGuest(t *testing.T) {
+	m := load(t, open(t, wasm.Options{}), watGuest(t, "handles"), wasm.LoadOptions{})
 	defer m.Release()
 	value := `"` + strings.Repeat("x", 20_000) + `"`
 	var requests []string

@@ -6,7 +6,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
-// Held values, clause A3.4 of ABI.md: a large value of the input, or of an answer, is a handle of a
+// Handles, clause A3.4 of ABI.md: a large value of the input, or of an answer, is the handle of a
 // block in the host, such as @s64. It is copied and parsed when the step reads it, and most steps pass
 // it on, as the same handle.
 
@@ -17,11 +17,11 @@ func (p *parser) handle() (Value, error) {
 	kind := KindAbsent
 	if p.pos < len(p.text) {
 		switch p.text[p.pos] {
-		case abi.HeldString:
+		case abi.HandleString:
 			kind = KindString
-		case abi.HeldList:
+		case abi.HandleList:
 			kind = KindList
-		case abi.HeldObject:
+		case abi.HandleObject:
 			kind = KindObject
 		}
 	}
@@ -29,10 +29,10 @@ func (p *parser) handle() (Value, error) {
 	if kind == KindAbsent || !p.digits() {
 		return Value{}, p.fail("expected a handle")
 	}
-	return Value{&node{kind: kind, held: true, text: p.text[start:p.pos]}}, nil
+	return Value{&node{kind: kind, handle: true, text: p.text[start:p.pos]}}, nil
 }
 
-// read returns the node of a held value. It panics if the value is not one for [Parse], which is then
+// read returns the node of the value of a handle. It panics if the value is not one for [Parse], which is then
 // the error of the step.
 //
 //go:noinline

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// TestHeldValue: a handle is read only when its value is, and is passed on as it came.
-func TestHeldValue(t *testing.T) {
+// TestHandle: a handle is read only when its value is, and is passed on as it came.
+func TestHandle(t *testing.T) {
 	loads := 0
 	blocks = func(handle uint64) string {
 		loads++
 		return map[uint64]string{64: `"a\nb"`, 72: `[1, {"a": "x"}]`, 80: `{"a":1,"a":2}`, 88: `{"n":12345678901234567890}`}[handle]
 	}
 	defer func() { blocks = nil }()
-	v, err := (&parser{text: `{"s":@s64,"l":@l72,"o":@o88,"bad":@o80}`, held: true}).all()
+	v, err := (&parser{text: `{"s":@s64,"l":@l72,"o":@o88,"bad":@o80}`, handles: true}).all()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestHandlesAreOfTheHost(t *testing.T) {
 		}
 	}
 	for _, text := range []string{`@`, `@s`, `@x1`, `@sx`, `@1`, `[@s1`, `@s1x`} {
-		if _, err := (&parser{text: text, held: true}).all(); err == nil {
+		if _, err := (&parser{text: text, handles: true}).all(); err == nil {
 			t.Errorf("%s is parsed as a handle", text)
 		}
 	}
