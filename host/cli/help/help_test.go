@@ -155,7 +155,7 @@ func TestHelpHasNoClauses(t *testing.T) {
 	}
 	check("schema", string(h.Schema()))
 	for _, c := range h.Commands().List() {
-		check(c.Name, c.Summary+string(c.Input)+string(c.Output))
+		check(c.Name, c.Summary+string(c.Input())+string(c.Output()))
 	}
 	all, err := os.ReadFile(llms)
 	if err != nil {
