@@ -114,33 +114,35 @@ func (c *call) handlesIn(text []byte) guestText {
 	return t
 }
 
-// whole returns the whole text, and where the values stand in it.
-func (t *guestText) whole() (text []byte, values [][]byte) {
+// whole returns the whole text.
+func (t *guestText) whole() []byte {
 	if len(t.handles) == 0 {
-		return t.text, nil
+		return t.text
 	}
 	text, done := make([]byte, 0, t.size), 0
 	for _, p := range t.handles {
 		text = append(append(text, t.text[done:p.from]...), p.value...)
-		values = append(values, text[len(text)-len(p.value):len(text):len(text)])
 		done = p.to
 	}
-	return append(text, t.text[done:]...), values
+	return append(text, t.text[done:]...)
 }
 
-// outline returns the text with a string in place of each value.
-func (t *guestText) outline() []byte {
-	if len(t.handles) == 0 {
-		return t.text
+// outline returns the text with a string in place of each value. Where the guest itself wrote such a
+// string, as an error can have shown it one, the outline is the whole text.
+func (t *guestText) outline() *Outline {
+	if len(t.handles) == 0 || bytes.Contains(t.text, []byte(placeholder)) {
+		return &Outline{Text: t.whole()}
 	}
-	var out []byte
+	o := new(Outline)
 	done := 0
 	for i, p := range t.handles {
-		out = append(append(append(out, t.text[done:p.from]...), '"'), placeholder...)
-		out = append(strconv.AppendInt(out, int64(i), 10), '"')
+		o.Text = append(append(append(o.Text, t.text[done:p.from]...), '"'), placeholder...)
+		o.Text = append(strconv.AppendInt(o.Text, int64(i), 10), '"')
+		o.values = append(o.values, p.value)
 		done = p.to
 	}
-	return append(out, t.text[done:]...)
+	o.Text = append(o.Text, t.text[done:]...)
+	return o
 }
 
 // placeholder is the beginning of the strings in an outline. It is random, so that no text of a user

@@ -47,10 +47,10 @@ func (c *call) reply(function string, handle uint64) (body []byte, err error) {
 	if text.size > c.limits.MessageBytes {
 		return errorReply(abi.Limit, fmt.Sprintf("call %s: a request of %d bytes, at most %d are allowed", function, text.size, c.limits.MessageBytes)), nil
 	}
-	request, values := text.whole()
+	request = text.whole()
 	ctx := c.ctx
-	if len(values) > 0 {
-		ctx = context.WithValue(ctx, outlineKey{}, &Outline{text.outline(), values})
+	if o := text.outline(); len(o.values) > 0 {
+		ctx = context.WithValue(ctx, outlineKey{}, o)
 	}
 	if c.onCall == nil {
 		return errorReply(abi.Denied, fmt.Sprintf("call %s: host calls are denied in this export", function)), nil

@@ -125,11 +125,7 @@ func (inst *instance) call(c *call, export string, input []byte) (*Outline, erro
 	if len(text.handles) > 0 && text.size > c.limits.OutputBytes {
 		return nil, errOutputSize(text.size, c.limits.OutputBytes)
 	}
-	output := &Outline{Text: text.outline()}
-	for _, p := range text.handles {
-		output.values = append(output.values, p.value)
-	}
-	return output, nil
+	return text.outline(), nil
 }
 
 // errOutputSize is the error of an output that is too large.
