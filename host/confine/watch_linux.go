@@ -87,7 +87,7 @@ func memoryOfMachine() (m machineMemory) {
 		}
 	}
 	// The kernel begins to take from connections when TCP has three parts of 64 of the memory of the
-	// machine, if nobody has set another limit.
+	// machine, if no other limit is set.
 	m.transportMost = max(total/128, leastTransport)
 	return m
 }

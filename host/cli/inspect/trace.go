@@ -138,6 +138,13 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 	if s.Error != nil {
 		b.Printf("%s    %s\n", indent, p.Bad(output.Clip(s.Error.Message, 700)))
 	}
+	open := "open"
+	switch {
+	case s.StoppedBy != "" && s.State() == "stopped":
+		open = "stopped"
+	case over:
+		open = "interrupted"
+	}
 	for _, t := range s.Attempts {
 		inner := indent + "    "
 		if len(s.Attempts) > 1 {
@@ -165,7 +172,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		}
 		for _, c := range t.Calls {
 			if items == "" || a.Flags.Verbose || c.Function != abi.FuncBlock && c.Function != abi.FuncCheckpoint {
-				a.traceCall(b, c, inner, over)
+				a.traceCall(b, c, inner, open)
 			}
 		}
 		if a.Flags.Verbose {
@@ -284,8 +291,8 @@ func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessag
 }
 
 // traceCall draws a host call. Its request and result may be long and private, so it
-// takes -v.
-func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string, over bool) {
+// takes -v. open is said of a call that has not ended.
+func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent, open string) {
 	p := a.PaintOut
 	name := strings.TrimPrefix(c.Function, "sentinel_")
 	b.Printf("%s%s", indent, p.Dim(termtext.Sprintf("!%d %s", c.Number, name)))
@@ -296,10 +303,8 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent string, ov
 		b.Printf("  %s", output.Clip(requestLine(c), shownOf(a, 300)))
 	}
 	switch {
-	case !c.Ended && over:
-		b.Printf("  %s", p.Warn("interrupted"))
 	case !c.Ended:
-		b.Printf("  %s", p.Warn("open"))
+		b.Printf("  %s", p.Warn(output.Escape(open)))
 	case c.Millis > 0:
 		b.Printf("  %s", p.Dim(output.Duration(output.Millis(c.Millis))))
 	}

@@ -420,6 +420,9 @@ func (f *Folder) forgetTracked(state, name string) error {
 // checkTokens returns why tokens in a state folder of which git tracks nothing do not count: a commit
 // brought them, and another one took them out of the index again before a host looked.
 func (f *Folder) checkTokens(ctx context.Context, repositories []*repository, state string, unknown func(why string) error) error {
+	if !f.own.known() { // the store is not trusted either; its tokens are removed when it is
+		return nil
+	}
 	for _, name := range TokenFiles {
 		file := filepath.Join(state, name)
 		text, err := regularfile.Read(file, maxTokens)
