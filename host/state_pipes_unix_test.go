@@ -42,6 +42,9 @@ func TestPipesInTheState(t *testing.T) {
 	}
 	h := begin()
 	must(t, h, "code/shell/execute", map[string]any{"command": "echo x"}, nil)
+	// The first step stores the code of its plugin as a blob.
+	step := map[string]any{"definition": map[string]any{"name": "s", "steps": []any{map[string]any{"type": "set", "values": map[string]any{"v": 1}}}}}
+	must(t, h, "sentinel/run", step, nil)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +76,7 @@ func TestPipesInTheState(t *testing.T) {
 	h = begin()
 	must(t, h, "code/shell/list", map[string]any{}, nil)
 	must(t, h, "code/shell/execute", map[string]any{"command": "echo y"}, nil)
+	must(t, h, "sentinel/run", step, nil)
 	for id := range damaged {
 		if _, err := os.Lstat(filepath.Join(state, "shell", id+".json.damaged")); err != nil {
 			t.Error(err)
