@@ -1,5 +1,5 @@
 // Package envfile reads files of environment variables in dotenv form: NAME=value lines,
-// comments, quotes, values of several lines in double quotes, and $NAME of the same file in
+// comments, quotes, values of several lines in double quotes, and ${NAME} of a line before in
 // values that are not in single quotes.
 package envfile
 
@@ -84,13 +84,38 @@ func parse(text string) (variables map[string]string, err error) {
 			err = errors.New("invalid text")
 		}
 	}()
-	variables, err = godotenv.Parse(strings.NewReader(text))
-	for name := range variables {
+	variables, err = godotenv.Parse(strings.NewReader(keepDollars(text)))
+	for name, value := range variables {
 		if !sentinels.ValidVariable(name) {
 			return nil, errors.New("invalid name")
 		}
+		variables[name] = strings.ReplaceAll(value, kept, "$")
 	}
 	return variables, err
+}
+
+// kept stands for a $ that is one. It is no character of any text.
+const kept = "\U0010fffe"
+
+var assignmentOrDollar = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*[=:]|\\\$|\$\{([A-Z0-9_]+)\}|\$`)
+
+// keepDollars hides each $ from the library but those of ${NAME} where a line before sets NAME. The library
+// removes every other $ with what follows, so that a password would lose characters.
+func keepDollars(text string) string {
+	set := map[string]bool{}
+	var out strings.Builder
+	done := 0
+	for _, m := range assignmentOrDollar.FindAllStringSubmatchIndex(text, -1) {
+		switch {
+		case m[2] >= 0:
+			set[text[m[2]:m[3]]] = true
+		case text[m[0]] == '\\', m[4] >= 0 && set[text[m[4]:m[5]]]:
+		default:
+			out.WriteString(text[done:m[0]] + kept)
+			done = m[0] + 1
+		}
+	}
+	return out.String() + text[done:]
 }
 
 // from says behind which line the mistake is, "" if that is not known: the library's own error

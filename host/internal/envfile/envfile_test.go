@@ -33,6 +33,18 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestDollars: a $ is one, but for ${NAME} of a variable that a line before sets.
+func TestDollars(t *testing.T) {
+	dir := write(t, "A=one\nB=$HOME/x\nC=\"$HOME/x\"\nD=cost$5\nE=\"p$5q\"\nF=${HOME:-def}\nG='$A ${A}'\nH=\"${A}/$A\"\nI=${LATER}\nLATER=x\nJ=\"\\$A\"\nK=$$(id)\n")
+	got, err := envfile.Read(dir, ".env", nil)
+	want := map[string]string{
+		"A": "one", "B": "$HOME/x", "C": "$HOME/x", "D": "cost$5", "E": "p$5q", "F": "${HOME:-def}", "G": "$A ${A}", "H": "one/$A", "I": "${LATER}", "LATER": "x", "J": "$A", "K": "$$(id)",
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestMistakes checks that errors say where a mistake is, and nothing that the file contains.
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{

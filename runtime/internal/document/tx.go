@@ -36,14 +36,8 @@ var (
 
 func documentKey(collection, id string) []byte { return []byte(collection + "\x00" + id) }
 
-// lookup returns a document: as the transaction wrote it, else as an earlier one
-// wrote it that is not durable yet, else as the store has it.
-func (tx *Tx) lookup(key []byte) (doc sentinels.Document, found bool, err error) {
-	w, err := tx.lookupWrite(key)
-	return w.doc, err == nil && !w.deleted, err
-}
-
-// lookupWrite is lookup with the owner and the size of the document.
+// lookupWrite returns a document with its owner and size: as the transaction wrote it, else as an earlier
+// one wrote it that is not durable yet, else as the store has it.
 func (tx *Tx) lookupWrite(key []byte) (w pendingWrite, err error) {
 	if tx.done {
 		return w, errDone
