@@ -102,7 +102,7 @@ var layers = []layer{
 	{"runtime/internal/wasm/rewrite", []string{"runtime/internal/wasm/binary"}, nil},
 	{"runtime/internal/wasm", []string{"sentinels", strictJSON, "sdk/abi", "runtime/internal/subprocess", "runtime/internal/wasm/*"}, []string{"github.com/extism/go-sdk", "github.com/tetratelabs/wazero", "golang.org/x/sys"}},
 	{"runtime/trace", []string{"sentinels", "sdk/abi"}, nil},
-	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/run", "runtime/trace", "runtime/internal/journal"}, nil}, // folds its records
+	{"runtime/internal/history", []string{"sentinels", "sdk/abi", "runtime/run", "runtime/trace", "runtime/internal/journal", lazyRegexp}, nil}, // folds its records
 	{"runtime/plugin", []string{"sentinels", "sdk/abi"}, nil},
 	{"runtime/maintenance", []string{"sentinels"}, nil},
 	{"runtime/internal/maintenance/health", []string{"sdk/abi", "runtime/run", "runtime/maintenance", "runtime/internal/store", "runtime/internal/maintenance/statefolder"}, nil},

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -315,10 +316,15 @@ func ChangesScope(b *journal.StepEndBody) bool {
 	return b.Ends == "" && b.Skipped != "condition" && b.Skipped != SkippedByFork && (b.Error == nil || b.Skipped != "")
 }
 
+// inEnd matches the address of a step in the list onFailure or finally of another one.
+var inEnd = lazyregexp.New(`[0-9]\.(onFailure|finally)\.[0-9]`)
+
 // FailedStep returns the address of the innermost step that failed after the end
-// of the step at address; empty if a step around it has succeeded since.
+// of the step at address; empty if a step around it has succeeded since. A failure in onFailure or
+// finally is reported, and changes neither the error nor its place.
 func FailedStep(before, address string, failed bool) string {
 	switch {
+	case failed && inEnd.MatchString(address):
 	case failed && before == "":
 		return address
 	case !failed && (before == address || strings.HasPrefix(before, address+".")):

@@ -261,3 +261,15 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// TestFailedStepOfEnds: a failure in onFailure or finally does not take the place of the error that it is about.
+func TestFailedStepOfEnds(t *testing.T) {
+	for address, want := range map[string]string{
+		"1.steps.0": "1.steps.0", "1.onFailure.0": "", "1.finally.2.then.0": "", "1.steps.0.onFailure.0.steps.1": "",
+		"1.branches.onFailure.0": "1.branches.onFailure.0",
+	} {
+		if got := history.FailedStep("", address, true); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+}
