@@ -62,10 +62,12 @@ func TestDeadlineOfADecision(t *testing.T) {
 	ahead.Store(int64(30 * time.Minute)) // asks again, with the first deadline
 	rt = deadlineLife(t, db, &ahead)
 	resumeAll(t, rt)
-	until(t, "the run to ask again", func() bool {
-		info := status(t, rt, late)
-		return info.Live && len(info.Decisions) == 1
-	})
+	for _, id := range []sentinels.RunID{late, early} {
+		until(t, "the run to ask again", func() bool {
+			info := status(t, rt, id)
+			return info.Live && len(info.Decisions) == 1
+		})
+	}
 	if again := status(t, rt, late).Decisions[0]; !again.Deadline.Equal(asked.Deadline) || again.Question != asked.Question {
 		t.Errorf("asked again with deadline %s, first %s", again.Deadline, asked.Deadline)
 	}
