@@ -122,6 +122,8 @@ func (d *decoder) step(n *node) Step {
 				m.Name = name
 				own.Members = append(own.Members, m)
 			}
+		case fields == nil && m.Name == "timeoutMs" && m.Value.Kind == '"' && reference.Contains(m.Value.Text):
+			own.Members = append(own.Members, m) // only a type's own is resolved, and the type is not known here
 		case common != nil:
 			common.decode(d, m.Value, &s)
 		case fields == nil || fields.open:

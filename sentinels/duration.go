@@ -76,6 +76,15 @@ func asDuration(n *node) {
 	}
 }
 
+// Duration returns the milliseconds of a text such as "5m" that is given for a key whose values are milliseconds,
+// and whether it is one.
+func Duration(key, text string) (ms int64, ok bool) {
+	if !strings.HasSuffix(key, durationSuffix) {
+		return 0, false
+	}
+	return millisecondsIn(text)
+}
+
 // shortDuration returns a duration that people write with words, or with a space, as a text
 // that is one: "5 minutes" as "5m"; "" for any other text.
 func shortDuration(text string) string {

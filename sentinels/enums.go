@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -63,6 +64,39 @@ func normalize(root, schema any, name string, n *node, depth int) {
 			normalize(root, property, m.Name, m.Value, 0)
 		}
 	}
+}
+
+// durations returns the resolved value of a field with each duration such as "5m" in the place of milliseconds
+// as their number: of a value that comes from a reference, the decoder has seen the reference only.
+func (f *fieldSet) durations(field string, resolved json.RawMessage) json.RawMessage {
+	if !f.timed[field] {
+		return resolved
+	}
+	src, _ := parse("", resolved)
+	if src.Root == nil {
+		return resolved
+	}
+	f.normalize(field, src.Root)
+	return src.Root.Canonical()
+}
+
+// mayHaveDurations reports whether a value of a schema may have milliseconds. It does not follow references within
+// the schema, which may have some.
+func mayHaveDurations(name string, schema any) bool {
+	if strings.HasSuffix(name, durationSuffix) || name == "$ref" {
+		return true
+	}
+	switch s := schema.(type) {
+	case map[string]any:
+		for key, inner := range s {
+			if mayHaveDurations(key, inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(s, func(inner any) bool { return mayHaveDurations("", inner) })
+	}
+	return false
 }
 
 // propertyNames returns the names of the properties of the schema at an instance

@@ -61,6 +61,7 @@ type fieldSet struct {
 	names  []string          // of the fields, sorted
 	free   map[string]bool   // fields of whose value the schema describes at most the type
 	marks  map[string]string // by field
+	timed  map[string]bool   // fields without a mark that may have milliseconds
 	open   bool              // other fields are allowed
 	check  func() *jsonschema.Schema
 	size   schemacost.Size
@@ -254,7 +255,11 @@ func (s *TypeSpec) ResolveField(field string, raw json.RawMessage, lookup refere
 	if s.compiled == nil {
 		return reference.Resolve(raw, lookup)
 	}
-	return s.compiled.shapes[field].Resolve(raw, lookup)
+	resolved, notes, err := s.compiled.shapes[field].Resolve(raw, lookup)
+	if err != nil || bytes.Equal(resolved, raw) {
+		return resolved, notes, err
+	}
+	return s.compiled.durations(field, resolved), notes, nil
 }
 
 // stored returns the stored name of a field or alias.
@@ -307,7 +312,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w", err)
 	}
-	f := &fieldSet{size: size, marks: make(map[string]string), shapes: make(map[string]*reference.Shape)}
+	f := &fieldSet{size: size, marks: make(map[string]string), timed: make(map[string]bool), shapes: make(map[string]*reference.Shape)}
 	var ok bool
 	if f.raw, ok = doc.(map[string]any); !ok {
 		return nil, errors.New("fields: the schema is not an object")
@@ -326,6 +331,7 @@ func compileFields(spec *TypeSpec) (*fieldSet, error) {
 			return nil, err
 		}
 		f.shapes[name] = shapes.Of(properties[name])
+		f.timed[name] = f.marks[name] == "" && mayHaveDurations(name, properties[name])
 	}
 	f.free = freeFields(f.raw)
 	for _, name := range spec.Infer {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
@@ -23,8 +25,8 @@ func decodeParams(text json.RawMessage) (any, error) {
 }
 
 // coercer brings values closer to their schema. For every caller it rewrites a
-// whole number (3.0, 3e0) to an integer where one is wanted; lenient, for
-// models, it also does what a patient reader would: a number or a truth value
+// whole number (3.0, 3e0) to an integer where one is wanted, and a duration ("5m")
+// to one where that is milliseconds; lenient, for models, it also does what a patient reader would: a number or a truth value
 // in a string, JSON in a string, one value where a list is wanted, an optional
 // field that is null. What it cannot help it leaves for the validator to name.
 type coercer struct {
@@ -78,6 +80,11 @@ func (c coercer) coerceFields(schema, object map[string]any, depth int) {
 		if field == nil && c.lenient && known && len(typesOf(c.resolve(sub))) > 0 && !wants(c.resolve(sub), "null") && !required(schema, name) {
 			delete(object, name)
 			continue
+		}
+		if text, ok := field.(string); ok && wants(c.resolve(sub), "integer") {
+			if ms, ok := sentinels.Duration(name, text); ok {
+				field = json.Number(strconv.FormatInt(ms, 10))
+			}
 		}
 		object[name] = c.coerce(sub, field, depth+1)
 	}

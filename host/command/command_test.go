@@ -579,3 +579,32 @@ func TestSchemasAreMadeWhenNeeded(t *testing.T) {
 type Embedded struct {
 	Inner string `json:"inner,omitempty"`
 }
+
+type probe struct {
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+}
+
+type timedIn struct {
+	TimeoutMs int64   `json:"timeoutMs,omitempty"`
+	Limit     int64   `json:"limit,omitempty"`
+	NoteMs    string  `json:"noteMs,omitempty"`
+	Probes    []probe `json:"probes,omitempty"`
+}
+
+// TestDurationsAreMilliseconds checks that every caller may give a duration in the place of milliseconds, at any depth,
+// and that no other text becomes a number.
+func TestDurationsAreMilliseconds(t *testing.T) {
+	r := sample(t, command.New("code/timed", "Echo its parameters.", command.Options{Effect: command.Reads},
+		func(_ context.Context, _ *command.Call, in timedIn) (timedIn, error) { return in, nil }))
+	for params, want := range map[string]string{
+		`{"timeoutMs":"1m30s","noteMs":"2s","probes":[{"timeoutMs":"0.5s"}]}`: `{"timeoutMs":90000,"noteMs":"2s","probes":[{"timeoutMs":500}]}`,
+		`{"timeoutMs":7}`:           `{"timeoutMs":7}`,
+		`{"timeoutMs":"2 seconds"}`: `field "timeoutMs": must be integer, not string`,
+		`{"limit":"2s"}`:            `field "limit": must be integer, not string`,
+	} {
+		out, err := r.Call(t.Context(), &command.Call{Command: "code/timed", Params: json.RawMessage(params)})
+		if got := fmt.Sprintf("%s%v", out, err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", params, got, want)
+		}
+	}
+}
