@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestSchemaSize: "`sentinel schema` has the options of every trigger kind with meaning and
@@ -95,5 +98,58 @@ func TestSchemaFileIsCurrent(t *testing.T) {
 	}
 	if !bytes.Equal(got.Bytes(), want.Bytes()) {
 		t.Error("sentinels/schema.json is not what the format and the step types say; run make schema")
+	}
+}
+
+// TestSchemaAcceptsReferences checks that the schema accepts what runs: paths in "$ref", and references and durations
+// in the place of numbers.
+func TestSchemaAcceptsReferences(t *testing.T) {
+	h := open(t, host.Options{})
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(h.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(sentinels.SchemaURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile(sentinels.SchemaURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step, want := range map[string]bool{
+		`{"definition": {"$ref": "convert"}}`:                                                                true,
+		`{"definition": {"$ref": "./convert.json"}}`:                                                         true,
+		`{"definition": {"$ref": "./children/convert.json"}}`:                                                true,
+		`{"definition": {"$ref": "../shared/convert.jsonc"}}`:                                                true,
+		`{"definition": {"$ref": "Shared Parts/convert.json"}}`:                                              true,
+		`{"definition": {"$ref": "/convert.json"}}`:                                                          false,
+		`{"definition": {"$ref": "./Convert.json"}}`:                                                         false,
+		`{"definition": {"$ref": "./convert"}}`:                                                              false,
+		`{"definition": {"$ref": "..\\convert.json"}}`:                                                       false,
+		`{"type": "approve", "prompt": "x", "timeoutMs": "$inputs.d"}`:                                       true,
+		`{"type": "approve", "prompt": "x", "timeoutMs": "1h30m"}`:                                           true,
+		`{"type": "approve", "prompt": "x", "timeoutMs": 5}`:                                                 true,
+		`{"type": "approve", "prompt": "x", "timeoutMs": "soon"}`:                                            false,
+		`{"url": "https://a.example", "timeoutMs": "$inputs.d"}`:                                             true,
+		`{"type": "wait", "durationMs": "$d"}`:                                                               true,
+		`{"executionId": "$a.executionId", "timeoutMs": "$d"}`:                                               true,
+		`{"type": "shell", "command": "x", "background": true, "ready": {"tcp": 80, "timeoutMs": "$d"}}`:     true,
+		`{"type": "shell", "command": "x", "background": true, "ready": {"tcp": 80, "timeoutMs": "1 hour"}}`: false,
+		`{"type": "shell", "command": "x", "timeoutMs": "5m"}`:                                               true,
+		`{"type": "shell", "command": "x", "timeoutMs": "$d"}`:                                               false, // a limit of the runtime: read before there are variables
+		`{"type": "shell", "command": "x", "timeoutMs": 0}`:                                                  false,
+	} {
+		text := `{"name": "a", "inputs": {"d": {"type": "string"}}, "steps": [` + step + `]}`
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != want {
+			t.Errorf("%s: %v", step, err)
+		}
+		if def, problems := h.Runtime().Decode([]byte(text), ""); (def != nil) != want {
+			t.Errorf("%s: the decoder: %v", step, problems)
+		}
 	}
 }

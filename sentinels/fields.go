@@ -48,7 +48,7 @@ const (
 )
 
 var (
-	refIDSchema     = map[string]any{"type": "string", "pattern": `^(\./)?[a-z0-9][a-z0-9_-]{0,63}(\.jsonc?)?$`}
+	refIDSchema     = map[string]any{"type": "string", "pattern": `^([a-z0-9][a-z0-9_-]{0,63}|([^/\\]+/)*[a-z0-9][a-z0-9_-]{0,63}\.jsonc?)$`}
 	idSchema        = map[string]any{"type": "string", "pattern": idPattern}
 	conditionSchema = map[string]any{"type": "string", "minLength": 1}
 )

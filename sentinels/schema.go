@@ -205,11 +205,26 @@ func stepSchema(types *TypeSet, defs map[string]any) map[string]any {
 	}
 	s["properties"].(map[string]any)["type"] = map[string]any{"enum": types.names(), "description": "The step type. Default: inferred from the other fields."}
 	s["unevaluatedProperties"] = false
+	common := s["properties"].(map[string]any)
+	var replaced []string // common fields that a type defines itself, in another form
+	for i := range format.step {
+		name := format.step[i].name
+		if format.step[i].replaceable && slices.ContainsFunc(types.specs, func(spec TypeSpec) bool { return spec.compiled.has(name) }) {
+			replaced = append(replaced, name)
+			defs[name] = common[name]
+			common[name] = map[string]any{"description": format.step[i].doc}
+		}
+	}
 	var rules []any
 	earlier := "" // definition of the fields from which earlier types are inferred
 	for i := range types.specs {
 		spec := &types.specs[i]
 		own := typeSchema(spec, defs)
+		for _, name := range replaced {
+			if !spec.compiled.has(name) {
+				own["properties"].(map[string]any)[name] = refSchema(name)
+			}
+		}
 		infer := inferenceFields(spec)
 		when := []any{map[string]any{"properties": map[string]any{"type": map[string]any{"const": spec.Type}}, "required": []string{"type"}}}
 		if len(infer) > 0 {
