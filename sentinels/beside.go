@@ -12,10 +12,16 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// A RefError is the error of a "$ref" to a file that is not there, or to one of several of the same sentinel.
-type RefError struct{ Message string }
+// A RefError has the problem of each "$ref" to a file that is missing, that no definition may refer to, or that is one
+// of several of the same sentinel. A problem has the place of the "$ref" in the first definition that leads there.
+type RefError struct{ Problems Problems }
 
-func (e *RefError) Error() string { return e.Message }
+// NewRefError returns the error of a read of [Beside] for a file that no definition may refer to.
+func NewRefError(message, hint string) *RefError {
+	return &RefError{Problems{{Kind: KindValue, Message: message, Hint: hint}}}
+}
+
+func (e *RefError) Error() string { return e.Problems.Error() }
 
 // A Neighbour is a definition file that another one refers to.
 type Neighbour struct {
@@ -45,23 +51,47 @@ func refFile(ref string) (id ID, file string, is bool) {
 // or id.jsonc in the folder of the file that says so, and those that they refer to in turn. read reads the first of
 // files that exists, which are relative to the folder of text; named says that "$ref" names the one file, which must
 // exist then. It bounds what is read, and refuses files outside of what the caller allows. The error of files that do not exist is
-// [fs.ErrNotExist].
+// [fs.ErrNotExist]. A [*RefError] is returned behind all others, with the definitions that were found.
 func Beside(text []byte, read func(id ID, files []string, named bool) (Neighbour, error)) (map[ID]Neighbour, error) {
-	found := map[ID]Neighbour{}
-	return found, beside(text, ".", read, found)
+	b := besideSearch{read: read, found: map[ID]Neighbour{}}
+	if err := b.definition(text, ".", nil); err != nil {
+		return b.found, err
+	}
+	if len(b.problems) > 0 {
+		return b.found, &RefError{b.problems}
+	}
+	return b.found, nil
 }
 
-// beside adds the definitions that text refers to, which is in the folder dir.
-func beside(text []byte, dir string, read func(ID, []string, bool) (Neighbour, error), found map[ID]Neighbour) error {
+// A besideSearch is one search of Beside.
+type besideSearch struct {
+	read     func(ID, []string, bool) (Neighbour, error)
+	found    map[ID]Neighbour
+	problems Problems
+}
+
+// definition adds the definitions that text refers to, which is in the folder dir. first is the place in the first
+// definition from which it is reached, nil for that definition itself.
+func (b *besideSearch) definition(text []byte, dir string, first *Problem) error {
 	for _, ref := range refsIn(text) {
-		id, file, named := refFile(ref)
+		id, file, named := refFile(ref.text)
 		if !id.Valid() { // the decoder reports it
 			continue
 		}
+		at := ref.at
+		if first != nil {
+			at = *first
+		}
+		report := func(message, hint string) {
+			if len(b.problems) < MaxProblems {
+				at.Message, at.Hint = message, hint
+				b.problems = append(b.problems, at)
+			}
+		}
 		file = path.Join(dir, file)
-		if n, ok := found[id]; ok {
+		if n, ok := b.found[id]; ok {
 			if named && filepath.ToSlash(n.File) != file {
-				return &RefError{fmt.Sprintf("%q in \"$ref\" is not the only file of sentinel %q, which %q is too: give one of them another name and id", file, id, n.File)}
+				report(fmt.Sprintf("%q in \"$ref\" is not the only file of sentinel %q, which %q is too", file, id, n.File), "give one of them another name and id")
 			}
 			continue
 		}
@@ -74,34 +104,47 @@ func beside(text []byte, dir string, read func(ID, []string, bool) (Neighbour, e
 				}
 			}
 		}
-		n, err := read(id, files, named)
+		n, err := b.read(id, files, named)
+		refused := (*RefError)(nil)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && named:
-			return &RefError{fmt.Sprintf("no file %q, which a definition names in \"$ref\", relative to the folder of the definition", file)}
+			report(fmt.Sprintf("no file %q, which a definition names in \"$ref\"", file), "a path in \"$ref\" is relative to the folder of the definition that it is in")
+			continue
 		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.As(err, &refused):
+			for _, p := range refused.Problems {
+				report(p.Message, p.Hint)
+			}
 			continue
 		case err != nil:
 			return err
 		}
-		found[id] = n
-		if err := beside(n.Text, path.Dir(filepath.ToSlash(n.File)), read, found); err != nil {
+		b.found[id] = n
+		if err := b.definition(n.Text, path.Dir(filepath.ToSlash(n.File)), &at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// A refText is a "$ref" of a definition, and its place.
+type refText struct {
+	text string
+	at   Problem
+}
+
 // refsIn returns the texts of all members "$ref" of a definition, none if it cannot be parsed.
-func refsIn(text []byte) (refs []string) {
-	root := strictjson.ParseWithComments(text, strictjson.Limits{}).Root
-	if root == nil {
+func refsIn(text []byte) (refs []refText) {
+	src := &source{Tree: strictjson.ParseWithComments(text, strictjson.Limits{})}
+	if src.Root == nil {
 		return nil
 	}
 	var walk func(n *node)
 	walk = func(n *node) {
 		for _, m := range n.Members {
 			if m.Name == "$ref" && m.Value.Kind == '"' {
-				refs = append(refs, m.Value.Text)
+				refs = append(refs, refText{m.Value.Text, src.problem(m.Value.Start, m.Value.Path(), KindValue, "", "")})
 			}
 			walk(m.Value)
 		}
@@ -109,6 +152,6 @@ func refsIn(text []byte) (refs []string) {
 			walk(item)
 		}
 	}
-	walk(root)
+	walk(src.Root)
 	return refs
 }

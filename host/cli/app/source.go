@@ -84,7 +84,7 @@ func (a *App) trusted(src *Source, err error) (*Source, error) {
 
 // withBeside adds the definitions in files that src refers to: beside the one that says so or, unless they are named as
 // files, in the project's folders, where a file of another name may define the id. Paths lead to files of the project, or
-// below the folder of a file that is not in the project.
+// below the folder of a file that is not in the project. The problems of those that do not are returned with src.
 func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	if err != nil {
 		return nil, err
@@ -98,9 +98,11 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 			below := relative(root, filepath.Join(src.Base, filepath.FromSlash(name)))
 			switch {
 			case filepath.IsLocal(below):
-				n, err = readBeside(src.Base, root, below)
+				if n, err = readBeside(src.Base, root, below); err != nil && named && !errors.Is(err, fs.ErrNotExist) {
+					err = sentinels.NewRefError(fmt.Sprintf("file %q in \"$ref\": %v", name, err), refHint)
+				}
 			case named:
-				return n, fmt.Errorf("file %q in \"$ref\" is outside of %s: a path leads to files of the project, or below the folder of a definition that is in none", name, root)
+				return n, sentinels.NewRefError(fmt.Sprintf("file %q in \"$ref\" is outside of %s", name, root), refHint)
 			default:
 				err = fs.ErrNotExist
 			}
@@ -131,8 +133,17 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 		}
 		return n, fs.ErrNotExist
 	})
+	if bad := (*sentinels.RefError)(nil); errors.As(err, &bad) {
+		for i := range bad.Problems {
+			bad.Problems[i].File = src.File
+		}
+		return src, bad.Problems
+	}
 	return src, err
 }
+
+// refHint says which files a path in "$ref" may lead to.
+const refHint = "a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them"
 
 // relative is the path of a file relative to a folder, "" if there is none.
 func relative(dir, file string) string {
@@ -169,7 +180,8 @@ func (src *Source) PlaceBeside(params map[string]any) {
 	params["definitions"] = texts
 }
 
-// ReadSource is readSource for a definition that is only checked.
+// ReadSource reads FILE or NAME for a definition that is only checked. A definition whose "$ref" leads to no file that
+// it may use is returned with an error that is its [sentinels.Problems].
 func (a *App) ReadSource(target string) (*Source, error) {
 	if target == "-" {
 		text, err := io.ReadAll(io.LimitReader(a.Env.Stdin, maxSource))
@@ -325,6 +337,18 @@ type validated struct {
 	Valid    bool               `json:"valid"`
 	Sentinel sentinels.ID       `json:"sentinelId,omitempty"`
 	Problems sentinels.Problems `json:"problems"` // warnings too
+}
+
+// ValidationBeside is Validation for a definition that [App.ReadSource] returned with problems of its "$ref".
+func (a *App) ValidationBeside(ctx context.Context, s *Session, src *Source, refs sentinels.Problems) (validated, error) {
+	out, err := a.Validation(ctx, s, src)
+	if len(refs) > 0 && err == nil {
+		out.Valid = false
+		out.Problems = slices.DeleteFunc(out.Problems, func(p sentinels.Problem) bool { // that such a sentinel is not stored
+			return slices.ContainsFunc(refs, func(r sentinels.Problem) bool { return r.Path == p.Path })
+		}).Merge(refs)
+	}
+	return out, err
 }
 
 // Validation has the engine of a session validate the definition of src. variables are

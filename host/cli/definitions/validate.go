@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -36,8 +37,13 @@ type checked struct {
 // validate checks every file before it returns the exit code. It makes no store.
 func (a verbs) validate(ctx context.Context, files []string, strict bool) (err error) {
 	var sources []*app.Source
+	refs := map[*app.Source]sentinels.Problems{}
 	for _, file := range files {
 		src, err := a.ReadSource(file)
+		var bad sentinels.Problems
+		if errors.As(err, &bad) && src != nil {
+			refs[src], err = bad, nil
+		}
 		if err != nil {
 			return err
 		}
@@ -55,7 +61,7 @@ func (a verbs) validate(ctx context.Context, files []string, strict bool) (err e
 	results := []checked{}
 	duplicates := a.Duplicates()
 	for _, src := range sources {
-		v, err := a.Validation(ctx, s, src)
+		v, err := a.ValidationBeside(ctx, s, src, refs[src])
 		if err != nil {
 			return err
 		}

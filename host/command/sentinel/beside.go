@@ -64,12 +64,26 @@ func (f family) reader(call *command.Call) func(path string, limit int64) ([]byt
 	return f.opt.Trust.Read
 }
 
-// beside decodes the definitions that a definition refers to: the given ones and those in
-// files beside its own, which is "" for one that has none. read reads these, see reader. Paths lead to files of the
-// project, or below the folder of a file that is not in the project.
+// beside is neighbours for a definition that is going to be used: a "$ref" to a file that is refused is an error.
 func (f family) beside(
 	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
 ) (map[sentinels.ID]named, error) {
+	all, bad, err := f.neighbours(ctx, call, in, src, file, read)
+	if err == nil && len(bad) > 0 {
+		for i := range bad {
+			bad[i].File = file
+		}
+		err = refused(bad)
+	}
+	return all, err
+}
+
+// neighbours decodes the definitions that a definition refers to: the given ones and those in
+// files beside its own, which is "" for one that has none. read reads these, see reader. Paths lead to files of the
+// project, or below the folder of a file that is not in the project. bad are the problems of paths that do not.
+func (f family) neighbours(
+	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
+) (all map[sentinels.ID]named, bad sentinels.Problems, err error) {
 	bound := besideBound{ctx: ctx}
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
@@ -101,11 +115,12 @@ func (f family) beside(
 			}
 			return n, err
 		})
-		if ref := (*sentinels.RefError)(nil); errors.As(err, &ref) {
-			err = &abi.Error{Code: abi.BadFields, Permanent: true, Message: ref.Message}
+		refs := (*sentinels.RefError)(nil)
+		if err != nil && !errors.As(err, &refs) {
+			return nil, nil, err
 		}
-		if err != nil {
-			return nil, err
+		if refs != nil {
+			bad = append(bad, refs.Problems...)
 		}
 		for id, n := range found {
 			texts[id] = givenText{n.Text, filepath.Join(dir, n.File)}
@@ -113,32 +128,32 @@ func (f family) beside(
 	}
 	for id, raw := range in.Definitions {
 		if err := bound.add(len(raw)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		texts[sentinels.ID(id)] = givenText{definitionText(raw), "definitions." + id}
 	}
 	out := map[sentinels.ID]named{}
 	for id, text := range texts {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
 		def, problems := f.rt.Decode(text.src, text.file)
 		if len(problems) > 0 {
-			return nil, refused(problems)
+			return nil, nil, refused(problems)
 		}
 		if def.ID != id {
-			return nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: it defines the sentinel %q, want %q", text.file, def.ID, id),
+			return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: it defines the sentinel %q, want %q", text.file, def.ID, id),
 				Hint: fmt.Sprintf(`write "id": %q in it`, id)}
 		}
 		out[id] = named{def, text}
 	}
-	return out, nil
+	return out, bad, nil
 }
 
 // badRef is the error of a "$ref" to a file that no definition may refer to.
 func badRef(file string, err error) error {
-	return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("\"$ref\" to %q: %v", file, err),
-		Hint: "a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them"}
+	return sentinels.NewRefError(fmt.Sprintf("\"$ref\" to %q: %v", file, err),
+		"a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them")
 }
 
 // storedBeside is a sentinel that was stored with one that refers to it.

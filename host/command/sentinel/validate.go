@@ -110,7 +110,7 @@ func (f family) withoutBeside(
 	if def == nil {
 		return problems, nil
 	}
-	all, err := f.beside(ctx, call, in.besideIn, src, createIn{File: in.File}.path(file), f.reader(call))
+	all, bad, err := f.neighbours(ctx, call, in.besideIn, src, createIn{File: in.File}.path(file), f.reader(call))
 	if e := abi.As(err); e != nil && e.Code == abi.BadFields {
 		beside := sentinels.Problems{{Kind: sentinels.KindValue, Path: e.Field, Message: e.Message, Hint: e.Hint}}
 		return problems.Merge(beside.Locate(file, src, f.rt.Types())), nil
@@ -121,8 +121,12 @@ func (f family) withoutBeside(
 	refs := def.References(f.rt.Types())
 	problems = slices.DeleteFunc(problems, func(p sentinels.Problem) bool {
 		_, given := all[refs[p.Path]]
-		return given && p.Kind == sentinels.KindAbsent
+		return p.Kind == sentinels.KindAbsent && (given || slices.ContainsFunc(bad, func(b sentinels.Problem) bool { return b.Path == p.Path }))
 	})
+	for i := range bad {
+		bad[i].File = file
+	}
+	problems = problems.Merge(bad)
 	kind := func(p sentinels.Problem) sentinels.Problem {
 		if in.Edit {
 			p.Kind = sentinels.KindWarning
