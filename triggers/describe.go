@@ -1,6 +1,10 @@
 package triggers
 
-import "github.com/sentinel-runtime/sentinel/sentinels"
+import (
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
 
 // Description is what others need to know of a kind.
 type Description struct {
@@ -31,8 +35,13 @@ type Description struct {
 
 // warnings returns the warnings of the kind and of the common options.
 func (d Description) warnings(t sentinels.Trigger) (list []string) {
-	if c, err := ReadCommon(t); err == nil && c.MaxWaitMs > 0 && c.DebounceMs == 0 {
-		list = append(list, "maxWaitMs has no effect without debounceMs")
+	if c, err := ReadCommon(t); err == nil {
+		if c.MaxWaitMs > 0 && c.DebounceMs == 0 {
+			list = append(list, "maxWaitMs has no effect without debounceMs")
+		}
+		if c.Ended(0, time.Now()) != "" { // without runs, only until ends a trigger
+			list = append(list, "never fires: until "+c.Until+" is in the past")
+		}
 	}
 	if d.Warnings != nil {
 		list = append(list, d.Warnings(t)...)
