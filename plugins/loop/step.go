@@ -70,7 +70,7 @@ func check(fields sdk.Value) []sdk.Problem {
 			continue
 		}
 		if given != "" {
-			return []sdk.Problem{{Field: name, Message: "want one of count, while, until and each, not also " + given}}
+			return []sdk.Problem{{Field: name, Message: "want one of count, while, until and each, not also " + given, Hint: oneKind(fields, given, name)}}
 		}
 		given = name
 	}
@@ -83,6 +83,39 @@ func check(fields sdk.Value) []sdk.Problem {
 		}
 	}
 	return append(checkEach(fields), group.CheckEnd(fields)...)
+}
+
+// oneKind returns the line to write in place of two of kinds, in their order. An expression
+// can have all conditions of a loop except the end of a list.
+func oneKind(fields sdk.Value, first, second string) string {
+	check := fields.Get(second).StringOr("...")
+	index := "$" + fields.Get("indexAs").StringOr("index")
+	count := fields.Get("count").StringOr(fields.Get("count").String())
+	switch first + " " + second {
+	case "count while":
+		check = "(" + check + ") && " + index + " < " + count
+	case "count until":
+		last := count + " - 1"
+		if n, ok := fields.Get("count").AsInt(); ok {
+			last = sdk.Int(n - 1).String()
+		}
+		check = "(" + check + ") || " + index + " >= " + last
+	case "while until":
+		return `write "while": ` + sdk.String("("+fields.Get("while").StringOr("...")+") && !("+check+")").String() + ` without "until"`
+	case "count each":
+		return `leave "count" out: "each" has one iteration for each item; a shorter list is {"expr": "$LIST.slice(0, ` + count + `)"}`
+	case "while each":
+		return itemEnd("!("+fields.Get("while").StringOr("...")+")", "first", "while")
+	case "until each":
+		return itemEnd(fields.Get("until").StringOr("..."), "last", "until")
+	}
+	return `write "` + second + `": ` + sdk.String(check).String() + ` without "count"`
+}
+
+// itemEnd returns how a loop with each ends before its last item.
+func itemEnd(condition, place, instead string) string {
+	return `write {"type": "fail", "message": "done", "condition": ` + sdk.String(condition).String() + `} as the ` + place +
+		` of its steps, and "onItemError": "stop" in the loop, without "` + instead + `"`
 }
 
 // checkEach requires one of the forms of each that is an object.
