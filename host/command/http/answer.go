@@ -90,12 +90,16 @@ func withoutQuery(address string) string {
 	return u.String()
 }
 
-// problem says why the status is not a success, with the beginning of the body.
-func problem(r *result) string {
-	text := fmt.Sprintf("%s %s: status %d %s", r.Method, r.URL, r.Status, nethttp.StatusText(r.Status))
+// problem says why the status is not one of expect, as it is written, with the beginning of the
+// body. Without expect, any 2xx is a success.
+func problem(r *result, expect json.RawMessage) string {
+	text := strings.TrimSpace(fmt.Sprintf("%s %s: status %d %s", r.Method, r.URL, r.Status, nethttp.StatusText(r.Status)))
+	if len(expect) > 0 && string(expect) != "null" {
+		text += ", want " + textcut.Mark(string(expect), shownText)
+	}
 	if r.Text != nil {
 		if body := strings.TrimSpace(*r.Text); body != "" {
-			text = strings.TrimSpace(text) + ": " + textcut.Mark(body, shownText)
+			text += ": " + textcut.Mark(body, shownText)
 		}
 	}
 	return text

@@ -166,7 +166,7 @@ func (f family) request(ctx context.Context, call *command.Call) (json.RawMessag
 	res := read(answer, call.By == command.ByModel && !call.Step)
 	res.Method, res.DurationMs, res.Success = fetch.Method, time.Since(began).Milliseconds(), expected.has(answer.Status)
 	if !res.Success {
-		res.Problem = problem(res)
+		res.Problem = problem(res, r.Expect)
 		res.RetryAfterMs = endpoint.AskedDelay(answer.Header["retry-after"], time.Now()).Milliseconds()
 	}
 	return res.encode()
