@@ -1,9 +1,13 @@
 package host_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,4 +113,109 @@ func TestMistakesEverywhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHintsLeadToNoNextError writes what the hints of TestMistakes and those of steps with several
+// foreign words say, and validates the result: a suggested line has no foreign word.
+func TestHintsLeadToNoNextError(t *testing.T) {
+	h := open(t, environment("OPENAI_API_KEY", "sk-test-0123456789abcdef"))
+	var sources []string
+	for _, m := range mistakes(t) {
+		if m.title != "type sleep" { // its key means nothing in a step that waits
+			sources = append(sources, m.source)
+		}
+	}
+	for _, word := range strings.Fields("approval confirm foreach repeat sleep ai fetch curl event if subworkflow log throw python") {
+		sources = append(sources, `{"name": "x", "steps": [{"type": "`+word+`", "timeout": "2m", "retries": 3, "when": "true", "needs": ["a"]}]}`,
+			`{"name": "x", "steps": [{"type": "`+word+`", "timeoutSeconds": 5, "continueOnError": true}]}`)
+	}
+	for word, keys := range map[string]string{"watch": `"path": "p"`, "file": `"glob": "p", "exclude": "q"`, "hook": `"secret": "s", "path": "p"`,
+		"timer": `"every": "5m"`, "cron": `"cron": "0 3 * * *", "tz": "UTC"`, "events": `"name": "a:b"`} {
+		sources = append(sources, `{"name": "x", "steps": [{"type": "stop"}], "on": {"type": "`+word+`", "if": "$event.data.a", "max": 3, `+keys+`}}`)
+	}
+	written := 0
+	for _, source := range sources {
+		_, problems := validated(t, h, source, nil)
+		reported := func(p string) bool {
+			text, _, _ := strings.Cut(p, " | ")
+			return slices.ContainsFunc(problems, func(before string) bool { return before == text || strings.HasPrefix(before, text+" | ") })
+		}
+		for _, problem := range problems {
+			mended, parent, ok := mend(source, problem)
+			if !ok {
+				continue
+			}
+			written++
+			_, next := validated(t, h, mended, nil)
+			for _, p := range next {
+				if path, _, _ := strings.Cut(p, ": "); !reported(p) && strings.HasPrefix(path, parent) && foreignPattern.MatchString(p) {
+					t.Errorf("%s\n%s\nleads to %s\n%s", source, problem, mended, p)
+				}
+			}
+		}
+	}
+	if written < 100 {
+		t.Errorf("%d hints are written, want at least 100", written)
+	}
+}
+
+var (
+	foreignPattern = regexp.MustCompile(`: unknown (key|step type|value) | has no option `)
+	segmentPattern = regexp.MustCompile(`[^.\[\]]+`)
+	memberPattern  = regexp.MustCompile(`^(?:, )?"(\w+)": `)
+)
+
+// mend writes the line of a problem's hint into a definition in place of the foreign word, and
+// returns the path of the object that has it. It reports false for a hint in words.
+func mend(source, problem string) (mended, parent string, ok bool) {
+	text, hint, _ := strings.Cut(problem, " | write ")
+	path, _, _ := strings.Cut(text, ": ")
+	var root any
+	if hint == "" || !foreignPattern.MatchString(text) || json.Unmarshal([]byte(source), &root) != nil {
+		return "", "", false
+	}
+	segments := segmentPattern.FindAllString(path, -1)
+	name := segments[len(segments)-1]
+	holder := root
+	for _, segment := range segments[:len(segments)-1] {
+		switch value := holder.(type) {
+		case map[string]any:
+			holder = value[segment]
+		case []any:
+			i, _ := strconv.Atoi(segment)
+			holder = value[i]
+		}
+	}
+	object, ok := holder.(map[string]any)
+	if !ok {
+		return "", "", false
+	}
+	hint = strings.NewReplacer(`[...]`, `[{"type": "stop"}]`, `: ...`, `: "..."`, `: NAME`, `: "NAME"`).Replace(hint)
+	delete(object, name)
+	if strings.HasPrefix(hint, "{") {
+		clear(object)
+		if json.NewDecoder(strings.NewReader(hint)).Decode(&object) != nil {
+			return "", "", false
+		}
+	} else {
+		found := false
+		for m := memberPattern.FindStringSubmatch(hint); m != nil; m = memberPattern.FindStringSubmatch(hint) {
+			var value any
+			hint = hint[len(m[0]):]
+			d := json.NewDecoder(strings.NewReader(hint))
+			if d.Decode(&value) != nil {
+				return "", "", false
+			}
+			if len(segments) > 1 && segments[len(segments)-2] == m[1] {
+				return "", "", false // the line is in place of the whole object
+			}
+			object[m[1]], found = value, true
+			hint = hint[d.InputOffset():]
+		}
+		if !found {
+			return "", "", false
+		}
+	}
+	b, err := json.Marshal(root)
+	return string(b), strings.TrimSuffix(strings.TrimSuffix(path, name), "."), err == nil
 }

@@ -52,9 +52,11 @@ type checker struct {
 	typos map[string]bool // answers of isTypo
 	*Findings
 
-	textInputs map[string]bool // inputs of type string; true if no step sets a variable of that name
-	inShell    bool            // the text is a shell line
-	shellOf    Interpreter     // of the definition
+	textInputs map[string]bool            // inputs of type string; true if no step sets a variable of that name
+	inShell    bool                       // the text is a shell line
+	env        map[string]json.RawMessage // the environment of the definition
+	stepEnv    json.RawMessage            // and of the step that is being checked
+	shellOf    Interpreter                // of the definition
 }
 
 // collect records the variables that the steps set.
@@ -80,6 +82,7 @@ func (c *checker) warn(path, hint, format string, args ...any) {
 
 // definition checks d; prefix is the path of the field that contains it.
 func (c *checker) definition(d *Definition, prefix string) {
+	c.env = d.Env
 	if len(d.Shell) > 0 {
 		c.shellOf = d.Shell
 	}
@@ -194,6 +197,7 @@ func (c *checker) step(s *Step, path string) {
 	c.truthiness(path+".condition", s.Condition)
 	c.alwaysFalse(path+".condition", s.Condition)
 	spec, _ := c.types.Lookup(s.Type)
+	c.stepEnv = s.Fields["env"]
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		if spec == nil {
 			break // the fields mean nothing
@@ -254,15 +258,29 @@ func (c *checker) step(s *Step, path string) {
 	c.assigned[s.OutputTo], c.assigned[s.ID] = true, true
 }
 
-// event warns of a pattern of events that a wait probably does not mean. Plugins cannot: only the
-// engine knows the events of runs.
+// event warns of a pattern of events that a wait probably does not mean, and refuses names of events
+// that no pattern matches. Plugins cannot: only the engine knows the events of runs.
 func (c *checker) event(s *Step, path string) {
-	if s.Type != "wait" && s.Type != "watch" {
+	at, name := path+".event", reference.Text(s.Fields["event"])
+	switch {
+	case strings.Contains(name, "$") || strings.Contains(name, "{{"):
+		return // known when it is resolved, or a template of another system
+	case s.Type == "emit" && strings.ContainsAny(name, "* \t\r\n{}"):
+		hint := "write " + quoted(eventName(name))
+		if names := alternatives(name); names != nil {
+			hint = "write a step for each: " + quotedList(names, " and ")
+		} else if strings.Contains(name, "*") {
+			hint = "write a whole name: one event has one name, and only a pattern of a trigger or a wait matches several"
+		}
+		c.Add(Problem{Path: at, Kind: KindValue, Hint: hint,
+			Message: fmt.Sprintf("invalid event name %q: a name has no blanks, no * and no braces, which are for patterns", name)})
+		return
+	case s.Type != "wait" && s.Type != "watch":
 		return
 	}
-	at, name := path+".event", reference.Text(s.Fields["event"])
-	if strings.Contains(name, "$") {
-		return // known when it is resolved
+	if names := alternatives(name); names != nil {
+		c.warn(at, "write "+quoted(alternativesPattern.ReplaceAllString(name, "*"))+", which matches any word there, or a trigger with a list of events",
+			bracesText, name)
 	}
 	if problem, hint := CheckRunPattern(name); problem != "" && reference.Text(s.Fields["source"]) != string(SourceUser) {
 		c.warn(at, hint, "%s", problem)

@@ -121,11 +121,12 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		}
 		seen := map[string]bool{}
 		sourced := sourcePattern.MatchString(text)
-		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string) {
+		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string, at int) {
 			switch {
+			case quoted && program != "" && c.set[ref.Name] && !belongs(ref.Name) && c.innerShell(path, text, ref, at, seen):
 			case quoted:
 				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
-					c.warn(path, inDoubleQuotes(text, ref), "%s is in single quotes, so %s gets the name and not the value", ref, program)
+					c.warn(path, inDoubleQuotes(text, ref, at), "%s is in single quotes, so %s gets the name and not the value", ref, program)
 				}
 				return
 			case seen[ref.String()]:
@@ -160,14 +161,80 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 	}
 }
 
-// singleQuoted matches a text in single quotes.
-var singleQuoted = lazyregexp.New(`'([^'\n]*)'`)
+// innerShellPattern matches a line up to the code of a shell that the line starts: its name and options.
+var innerShellPattern = lazyregexp.New(`(?:^|[\s;&|(/])(sh|bash|zsh|dash)((?:[ \t]+-[\w-]+)*[ \t]+-[a-z]*c)[ \t]+$`)
 
-// inDoubleQuotes returns the hint for a reference in single quotes of a shell line: its text in
-// double quotes, if that changes nothing else in it.
-func inDoubleQuotes(line string, ref reference.Reference) string {
-	for _, m := range singleQuoted.FindAllStringSubmatch(line, -1) {
-		if text := m[1]; strings.Contains(text, ref.String()) && strings.Count(text, "$") == strings.Count(text, ref.String()) && !strings.Contains(text, "`") && strings.ContainsAny(text, `"{`) {
+// innerShell warns of a reference at an offset of a line, in single quotes in the code of a shell
+// that the line starts: variables of the line are not in its environment. seen has the pieces of
+// code with a warning.
+func (c *checker) innerShell(path, line string, ref reference.Reference, at int, seen map[string]bool) bool {
+	start, end := quotesAround(line, at)
+	if start < 0 {
+		return false
+	}
+	m := innerShellPattern.FindStringSubmatch(line[:start])
+	if m == nil {
+		return false
+	}
+	code := line[start+1 : end]
+	_, inEnv := c.env[ref.Name]
+	strictjson.EachMember(c.stepEnv, func(name, _ []byte) bool { inEnv = inEnv || strictjson.IsString(name, ref.Name); return true })
+	if inEnv || slices.Contains(reference.AssignedInShellLine(code), ref.Name) {
+		return true
+	}
+	if key := code + "\x00" + ref.String(); !seen[key] {
+		seen[key] = true
+		c.warn(path, asArgument(m[1], m[2], code, line[end+1:], ref), "%s is in single quotes, so %s reads it, which has no such variable", ref, m[1])
+	}
+	return true
+}
+
+// quotesAround returns the offsets of the single quotes around a place in a line, -1 for none.
+func quotesAround(line string, at int) (start, end int) {
+	start, end = strings.LastIndexByte(line[:at], '\''), strings.IndexByte(line[at:], '\'')
+	if start < 0 || end < 0 {
+		return -1, -1
+	}
+	return start, at + end
+}
+
+// positionPattern matches an argument of a shell.
+var positionPattern = lazyregexp.New(`\$\{?[0-9@*#]`)
+
+// asArgument returns the hint for a reference in the code of an inner shell: the value as its
+// argument, if it has no others and no other reference.
+func asArgument(shell, options, code, behind string, ref reference.Reference) string {
+	behind = strings.TrimLeft(behind, " \t")
+	others := strings.Count(code, "$") != strings.Count(code, ref.String()) || positionPattern.MatchString(code)
+	if others || behind != "" && !strings.ContainsAny(behind[:1], ";&|)<>\n") {
+		return "give it as an argument: " + shell + options + ` 'echo "$1"' ` + shell + ` "` + ref.String() + `"`
+	}
+	var mended strings.Builder
+	double := false
+	for len(code) > 0 {
+		switch {
+		case strings.HasPrefix(code, ref.String()):
+			argument := `"$1"`
+			if double {
+				argument = "$1"
+			}
+			mended.WriteString(argument)
+			code = code[len(ref.String()):]
+			continue
+		case code[0] == '"':
+			double = !double
+		}
+		mended.WriteByte(code[0])
+		code = code[1:]
+	}
+	return "write " + shell + options + " '" + mended.String() + "' " + shell + ` "` + ref.String() + `"`
+}
+
+// inDoubleQuotes returns the hint for a reference at an offset in single quotes of a shell line: their
+// text in double quotes, if that changes nothing else in it.
+func inDoubleQuotes(line string, ref reference.Reference, at int) string {
+	if start, end := quotesAround(line, at); start >= 0 {
+		if text := line[start+1 : end]; strings.Count(text, "$") == strings.Count(text, ref.String()) && !strings.Contains(text, "`") && strings.ContainsAny(text, `"{`) {
 			return `write "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `", if the value of the variable is meant`
 		}
 	}

@@ -89,7 +89,7 @@ func (c *checker) alwaysFalse(path, source string) {
 	if !strings.Contains(source, "$") {
 		return
 	}
-	for _, cmp := range reference.ComparedIn(source) {
+	for _, cmp := range slices.Concat(reference.ComparedIn(source), reference.OrderedIn(source)) {
 		c.comparison(path, cmp, cmp.Left, cmp.Right, func(left, right string) string { return left + " " + cmp.Operator + " " + right })
 		c.comparison(path, cmp, cmp.Right, cmp.Left, func(right, left string) string { return left + " " + cmp.Operator + " " + right })
 	}
@@ -128,15 +128,21 @@ func (c *checker) comparison(path string, cmp reference.Comparison, operand, oth
 		never = "is always true"
 	}
 	field := strings.TrimPrefix(strings.TrimPrefix(m[2], "?"), ".")
+	if strings.ContainsAny(cmp.Operator, "<>") && (field != "" || !isNumber) {
+		return // the order of two texts, or of a text and a number, depends on the values
+	}
 	switch typ := types[field]; {
 	case field == "" && (types["text"] == "string" || types["json"] != "" || len(types) > 0):
-		with := operand + ".text"
-		if types["text"] == "" {
-			with = operand + "." + slices.Sorted(maps.Keys(types))[0]
-		} else if isNumber && types["exitCode"] != "" {
-			with = operand + ".exitCode"
+		hint := "write " + written(operand+".text", other)
+		switch {
+		case types["text"] == "":
+			hint = "write " + written(operand+"."+slices.Sorted(maps.Keys(types))[0], other)
+		case isNumber && types["exitCode"] != "" && codeName.MatchString(m[1]):
+			hint = "write " + written(operand+".exitCode", other)
+		case isNumber && types["exitCode"] != "":
+			hint = "write " + written(operand+".json", other) + ` for a number that it prints, or give that step "parse": "json"; its exit code is ` + operand + ".exitCode"
 		}
-		c.warn(path, "write "+written(with, other), "%s is an object, the output of a step, so this %s", operand, never)
+		c.warn(path, hint, "%s is an object, the output of a step, so this %s", operand, never)
 	case typ == "boolean" && isText:
 		value := "true"
 		if text == "false" {
@@ -159,6 +165,9 @@ func (c *checker) comparison(path string, cmp reference.Comparison, operand, oth
 		c.warn(path, "write "+written(with, other), "%s ends with a line end, and %s does not, so this %s", operand, other, never)
 	}
 }
+
+// codeName matches the name of a variable that is about an exit code.
+var codeName = lazyregexp.New(`(?i)code|exit|status|^rc$|^ret$`)
 
 // comparedPattern matches a variable with at most one field.
 var comparedPattern = lazyregexp.New(`^\$([A-Za-z_][A-Za-z0-9_]*)((?:\??\.[A-Za-z_][A-Za-z0-9_]*)?)$`)

@@ -281,6 +281,13 @@ func (d *decoder) pattern(n *node) string {
 	if problem, hint := CheckRunPattern(text); problem != "" && !ofUsers {
 		d.add(n, KindWarning, hint, "%s", problem)
 	}
+	if names := alternatives(text); names != nil {
+		list := textList(names)
+		if n.Parent().Kind == '[' {
+			list = strings.Trim(list, "[]")
+		}
+		d.add(n, KindWarning, "write "+list, bracesText, text)
+	}
 	if missesRuns(text) {
 		d.add(n, KindWarning, missesRunsHint, missesRunsText, text)
 	}

@@ -250,6 +250,10 @@ func (d *decoder) triggerType(n *node, t *Trigger) TriggerKind {
 	for _, kind := range d.opt.Triggers {
 		names = append(names, kind.Aliases...)
 	}
+	if at.Kind == '"' && triggerType(at.Text) != at.Text && !slices.Contains(names, strings.ToLower(at.Text)) {
+		d.add(at, KindUnknown, d.otherWordHint(at.Text, at, inKind), "unknown value %q", at.Text)
+		return TriggerKind{}
+	}
 	t.Type, _ = d.choice(at, names)
 	for _, kind := range d.opt.Triggers {
 		if t.Type == kind.Name || slices.Contains(kind.Aliases, t.Type) {

@@ -352,7 +352,7 @@ func UsedInShellLine(line string) []string {
 		return nil
 	}
 	names := map[string]bool{}
-	reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, _ string) {
+	reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, _ string, _ int) {
 		if !quoted {
 			names[ref.Name] = true
 		}

@@ -374,7 +374,7 @@ func scriptStep(n *node) string {
 	step := stepOf("shell", "run=command script=command cmd=command code=command source=command line=command workingDirectory=cwd workdir=cwd dir=cwd", "command")(n)
 	for _, name := range []string{"language", "lang", "interpreter", "runtime"} {
 		if m := n.Member(name); m != nil {
-			step = strings.Replace(step, ", "+quoted(name)+": "+asWritten(m), "", 1)
+			step = strings.Replace(step, `, "shell": `+asInterpreter(m), "", 1)
 		}
 	}
 	if shell == "" || n.Member("shell") != nil {
@@ -521,4 +521,69 @@ func switchStep(n *node) string {
 		otherwise = "[" + step + "}]"
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(otherwise, "["), "]")
+}
+
+// renamePattern matches the hint of a word that is a key with another name here.
+var renamePattern = lazyregexp.New(`^write "(\w+)": (\{\}|"\w+"$|NAME)`)
+
+// ownMember returns the name and the value that a member of an object of one of the given kinds
+// has here, so that a suggested line leads to no next error; an empty name if it is left out.
+func ownMember(m member, kinds ...string) (name, value string) {
+	for _, w := range otherWords() { // the first row that fits, as in otherWordHint
+		in := strings.Fields(w.in)
+		if !slices.Contains(strings.Fields(w.names), fold(m.Name)) || !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(in, kind) }) {
+			continue
+		}
+		match := renamePattern.FindStringSubmatch(w.hint)
+		switch {
+		case strings.HasPrefix(w.hint, "leave it out"):
+			return "", ""
+		case match == nil:
+			return m.Name, asWritten(m.Value)
+		case match[2] == "NAME": // of a variable
+			return match[1], `"HOOK_SECRET"`
+		case match[2] != "{}":
+			return match[1], match[2]
+		case w.as == nil:
+			return match[1], asWritten(m.Value)
+		}
+		return match[1], oneTime(w.as(m.Value))
+	}
+	return m.Name, asWritten(m.Value)
+}
+
+// oneTime returns one value of asTime, which names two for a number without a unit: few are
+// seconds, since nothing ends in so few milliseconds.
+func oneTime(value string) string {
+	number, seconds, two := strings.Cut(value, ", in milliseconds, or ")
+	if two && len(number) < 4 {
+		return seconds
+	}
+	return number
+}
+
+// triggerType returns the type for the name of a type of other systems.
+func triggerType(name string) string {
+	for _, w := range otherWords() {
+		if w.in == inKind && slices.Contains(strings.Fields(w.names), fold(name)) {
+			return strings.Trim(strings.TrimPrefix(w.hint, `write "type": `), `"`)
+		}
+	}
+	return name
+}
+
+// typedTrigger returns a trigger with its keys as they are named here.
+func typedTrigger(n *node) string {
+	typ := triggerType(plainText(n.Member("type")))
+	kind := typ
+	if kind == "cron" { // the rows of the table have the name that is stored
+		kind = "schedule"
+	}
+	parts := []string{`"type": ` + quoted(typ)}
+	for _, m := range n.Members {
+		if name, value := ownMember(m, kind, inTrigger); name != "" && m.Name != "type" {
+			parts = append(parts, quoted(name)+": "+value)
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }

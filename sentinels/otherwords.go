@@ -2,7 +2,6 @@ package sentinels
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,13 +31,26 @@ const (
 	inRetry      = "retry"
 	inOnError    = "onError"
 	inType       = "type" // the name of a step type
+	inKind       = "kind" // the name of a type of triggers
 )
 
 // otherWords is the only table of words of other systems and of the later documents of the
 // original one. The first row that fits counts, so that rows of one step type precede those
 // of all.
-var otherWords = sync.OnceValue(func() []otherWord {
-	return append(retryWords(), []otherWord{
+func otherWords() []otherWord {
+	otherWordsOnce.Do(func() { otherWordsMade = append(retryWords(), allWords()...) })
+	return otherWordsMade
+}
+
+// The rows of otherWords: not an initialized variable, because the forms of some rows read the others.
+var (
+	otherWordsOnce sync.Once
+	otherWordsMade []otherWord
+)
+
+// allWords are the rows of otherWords without those of a retry.
+func allWords() []otherWord {
+	return []otherWord{
 		// Step types.
 		{in: inType, names: "error throw abort exit", hint: `write {}`, as: failStep},
 		{in: inType, names: "https fetch request rest restcall httprequest httpcall httpget httppost webrequest api curl wget get post", hint: `write {}`, as: requestStep},
@@ -70,6 +82,9 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: inStep, names: "bash zsh python python3 node nodejs powershell pwsh", hint: `write {}`, as: asKeyScript},
 		{in: inStep, names: "run script exec shellcommand commandline", hint: `write {}`, as: asLine},
 		{in: inStep, names: "uses action", hint: `actions of other systems do not run here: write "type": "shell" and the command that does the same; a run works in its workspace, without a checkout`},
+		{in: "sentinel", names: "with args arguments input params parameters", hint: `write "inputs": {}`},
+		{in: "group loop", names: "catch rescue", hint: `write "onFailure": {}`, as: asSteps},
+		{in: inStep, names: "catch rescue", hint: `write {"type": "group", "steps": [...], "onFailure": {}}, with this step in "steps"`, as: asSteps},
 		{in: inStep, names: "with args arguments", hint: `write each as a field of the step`},
 		{in: inStep, names: "needs dependson after runafter", hint: `leave it out: steps are executed in their order`},
 		{in: inStep, names: "retries maxretries retrycount retry retrypolicy", hint: `write "onError": {}`, as: asRetry},
@@ -120,6 +135,7 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: inStep, names: "runson image container docker", hint: `leave it out: steps are executed on this machine; a step of type shell can start a container`},
 
 		// Keys of definitions.
+		{in: inDefinition, names: "catch rescue", hint: `write "onFailure": {}`, as: asSteps},
 		{in: inDefinition, names: "on triggers", hint: `write "trigger": {}`, as: asTrigger},
 		{in: inDefinition, names: "schedule cron crontab", hint: `write "trigger": {"type": "schedule", "cronExpression": {}}`, as: asCron},
 		{in: inDefinition, names: "every interval", hint: `write "trigger": {"type": "schedule", "cronExpression": {}}`, as: asEvery},
@@ -145,6 +161,13 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{in: "file", names: "path files glob globs pattern patterns watch include", hint: `write "paths": {}`, as: asList},
 		{in: "file", names: "exclude", hint: `write "ignore": {}`, as: asList},
 		{in: "event", names: "name topic pattern on", hint: `write "event": {}`},
+		{in: inKind, names: "watch watcher files filesystem filewatch path", hint: `write "type": "file"`},
+		{in: inKind, names: "hook webhooks http https api request push pullrequest", hint: `write "type": "webhook"`},
+		{in: inKind, names: "timer interval crontab cronjob every time", hint: `write "type": "schedule"`},
+		{in: inKind, names: "events signal message topic queue", hint: `write "type": "event"`},
+		{in: inKind, names: "once start startup boot", hint: `write "type": "immediate"`},
+		{in: inKind, names: "workflowdispatch none", hint: `write "type": "manual"`},
+		{in: inTrigger, names: "max maxfirings maxfires maxexecutions limit times", hint: `write "maxRuns": {}`},
 		{in: inTrigger, names: "if when condition where", hint: `write "filter": {}`, as: asCondition},
 		{in: inLoop, names: "condition while until when", hint: `write "check": {}`, as: asCondition},
 		{in: inLoop, names: "count times iterations maxiterations", hint: `write "max": {}`},
@@ -159,8 +182,8 @@ var otherWords = sync.OnceValue(func() []otherWord {
 		{names: "maxtimesecs", hint: `write "safety": {"timeoutMs": ...}, in milliseconds`},
 		{names: "maxcostusd", hint: `write "costUsd"`},
 		{names: "permissionmode", hint: `"tools" of a step limit what a model may call`},
-	}...)
-})
+	}
+}
 
 // retryWords are the rows of otherWords for the keys of a retry.
 func retryWords() []otherWord {
@@ -356,9 +379,18 @@ func asTrigger(n *node) string {
 	name := n.Text
 	switch {
 	case n.Kind == '[' && len(n.Items) > 0:
-		return asTrigger(n.Items[0])
+		var list []string
+		for _, item := range n.Items {
+			if trigger := asTrigger(item); !slices.Contains(list, trigger) {
+				list = append(list, trigger)
+			}
+		}
+		if len(list) == 1 {
+			return list[0]
+		}
+		return "[" + strings.Join(list, ", ") + "]"
 	case n.Kind == '{' && n.Member("type") != nil:
-		return asWritten(n)
+		return typedTrigger(n)
 	case n.Kind == '{' && n.Member("schedule") != nil:
 		return `{"type": "schedule", "cronExpression": ` + asCron(n.Member("schedule")) + `}`
 	case n.Kind == '{' && len(n.Members) > 0:
@@ -453,10 +485,12 @@ func requestStep(n *node) string {
 	var parts []string
 	have := map[string]bool{}
 	for _, m := range n.Members {
-		name := cmp.Or(requestFields[fold(m.Name)], m.Name)
-		value := asWritten(m.Value)
+		name, value := ownMember(m, "http", inStep)
+		if own := requestFields[fold(m.Name)]; own != "" {
+			name, value = own, asWritten(m.Value)
+		}
 		switch {
-		case m.Name == "type" || have[name]:
+		case name == "" || m.Name == "type" || have[name]:
 			continue
 		case name == "timeoutMs" && m.Value.Kind == '0' && len(m.Value.Text) < 4: // seconds: no request ends in milliseconds
 			value = quoted(m.Value.Text + "s")
@@ -486,24 +520,30 @@ func stepOf(typ, renames string, needed ...string) func(n *node) string {
 			if m.Name == "type" {
 				continue
 			}
-			name, value := m.Name, asWritten(m.Value)
+			name, value := ownMember(m, typ, inStep)
+			if name == "" {
+				continue
+			}
 			for _, rename := range strings.Fields(renames) {
 				from, to, _ := strings.Cut(rename, "=")
 				to, unit, _ := strings.Cut(to, ":")
 				if from != m.Name {
 					continue
 				}
-				name = to
+				name, value = to, asWritten(m.Value)
 				switch {
 				case to == "durationMs" && unit != "" && m.Value.Kind == '0':
 					value = quoted(m.Value.Text + unit)
 				case to == "durationMs":
-					value = asTime(m.Value)
+					value = oneTime(asTime(m.Value))
 				case to == "check" || to == "while":
 					value = asCondition(m.Value)
 				case to == "steps" || to == "then":
 					value = asSteps(m.Value)
 				}
+			}
+			if have[name] {
+				continue
 			}
 			have[name] = true
 			parts = append(parts, quoted(name)+": "+value)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 )
 
 // RunEventPrefix begins the names of events of runs.
@@ -136,6 +138,38 @@ func missesRuns(pattern string) bool {
 	return strings.HasPrefix(pattern, RunEventPrefix) && strings.HasSuffix(pattern, ":**")
 }
 
+// alternativesPattern matches alternatives of other systems in a pattern of events.
+var alternativesPattern = lazyregexp.New(`\{([^{}]*,[^{}]*)\}`)
+
+// eventName returns a name without what the name of an event does not have.
+func eventName(text string) string {
+	plain := strings.NewReplacer("{", "", "}", "").Replace(text)
+	return strings.Trim(strings.Join(strings.Fields(plain), "-"), ":")
+}
+
+// alternatives returns the names of a pattern with alternatives in braces, nil without them.
+func alternatives(pattern string) (names []string) {
+	m := alternativesPattern.FindStringSubmatchIndex(pattern)
+	if m == nil {
+		return nil
+	}
+	for word := range strings.SplitSeq(pattern[m[2]:m[3]], ",") {
+		if len(names) >= maxPatterns {
+			break // as long as a list may be
+		}
+		name := pattern[:m[0]] + strings.TrimSpace(word) + pattern[m[1]:]
+		if more := alternatives(name); more != nil {
+			names = append(names, more...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	return names[:min(len(names), maxPatterns)]
+}
+
+// bracesText is the warning of a pattern with alternatives in braces.
+const bracesText = "braces have no meaning in a pattern of events, so %q matches only an event with this name"
+
 const (
 	missesRunsText = "%q matches no events of runs"
 	missesRunsHint = "their names have three parts: write sentinel:*:* for all, sentinel:ID:* for those of a sentinel"
@@ -213,8 +247,18 @@ const skippedEventSchema = `{
   "additionalProperties": false
 }`
 
+// otherRunWords are words of other systems for the events of runs, in the form of fold, with ours.
+var otherRunWords = map[string]string{
+	"failure": RunFailed, "error": RunFailed, "errored": RunFailed, "crashed": RunFailed, "broken": RunFailed,
+	"success": RunCompleted, "successful": RunCompleted, "succeeded": RunCompleted, "succeed": RunCompleted, "ok": RunCompleted, "passed": RunCompleted,
+	"done": RunCompleted + " " + RunEnded, "finished": RunCompleted + " " + RunEnded, "finish": RunCompleted + " " + RunEnded,
+	"begin": RunStarted, "began": RunStarted, "begun": RunStarted, "running": RunStarted, "run": RunStarted,
+	"cancelled": RunStopped, "canceled": RunStopped, "aborted": RunStopped, "killed": RunStopped,
+	"timeout": RunTimedOut, "late": SentinelOverdue, "missed": SentinelOverdue, "fixed": SentinelRecovered,
+}
+
 // CheckRunPattern returns what is probably a mistake in a pattern of events of runs, "" for nothing: a
-// word that is similar to one of the engine's. Any other word is that of an event of a user.
+// word that is similar to one of the engine's, or means the same. Any other word is that of an event of a user.
 func CheckRunPattern(pattern string) (problem, hint string) {
 	if !IsRunEvent(pattern) {
 		return "", ""
@@ -225,6 +269,9 @@ func CheckRunPattern(pattern string) (problem, hint string) {
 		return "", ""
 	}
 	near := Suggest(word, words)
+	if other := otherRunWords[fold(word)]; other != "" {
+		near = strings.Fields(other)
+	}
 	if len(near) == 0 {
 		return "", ""
 	}

@@ -76,7 +76,7 @@ func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses [
 				return true
 			})
 		case mark == abi.MarkShell:
-			reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string) {
+			reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string, _ int) {
 				if !quoted {
 					f(at, []use{{ref.String(), ref.Name, ref.Path}}, true)
 				}

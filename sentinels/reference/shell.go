@@ -89,15 +89,15 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 
 // EachInShellLine calls f for every reference in a shell line outside comments; quoted
 // is true if the shell does not expand it, and program is then the command whose argument
-// it is in, "" in the body of a here-document.
-func EachInShellLine(line string, f func(ref Reference, quoted bool, program string)) {
+// it is in, "" in the body of a here-document. at is its offset in the line.
+func EachInShellLine(line string, f func(ref Reference, quoted bool, program string, at int)) {
 	s := &shellScan{line: line}
 	s.replace = func(ref Reference, at place) string {
 		program := ""
 		if at == literal && !s.inBody {
 			program = LastProgram(line[:s.at])
 		}
-		f(ref, at == literal, program)
+		f(ref, at == literal, program, s.at)
 		return ""
 	}
 	s.scan()

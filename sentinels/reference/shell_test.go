@@ -157,9 +157,12 @@ func TestProgramOfQuotedReference(t *testing.T) {
 		`cd a && awk '{print $n}'`:                  "awk",
 	} {
 		got := ""
-		reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, program string) {
+		reference.EachInShellLine(line, func(ref reference.Reference, quoted bool, program string, at int) {
 			if ref.Name == "n" && quoted {
 				got = program
+			}
+			if !strings.HasPrefix(line[at:], ref.String()) {
+				t.Errorf("%s: %s is not at %d", line, ref, at)
 			}
 		})
 		if got != want {
