@@ -450,6 +450,7 @@ func TestQuestionsShowEdits(t *testing.T) {
 	def["steps"] = []any{map[string]any{"type": "approve", "prompt": "deploy?"}, map[string]any{"type": "set", "values": map[string]any{"a": 1}}}
 	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": def})
 	s.must(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "gate"})
+	before := ""
 	for i, want := range []string{"", "with steps of agent:ci"} {
 		var out struct {
 			Entries []struct {
@@ -457,7 +458,7 @@ func TestQuestionsShowEdits(t *testing.T) {
 				Pin        struct{ Question string }
 			}
 		}
-		for len(out.Entries) == 0 {
+		for len(out.Entries) == 0 || out.Entries[0].Pin.Question == before { // that of the iteration before
 			must(t, s.h, "inbox/list", map[string]any{"kind": []any{"approval"}}, &out)
 			if s.Context().Err() != nil {
 				t.Fatal("nothing is asked")
@@ -465,6 +466,7 @@ func TestQuestionsShowEdits(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		e := out.Entries[0]
+		before = e.Pin.Question
 		if e.Origin != want {
 			t.Errorf("question %d: origin %q, want %q", i, e.Origin, want)
 		}
