@@ -142,8 +142,8 @@ var layers = []layer{
 	{"runtime/guest", []string{"runtime/internal/subprocess", "runtime/internal/wasm", "sdk/abi", "sdk/abitest"}, nil}, // the kit judges through it
 	{"runtime", []string{"sentinels", "sentinels/reference", "triggers", "sdk/abi", "sdk/role", "runtime/retry", "runtime/external", "runtime/plugin", "runtime/revision", "runtime/run", "runtime/trace", "runtime/trigger", "runtime/maintenance", "runtime/internal/**"}, nil},
 	{"host/command", []string{"internal/boundedregexp", "host/internal/rootfs", "host/principal", "sentinels", "sentinels/glob", "sdk/abi"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/google/jsonschema-go", "golang.org/x/text"}},
-	{"host/command/sentinel", []string{"host/command", "host/command/code", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else, and reads files as code does
-	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil},                                                                                    // its tickets are documents of the engine
+	{"host/command/sentinel", []string{"host/command", "host/command/code", "host/internal/reffile", "host/internal/rootfs", "host/internal/trust", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil}, // it steers the engine, nothing else, and reads files as code does
+	{"host/ticket", []string{"sentinels", "sdk/abi", "sdk/role", "runtime", "runtime/retry"}, nil}, // its tickets are documents of the engine
 	{"host/ticket/learning", []string{"sentinels", "sentinels/glob", "sdk/abi", "runtime", "runtime/retry", "host/ticket", "host/internal/termtext"}, nil},
 	{"host/command/ticket", []string{"host/command", "host/ticket", "host/ticket/learning", "sdk/abi"}, nil},
 	{"host/confine", []string{"host/internal/pipes"}, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
@@ -180,7 +180,7 @@ var layers = []layer{
 	{"host/ops/backup", []string{"host/internal/atomicfile", "sdk/abi", "runtime"}, nil},                                                                                                                                              // it copies the state folder
 	{"host/ops/doctor", []string{"host/internal/trust", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                      // and so is the state folder that it reports on
 	{"host/ops/bench", []string{"host", "host/**", "plugins", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
-	{"host/foldersync", []string{"host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
+	{"host/foldersync", []string{"host/internal/reffile", "host/internal/trust", "runtime", "runtime/plugin", "triggers/files", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
 	{"host/plugin/bundle/lock", []string{"host/internal/atomicfile", "sdk/abi"}, []string{"golang.org/x/sys"}}, // the host checks by it, and links no more of how plugins travel
 	{"host/plugin/bundle/sign", []string{"sdk/abi"}, []string{"aead.dev/minisign"}},
 	{"host/plugin/bundle/wire", []string{"host/internal/endpoint", "sdk/abi"}, nil},
@@ -190,6 +190,7 @@ var layers = []layer{
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/internal/obeyed", []string{"host/internal/trash"}, []string{"golang.org/x/sys"}},
+	{"host/internal/reffile", []string{"sentinels"}, nil},
 	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
 	{"host/internal/peer", []string{"host/command/shell/supervise", "host/internal/endpoint"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/reffile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -291,24 +291,17 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 // watches them. One that is stored from elsewhere is not replaced.
 func (r *Syncer) saveBeside(ctx context.Context, one *reading) error {
 	dir := filepath.Dir(one.file.origin)
-	top := dir
-	if rel, err := filepath.Rel(r.opt.Workspace, dir); r.opt.Workspace != "" && err == nil && filepath.IsLocal(rel) {
-		top = r.opt.Workspace
-	}
+	root := reffile.Root(dir, r.opt.Workspace)
 	found, err := sentinels.Beside(one.src, func(_ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
 		if !named {
 			return n, fs.ErrNotExist
 		}
 		n.File = files[0]
-		path := filepath.Join(dir, filepath.FromSlash(n.File))
-		if r.watches(path) {
+		if r.watches(filepath.Join(dir, filepath.FromSlash(n.File))) {
 			return n, nil // it is read as a file of its own
 		}
-		below, err := filepath.Rel(top, path)
-		if err != nil || !filepath.IsLocal(below) {
-			return n, fmt.Errorf("file %q in \"$ref\" is outside of %s", n.File, top)
-		}
-		if err := regularfile.Within(top, below); err != nil {
+		path, err := reffile.Path(dir, root, n.File)
+		if err != nil {
 			return n, err
 		}
 		n.Text, err = r.opt.Trust.Read(path, sentinels.MaxBytes)

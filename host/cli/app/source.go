@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/reffile"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -89,26 +90,24 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := src.Base
-	if project := filepath.Dir(a.Dir()); IsDir(a.Dir()) && filepath.IsLocal(relative(project, src.Base)) {
-		root = project
+	project := ""
+	if IsDir(a.Dir()) {
+		project = filepath.Dir(a.Dir())
 	}
+	root := reffile.Root(src.Base, project)
 	src.Beside, err = sentinels.Beside(src.Text, func(id sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
 		for _, name := range files {
-			below := relative(root, filepath.Join(src.Base, filepath.FromSlash(name)))
+			path, err := reffile.Path(src.Base, root, name)
+			if err == nil {
+				n, err = readAt(src.Base, path)
+			}
 			switch {
-			case filepath.IsLocal(below):
-				if n, err = readBeside(src.Base, root, below); err != nil && named && !errors.Is(err, fs.ErrNotExist) {
-					err = sentinels.NewRefError(fmt.Sprintf("file %q in \"$ref\": %v", name, err), refHint)
-				}
-			case named:
-				return n, sentinels.NewRefError(fmt.Sprintf("file %q in \"$ref\" is outside of %s", name, root), refHint)
-			default:
-				err = fs.ErrNotExist
+			case errors.Is(err, fs.ErrNotExist):
+				continue
+			case err != nil && named && !errors.As(err, new(*sentinels.RefError)):
+				err = reffile.Refused(name, "cannot be read: "+err.Error())
 			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				return n, err
-			}
+			return n, err
 		}
 		if named {
 			return n, fs.ErrNotExist
@@ -142,25 +141,17 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	return src, err
 }
 
-// refHint says which files a path in "$ref" may lead to.
-const refHint = "a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them"
-
-// relative is the path of a file relative to a folder, "" if there is none.
-func relative(dir, file string) string {
-	rel, err := filepath.Rel(dir, file)
-	if err != nil {
-		return ""
-	}
-	return rel
-}
-
 // readBeside reads a file of a folder, with its path relative to base. A link must not lead out.
 func readBeside(base, dir, name string) (sentinels.Neighbour, error) {
-	path := filepath.Join(dir, name)
 	if err := regularfile.Within(dir, name); err != nil {
 		return sentinels.Neighbour{}, err
 	}
-	n, err := ReadDefinition(name, path)
+	return readAt(base, filepath.Join(dir, name))
+}
+
+// readAt reads a file, with its path relative to base.
+func readAt(base, path string) (sentinels.Neighbour, error) {
+	n, err := ReadDefinition(filepath.Base(path), path)
 	if err != nil {
 		return sentinels.Neighbour{}, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/code"
-	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/host/internal/reffile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -88,26 +88,13 @@ func (f family) neighbours(
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
 		dir := filepath.Dir(file)
-		root := dir
-		if project := filepath.Dir(f.projectDir(call)); within(file, project) {
-			root = project
-		}
-		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+		root := reffile.Root(dir, filepath.Dir(f.projectDir(call)))
+		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
 			for _, n.File = range files {
-				path := filepath.Join(dir, filepath.FromSlash(n.File))
-				below, outside := filepath.Rel(root, path)
-				switch {
-				case (outside != nil || !filepath.IsLocal(below)) && named:
-					return n, badRef(n.File, fmt.Errorf("it is outside of %s", root))
-				case outside != nil || !filepath.IsLocal(below):
-					err = fs.ErrNotExist
-					continue
-				}
-				if err = regularfile.Within(root, below); err == nil {
+				path := ""
+				if path, err = reffile.Path(dir, root, n.File); err == nil {
 					n.Text, err = read(path, sentinels.MaxBytes)
 					err = cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))
-				} else if !errors.Is(err, fs.ErrNotExist) {
-					err = badRef(n.File, err)
 				}
 				if !errors.Is(err, fs.ErrNotExist) {
 					break
@@ -148,12 +135,6 @@ func (f family) neighbours(
 		out[id] = named{def, text}
 	}
 	return out, bad, nil
-}
-
-// badRef is the error of a "$ref" to a file that no definition may refer to.
-func badRef(file string, err error) error {
-	return sentinels.NewRefError(fmt.Sprintf("\"$ref\" to %q: %v", file, err),
-		"a path leads to files of the project, or below the folder of a definition that is in none, and no link leads out of them")
 }
 
 // storedBeside is a sentinel that was stored with one that refers to it.
