@@ -32,8 +32,8 @@ type trusted struct {
 // files of the project, such as a Makefile, so the definition says nothing about another project.
 func newTrusted(dir string, opt Options) *trusted {
 	t := &trusted{dir: rootfs.EvalLinks(dir), project: rootfs.EvalLinks(filepath.Dir(dir))}
-	name := t.dir
-	if link := filepath.Join(t.project, filepath.Base(dir)); link != t.dir {
+	name, link := t.dir, filepath.Join(t.project, filepath.Base(dir))
+	if link != t.dir {
 		name = link + "\x00" + t.dir
 	}
 	if opt.Records != "" {
@@ -41,12 +41,11 @@ func newTrusted(dir string, opt Options) *trusted {
 	}
 	t.covered = slices.ContainsFunc(opt.Roots, func(root string) bool {
 		root = rootfs.EvalLinks(filepath.Clean(root))
-		for _, path := range []string{t.dir, t.project} {
-			if _, inside := below(root, path); !inside && root != path && root != t.dir {
-				return false
-			}
+		has := func(path string) bool {
+			_, inside := below(root, path)
+			return inside || root == path
 		}
-		return true
+		return has(t.dir) && (link == t.dir || has(t.project))
 	})
 	return t
 }
