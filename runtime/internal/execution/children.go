@@ -120,13 +120,21 @@ func (ex *Executor) fillPlaces(up *liveRun) {
 	}
 }
 
+// hasPlace reports whether the run may execute, or has executed.
+func (r *liveRun) hasPlace() bool {
+	select {
+	case <-r.place:
+		return true
+	default:
+		return false
+	}
+}
+
 // awaitPlace returns when the run may execute: when it has its place among the children of
 // the run above it, or its turn among those of its sentinel, or the run ends.
 func (r *liveRun) awaitPlace() error {
-	select {
-	case <-r.place:
+	if r.hasPlace() {
 		return nil
-	default:
 	}
 	defer r.ShowQueue(&r.queue)()
 	if r.begin.Overlap == sentinels.OverlapRestart {

@@ -75,7 +75,7 @@ func (ex *Executor) fillTurns(id sentinels.ID) {
 	for _, other := range ex.runs {
 		// One that began out of the order of starts, as it is of a person, has a later id.
 		before := other.id < next.id || other.waitsForTurn()
-		if other.parent == nil && other.begin.Sentinel == id && before && !slices.Contains(waiting, other) {
+		if other.parent == nil && other.begin.Sentinel == id && before && other.hasPlace() {
 			return
 		}
 	}

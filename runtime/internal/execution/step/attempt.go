@@ -244,7 +244,7 @@ func resolveValues(raw json.RawMessage, lookup reference.Lookup) (json.RawMessag
 	if json.Unmarshal(raw, &entries) != nil {
 		return nil, notes, errors.New("want an object of values by name")
 	}
-	plain := map[string]bool{} // no expression
+	plain := map[string]bool{} // values that are not expressions
 	for name, value := range entries {
 		if sentinels.IsExpression(value) {
 			continue

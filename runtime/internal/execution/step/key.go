@@ -15,8 +15,8 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// digestSum hashes the parts, each preceded by its length.
-func digestSum(parts ...string) [sha256.Size]byte {
+// digestSum hashes the parts, each preceded by its length. It does not copy bytes.
+func digestSum[part string | []byte](parts ...part) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var n [8]byte
 	for _, p := range parts {
@@ -24,7 +24,6 @@ func digestSum(parts ...string) [sha256.Size]byte {
 		h.Write(n[:])
 		h.Write([]byte(p))
 	}
-	var sum [sha256.Size]byte
 	h.Sum(sum[:0])
 	return sum
 }
@@ -32,16 +31,7 @@ func digestSum(parts ...string) [sha256.Size]byte {
 // requestHash returns the hash that identifies a host call on replay. Requests with
 // other hashes may still be equal in value, see [strictjson.Equal].
 func requestHash(function string, request []byte) string {
-	// As digest of both, without a copy of the request.
-	h := sha256.New()
-	var n [8]byte
-	for _, p := range [][]byte{[]byte(function), request} {
-		binary.LittleEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write(p)
-	}
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	sum := digestSum([]byte(function), request)
 	return hex.EncodeToString(sum[:16])
 }
 
