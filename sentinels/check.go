@@ -206,7 +206,7 @@ func (c *checker) step(s *Step, path string) {
 		if name == "argv" {
 			c.argv(path+".argv", raw)
 		}
-		if source, ok := exprIn(raw); ok && spec.Evaluates(name) {
+		if source, ok := ExpressionIn(raw); ok && spec.Evaluates(name) {
 			c.expression(path+"."+name+".expr", source)
 			continue
 		}
@@ -297,7 +297,7 @@ func (c *checker) event(s *Step, path string) {
 func (c *checker) values(path string, raw json.RawMessage) {
 	strictjson.EachMember(raw, func(name, value []byte) bool {
 		at := path + "." + strictjson.Unquote(name)
-		if source, ok := exprIn(value); ok {
+		if source, ok := ExpressionIn(value); ok {
 			c.expression(at+".expr", source)
 			c.alwaysFalse(at+".expr", source)
 			c.mayBeUndefined(at, source)
@@ -554,10 +554,10 @@ func splitPath(text string) (name, path string) {
 
 // IsExpression reports whether an entry of a field that is marked as values is
 // {"expr": source}.
-func IsExpression(entry json.RawMessage) bool { _, ok := exprIn(entry); return ok }
+func IsExpression(entry json.RawMessage) bool { _, ok := ExpressionIn(entry); return ok }
 
-// exprIn returns the source of {"expr": source}.
-func exprIn(raw json.RawMessage) (source string, ok bool) {
+// ExpressionIn returns the source of {"expr": source}; ok is false for any other value.
+func ExpressionIn(raw json.RawMessage) (source string, ok bool) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return "", false
 	}

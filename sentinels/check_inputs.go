@@ -114,7 +114,7 @@ func eachExpression(raw json.RawMessage, f func(source string)) {
 	if len(raw) == 0 || raw[0] != '{' {
 		return
 	}
-	if source, ok := exprIn(raw); ok {
+	if source, ok := ExpressionIn(raw); ok {
 		f(source)
 		return
 	}

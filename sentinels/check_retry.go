@@ -108,7 +108,7 @@ func (c *checker) ofLists(name string) string {
 // endStatus warns of a comparison of $result.status, in onFailure and finally, with a word that it cannot be.
 func (c *checker) endStatus(path, source string) {
 	const operand = "$" + varResult + ".status"
-	if !endPath.MatchString(path) || c.fields[varResult] != nil {
+	if !InEnd(path) || c.fields[varResult] != nil {
 		return
 	}
 	statuses := []string{string(StatusCompleted), string(StatusFailed), string(StatusStopped), string(StatusTimedOut)}
@@ -129,8 +129,10 @@ func (c *checker) endStatus(path, source string) {
 	}
 }
 
-// endPath matches the path of a field of a step in onFailure or finally.
 var endPath = lazyregexp.New(`(^|\.)(?:onFailure|finally)\[`)
+
+// InEnd reports whether the path of a problem is that of a step in a list onFailure or finally, or of a field of it.
+func InEnd(path string) bool { return endPath.MatchString(path) }
 
 // otherNamesOfText are what other systems call the text of an error.
 var otherNamesOfText = []string{"message", "msg", "output", "stderr", "stdout", "reason", "description"}

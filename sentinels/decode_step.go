@@ -332,7 +332,7 @@ func (d *decoder) ownFields(s *Step, fields *fieldSet, own *node) {
 	}
 	before := len(d.problems)
 	d.checkFields(fields, own)
-	if len(misplaced) > 0 && len(d.problems) > before { // the form of an expression is no second problem
+	if len(misplaced) > 0 && len(d.problems) > before { // the place of the expression is reported, so its type is not
 		of := slices.DeleteFunc(d.problems[before:], func(p Problem) bool {
 			return slices.ContainsFunc(misplaced, func(at string) bool { return p.Path == at || strings.HasPrefix(p.Path, at+".") })
 		})

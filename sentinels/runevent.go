@@ -55,7 +55,7 @@ const engineSource = "engine/"
 func EngineSource(id ID) string { return engineSource + string(id) }
 
 // UnstoredSource returns the source of the events of a run that does not count as one of the stored sentinel with
-// its id. It is no [EngineSource]: ids have no slash.
+// its id. It is never an [EngineSource], since ids have no slash.
 func UnstoredSource(run RunID) string { return engineSource + "run/" + string(run) }
 
 // FromEngine reports whether the source of an event is that of the engine, so that it is an event of

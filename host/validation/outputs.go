@@ -21,7 +21,7 @@ func (v *check) outputs() {
 	ends := v.endResult()
 	look := func(path string, uses []use) {
 		of := known
-		if inEnd.MatchString(path) {
+		if sentinels.InEnd(path) {
 			of = maps.Clone(known)
 			of[resultVariable] = ends
 		}
@@ -59,7 +59,7 @@ func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses [
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		raw, at := s.Fields[name], path+"."+name
-		source, isExpression := exprIn(raw)
+		source, isExpression := sentinels.ExpressionIn(raw)
 		switch mark := spec.Mark(name); {
 		case mark == abi.MarkExpression:
 			f(at, inExpression(reference.Text(raw)), false)
@@ -68,7 +68,7 @@ func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses [
 		case mark == abi.MarkValues:
 			strictjson.EachMember(raw, func(name, value []byte) bool {
 				at := at + "." + strictjson.Unquote(name)
-				if source, ok := exprIn(value); ok {
+				if source, ok := sentinels.ExpressionIn(value); ok {
 					f(at, inExpression(source), false)
 				} else {
 					f(at, inText(value), true)
@@ -88,17 +88,6 @@ func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses [
 	}
 }
 
-// exprIn returns the source of {"expr": source}.
-func exprIn(raw json.RawMessage) (source string, ok bool) {
-	var value struct {
-		Expr string `json:"expr"`
-	}
-	if !sentinels.IsExpression(raw) || json.Unmarshal(raw, &value) != nil {
-		return "", false
-	}
-	return value.Expr, true
-}
-
 // otherNamesOfText are what other systems call the text of an output.
 var otherNamesOfText = []string{"body", "content", "data", "response", "result", "value", "message", "output", "reply", "answer", "completion"}
 
@@ -115,7 +104,7 @@ func (v *check) uses(path string, uses []use, known map[string]*shape) {
 		var around *shape
 		for _, part := range parts.FindAllStringSubmatch(u.path, -1) {
 			name := part[1] + part[2] + part[3]
-			if at == nil || at.list && (name == "" || name == "length") || name == "" {
+			if at == nil || name == "" || at.list && name == "length" {
 				break
 			}
 			if at.text {

@@ -69,13 +69,14 @@ func (v *check) shapes() map[string]*shape {
 		if _, variable := known[id]; !variable && reference.IsName(id) {
 			known[id] = s
 		}
-		if s != nil && !s.list && s.fields["output"] == nil {
-			if _, own := s.fields["output"]; !own { // $steps["id"].output always exists
-				whole := *s
-				whole.fields = maps.Clone(s.fields)
-				whole.fields["output"] = s
-				ids[id] = &whole
-			}
+		if s == nil || s.list {
+			continue
+		}
+		if _, own := s.fields["output"]; !own { // $steps["id"].output always exists
+			whole := *s
+			whole.fields = maps.Clone(s.fields)
+			whole.fields["output"] = s
+			ids[id] = &whole
 		}
 	}
 	known[stepsVariable] = &shape{fields: ids, others: func(string, bool) bool { return true }} // an unknown id is reported elsewhere
@@ -251,15 +252,12 @@ func (v *check) eventInFilters() {
 	}
 }
 
-// inEnd matches the path of a field of a step in a list onFailure or finally.
-var inEnd = lazyregexp.New(`(^|\.)(onFailure|finally)\[`)
-
 // endResult returns the shape of $result in onFailure and finally, nil if a step in one of them
 // sets a variable of that name.
 func (v *check) endResult() *shape {
 	own := true
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
-		if inEnd.MatchString(path) && (s.OutputTo == resultVariable || slices.Contains(v.otherNames(s), resultVariable)) {
+		if sentinels.InEnd(path) && (s.OutputTo == resultVariable || slices.Contains(v.otherNames(s), resultVariable)) {
 			own = false
 		}
 	})

@@ -13,12 +13,12 @@ type LargePart struct {
 type LargeLimits struct {
 	Bytes   int // size from which a value is large
 	Members int // an array or object with more members is one part
-	Inline  int // as is one of which more than so many bytes would not be in parts
-	Depth   int // one with more arrays and objects within each other is no part
+	Inline  int // and so is one with more than so many bytes outside of its own large values
+	Depth   int // an array or object with more of them within each other is not a part
 }
 
 // LargeParts returns the large values in a valid JSON text: in order, none within another, and
-// not the whole text. An array or object with few members is no part: its large members are. It
+// not the whole text. Of an array or object with few members, the large members are parts. It
 // builds nothing and decodes no string, so that it takes a fraction of the time of a decoder.
 func LargeParts(text []byte, limits LargeLimits) (parts []LargePart) {
 	type container struct {

@@ -91,7 +91,7 @@ func (f family) neighbours(
 		root := reffile.Root(dir, filepath.Dir(f.projectDir(call)))
 		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
 			for _, n.File = range files {
-				path := ""
+				var path string
 				if path, err = reffile.Path(dir, root, n.File); err == nil {
 					n.Text, err = read(path, sentinels.MaxBytes)
 					err = cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))

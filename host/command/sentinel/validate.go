@@ -127,13 +127,13 @@ func (f family) withoutBeside(
 		bad[i].File = file
 	}
 	problems = problems.Merge(bad)
-	kind := func(p sentinels.Problem) sentinels.Problem {
+	wrong := f.childInputs(def, all)
+	for i := range wrong {
 		if in.Edit {
-			p.Kind = sentinels.KindWarning
+			wrong[i].Kind = sentinels.KindWarning
 		}
-		return p
 	}
-	problems = problems.Merge(f.childInputs(def, all, kind).Locate(file, src, f.rt.Types()))
+	problems = problems.Merge(wrong.Locate(file, src, f.rt.Types()))
 	for i, p := range problems { // no run of it would start; an edit may come before what it refers to
 		if refs[p.Path] != "" && p.Kind == sentinels.KindAbsent && !in.Edit {
 			problems[i].Kind = sentinels.KindValue
@@ -144,7 +144,7 @@ func (f family) withoutBeside(
 
 // childInputs returns what is wrong with the inputs that steps of a definition, and of inline ones
 // in it, give to other sentinels: those beside it, then the stored ones.
-func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]named, as func(sentinels.Problem) sentinels.Problem) (found sentinels.Problems) {
+func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]named) (found sentinels.Problems) {
 	types := f.rt.Types()
 	child := func(id sentinels.ID) *sentinels.Definition {
 		if n, ok := beside[id]; ok {
@@ -166,7 +166,7 @@ func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]n
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
 		for _, p := range d.ChildInputs(types, child) {
 			p.Path = prefix + p.Path
-			found = append(found, as(p))
+			found = append(found, p)
 		}
 	})
 	return found
