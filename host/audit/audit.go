@@ -314,8 +314,9 @@ func Read(ctx context.Context, state string, q Query) (Page, error) {
 	slices.Sort(older)
 	slices.Reverse(older)
 	var list []placedEntry
+	held := int64(0) // bytes of list
 	if hold := q.Hold; hold != nil {
-		q.Hold = func(bytes int64) error { return hold(sizeOf(list) + bytes) }
+		q.Hold = func(bytes int64) error { return hold(held + bytes) }
 	}
 	for _, name := range append([]string{current}, older...) {
 		// One more than fits shows whether there is a further page.
@@ -328,6 +329,7 @@ func Read(ctx context.Context, state string, q Query) (Page, error) {
 			continue // all of it was on earlier pages
 		}
 		q.Before = ""
+		held += sizeOf(part)
 		if list = append(list, part...); len(list) > q.Limit {
 			list = list[:q.Limit]
 			out.Next = list[q.Limit-1].digest

@@ -45,8 +45,8 @@ type Options struct {
 //	enum:"a,b,c"         the allowed strings
 //	minimum:"1" maximum:"50"
 //
-// New panics if In is no struct or the options have no effect, and the first use of a schema if a type
-// has none: that is a mistake in the program.
+// New panics if In is not a struct or the options have no effect. The first use of a schema panics if a type
+// has none. Both are mistakes in the program.
 func New[In, Out any](name, summary string, opt Options, fn func(ctx context.Context, call *Call, in In) (Out, error)) Command {
 	c := opt.command(name, summary)
 	in := reflect.TypeFor[In]()

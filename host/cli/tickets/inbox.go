@@ -144,7 +144,7 @@ func (a verbs) showLines(e entry) error {
 // toType returns the command line that decides about an entry.
 func (a verbs) toType(e entry) string {
 	if e.Kind == "limit" {
-		return "sentinel run" + a.SameStore() + " --resume " + output.Quote(e.ID) + " with a higher limit"
+		return a.ResumeLine(e.ID) + " with a higher limit"
 	}
 	if e.Expired {
 		return a.ResumeLine(e.ID)

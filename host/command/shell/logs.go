@@ -143,7 +143,7 @@ func (e *execution) page(from, limit int, stream string, held *command.Peak) (lo
 	out := logsOut{ExecutionID: e.id, Lines: []logLine{}, Next: from}
 	var text strings.Builder
 	for size, done := 0, false; !done; most = min(2*most, batch) {
-		lines, more, v, missing, err := e.read(out.Next, most)
+		lines, v, missing, err := e.read(out.Next, most)
 		if err == nil {
 			err = held.Hold(bytesOf(lines) + int64(size))
 		}
@@ -168,7 +168,7 @@ func (e *execution) page(from, limit int, stream string, held *command.Peak) (lo
 			}
 		}
 		done = done || len(out.Lines) == limit
-		if !done && !more {
+		if !done && !v.more {
 			if done = true; out.Next < v.next { // at the end, when the disk refused it
 				out.Dropped += v.next - out.Next
 				out.Next = v.next
@@ -282,7 +282,7 @@ const maxSearch = 1 << 10
 // it holds to hold.
 func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool, hold func(bytes int64) error) error {
 	for at := 0; ; {
-		lines, more, _, _, _, err := e.look(at)
+		lines, _, now, _, err := e.look(at)
 		if err == nil {
 			err = hold(bytesOf(lines))
 		}
@@ -302,7 +302,7 @@ func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, fo
 				return nil
 			}
 		}
-		if !more {
+		if !now.more {
 			return nil
 		}
 	}

@@ -111,7 +111,7 @@ func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest)
 func (e *execution) follow(ctx context.Context, from int, until string, own ruleset, c collector) (WatchAnswer, error) {
 	at := from
 	for {
-		lines, more, set, now, changed, err := e.look(at)
+		lines, set, now, changed, err := e.look(at)
 		if err == nil {
 			err = c.held.Hold(bytesOf(lines) + 2*int64(c.headSize+c.tailSize))
 		}
@@ -146,15 +146,15 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 				break
 			}
 		}
-		if !stop && !more && at < now.next {
+		if !stop && !now.more && at < now.next {
 			c.skip(now.next - at) // at the end, when the disk refused it
 			at = now.next
 		}
-		finished := now.State != Running && !stop && !more
+		finished := now.State != Running && !stop && !now.more
 		if stop || finished {
 			return c.answer(e.id, from, at, finished, now.Record), nil
 		}
-		if more {
+		if now.more {
 			continue
 		}
 		select {
@@ -182,24 +182,25 @@ func given(lines []stored) []role.Line {
 // view is an execution at one moment.
 type view struct {
 	Record
-	next int // number of the next line
+	next int  // number of the next line
+	more bool // there may be more lines than were read
 }
 
 // look reads the next lines and what else is known at the same moment.
-func (e *execution) look(at int) (lines []stored, more bool, rules ruleset, v view, changed <-chan struct{}, err error) {
+func (e *execution) look(at int) (lines []stored, rules ruleset, v view, changed <-chan struct{}, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	lines, more, err = e.out.read(at, batch)
-	return lines, more, e.rules, view{e.rec, e.out.next}, e.changed, err
+	lines, more, err := e.out.read(at, batch)
+	return lines, e.rules, view{e.rec, e.out.next, more}, e.changed, err
 }
 
-// read returns lines from one on, at most so many, whether there may be more, where the execution stands,
-// and how many of its lines are not kept.
-func (e *execution) read(from, most int) (lines []stored, more bool, v view, missing int, err error) {
+// read returns lines from one on, at most so many, where the execution stands, and how many of its
+// lines are not kept.
+func (e *execution) read(from, most int) (lines []stored, v view, missing int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	lines, more, err = e.out.read(from, most)
-	return lines, more, view{e.rec, e.out.next}, e.out.dropped(), err
+	lines, more, err := e.out.read(from, most)
+	return lines, view{e.rec, e.out.next, more}, e.out.dropped(), err
 }
 
 // bytesOf returns how many bytes the texts of lines have.

@@ -94,7 +94,7 @@ func parse(text string) (variables map[string]string, err error) {
 	return variables, err
 }
 
-// kept stands for a $ that is one. It is no character of any text.
+// kept stands for a $ that the library must not read. No text has this code point, which is not a character.
 const kept = "\U0010fffe"
 
 var assignmentOrDollar = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*[=:]|\\\$|\$\{([A-Z0-9_]+)\}|\$`)
