@@ -69,6 +69,13 @@ func (f *recordingStore) length() int {
 // prefix returns a recording store with the first n batches.
 func (f *recordingStore) prefix(t testing.TB, n int) *recordingStore {
 	t.Helper()
+	return f.without(t, n, func(*journal.Record) bool { return false })
+}
+
+// without returns a recording store with the first n batches but without the records that fit, as a crash leaves them
+// where what runs side by side had not been recorded yet.
+func (f *recordingStore) without(t testing.TB, n int, fits func(*journal.Record) bool) *recordingStore {
+	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := newRecordingStore()
@@ -78,7 +85,22 @@ func (f *recordingStore) prefix(t testing.TB, n int) *recordingStore {
 			t.Fatal(err)
 		}
 	}
+	dropped := map[string]uint64{}
 	for _, b := range f.batches[:n] {
+		appends := b.Appends
+		b.Appends = nil
+		for _, a := range appends {
+			rec, err := journal.Decode(a.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fits(rec) {
+				dropped[a.Run]++
+				continue
+			}
+			a.Seq -= dropped[a.Run]
+			b.Appends = append(b.Appends, a)
+		}
 		next.Enqueue(b) // one that was refused is refused again
 	}
 	if n > 0 {

@@ -200,19 +200,11 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	if failing.certain {
 		drain()
 	}
-	var order, others []int // they begin in it: those that a crash interrupted, then the others
-	for i := range req.Blocks {
-		if c.repeated && a.blockBegun(c, req, i) {
-			order = append(order, i)
-		} else {
-			others = append(others, i)
-		}
-	}
-	interrupted := len(order)
+	order, interrupted := a.beginOrder(c, req)
 	var wg sync.WaitGroup
 	var ended atomic.Int64
 	ended.Store(int64(c.start.Block))
-	for n, i := range append(order, others...) {
+	for n, i := range order {
 		if errs[i] = takeToken(ctx, drained, tokens, n < interrupted, failing.over); errs[i] != nil {
 			continue
 		}
@@ -252,9 +244,25 @@ func (a *attempt) runBranches(ctx context.Context, c *call, req blockRequest, re
 	return joined, nil
 }
 
-// blockBegun reports whether block i of a call began before a crash.
-func (a *attempt) blockBegun(c *call, req blockRequest, i int) bool {
-	return a.run.RecordedStep(a.listPath(c.start.Block+i, req.Blocks[i].Field)+"0", append(slices.Clone(a.enclosing), a.n)) != nil
+// beginOrder returns the order in which the blocks of a call begin: those that a crash interrupted, which are so many,
+// then the others. Blocks begin in their order, but the record of one may come before that of an earlier one. With
+// drain all blocks up to the last one with a record count as interrupted: the caller relies on it that a skipped block
+// is behind all that began, and would execute those behind it again.
+func (a *attempt) beginOrder(c *call, req blockRequest) (order []int, interrupted int) {
+	var gaps, others []int
+	for i := range req.Blocks {
+		if c.repeated && a.run.RecordedStep(a.listPath(c.start.Block+i, req.Blocks[i].Field)+"0", append(slices.Clone(a.enclosing), a.n)) != nil {
+			order, gaps, others = append(order, i), append(gaps, others...), nil
+		} else {
+			others = append(others, i)
+		}
+	}
+	interrupted = len(order)
+	order = append(order, gaps...)
+	if req.Drain {
+		interrupted = len(order)
+	}
+	return append(order, others...), interrupted
 }
 
 // errDrained is the error of a block that does not begin, because another one failed.
