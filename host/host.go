@@ -69,6 +69,7 @@ type Host struct {
 	shells      *shell.Manager
 	senders     senders
 	homes       trash.Bin // of confined commands
+	ownCache    string    // compiled plugins where the user has no folder for them, "" else
 	leftHomes   sync.Once
 	leftOver    obeyed.Left // of confined commands
 	confining   confinements
@@ -204,13 +205,18 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open shells: %w", err)
 	}
+	cache, err := h.cacheDir()
+	if err != nil {
+		return err
+	}
+	h.removeOldCache(ctx)
 	h.egress = egress.New(egress.Options{Secrets: h.secrets, Connected: h.senders.connected})
 	// Who has the store owns the processes that a crash left behind, so they
 	// are ended only behind this.
 	h.rt, err = runtime.Open(ctx, runtime.Options{
 		Dir:             h.state,
 		Version:         h.opt.Version,
-		CacheDir:        h.cacheDir(),
+		CacheDir:        cache,
 		Plugins:         guests,
 		Grants:          h.grants,
 		CheckPermission: checkPermission,
@@ -295,6 +301,9 @@ func (h *Host) Close() error {
 	}
 	if h.audit != nil {
 		errs = append(errs, h.audit.Close())
+	}
+	if h.ownCache != "" {
+		errs = append(errs, os.RemoveAll(h.ownCache))
 	}
 	return errors.Join(errs...)
 }

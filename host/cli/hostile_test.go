@@ -267,7 +267,7 @@ func newHostileProject(t *testing.T) *hostileProject {
 	h.write(t, "project"+evilFile+"/plugin.json", hostileJSON(map[string]string{"name": evil, "language": evil}))
 	h.plugin(t, ".sentinel/plugins/asking.wasm")
 	h.write(t, ".sentinel/plugins/bad"+evilBytes+".wasm", evil)
-	if err := errors.Join(os.MkdirAll(filepath.Join(h.dir, ".sentinel/state"), 0o700), os.Symlink(compiledPlugins, filepath.Join(h.dir, ".sentinel/state/cache"))); err != nil {
+	if err := os.MkdirAll(filepath.Join(h.dir, ".sentinel/state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -340,8 +340,7 @@ func (h *hostileProject) write(t *testing.T, name, text string) {
 	}
 }
 
-// copy returns a folder with the same name and content. Compiled plugins are
-// shared.
+// copy returns a folder with the same name and content.
 func (h *hostileProject) copy(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), evilFile)
@@ -357,8 +356,6 @@ func (h *hostileProject) copy(t *testing.T) string {
 		switch {
 		case d.IsDir():
 			return os.MkdirAll(to, 0o700)
-		case d.Type()&fs.ModeSymlink != 0:
-			return os.Symlink(compiledPlugins, to)
 		case !d.Type().IsRegular():
 			return nil
 		}

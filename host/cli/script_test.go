@@ -40,9 +40,8 @@ func TestMain(m *testing.M) {
 }
 
 // cacheHome is the XDG_CACHE_HOME of tests: compiling the built-in step types takes two seconds
-// of two processors. compiledPlugins is the folder in it that hosts use, and that is linked where
-// a test has no environment of its own.
-var cacheHome, compiledPlugins string
+// of two processors.
+var cacheHome string
 
 // withCompiled runs the tests with the folder cacheHome.
 type withCompiled struct{ *testing.M }
@@ -53,8 +52,8 @@ func (m withCompiled) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	cacheHome, compiledPlugins = dir, filepath.Join(dir, "sentinel", "plugins")
-	if err := os.MkdirAll(compiledPlugins, 0o700); err != nil {
+	cacheHome = dir
+	if err := os.Setenv("XDG_CACHE_HOME", dir); err != nil {
 		panic(err)
 	}
 	return m.M.Run()
@@ -122,7 +121,6 @@ func scripts(t *testing.T, dir string) {
 			for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
 				env.Setenv(name, cmp.Or(os.Getenv(name), filepath.Join(os.Getenv("HOME"), dir))) // where the compiler is
 			}
-			env.Setenv("COMPILED", compiledPlugins)
 			env.Setenv("MODEL_URL", model.URL+"/v1")
 			env.Setenv("REQUESTS", requests.URL)
 			env.Setenv("REGISTRY", registry.Host())
@@ -131,7 +129,7 @@ func scripts(t *testing.T, dir string) {
 				return err
 			}
 			state := filepath.Join(env.WorkDir, ".sentinel", "state")
-			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700), os.Symlink(compiledPlugins, filepath.Join(state, "cache")))
+			return errors.Join(os.Mkdir(home, 0o700), os.MkdirAll(state, 0o700))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":  code,

@@ -45,7 +45,7 @@ type harness struct {
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	workspace := t.TempDir()
-	cache, _ := host.CacheDir(os.Getenv, t.TempDir())
+	cache, _ := host.CacheDir(os.Getenv)
 	env := map[string]string{"OLLAMA_HOST": "127.0.0.1:1", "OPENAI_API_KEY": "sk-test-0123456789abcdef"}
 	h, err := host.Open(t.Context(), host.Options{
 		Workspace: workspace, CacheDir: cache, Getenv: func(name string) string { return env[name] }, Environ: func() []string { return nil },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
@@ -24,7 +25,10 @@ func Main(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	compiled = dir
+	compiled = filepath.Join(dir, "sentinel", "plugins")
+	if err := os.Setenv("XDG_CACHE_HOME", dir); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		panic(err)

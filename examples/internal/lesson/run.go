@@ -58,7 +58,7 @@ func Run(t *testing.T, file, workspace string, opt host.Options, start runtime.S
 	}
 	opt.Workspace = workspace
 	opt.State = filepath.Join(t.TempDir(), "state")
-	share(t, opt.State)
+	opt.CacheDir = compiled
 	h, err := host.Open(ctx, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -84,23 +84,9 @@ func Run(t *testing.T, file, workspace string, opt host.Options, start runtime.S
 	return h, res
 }
 
-// compiled is where the runs of this process keep compiled plugins, so that
+// compiled is where the runs of this process, and the programs that it starts, keep compiled plugins, so that
 // they are compiled once. [Main] makes it.
 var compiled string
-
-// share makes a state folder use the common cache.
-func share(t *testing.T, state string) {
-	t.Helper()
-	if compiled == "" {
-		t.Fatal("the lesson's TestMain does not call lesson.Main")
-	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(compiled, filepath.Join(state, "cache")); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // NoDivergence fails the test if the run asked its cassette for anything but
 // what had been recorded, or for less.

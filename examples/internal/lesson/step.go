@@ -92,10 +92,6 @@ func Drop(t *testing.T, dir, name string, module []byte) {
 	if err := toolchain.Install(module, filepath.Join(plugins, name+".wasm")); err != nil {
 		t.Fatal(err)
 	}
-	state := filepath.Join(dir, ".sentinel", "state")
-	if _, err := os.Lstat(filepath.Join(state, "cache")); err != nil { // the first one there
-		share(t, state)
-	}
 }
 
 // Command is the sentinel program with its arguments, in a folder, without a

@@ -331,10 +331,7 @@ func (a *App) scratch(ctx context.Context, opt host.Options) (*Session, error) {
 		return nil, err
 	}
 	opt.State = temp
-	// The cache of the project is used, but not created.
-	if dir := a.CacheDir(); IsDir(dir) {
-		opt.CacheDir = dir
-	}
+	opt.CacheDir = a.CacheDir()
 	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.Env.Version, Private: true})
 	if err != nil {
 		return nil, errors.Join(err, trash.Delete(context.Background(), temp))
@@ -359,9 +356,9 @@ func (a *App) deadPlugins(p *process.Process) {
 	}
 }
 
-// CacheDir is the folder of compiled plugins, also for a scratch session.
+// CacheDir is the folder of compiled plugins, also for a scratch session; "" if the user has none.
 func (a *App) CacheDir() string {
-	dir, _ := host.CacheDir(a.Env.Getenv, a.State()) // the host itself reports why it is not the user's
+	dir, _ := host.CacheDir(a.Env.Getenv) // the host itself reports why there is none
 	return dir
 }
 

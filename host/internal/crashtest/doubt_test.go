@@ -145,7 +145,7 @@ func newDoubt(t *testing.T, definition string) *doubt {
 	if err := os.MkdirAll(d.order.Workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	warmCache(t, filepath.Join(d.order.Dir, "state"))
+	warmCache(t, d.order.Workspace)
 	write(t, d.order.Workspace, definition)
 	return d
 }

@@ -70,7 +70,7 @@ func (o order) edit(ctx context.Context, h *host.Host, send func(report)) error 
 func TestKillWhileEditing(t *testing.T) {
 	dir := t.TempDir()
 	o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, Crashes: 1 << 20}
-	warmCache(t, filepath.Join(o.Dir, "state"))
+	warmCache(t, o.Workspace)
 	write(t, dir, edited)
 	server := newModelServer(t).URL
 	lives := 8

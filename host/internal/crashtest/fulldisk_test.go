@@ -221,7 +221,7 @@ func served(t *testing.T, dir string, killed bool) (sentinel, workspace string, 
 			t.Fatal(err)
 		}
 	}
-	warmCache(t, filepath.Join(sentinel, "state"))
+	warmCache(t, workspace)
 	s := serve(t, sentinel, workspace)
 	s.until(t, "ok")
 	run = s.start(t, "hang")

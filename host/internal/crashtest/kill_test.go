@@ -23,8 +23,7 @@ import (
 
 // A campaign is many runs that are killed, in parallel lanes.
 type campaign struct {
-	cache string         // of compiled plugins
-	want  map[string]any // the result of a run without kills
+	want map[string]any // the result of a run without kills
 
 	mu     sync.Mutex
 	left   int            // kills to make
@@ -60,15 +59,10 @@ func TestKill(t *testing.T) {
 	newLane := func(t *testing.T, n uint64) *lane {
 		return &lane{campaign: c, server: newModelServer(t), rng: rand.New(rand.NewPCG(seed, n))}
 	}
-	temp := t.TempDir()
 	t.Run("undisturbed", func(t *testing.T) {
 		l := newLane(t, 0)
 		state := filepath.Join(t.TempDir(), "state")
 		c.want = l.round(t, state, "retry", 0)
-		c.cache = filepath.Join(temp, "cache")
-		if err := os.CopyFS(c.cache, os.DirFS(filepath.Join(state, "cache"))); err != nil {
-			t.Fatal(err)
-		}
 	})
 	if c.want["status"] != "completed" {
 		t.Fatalf("without a kill: %v", c.want)
@@ -136,12 +130,7 @@ func (c *lane) round(t *testing.T, state, policy string, most int) map[string]an
 	if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ownCache(t, state)
-	if c.cache != "" {
-		if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(c.cache)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	warmCache(t, o.Workspace)
 	write(t, o.Workspace, everythingWith(policy))
 	h := &record{snaps: map[int]*snapshot{}}
 	before := len(c.server.asked())

@@ -26,35 +26,30 @@ var compiled = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "state", "cache"), 0o700); err != nil {
-		return dir, err
-	}
-	h, err := host.Open(context.Background(), host.Options{Dir: dir, Workspace: dir})
+	h, err := host.Open(context.Background(), host.Options{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, CacheDir: filepath.Join(dir, "plugins")})
 	if err != nil {
 		return dir, err
 	}
 	return dir, h.Close()
 })
 
-// ownCache has the host keep compiled plugins with the state, not with the user's,
-// so that a kill may hit them being made.
-func ownCache(t *testing.T, state string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Join(state, "cache"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+// cacheOf is where the hosts of a workspace keep compiled plugins: it is their home.
+func cacheOf(workspace string) string {
+	return filepath.Join(workspace, ".cache", "sentinel", "plugins")
 }
 
-// warmCache spares a state folder the compiling, which takes most of a cold
+// warmCache spares the hosts of a workspace the compiling, which takes most of a cold
 // start.
-func warmCache(t *testing.T, state string) {
+func warmCache(t *testing.T, workspace string) {
 	t.Helper()
 	dir, err := compiled()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ownCache(t, state)
-	if err := os.CopyFS(filepath.Join(state, "cache"), os.DirFS(filepath.Join(dir, "state", "cache"))); err != nil {
+	if err := os.CopyFS(cacheOf(workspace), os.DirFS(filepath.Join(dir, "plugins"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(cacheOf(workspace), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,9 +73,6 @@ func TestKillWhileOpening(t *testing.T) {
 			dir := t.TempDir()
 			o := order{Dir: filepath.Join(dir, ".sentinel"), Workspace: filepath.Join(dir, "work"), Crashes: 1 << 20}
 			state := filepath.Join(o.Dir, "state")
-			if name == "cache" {
-				ownCache(t, state)
-			}
 			if err := os.MkdirAll(o.Workspace, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +91,7 @@ func TestKillWhileOpening(t *testing.T) {
 				case "store":
 					p.when = exists(filepath.Join(state, "store.db*"))
 				case "cache":
-					p.when = exists(filepath.Join(state, "cache", "*", "*"))
+					p.when = exists(filepath.Join(cacheOf(o.Workspace), "*", "*"))
 				}
 				l := start(t, o, server)
 				l.live(t, p, nil)

@@ -37,14 +37,16 @@ func (b *bench) program(dir, text string) (*exec.Cmd, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	// A cache of its own, not the user's, where the guests may be already.
-	if err := os.MkdirAll(filepath.Join(dir, "state", "cache"), 0o700); err != nil {
-		return nil, err
-	}
 	cmd := exec.CommandContext(b.ctx, b.binary(), "run", "sentinel.json", "--state", filepath.Join(dir, "state"), "-o", "jsonl")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "SENTINEL_TRUST_ROOTS="+dir) // the cache makes the state folder one that was there before
+	cmd.Env = environ(dir)
 	return cmd, nil
+}
+
+// environ is the environment of a program in a folder: with a cache of its own, since the guests may be in the user's
+// already, and without the settings of this machine's user.
+func environ(dir string) []string {
+	return append(os.Environ(), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "XDG_CONFIG_HOME="+filepath.Join(dir, "none"), "SENTINEL_TRUST_ROOTS="+dir)
 }
 
 func (b *bench) runHello(dir string) error {

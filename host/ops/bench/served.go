@@ -59,7 +59,7 @@ func (b *bench) project() (root string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cache := filepath.Join(root, host.DirName, "state", "cache")
+	cache := filepath.Join(root, "cache", "sentinel", "plugins")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (b *bench) compiled() (string, error) {
 		if err := b.runHello(dir); err != nil {
 			return "", err
 		}
-		b.warm = filepath.Join(dir, "state", "cache")
+		b.warm = filepath.Join(dir, "cache", "sentinel", "plugins")
 	}
 	return b.warm, nil
 }
@@ -109,7 +109,7 @@ func (b *bench) serve(root string) (s *served, err error) {
 	s.cmd = exec.CommandContext(b.ctx, b.binary(), "serve", filepath.Join(root, host.DirName),
 		"--listen", "127.0.0.1:0", "--log-format", "json", "--workspace", root)
 	s.cmd.Dir = root
-	s.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(root, "none"), "SENTINEL_TRUST_ROOTS="+root) // whose settings are on this machine must not count
+	s.cmd.Env = environ(root)
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err

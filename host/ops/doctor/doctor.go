@@ -60,8 +60,7 @@ type Options struct {
 	// Trust decides which files are obeyed. Default: those that are the user's or
 	// root's alone, with the folders above.
 	Trust *trust.Policy
-	// Cache is the folder of compiled plugins, of all state folders of the user
-	// or of this one. Default: State/cache.
+	// Cache is the folder of compiled plugins of the user. Default: there is none.
 	Cache string
 	// Git and Shell are the programs that steps run. Default git and sh.
 	Git, Shell string

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 // examine runs all checks and returns them by name.
 func examine(t *testing.T, opt doctor.Options) map[string]doctor.Check {
 	t.Helper()
+	if opt.Cache == "" {
+		opt.Cache = filepath.Join(t.TempDir(), "plugins")
+	}
 	found := map[string]doctor.Check{}
 	for _, c := range doctor.Run(t.Context(), opt) {
 		if c.Name == "" || c.Detail == "" || (c.Status == doctor.OK) != (c.Fix == "") {
@@ -169,9 +172,13 @@ func TestOpenToOthers(t *testing.T) {
 	}
 	state, rt := keep(t)
 	rt.Close()
+	cache := t.TempDir()
+	if err := os.Chmod(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ path, check string }{
 		{state, "state folder"}, {filepath.Join(state, "store.db"), "state folder"}, {filepath.Join(state, "blobs"), "state folder"},
-		{filepath.Join(state, "cache"), "cache folder"},
+		{cache, "cache folder"},
 	} {
 		info, err := os.Stat(c.path)
 		if err != nil {
@@ -180,7 +187,7 @@ func TestOpenToOthers(t *testing.T) {
 		if err := os.Chmod(c.path, info.Mode().Perm()|0o044); err != nil {
 			t.Fatal(err)
 		}
-		want(t, examine(t, doctor.Options{State: state}), c.check, doctor.Fail, c.path, "mode")
+		want(t, examine(t, doctor.Options{State: state, Cache: cache}), c.check, doctor.Fail, c.path, "mode")
 		if err := os.Chmod(c.path, info.Mode()); err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,7 @@ func (x *examination) snapshots(context.Context) Check {
 func (x *examination) cache(context.Context) Check {
 	dir := x.opt.Cache
 	if dir == "" {
-		dir = filepath.Join(x.opt.State, "cache")
+		return warn("set XDG_CACHE_HOME to a folder of this user that outlives the process", "the user has no folder for compiled plugins, so each start compiles them")
 	}
 	err := private(dir)
 	switch {
