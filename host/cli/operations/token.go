@@ -37,14 +37,14 @@ func (a verbs) tokenCommand() *cobra.Command {
 			}
 			// It makes one if there is none, so that a script may ask before the first
 			// server starts.
-			settled, err := a.Settings()
+			policy, err := a.Policy()
 			if err != nil {
 				return err
 			}
 			if err := a.OnlyPerson(cmd.Context(), "token"); err != nil {
 				return err
 			}
-			store := api.TokenStore{State: a.State(), Trust: settled.Policy}
+			store := api.TokenStore{State: a.State(), Trust: policy}
 			get := store.Token
 			if rotate {
 				get = store.Rotate
@@ -77,14 +77,14 @@ func (a verbs) tokens(ctx context.Context, what string) (api.TokenStore, error) 
 	if err := a.OnlyPerson(ctx, what); err != nil {
 		return api.TokenStore{}, err
 	}
-	settled, err := a.Settings()
+	policy, err := a.Policy() // that of the server, which does not obey tokens that no record says this program wrote
 	if err != nil {
 		return api.TokenStore{}, err
 	}
 	if _, err := os.Stat(a.State()); errors.Is(err, fs.ErrNotExist) {
 		return api.TokenStore{}, app.NotFound("start a server with `sentinel serve` first", "there is no state in %s", a.State())
 	}
-	return api.TokenStore{State: a.State(), Trust: settled.Policy}, nil
+	return api.TokenStore{State: a.State(), Trust: policy}, nil
 }
 
 // recordToken puts a change of tokens or secrets into the audit log, without the value. A failure of
