@@ -141,6 +141,9 @@ func (r *repository) prepare() error {
 			return err
 		}
 	}
+	if err := r.removeLinks(); err != nil {
+		return err
+	}
 	for _, dir := range []string{"objects/info", "objects/pack", "refs", "info"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(dir)), 0o700); err != nil {
 			return err
@@ -161,6 +164,31 @@ func (r *repository) prepare() error {
 		return err
 	}
 	return r.tidy()
+}
+
+// removeLinks removes what would have git write to, tidy or read another repository: links, and the files by
+// which a repository has the objects or settings of another one.
+func (r *repository) removeLinks() error {
+	var errs []error
+	for _, dir := range []string{"", "objects", "refs", "info"} { // an outer one first
+		dir = filepath.Join(r.dir, dir)
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			errs = append(errs, os.Remove(dir))
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
+			}
+		}
+	}
+	for _, name := range []string{"commondir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates"} {
+		errs = append(errs, removeIfThere(filepath.Join(r.dir, filepath.FromSlash(name))))
+	}
+	return errors.Join(errs...)
 }
 
 // tidy removes what a git that was killed left: temporary files, and locks, which would

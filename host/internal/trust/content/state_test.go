@@ -54,9 +54,9 @@ func TestState(t *testing.T) {
 }
 
 // TestStateWithLinks: a store that came with links is not trusted, since this program would write to what
-// they lead to. Links in worktrees are not looked at.
+// they lead to. Repositories and worktrees that came with it are removed.
 func TestStateWithLinks(t *testing.T) {
-	for _, name := range []string{"logs", "audit/audit.jsonl"} {
+	for _, name := range []string{"logs", "audit/audit.jsonl", "shell/a/b/out"} {
 		p := newProject(t)
 		p.write("state/store.db", "theirs")
 		p.write("state/worktrees/T-1/file", "x")
@@ -65,7 +65,8 @@ func TestStateWithLinks(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range []string{link, filepath.Join(state, "worktrees/T-1/link")} {
+		p.write("state/checkpoints/x/objects/zzz/1.pack", "")
+		for _, at := range []string{link, filepath.Join(state, "worktrees/T-1/link"), filepath.Join(state, "checkpoints/x/objects/pack")} {
 			if err := os.Symlink(t.TempDir(), at); err != nil {
 				t.Skip("symbolic links: ", err)
 			}
@@ -82,6 +83,47 @@ func TestStateWithLinks(t *testing.T) {
 		}
 		if err := p.folder().Approve(items); err != nil {
 			t.Errorf("%s: without the link: %v", name, err)
+		}
+		for _, gone := range []string{"worktrees", "checkpoints"} {
+			if _, err := os.Lstat(filepath.Join(state, gone)); !os.IsNotExist(err) {
+				t.Errorf("%s stays: %v", gone, err)
+			}
+		}
+	}
+}
+
+// TestStateByLink: a state folder that the project leads to by a link is refused by name, with its tokens, although its real
+// path is elsewhere: a commit can put the link in the place of an ignored folder.
+func TestStateByLink(t *testing.T) {
+	for _, where := range []string{"state", "far/state"} {
+		p := newProject(t)
+		state := filepath.Join(p.dir, filepath.FromSlash(where))
+		if err := p.folder().CheckState(state); err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := t.TempDir()
+		if err := os.WriteFile(filepath.Join(elsewhere, "store.db"), []byte("theirs"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(p.dir, strings.Split(where, "/")[0])
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		to := elsewhere
+		if where != "state" {
+			to = filepath.Dir(elsewhere)
+			state = filepath.Join(link, filepath.Base(elsewhere))
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Skip("symbolic links: ", err)
+		}
+		for name, check := range map[string]func(string) error{"store": p.folder().CheckState, "tokens": p.folder().CheckTracked} {
+			if err := check(state); !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), link) {
+				t.Errorf("%s, %s: %v", where, name, err)
+			}
+		}
+		if err := p.folder().CheckState(elsewhere); err != nil {
+			t.Errorf("named by the user: %v", err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
+	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -306,15 +307,49 @@ func identity(state string) string {
 	return string(text)
 }
 
-// stateIsInside reports whether a state folder is part of the project. Another one was
-// named by the user.
+// stateIsInside reports whether a state folder is part of the project, by its name or by where links lead. Another one
+// was named by the user.
 func (f *Folder) stateIsInside(state string) bool {
+	if _, _, named := f.stateName(state); named {
+		return true
+	}
 	state = rootfs.EvalLinks(filepath.Clean(state))
 	return slices.ContainsFunc(f.places(), func(t *trusted) bool {
 		_, inProject := below(t.project, state)
 		_, inFolder := below(t.dir, state)
 		return inProject || inFolder
 	})
+}
+
+// stateName returns the folder of this project that the name of a state folder is below, and its slash path from there.
+// Links above that folder do not count.
+func (f *Folder) stateName(state string) (dir, rel string, named bool) {
+	state = filepath.Clean(state)
+	for dir := filepath.Dir(state); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		real := rootfs.EvalLinks(dir)
+		if slices.ContainsFunc(f.places(), func(t *trusted) bool { return real == t.project || real == t.dir }) {
+			rel, named = below(dir, state)
+			return dir, rel, named
+		}
+	}
+	return "", "", false
+}
+
+// checkStateLink returns why a state folder is not obeyed that the project leads to by a link: whoever made the link,
+// as by a commit, chose the store. A user who keeps it elsewhere names that folder.
+func (f *Folder) checkStateLink(state string) error {
+	dir, rel, named := f.stateName(state)
+	if !named {
+		return nil
+	}
+	link := firstLink(dir, rel+"/"+IdentityFile)
+	if link == "" {
+		return nil
+	}
+	return untrustedError{&abi.Error{
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", state, link),
+		Hint: fmt.Sprintf("remove %q if it is not yours; name the folder that it leads to with --state or SENTINEL_STATE if it is", link),
+	}}
 }
 
 // stateHasContent reports whether there is anything in a state folder.
@@ -329,6 +364,9 @@ func stateHasContent(state string) bool {
 func (f *Folder) CheckState(state string) error {
 	if f == nil || f.own.covered || !f.stateIsInside(state) {
 		return nil
+	}
+	if err := f.checkStateLink(state); err != nil {
+		return err
 	}
 	if stateHasContent(state) {
 		if err := f.CheckTracked(state); err != nil {
@@ -366,6 +404,9 @@ func (f *Folder) CheckState(state string) error {
 func (f *Folder) CheckTracked(state string) error {
 	if f == nil || f.own.covered || !f.stateIsInside(state) {
 		return nil
+	}
+	if err := f.checkStateLink(state); err != nil {
+		return err
 	}
 	state = rootfs.EvalLinks(filepath.Clean(state))
 	dirs := repositoriesOf(state)
@@ -514,7 +555,11 @@ func (f *Folder) CheckStore(state, id string) error {
 // TokenFiles are the files in a state folder with the tokens of the API.
 var TokenFiles = [...]string{"token", "tokens.json"}
 
-// onlyFiles returns an error if a state folder, or a folder in it, has a link, pipe or device that came with
+// machineFolders are the folders in a state folder that hold repositories and files of projects and belong to the machine
+// where they were made. Git obeys what is in a repository, and its files may be links.
+var machineFolders = [...]string{"checkpoints", "worktrees", "verify", "confined", "confined-removed", "cache"}
+
+// onlyFiles returns an error if a state folder, at any depth, has a link, pipe or device that came with
 // it: this program would write to what it leads to, or wait for a reader.
 func onlyFiles(state string) error {
 	const odd = fs.ModeSymlink | fs.ModeNamedPipe | fs.ModeDevice | fs.ModeCharDevice | fs.ModeIrregular
@@ -527,8 +572,6 @@ func onlyFiles(state string) error {
 		case d.Type()&odd != 0:
 			return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a %s, and this program has files and folders there", state, path, kindOf(d.Type())),
 				Hint: fmt.Sprintf("remove %q, or the state folder", path)}
-		case d.IsDir() && path != state && filepath.Dir(path) != state:
-			return filepath.SkipDir // such as worktrees, whose files may be links
 		}
 		return nil
 	})
@@ -545,8 +588,13 @@ func kindOf(m fs.FileMode) string {
 }
 
 // trustState records the identity of a store, which gets one if it has none. Tokens that came
-// with it are removed: who made them knows them, and may be another person than who is asked.
+// with it are removed: who made them knows them, and may be another person than who is asked. So are machineFolders.
 func (f *Folder) trustState(state string) error {
+	for _, name := range machineFolders {
+		if err := trash.Delete(context.Background(), filepath.Join(state, name)); err != nil {
+			return fmt.Errorf("remove %s of a store that came with the folder: %w", name, err)
+		}
+	}
 	if err := onlyFiles(state); err != nil {
 		return err
 	}
