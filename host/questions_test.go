@@ -119,5 +119,74 @@ func TestApprovalIsOfOneRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked(t, h, again.Run, "")
-	must(t, h, "sentinel/retry", map[string]any{"run": id, "from": "deploy"}, nil) // by a person
+	must(t, h, "sentinel/retry", map[string]any{"run": id, "from": "deploy"}, &again) // by a person
+	if r, err := h.Runtime().Wait(t.Context(), again.Run); err != nil || r.Status != "completed" {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if _, err := held(t, h, ws, "sentinel/retry", map[string]any{"run": again.Run, "from": "deploy"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "approved by ada") {
+		t.Errorf("behind the gate of the run that the other is a fork of: %v", err)
+	}
+}
+
+// TestApprovalElsewhere: an approval in an earlier iteration, or in a child that began before the place of the fork,
+// is not used by a fork of an agent either. What comes before the gate is.
+func TestApprovalElsewhere(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	for name, tt := range map[string]struct {
+		src            string
+		behind, before map[string]any
+	}{
+		"iteration": {`{"name": "a", "loop": {"type": "count", "max": 2}, "steps": [
+			{"id": "first", "type": "set", "values": {"n": "$iteration"}},
+			{"id": "ask", "type": "condition", "check": "$iteration === 1", "then": [{"type": "approve", "prompt": "Deploy?"}]},
+			{"id": "deploy", "type": "shell", "command": "echo deployed"}]}`,
+			map[string]any{"iteration": 2, "from": "first"}, map[string]any{"iteration": 1, "from": "ask"}},
+		"child": {`{"name": "b", "steps": [
+			{"id": "first", "type": "set", "values": {"n": 1}},
+			{"id": "ask", "type": "sentinel", "definition": {"name": "c", "steps": [{"type": "sentinel", "definition": {"name": "d", "steps": [{"type": "approve", "prompt": "Deploy?"}]}}]}},
+			{"id": "deploy", "type": "shell", "command": "echo deployed"}]}`,
+			map[string]any{"iteration": 1, "from": "deploy"}, map[string]any{"iteration": 1, "from": "ask"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			def, problems := h.Runtime().Decode([]byte(tt.src), "test.json")
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := id
+			for at == id && t.Context().Err() == nil {
+				all, err := h.Runtime().Runs(runtime.RunFilter{Root: id})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range all {
+					if len(r.Decisions) > 0 {
+						at = r.ID
+					}
+				}
+				if name == "iteration" {
+					break
+				}
+			}
+			must(t, h, "sentinel/decide", map[string]any{"run": at, "question": asked(t, h, at, "").Question, "verdict": "approve", "by": "ada"}, nil)
+			if r, err := h.Runtime().Wait(t.Context(), id); err != nil || r.Status != "completed" {
+				t.Fatalf("%+v %v", r, err)
+			}
+			for _, verb := range []string{"sentinel/retry", "sentinel/fork"} {
+				tt.behind["run"] = id
+				if _, err := held(t, h, ws, verb, tt.behind); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "approved by ada for that run only") {
+					t.Errorf("%s behind the gate: %v", verb, err)
+				}
+			}
+			tt.before["run"] = id
+			if _, err := held(t, h, ws, "sentinel/retry", tt.before); err != nil {
+				t.Errorf("before the gate: %v", err)
+			}
+			must(t, h, "sentinel/retry", tt.behind, nil) // by a person
+		})
+	}
 }

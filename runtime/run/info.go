@@ -62,11 +62,15 @@ type Info struct {
 	UpdatedAt time.Time         `json:"updatedAt"`
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
-	Retries   []RetryWait       `json:"retries,omitempty"`   // steps of an active run that wait for their next attempt
-	Queued    []QueueWait       `json:"queued,omitempty"`    // what waits at a limit of what may execute at once
-	Snapshot  uint64            `json:"snapshot,omitempty"`  // number of the record that ended the last iteration
-	Live      bool              `json:"live"`                // a process executes it now
-	Warnings  []string          `json:"warnings,omitempty"`  // what is probably wrong with the definition, each once
+	// ApprovedBy is who approved a step of the run last, or of the run that it is a fork of, before the place of the
+	// fork; empty for nobody.
+	ApprovedBy string `json:"approvedBy,omitempty"`
+
+	Retries  []RetryWait `json:"retries,omitempty"`  // steps of an active run that wait for their next attempt
+	Queued   []QueueWait `json:"queued,omitempty"`   // what waits at a limit of what may execute at once
+	Snapshot uint64      `json:"snapshot,omitempty"` // number of the record that ended the last iteration
+	Live     bool        `json:"live"`               // a process executes it now
+	Warnings []string    `json:"warnings,omitempty"` // what is probably wrong with the definition, each once
 
 	Crashes map[string]StepCrashes `json:"crashes,omitempty"` // crashes of the host, by execution path of the steps that were executing
 	Turn    string                 `json:"turn,omitempty"`    // execution path of a suspected step that executes now, see Limits of package runtime

@@ -238,7 +238,11 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	if !first {
 		return failure.New(abi.Conflict, "%s was decided already", d.Call)
 	}
-	t := r.Write(step.Commit{}, &journal.Record{Kind: journal.Signal, Signal: sig})
+	commit, approve := step.Commit{}, (func(*run.Info))(nil)
+	if sig.Approves() {
+		commit.Summary, approve = true, func(info *run.Info) { info.ApprovedBy = sig.By }
+	}
+	t := r.writeSummary(commit, approve, &journal.Record{Kind: journal.Signal, Signal: sig})
 	// OnDone rather than after Await: the decision counts even if its caller has given
 	// up.
 	t.OnDone(func(err error) {

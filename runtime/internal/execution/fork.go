@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
@@ -60,7 +61,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		if err != nil {
 			return "", err
 		}
-		if start.fork, err = ex.forkAt(p, next, from, opt); err != nil {
+		if start.fork, start.approvedBy, err = ex.forkAt(p, next, from, opt); err != nil {
 			return "", err
 		}
 	}
@@ -145,10 +146,10 @@ func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Def
 	return inputs, nil
 }
 
-// forkAt returns the record of a fork that begins in the middle of an iteration. All
+// forkAt returns the record of a fork that begins in the middle of an iteration, and who approved what is before it. All
 // values are stored again, because retention may remove the other run.
-func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (*journal.Fork, error) {
-	f := &journal.Fork{
+func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (f *journal.Fork, approvedBy string, err error) {
+	f = &journal.Fork{
 		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
 	}
 	steps := sentinels.AlignSteps(p.used.def.Steps, next.def.Steps)
@@ -159,28 +160,32 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 			break
 		}
 	}
-	if opt.AskAgain {
-		if err := ex.notApproved(p, stop); err != nil {
-			return nil, err
+	given, err := ex.approvedBefore(p, stop)
+	if err != nil {
+		return nil, "", err
+	}
+	if opt.AskAgain && given.by != "" {
+		return nil, "", &abi.Error{
+			Code: abi.Denied, Permanent: true, Field: "from", Message: fmt.Sprintf("fork run %s: %s was approved by %s for that run only", p.info.ID, given.where, given.by), Hint: given.hint,
 		}
 	}
 	done, err := ex.doneSteps(p, next.def, steps[:from], opt.From)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	st, err := ex.stateBefore(p, stop)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	rag, err := ex.svc.Values.Load(st.RAGContext)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
 		rag = nil // it is built again
 	}
 	if err := ex.svc.Values.LoadScope(st.Scope); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	vars := st.Scope.Variables
 	if vars == nil {
@@ -188,47 +193,86 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	}
 	for name, v := range opt.Inputs { // an input is a variable too
 		if vars[name], err = ex.svc.Values.Keep(v); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if f.Variables, err = ex.svc.Values.KeepScope(vars); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	f.Last, f.Order = st.Scope.Last, slices.Clone(st.Scope.Order)
 	for _, name := range slices.Sorted(maps.Keys(opt.Inputs)) {
 		f.Order = append(slices.DeleteFunc(f.Order, func(n string) bool { return n == name }), name)
 	}
 	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	f.Done, f.Cursors, f.EventCursor, f.RunEventCursor = done, st.Cursors, p.begin.EventCursor, p.begin.RunEventCursor
-	return f, nil
+	return f, given.by, nil
 }
 
-// notApproved returns an error if a step before top-level step stop was approved in the
-// iteration.
-func (ex *Executor) notApproved(p *origin, stop int) error {
-	gate, by := -1, ""
-	_, err := history.Fold(ex.opt.Store, p.info.ID, max(p.From, 2), func(seq uint64, rec *journal.Record, _ *history.State) error {
+// An approval is one that a fork would use: a person gave it before the place of the fork, for another run.
+type approval struct {
+	by    string // empty: there is none
+	where string
+	hint  string
+}
+
+// approvedBefore returns an approval before top-level step stop of the iteration: in a step of the iteration or of an
+// earlier one, or in a run that one of these steps started.
+func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
+	const again = "start the sentinel again, which asks again; a person may begin here"
+	found, any := approval{}, false
+	place := time.Time{} // when the steps before the place had ended
+	iteration := 0
+	_, err := history.Fold(ex.opt.Store, p.info.ID, 1, func(seq uint64, rec *journal.Record, _ *history.State) error {
+		top, _, _ := strings.Cut(strings.NewReplacer("#", "!", ".", "!").Replace(rec.Path), "!")
+		n, err := strconv.Atoi(top)
 		switch sig := rec.Signal; {
-		case seq <= p.First:
-		case rec.Kind == journal.IterationEnd || rec.Kind == journal.RunEnd:
-			return history.ErrStop
-		case sig != nil && sig.Type == "decision" && sig.Verdict == "approve" && gate < 0:
-			top, _, _ := strings.Cut(strings.NewReplacer("#", "!", ".", "!").Replace(sig.Call), "!")
-			if n, err := strconv.Atoi(top); err == nil && n < stop {
-				gate, by = n, sig.By
+		case rec.IterationStart != nil:
+			iteration = rec.IterationStart.Iteration
+			if iteration == p.Number {
+				place = time.UnixMicro(rec.Time)
+			}
+		case seq > p.First && iteration == p.Number && rec.StepEnd != nil && err == nil && top == rec.Path && n < stop:
+			place = time.UnixMicro(rec.Time)
+		case sig != nil && sig.Approves():
+			any = true
+			gate := strings.NewReplacer("#", "!", ".", "!").Replace(sig.Call)
+			top, _, _ := strings.Cut(gate, "!")
+			n, err := strconv.Atoi(top)
+			switch {
+			case iteration < p.Number && found.by == "":
+				found = approval{sig.By, fmt.Sprintf("iteration %d", iteration), again}
+			case iteration == p.Number && err == nil && n < stop && found.by == "":
+				found = approval{sig.By, fmt.Sprintf("step %d before step %d", n, stop),
+					fmt.Sprintf("begin with step %d at the latest, which asks again; a person may begin behind it", n)}
 			}
 		}
 		return nil
 	})
-	if err != nil || gate < 0 {
-		return err
+	if err != nil || found.by != "" {
+		return found, err
 	}
-	return &abi.Error{
-		Code: abi.Denied, Permanent: true, Field: "from", Message: fmt.Sprintf("fork run %s: step %d before step %d was approved by %s for that run only", p.info.ID, gate, stop, by),
-		Hint: fmt.Sprintf("begin with step %d at the latest, which asks again; a person may begin behind it", gate),
+	if p.info.ApprovedBy != "" && !any { // its record is not kept, or in the run that this one is a fork of
+		return approval{p.info.ApprovedBy, "an earlier step", again}, nil
 	}
+	tree, err := ex.opt.Index.List(run.Filter{Root: p.info.Root, Since: p.info.CreatedAt})
+	if err != nil {
+		return found, err
+	}
+	below := map[sentinels.RunID]bool{p.info.ID: true}
+	slices.SortFunc(tree, func(a, b run.Info) int { return a.CreatedAt.Compare(b.CreatedAt) }) // parents first
+	for _, child := range tree {
+		// A child of the run itself that began behind the place is asked for again.
+		if !below[child.Parent] || child.Parent == p.info.ID && child.CreatedAt.After(place) {
+			continue
+		}
+		below[child.ID] = true
+		if child.ApprovedBy != "" {
+			return approval{child.ApprovedBy, fmt.Sprintf("a step of its child %s, run %s,", child.Sentinel, child.ID), again}, nil
+		}
+	}
+	return found, nil
 }
 
 // doneSteps returns the end records of the steps before the first one to execute. Steps

@@ -110,6 +110,8 @@ type startOptions struct {
 	commanded bool                           // a child by a command of its parent, see [run.StartOptions.Child]
 	caller    *liveRun                       // whose step starts the run, which is not its child; nil for none
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
+	// approvedBy is run.Info.ApprovedBy of a fork, for approvals that it uses.
+	approvedBy string
 
 	// puts are committed with the run's first record, which is then not lazy. id is the
 	// run's id, so that puts can name it.
@@ -176,6 +178,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
+		r.info.ApprovedBy = opt.approvedBy
 	}
 	w := step.Commit{Lazy: opt.puts == nil && !r.waitsForTurn(), Summary: true, Puts: opt.puts}
 	if opt.Key != "" {

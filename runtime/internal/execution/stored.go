@@ -22,6 +22,9 @@ func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journa
 		}
 	}
 	info.Decisions = left
+	if sig.Approves() {
+		info.ApprovedBy = sig.By
+	}
 	return ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 

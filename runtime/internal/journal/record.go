@@ -347,6 +347,9 @@ type SignalBody struct {
 	Usage     *sentinels.Usage    `json:"use,omitempty"`       // usage: of a model turn that is not a host call of its own
 }
 
+// Approves reports whether the signal is an approval.
+func (s *SignalBody) Approves() bool { return s.Type == "decision" && s.Verdict == "approve" }
+
 // Edit is a definition that applies to one run only.
 type Edit struct {
 	Number     int      `json:"n"`             // number of the edit within the run, from 1

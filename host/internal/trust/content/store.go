@@ -348,7 +348,7 @@ func (f *Folder) checkStateLink(state string) error {
 	}
 	return untrustedError{&abi.Error{
 		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", state, link),
-		Hint: fmt.Sprintf("remove %q if it is not yours; name the folder that it leads to with --state or SENTINEL_STATE if it is", link),
+		Hint: fmt.Sprintf("remove %q if it is not yours; name the folder that it leads to with --state if it is", link),
 	}}
 }
 
