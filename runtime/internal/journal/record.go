@@ -425,19 +425,14 @@ func Encode(r *Record) ([]byte, error) {
 // form that a record holds. Values of records are compact before they are applied,
 // or a run that is recovered would have others. Text that is not JSON is returned as it is.
 func Compact(v json.RawMessage) json.RawMessage {
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; c {
-		case '"':
-			i = strictjson.SkipString(v, i) - 1
-		case ' ', '\n', '\t', '\r':
-			var b bytes.Buffer
-			if json.Compact(&b, v) != nil {
-				return v
-			}
-			return b.Bytes()
-		}
+	if strictjson.IsCompact(v) {
+		return v
 	}
-	return v
+	var b bytes.Buffer
+	if json.Compact(&b, v) != nil {
+		return v
+	}
+	return b.Bytes()
 }
 
 // Decode decodes a record. A record of a higher format, or without the body

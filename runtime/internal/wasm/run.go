@@ -62,6 +62,7 @@ type Limits struct {
 // Result is the outcome of a call.
 type Result struct {
 	Output      json.RawMessage // the value of "output"
+	Outline     json.RawMessage // Output with a short string in place of each value that the guest has only passed on
 	Stderr      string          // the last 4 KiB that the guest wrote to stderr
 	MemoryBytes int64           // linear memory of the instance at the end of the call
 	CopiedBytes int64           // that the guest has read from and written to its call memory
@@ -128,7 +129,7 @@ func (m *Module) Run(ctx context.Context, inv Invocation) (Result, error) {
 		case shape.Output == nil:
 			return abi.New(abi.Output, `the plugin's output has no key "output"`)
 		}
-		result.Output = outline.Insert(shape.Output)
+		result.Output, result.Outline = outline.Insert(shape.Output), shape.Output
 		return nil
 	})
 }

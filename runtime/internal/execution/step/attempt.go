@@ -60,10 +60,11 @@ type attempt struct {
 	conversations map[string]*conversation // conversations with models, by id
 
 	// The fields below belong to the guest that runs now.
-	hasSlot   bool       // the guest holds an execution slot
-	seq       int        // number of the guest's last host call
-	guestLogs int        // log lines of the guest, with those that are repeated
-	used      attemptUse // what the guest has used of the attempt's limits
+	hasSlot   bool            // the guest holds an execution slot
+	seq       int             // number of the guest's last host call
+	guestLogs int             // log lines of the guest, with those that are repeated
+	used      attemptUse      // what the guest has used of the attempt's limits
+	outline   json.RawMessage // of its output, see [wasm.Result]
 }
 
 // begin resolves the step's fields and records the start of the attempt.
@@ -626,6 +627,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	if err != nil {
 		return nil, err
 	}
+	a.outline = res.Outline
 	return res.Output, nil
 }
 

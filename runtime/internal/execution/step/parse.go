@@ -47,13 +47,20 @@ func parseOutput(mode sentinels.Parse, out json.RawMessage) (json.RawMessage, er
 }
 
 // cutOutput returns the error for an output that is not whole, nil for any other: what was
-// parsed would be a part that looks like all of it.
-func cutOutput(out json.RawMessage) *abi.Error {
+// parsed would be a part that looks like all of it. outline is the output without its large values, as the guest
+// returned it: they are not read for two keys beside them.
+func cutOutput(out, outline json.RawMessage) *abi.Error {
 	var fields struct {
 		Truncated  bool   `json:"truncated"`
 		StopReason string `json:"stopReason"`
 	}
-	if len(out) == 0 || out[0] != '{' || !mayHaveCut(out) || strictjson.DecodeForeign(out, &fields) != nil {
+	if len(out) == 0 || out[0] != '{' {
+		return nil
+	}
+	if len(outline) == 0 || outline[0] != '{' { // the whole output is a value that the guest passed on
+		outline = out
+	}
+	if !mayHaveCut(outline) || strictjson.DecodeForeign(outline, &fields) != nil {
 		return nil
 	}
 	e := &abi.Error{Code: abi.Limit, Permanent: true}
@@ -73,7 +80,7 @@ func cutOutput(out json.RawMessage) *abi.Error {
 }
 
 // mayHaveCut reports whether an output may have one of the keys that cutOutput reads. It keeps a large
-// one from being decoded for them.
+// one, which a guest without handles has written, from being decoded for them.
 func mayHaveCut(out json.RawMessage) bool {
 	return bytes.Contains(out, []byte(`"truncated"`)) || bytes.Contains(out, []byte(`"stopReason"`)) || bytes.Contains(out, []byte(`\u00`))
 }

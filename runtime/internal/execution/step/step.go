@@ -204,7 +204,7 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 	defer a.releaseTurn()
 	out, err = a.execute(ctx)
 	if err == nil {
-		switch cut := cutOutput(out); {
+		switch cut := cutOutput(out, a.outline); {
 		case cut == nil:
 			x.value, err = parseOutput(x.step.Parse, out)
 		case x.step.Parse == "":
