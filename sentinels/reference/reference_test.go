@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -247,6 +248,7 @@ func TestPath(t *testing.T) {
 		{`[[], {"\u0061": "x"}]`, "length", "2"},
 		{`[[], {"\u0061": "x"}]`, "length.x", ""},
 		{`{"length": 7}`, "length", "7"},
+		{"\"\\ud83d\\ude00 \\u00e9 \\n\\\" é \U0001f600 \\ud800\xff\"", "length", "15"},
 		{` {"a" : 1 } `, "", `{"a" : 1 }`},
 		{`{"a":`, "a", ""},
 		{`[1,`, "[1]", ""},
@@ -301,10 +303,17 @@ func FuzzPath(f *testing.F) {
 	f.Add(`{"a":{"b":[1,{"a":2}]},"b":3}`)
 	f.Add(`{"a":{"b":1},"\u0061":{"b":[2]},"b":"x"}`)
 	f.Add(`[[{"a":1,"a":[2]}],"b"]`)
+	f.Add("\"\\ud83d\\ude00\\u00e9\\n\U0001f600\\ud800\xe2\x80\"")
 	f.Fuzz(func(t *testing.T, text string) {
 		var value any
 		if json.Unmarshal([]byte(text), &value) != nil {
 			return
+		}
+		if s, ok := value.(string); ok {
+			want := strconv.Itoa(len(utf16.Encode([]rune(s))))
+			if got, ok := reference.Path(json.RawMessage(text), "length"); !ok || string(got) != want {
+				t.Fatalf("length of %s: %s, want %s", text, got, want)
+			}
 		}
 		for _, path := range []string{"a", "b", "a.b", "a.a", "a.b[0]", "[0]", "[0][0].a", "[1]", "a[1].a", "a.b.a"} {
 			want, exists := value, true

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -134,13 +134,34 @@ func cutPath(path string) (key string, index int, rest string, ok bool) {
 // in UTF-16 code units.
 func length(c *strictjson.Cursor) int {
 	if c.Kind() == '"' {
-		return len(utf16.Encode([]rune(strictjson.Unquote(c.Next()))))
+		return textLength(c.Next())
 	}
 	n := 0
 	for c.Enter(); c.Kind() != 0; n++ {
 		c.Next()
 	}
 	c.Leave()
+	return n
+}
+
+// textLength returns the number of UTF-16 code units of a string literal, which may be large: it is not decoded.
+func textLength(literal []byte) int {
+	n := 0
+	for i := 1; i < len(literal)-1; n++ {
+		switch c := literal[i]; {
+		case c == '\\' && literal[i+1] == 'u':
+			i += len(`\u0000`)
+		case c == '\\':
+			i += len(`\n`)
+		case c < utf8.RuneSelf:
+			i++
+		default:
+			r, size := utf8.DecodeRune(literal[i:])
+			if i += size; r > 0xffff {
+				n++ // two halves
+			}
+		}
+	}
 	return n
 }
 

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 var (
@@ -21,18 +23,14 @@ var (
 // strings. It does not validate the text.
 func measure(text []byte) int {
 	depth, deepest := 0, 0
-	quoted := false
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
+		switch text[i] {
+		case '"':
+			i = strictjson.SkipString(text, i) - 1
+		case '[', '{':
 			depth++
 			deepest = max(deepest, depth)
-		case c == ']' || c == '}':
+		case ']', '}':
 			depth--
 		}
 	}
