@@ -96,28 +96,25 @@ func (ex *Executor) resultPuts(res run.Result) ([]store.Put, error) {
 
 // encodeResult returns a result as [json.Marshal], which would check and copy its values several times.
 func encodeResult(res run.Result) (json.RawMessage, error) {
-	values := map[string]json.RawMessage{"variables": json.RawMessage("null")}
-	if res.Variables != nil {
-		variables, err := step.EncodeValues(res.Variables)
+	variables, err := step.EncodeValues(res.Variables)
+	if err != nil {
+		return nil, err
+	}
+	var output []byte
+	if len(res.Output) > 0 {
+		member, err := step.EncodeValues(map[string]json.RawMessage{"output": res.Output})
 		if err != nil {
 			return nil, err
 		}
-		values["variables"] = variables
-	}
-	if len(res.Output) > 0 {
-		values["output"] = res.Output
+		output = append(member[1:len(member)-1], ',')
 	}
 	res.Output, res.Variables = nil, nil
 	text, err := json.Marshal(res)
 	if err != nil {
 		return nil, err
 	}
-	members, err := step.EncodeValues(values)
-	if err != nil {
-		return nil, err
-	}
 	before, after, _ := bytes.Cut(text, []byte(`"variables":null`)) // a quote within a text is escaped
-	return slices.Concat(before, members[1:len(members)-1], after), nil
+	return slices.Concat(before, output, []byte(`"variables":`), variables, after), nil
 }
 
 // A waitedResult is the result of [Executor.await].

@@ -179,9 +179,21 @@ func (o *Outline) Insert(part json.RawMessage) json.RawMessage {
 		if at == 0 && len(after) == 0 && out == nil {
 			return o.values[i]
 		}
+		if out == nil {
+			out = make([]byte, 0, o.size(part))
+		}
 		out = append(append(out, rest[:at]...), o.values[i]...)
 		rest = after
 	}
+}
+
+// size returns a size in bytes that a part of the outline does not exceed with its values.
+func (o *Outline) size(part json.RawMessage) int {
+	size := len(part)
+	for _, value := range o.values {
+		size += len(value)
+	}
+	return size
 }
 
 type outlineKey struct{}

@@ -111,7 +111,12 @@ func (a *attempt) doBlock(ctx context.Context, c *call) (callEnd, error) {
 
 // encodeBlocks returns the answer of a call, as [json.Marshal] writes it.
 func encodeBlocks(results []blockResult) (json.RawMessage, error) {
+	size := 0
+	for _, r := range results {
+		size += len(r.Output) + 100
+	}
 	var b bytes.Buffer
+	b.Grow(size)
 	b.WriteString(`{"blocks":[`)
 	for i, r := range results {
 		output := r.Output

@@ -3,6 +3,7 @@ package step
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -13,6 +14,7 @@ func TestEncodeValues(t *testing.T) {
 		"text":         json.RawMessage(`"\u00e9 \"q\" \\ <b> & \/ \ud83d\ude00 \ud800  tab\t"`),
 		"separators":   json.RawMessage("\"a\u2028b\u2029c\""),
 		"not UTF-8":    json.RawMessage("\"a\xffb\xe2\x80\""),
+		"long":         json.RawMessage(`"` + strings.Repeat("é", escapeBlock/2) + strings.Repeat("\u2028<", escapeBlock) + strings.Repeat("x", 3*escapeBlock) + `&"`),
 		"number":       json.RawMessage(`123456789012345678901234567890.0000001E-400`),
 		"spaced":       json.RawMessage("  true\r\n"),
 		"empty":        json.RawMessage(`{}`),
@@ -28,7 +30,22 @@ func TestEncodeValues(t *testing.T) {
 		}
 		got, err := EncodeValues(of)
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%v\ngot  %s\nwant %s", err, got, want)
+			t.Errorf("%v\ngot  %.500s\nwant %.500s", err, got, want)
+		}
+	}
+}
+
+// TestEncodeLongValues: a part of a value may end anywhere within a character.
+func TestEncodeLongValues(t *testing.T) {
+	for shift := range 6 {
+		value := json.RawMessage(`"` + strings.Repeat("x", shift) + strings.Repeat("\u2028", 2*escapeBlock) + `"`)
+		want, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if appendValue(&b, value); !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("shifted by %d: the value is not escaped", shift)
 		}
 	}
 }
