@@ -92,7 +92,7 @@ func (m *GoModule) Validate(context.Context, string, json.RawMessage) ([]wasm.Pr
 
 func (m *GoModule) Run(ctx context.Context, inv wasm.Invocation) (res wasm.Result, err error) {
 	g := &GoGuest{ctx: ctx, inv: inv}
-	if err := json.Unmarshal(inv.Input, &g.Input); err != nil {
+	if err := json.Unmarshal(inv.WholeInput(), &g.Input); err != nil {
 		return res, err
 	}
 	defer func() {

@@ -79,11 +79,21 @@ const maxWhole = 1 << 53
 // References must have been resolved: one that is left counts as a plain string.
 // The contents of fields that hold steps or a definition are not checked.
 func (s *TypeSpec) CheckFields(fields json.RawMessage) error {
+	var large []strictjson.LargePart
+	if len(fields) >= largeFields.Bytes {
+		large = strictjson.LargeParts(fields, largeFields)
+	}
+	return s.CheckLarge(fields, large)
+}
+
+// CheckLarge is [TypeSpec.CheckFields] for a caller that knows the large values in the fields. They are not decoded
+// where the schema says nothing about them.
+func (s *TypeSpec) CheckLarge(fields json.RawMessage, large []strictjson.LargePart) error {
 	if s.compiled == nil {
 		return fmt.Errorf("check fields of %q: the spec is not part of a type set", s.Type)
 	}
 	f := s.compiled
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(f.outline(fields)))
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(f.outline(fields, large)))
 	if err != nil {
 		return fmt.Errorf("check fields of %q: %w", s.Type, err)
 	}
@@ -148,18 +158,15 @@ func onlyKeys(schema map[string]any, keys []string) bool {
 	return true
 }
 
-// largeFields are the values that the check of fields does not decode where it need not.
+// largeFields are the values that [TypeSpec.CheckFields] does not decode where it need not.
 var largeFields = strictjson.LargeLimits{Bytes: 16 << 10, Members: 64, Inline: 64 << 10, Depth: math.MaxInt}
 
 // outline returns fields with an empty value of the same type in place of each large one that the schema
 // does not describe. Decoding a value takes many times as long as finding it.
-func (f *fieldSet) outline(fields json.RawMessage) json.RawMessage {
-	if len(fields) < largeFields.Bytes || len(f.free) == 0 {
-		return fields
-	}
+func (f *fieldSet) outline(fields json.RawMessage, large []strictjson.LargePart) json.RawMessage {
 	var out []byte
 	done := 0
-	for _, p := range strictjson.LargeParts(fields, largeFields) {
+	for _, p := range large {
 		empty := map[byte]string{'"': `""`, '[': `[]`, '{': `{}`}[fields[p.From]]
 		if !f.free[p.Field] || p.Depth == 1 && empty == "{}" { // an object may need a number of members
 			continue

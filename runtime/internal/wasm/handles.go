@@ -29,39 +29,87 @@ const MaxHandleDepth = 200
 // end only, so a guest with many large answers gets the later ones as texts.
 const maxHandleBytes = maxInput
 
+// LargeParts returns the values in a valid JSON text that a guest gets handles of.
+func LargeParts(text []byte) []strictjson.LargePart {
+	if len(text) < largeParts.Bytes {
+		return nil
+	}
+	return strictjson.LargeParts(text, largeParts)
+}
+
 // giveHandles returns a text for the guest, in which large values are the handles of their blocks. The text
 // must be valid JSON, and is not changed afterwards.
 func (c *call) giveHandles(text []byte) ([]byte, error) {
-	if !c.handles || len(text) < largeParts.Bytes {
+	if !c.handles {
 		return text, nil
 	}
 	var out []byte
 	done := 0
-	for _, p := range strictjson.LargeParts(text, largeParts) {
-		value := text[p.From:p.To]
-		if c.handleBytes+len(value) > maxHandleBytes {
-			break
-		}
-		if !utf8.Valid(value) {
-			continue // what is wrong with it is found where it is decoded
-		}
-		handle, err := c.inst.callMemory.Write(value)
-		if err != nil {
+	for _, p := range LargeParts(text) {
+		out = append(out, text[done:p.From]...)
+		var err error
+		if out, err = c.appendHandle(out, text[p.From:p.To]); err != nil {
 			return nil, err
 		}
-		if c.byHandle == nil {
-			c.byHandle = map[uint64][]byte{}
-		}
-		// The value that a handle stands for is not that of the block, which the guest can write to.
-		c.byHandle[handle], c.handleBytes = value, c.handleBytes+len(value)
-		out = append(append(out, text[done:p.From]...), '@', handleLetter(value[0]))
-		out = strconv.AppendUint(out, handle, 10)
 		done = p.To
 	}
 	if done == 0 {
 		return text, nil
 	}
 	return append(out, text[done:]...), nil
+}
+
+// giveInput is giveHandles for a text and the values that belong into it.
+func (c *call) giveInput(text []byte, large []LargeValue) ([]byte, error) {
+	if len(large) == 0 || !c.handles || len(text) >= largeParts.Bytes { // such as a state, which has large values of its own
+		return c.giveHandles(joinLarge(text, large))
+	}
+	var out []byte
+	done := 0
+	for _, v := range large {
+		var err error
+		if out, err = c.appendHandle(append(out, text[done:v.At]...), v.Value); err != nil {
+			return nil, err
+		}
+		done = v.At
+	}
+	return append(out, text[done:]...), nil
+}
+
+// joinLarge returns a text with the values that belong into it.
+func joinLarge(text []byte, large []LargeValue) []byte {
+	if len(large) == 0 {
+		return text
+	}
+	size := len(text)
+	for _, v := range large {
+		size += len(v.Value)
+	}
+	out, done := make([]byte, 0, size), 0
+	for _, v := range large {
+		out = append(append(out, text[done:v.At]...), v.Value...)
+		done = v.At
+	}
+	return append(out, text[done:]...)
+}
+
+// appendHandle appends a handle of a value to a text for the guest, or the value itself if the guest can have no handle
+// of it.
+func (c *call) appendHandle(out, value []byte) ([]byte, error) {
+	// What is wrong with a text that is not UTF-8 is found where it is decoded.
+	if c.handleBytes+len(value) > maxHandleBytes || !utf8.Valid(value) {
+		return append(out, value...), nil
+	}
+	handle, err := c.inst.callMemory.Write(value)
+	if err != nil {
+		return nil, err
+	}
+	if c.byHandle == nil {
+		c.byHandle = map[uint64][]byte{}
+	}
+	// The value that a handle stands for is not that of the block, which the guest can write to.
+	c.byHandle[handle], c.handleBytes = value, c.handleBytes+len(value)
+	return strconv.AppendUint(append(out, '@', handleLetter(value[0])), handle, 10), nil
 }
 
 // handleLetter returns the letter for a value that begins with a byte.

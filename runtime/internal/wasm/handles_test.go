@@ -72,6 +72,62 @@ func input(stepType, fields string) []byte {
 	return []byte(`{"abi":1,"step":{"type":"` + stepType + `","address":"0","path":"0","fields":` + fields + `},"run":{"id":"r","iteration":1},"attempt":1}`)
 }
 
+// TestLargeValuesBesideInput: a guest has the same input if the large values in it were found before, whether it takes
+// handles or not.
+func TestLargeValuesBesideInput(t *testing.T) {
+	code, err := plugins.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, wasm.Options{})
+	text := `"` + strings.Repeat("x", 20_000) + `"`
+	list := "[" + strings.Repeat(text+",", 3) + `{"a":` + text + `}]`
+	invalid := "\"\xff" + strings.Repeat("x", 20_000) + `"`
+	const none = 1 << 20 // copied by a guest without handles
+	for name, c := range map[string]struct {
+		code   []byte
+		trust  bool
+		input  string // with a $ in place of each value
+		values []string
+		copied int64 // most bytes that the guest copies
+	}{
+		"handles":           {code, true, string(input("set", `{"values":{"a":{"value":$},"b":{"value":$}}}`)), []string{text, list}, 64 << 10},
+		"and a large state": {code, true, strings.Replace(string(input("set", `{"values":{"a":{"value":$}}}`)), `"attempt":1`, `"attempt":1,"state":`+list, 1), []string{text}, 64 << 10},
+		"not UTF-8":         {code, true, string(input("set", `{"values":{"a":{"value":$}}}`)), []string{invalid}, none},
+		"no handles":        {watGuest(t, "echo"), false, `{"a":$}`, []string{text}, none},
+	} {
+		m := load(t, h, c.code, wasm.LoadOptions{Trusted: c.trust})
+		defer m.Release()
+		whole, parted := "", wasm.Invocation{}
+		for i, part := range strings.Split(c.input, "$") {
+			if i > 0 {
+				whole += c.values[i-1]
+				parted.Large = append(parted.Large, wasm.LargeValue{At: len(parted.Input), Value: []byte(c.values[i-1])})
+			}
+			whole, parted.Input = whole+part, append(parted.Input, part...)
+		}
+		var results []string
+		for _, inv := range []wasm.Invocation{{Input: []byte(whole)}, parted} {
+			inv.ClockBase, inv.Limits = start, wasm.Limits{MemoryBytes: 64 << 20, MessageBytes: 1 << 20, OutputBytes: 1 << 20}
+			inv.Call = func(context.Context, string, []byte) (wasm.Reply, error) {
+				return wasm.Reply{Body: []byte(`{"ok":{}}`)}, nil
+			}
+			res, err := m.Run(context.Background(), inv)
+			results = append(results, fmt.Sprintf("%s %v", res.Output, err))
+			if res.CopiedBytes > c.copied {
+				t.Errorf("%s: the guest copied %d bytes", name, res.CopiedBytes)
+			}
+		}
+		if results[0] != results[1] || name != "not UTF-8" && !strings.Contains(results[1], c.values[0]) {
+			t.Errorf("%s: got %.300s, want %.300s", name, results[1], results[0])
+		}
+	}
+	_, err = load(t, h, code, wasm.LoadOptions{Trusted: true}).Run(context.Background(), wasm.Invocation{
+		Input: input("set", `{}`), Large: []wasm.LargeValue{{Value: make([]byte, 18<<20)}},
+	})
+	wantError(t, err, "limit", "an input of 18874")
+}
+
 // TestHandlesAreRead: a step that reads a large value has all of it.
 func TestHandlesAreRead(t *testing.T) {
 	code, err := plugins.Builtin()

@@ -94,14 +94,14 @@ func newInstance(c *call, code *compiled, arena *memory.Arena) (inst *instance, 
 	return inst, nil
 }
 
-// call calls an export and returns its output, with the values that it has the handles of. The checks are in the order of
+// call calls an export with an input, into which large belong, and returns its output, with the values that it has the handles of. The checks are in the order of
 // ABI.md: the end of the call by the host, a trap or exit, the guest's error, the
 // status, the output.
-func (inst *instance) call(c *call, export string, input []byte) (*Outline, error) {
+func (inst *instance) call(c *call, export string, input []byte, large []LargeValue) (*Outline, error) {
 	c.inst, inst.current = inst, c
 	inst.callMemory.Begin(int(c.limits.MemoryBytes) + callMemorySpare)
 	defer inst.callMemory.Reset()
-	input, err := c.giveHandles(input)
+	input, err := c.giveInput(input, large)
 	if err != nil {
 		return nil, err
 	}

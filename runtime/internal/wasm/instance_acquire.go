@@ -18,7 +18,7 @@ func (m *Module) newDescribed(c *call) (*instance, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	manifest, err := inst.call(c, abi.ExportDescribe, nil)
+	manifest, err := inst.call(c, abi.ExportDescribe, nil, nil)
 	if err != nil {
 		inst.Close()
 		return nil, nil, err

@@ -29,7 +29,10 @@ type Reply struct {
 
 // Invocation is one attempt of one step.
 type Invocation struct {
-	Input []byte // run input, ABI clause A3
+	Input []byte // run input, ABI clause A3, without Large
+	// Large are the values of [LargeParts] that are not in the text of Input, in the order of their offsets. They are
+	// neither copied into it nor searched for in it.
+	Large []LargeValue
 	// Seed and ClockBase are the random seed and the start time of the attempt, ABI
 	// clause A7. Equal values with equal input and replies give equal requests. A seed
 	// of [Module.Seed] finds the prewarmed instance of that seed.
@@ -99,6 +102,24 @@ func (inv Invocation) withDefaults() Invocation {
 		inv.Limits.MessageBytes = 256 << 10
 	}
 	return inv
+}
+
+// A LargeValue is a value that belongs into a text.
+type LargeValue struct {
+	At    int // offset in the text
+	Value []byte
+}
+
+// WholeInput returns the input with its large values.
+func (inv *Invocation) WholeInput() []byte { return joinLarge(inv.Input, inv.Large) }
+
+// inputSize returns the size of the whole input in bytes.
+func (inv *Invocation) inputSize() int {
+	size := len(inv.Input)
+	for _, v := range inv.Large {
+		size += len(v.Value)
+	}
+	return size
 }
 
 // maxSleep returns how long the guest may sleep on its own clock.
@@ -176,8 +197,8 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: a memory limit of %d bytes, at most %d are allowed", m.manifest.Name, inv.Limits.MemoryBytes, m.host.maxMemory))
 	case inv.Limits.MemoryBytes < m.minMemory:
 		return result, abi.New(abi.Memory, fmt.Sprintf("call plugin %q: the module starts with %d bytes of memory, the limit is %d", m.manifest.Name, m.minMemory, inv.Limits.MemoryBytes))
-	case len(inv.Input) > maxInput:
-		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: an input of %d bytes, at most %d are allowed", m.manifest.Name, len(inv.Input), maxInput))
+	case inv.inputSize() > maxInput:
+		return result, abi.New(abi.Limit, fmt.Sprintf("call plugin %q: an input of %d bytes, at most %d are allowed", m.manifest.Name, inv.inputSize(), maxInput))
 	}
 	began := time.Now()
 	c, done := m.host.newCall(ctx, inv)
@@ -201,7 +222,7 @@ func (m *Module) invoke(ctx context.Context, export string, inv Invocation, read
 	inst.calls++
 	inst.clock.Begin(c.seed, export, c.base)
 	inst.clock.SetMaxSleep(inv.maxSleep())
-	output, err := inst.call(c, export, inv.Input)
+	output, err := inst.call(c, export, inv.Input, inv.Large)
 	result = Result{Stderr: inst.stderr.String(), MemoryBytes: inst.memories.Size(), CopiedBytes: c.copied, Reused: reused, Prewarmed: prewarmed}
 	switch {
 	case err != nil:

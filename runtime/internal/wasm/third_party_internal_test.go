@@ -155,7 +155,7 @@ func runHost(h *Host, code *compiled, export, input string) string {
 		return outcome(err)
 	}
 	defer inst.Close()
-	output, err := inst.call(c, export, []byte(input))
+	output, err := inst.call(c, export, []byte(input), nil)
 	if err != nil {
 		return outcome(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // An attempt is one attempt of a step execution. It calls the guest until the guest
@@ -33,16 +34,17 @@ import (
 // host calls that it made before are answered from records.
 type attempt struct {
 	*stepExecution
-	n            int               // number of the attempt, from 1
-	retry        json.RawMessage   // value of $retry; nil in a first attempt
-	mod          *pluginset.Module // valid until the iteration ends
-	fields       json.RawMessage   // resolved fields, as the guest reads them
-	tools        []string          // the step's allow-list, nil if it has none
-	env          map[string]string // variables of the step's shell lines
-	written      map[string]string // the references that they stand for
-	seed         uint64            // seed of the guest's randomness
-	clockBase    time.Time         // start of the guest's clock
-	activeBefore time.Duration     // active time that the attempt used before a crash
+	n            int                    // number of the attempt, from 1
+	retry        json.RawMessage        // value of $retry; nil in a first attempt
+	mod          *pluginset.Module      // valid until the iteration ends
+	fields       json.RawMessage        // resolved fields, as the guest reads them
+	large        []strictjson.LargePart // the large values in them
+	tools        []string               // the step's allow-list, nil if it has none
+	env          map[string]string      // variables of the step's shell lines
+	written      map[string]string      // the references that they stand for
+	seed         uint64                 // seed of the guest's randomness
+	clockBase    time.Time              // start of the guest's clock
+	activeBefore time.Duration          // active time that the attempt used before a crash
 
 	ctx  context.Context // context of the attempt; the guest's own also ends when it is unloaded
 	work sync.WaitGroup  // goroutines of the attempt's host calls, which use ctx
@@ -77,11 +79,11 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.mod = mod
-	fields, notes, err := a.resolve()
+	fields, large, notes, err := a.resolve()
 	if err != nil {
 		return err
 	}
-	a.fields = fields
+	a.fields, a.large = fields, large
 	a.seed = seedOf(a.run.Start().Seed, a.key(), a.enclosing, a.n)
 	if seed, ok := mod.Seed(); ok {
 		a.seed = seed
@@ -114,8 +116,8 @@ func (a *attempt) begin(ctx context.Context) error {
 }
 
 // resolve replaces the references in the step's fields, each field according to its
-// mark. It also returns the references that have no value.
-func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
+// mark. It also returns the large values in them, and the references that have no value.
+func (a *attempt) resolve() (json.RawMessage, []strictjson.LargePart, reference.Notes, error) {
 	spec, marks := a.mod.Fields(a.step.Type)
 	lookup := a.run.Lookup(a.sc, a.retry)
 	out := make(map[string]json.RawMessage, len(a.step.Fields)+1)
@@ -148,7 +150,7 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 			out[name], more, err = spec.ResolveField(name, raw, lookup)
 		}
 		if err != nil {
-			return nil, notes, resolveError(name, err)
+			return nil, nil, notes, resolveError(name, err)
 		}
 		notes.Add(more)
 		if marks[name] == abi.MarkTools {
@@ -158,24 +160,25 @@ func (a *attempt) resolve() (json.RawMessage, reference.Notes, error) {
 	if program := interpreter.Arguments(); program != nil {
 		var err error
 		if out[field], err = json.Marshal(program); err != nil {
-			return nil, notes, err
+			return nil, nil, notes, err
 		}
 	}
 	pluginset.AddCounts(out, a.step, marks)
 	fields, err := EncodeValues(out)
 	if err != nil {
-		return nil, notes, err
+		return nil, nil, notes, err
 	}
+	large := wasm.LargeParts(fields)
 	// Check again: values of references were not known when the definition was checked.
-	if err := spec.CheckFields(fields); err != nil {
+	if err := spec.CheckLarge(fields, large); err != nil {
 		if shown := spec.CheckFields(a.svc.Redact.JSON(fields)); shown != nil {
 			err = shown // the message has the first bytes of values
 		}
-		return nil, notes, &abi.Error{
+		return nil, nil, notes, &abi.Error{
 			Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: a.parseHint(out),
 		}
 	}
-	return fields, notes, nil
+	return fields, large, notes, nil
 }
 
 // resolveError returns the error of a step whose field cannot be resolved.
@@ -389,7 +392,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 		return err
 	}
 	a.fields, a.env, a.written, a.seed, a.clockBase = fields, s.Env, s.Written, s.Seed, time.UnixMicro(s.ClockBase)
-	a.logs = past.Logs
+	a.large, a.logs = wasm.LargeParts(fields), past.Logs
 	a.activeBefore = a.run.Clock().Elapsed() - time.Duration(past.Elapsed)*time.Microsecond
 	_, marks := a.mod.Fields(s.Type)
 	var values map[string]json.RawMessage
@@ -597,7 +600,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 			a.run.Leave()
 		}
 	}()
-	input, err := a.input()
+	input, large, err := a.input()
 	if err != nil {
 		return nil, err
 	}
@@ -611,7 +614,7 @@ func (a *attempt) callGuest(ctx context.Context, limit time.Duration) (json.RawM
 	}
 	a.mu.Unlock()
 	res, err := a.mod.Run(ctx, wasm.Invocation{
-		Input: input, Seed: a.seed, ClockBase: a.clockBase, Call: a.handleHostCall, Compute: limit, Pure: replayed,
+		Input: input, Large: large, Seed: a.seed, ClockBase: a.clockBase, Call: a.handleHostCall, Compute: limit, Pure: replayed,
 		Limits: wasm.Limits{MemoryBytes: a.memory(), MessageBytes: maxMessage, OutputBytes: maxMessage},
 	})
 	if !errors.Is(err, errPark) {
@@ -655,8 +658,8 @@ func (a *attempt) memoryHint() string {
 	return "raise the setting limits.guestMemory, or use `sentinel plugin allow --memory`"
 }
 
-// input returns the guest's input, ABI clause A3.
-func (a *attempt) input() ([]byte, error) {
+// input returns the guest's input, ABI clause A3, and the large values of the fields, which belong into it.
+func (a *attempt) input() (text []byte, large []wasm.LargeValue, err error) {
 	type stepInput struct {
 		Type    sentinels.StepType `json:"type"`
 		ID      string             `json:"id,omitempty"`
@@ -678,16 +681,26 @@ func (a *attempt) input() ([]byte, error) {
 	}
 	step, err := json.Marshal(stepInput{a.step.Type, a.step.ID, a.step.Name, a.address, a.path, onError})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	run, err := json.Marshal(runInput{a.run.ID(), a.run.Start().Sentinel, a.run.Iteration(), a.run.Start().Workspace, a.key()})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	size := len(step) + len(a.fields) + len(run) + len(a.retry) + len(a.state) + 100
+	for _, p := range a.large {
+		size -= p.To - p.From
 	}
 	var b bytes.Buffer
-	b.Grow(len(step) + len(a.fields) + len(run) + len(a.retry) + len(a.state) + 100)
+	b.Grow(size)
 	fmt.Fprintf(&b, `{"abi":%d,"step":%s,"fields":`, abi.Version, step[:len(step)-1])
-	b.Write(a.fields) // they are encoded
+	done := 0
+	for _, p := range a.large {
+		b.Write(a.fields[done:p.From]) // they are encoded
+		large = append(large, wasm.LargeValue{At: b.Len(), Value: a.fields[p.From:p.To:p.To]})
+		done = p.To
+	}
+	b.Write(a.fields[done:])
 	fmt.Fprintf(&b, `},"run":%s,"attempt":%d`, run, a.n)
 	for _, part := range []struct {
 		name  string
@@ -699,7 +712,7 @@ func (a *attempt) input() ([]byte, error) {
 		}
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return b.Bytes(), large, nil
 }
 
 // log reports a log line of the step.
