@@ -1,15 +1,18 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // runLogs keeps what runs tell, one file a run with a [runtime.Progress] a
@@ -47,7 +50,7 @@ func (l *runLogs) write(p runtime.Progress) {
 	if p.Run == "" || p.Event.Partial() {
 		return
 	}
-	line, err := json.Marshal(p)
+	line, err := logLine(p)
 	if err != nil {
 		return
 	}
@@ -56,7 +59,7 @@ func (l *runLogs) write(p runtime.Progress) {
 	f, err := l.file(p.Run)
 	if err == nil {
 		var n int
-		n, err = f.Write(append(line, '\n'))
+		n, err = f.Write(line)
 		if f.size += int64(n); err == nil && f.size > l.bounds.most {
 			f.Close()
 			f = nil
@@ -72,6 +75,27 @@ func (l *runLogs) write(p runtime.Progress) {
 		f.Close()
 		delete(l.files, p.Run)
 	}
+}
+
+// largeOutput is the size in bytes from which the output of a step is not encoded again for its line.
+const largeOutput = 16 << 10
+
+// logLine returns p as a line. encoding/json checks and copies a value byte by byte, which for a large output takes as
+// long as half of the step: it was checked when it became a value, so it is only put behind the other fields.
+func logLine(p runtime.Progress) ([]byte, error) {
+	output := p.Output
+	large := len(output) >= largeOutput && strictjson.IsCompact(output) && bytes.IndexByte(output, '\n') < 0
+	if large {
+		p.Output = nil
+	}
+	line, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	if !large {
+		return append(line, '\n'), nil
+	}
+	return slices.Concat(line[:len(line)-1], []byte(`,"output":`), output, []byte("}\n")), nil // there is an event before it
 }
 
 // openFiles bounds how many run logs are open at once.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // TestRunLogAfterKill expects that a line which a kill cut off costs no other.
@@ -157,5 +158,34 @@ func TestRunLogsOfPersonsStay(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ci-3.jsonl", "ci-4.jsonl", "other-1.jsonl", "person-1.jsonl", "person-2.jsonl"}, left); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestLogLineOfLargeOutput: a line has the output of a step whatever its size, and a large one as it is.
+func TestLogLineOfLargeOutput(t *testing.T) {
+	text := strings.Repeat(`a \"text\" <b> é `, largeOutput/10)
+	for name, output := range map[string]string{
+		"small": `{"text":"a <b>"}`, "large": `{"text":"` + text + `"}`, "large text": `"` + text + `"`,
+		"with space": `{"text": "` + text + `"}`, "with lines": "{\n\"text\":\"" + text + "\"\n}",
+	} {
+		want := runtime.Progress{Run: "r", Event: runtime.OnStepEnd, Address: "0", Time: time.Unix(1, 0).UTC(), Output: json.RawMessage(output)}
+		line, err := logLine(want)
+		if err != nil || bytes.IndexByte(line, '\n') != len(line)-1 {
+			t.Fatalf("%s: %v, not one line: %.100q", name, err, line)
+		}
+		if as := bytes.Contains(line, []byte(output)); as != strings.HasPrefix(name, "large") {
+			t.Errorf("%s: the output is in the line as it is: %t", name, as)
+		}
+		var got runtime.Progress
+		if err := json.Unmarshal(line, &got); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !strictjson.Equal(got.Output, want.Output) {
+			t.Errorf("%s: the output is %.200s", name, got.Output)
+		}
+		got.Output, want.Output = nil, nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
