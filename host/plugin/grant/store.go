@@ -2,9 +2,14 @@ package grant
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/runtime/plugin"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -84,7 +90,7 @@ func (s *Store) Grant(ctx context.Context, p plugin.Info) (plugin.Grant, error) 
 	case len(p.Permissions) == 0:
 		return plugin.Grant{}, nil
 	case seal == Bad:
-		return plugin.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
+		return plugin.Grant{}, denied("plugin %q was granted elsewhere, or its entry in %s was edited or is an earlier one: run `sentinel plugin allow %s` again", p.Name, filepath.Base(s.opt.File), p.Name)
 	default:
 		return plugin.Grant{}, denied("plugin %q waits for approval: it asks for %s", p.Name, uses(p.Permissions))
 	}
@@ -187,6 +193,9 @@ func (s *Store) Entry(name string) (Entry, Seal, error) {
 	if key == nil || !e.sealedWith(key, s.place()) {
 		return e, Bad, nil
 	}
+	if newest, err := s.isNewest(name, e.Seal); err != nil || !newest {
+		return e, Bad, err
+	}
 	return e, Good, nil
 }
 
@@ -266,6 +275,7 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if err != nil {
 		return err
 	}
+	before := maps.Clone(d.Plugins)
 	if err := edit(&d, key); err != nil {
 		return err
 	}
@@ -276,8 +286,47 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if len(text) > maxFile {
 		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: the file would have %d bytes, at most %d are read", len(text), maxFile)}
 	}
+	for name, e := range d.Plugins {
+		if e.Seal != before[name].Seal { // first: a crash leaves an entry that is granted again, not one that was taken back
+			if err := s.writeNewest(name, e.Seal); err != nil {
+				return err
+			}
+		}
+	}
 	if err := atomicfile.Replace(s.opt.File, text, 0o644); err != nil {
 		return fmt.Errorf("write grants: %w", err)
 	}
 	return nil
+}
+
+// newestFile is where the seal of the newest entry of a plugin in this folder is kept, beside the key: an earlier entry has
+// a good seal too, and a commit can put it back after the operator has denied the plugin or allowed less.
+func (s *Store) newestFile(name string) string {
+	sum := sha256.Sum256([]byte(s.place() + "\x00" + name))
+	return filepath.Join(filepath.Dir(s.opt.Key), "grants", hex.EncodeToString(sum[:16]))
+}
+
+func (s *Store) writeNewest(name, seal string) error {
+	file := s.newestFile(name)
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = atomicfile.Replace(file, []byte(seal), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write grants: note the newest entry of %q: %w", name, err)
+	}
+	return nil
+}
+
+// isNewest reports whether the seal is that of the newest entry of a plugin here. One that was written before such notes
+// were made counts.
+func (s *Store) isNewest(name, seal string) (bool, error) {
+	text, err := regularfile.Read(s.newestFile(name), 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read grants: %w", err)
+	}
+	return hmac.Equal(text, []byte(seal)), nil
 }

@@ -105,6 +105,24 @@ func TestVersions(t *testing.T) {
 	wants(t, "allowed again, an older file that asks for as much", judge(t, s, aPlugin("1", "a.com")), "")
 }
 
+// TestEarlierEntry: an entry that was sealed here counts only as long as it is the newest of its plugin: a commit may put
+// back one from before the plugin was denied.
+func TestEarlierEntry(t *testing.T) {
+	s, opt := open(t)
+	allow(t, s, aPlugin("1", "a.com"))
+	before, err := os.ReadFile(opt.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, s, aPlugin("1", "a.com"), func(e *grant.Entry) { e.Denied = true })
+	if err := os.WriteFile(opt.File, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "put back", judge(t, s, aPlugin("1", "a.com")), "is an earlier one")
+	allow(t, s, aPlugin("1", "a.com"))
+	wants(t, "allowed again", judge(t, s, aPlugin("1", "a.com")), "")
+}
+
 // TestForeign shows that a file that another user created, or edited, grants
 // nothing, however it came there.
 func TestForeign(t *testing.T) {
@@ -233,7 +251,7 @@ func TestManyWriters(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("the folder holds %v, %v", left, err)
 	}
-	if keys, err := os.ReadDir(filepath.Dir(opt.Key)); err != nil || len(keys) != 1 {
+	if keys, err := os.ReadDir(filepath.Dir(opt.Key)); err != nil || len(keys) != 2 { // and the notes of the newest entries
 		t.Errorf("the user's folder holds %v, %v", keys, err)
 	}
 }
