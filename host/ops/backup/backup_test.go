@@ -304,6 +304,12 @@ func TestForeignArchive(t *testing.T) {
 			}
 			return text
 		},
+		"a bare git repository": func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = "sentinel/sentinels/Head"
+			}
+			return text
+		},
 		"link": func(h *tar.Header, text []byte) []byte {
 			if h.Name == blob {
 				h.Typeflag, h.Linkname = tar.TypeSymlink, "/etc/passwd"
@@ -331,6 +337,16 @@ func TestForeignArchive(t *testing.T) {
 		if what == "newer" && (err == nil || !strings.Contains(err.Error(), "1.2.3")) {
 			t.Errorf("%s: %v does not name the version", what, err)
 		}
+	}
+	project := t.TempDir()
+	_, err := backup.Restore(t.Context(), bytes.NewReader(rewrite(t, a, func(h *tar.Header, text []byte) []byte {
+		if h.Name == "sentinel/sentinels/a.json" {
+			h.Name = "sentinel/.gitignore" // in backups by earlier versions
+		}
+		return text
+	})), target(project))
+	if got := files(t, project); err != nil || len(got) == 0 || strings.Contains(fmt.Sprint(got), "gitignore") {
+		t.Errorf("what git leaves out: %v, %v", got, err)
 	}
 	if _, err := backup.Restore(t.Context(), strings.NewReader("no archive"), target(t.TempDir())); abi.CodeOf(err) != abi.BadFields {
 		t.Errorf("a text: %v", err)

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -218,6 +219,10 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 	}()
 	space := &spaceLimit{dir: temp, minFree: to.MinFree}
 	done.Info, err = read(ctx, from, func(name string, content io.Reader) error {
+		if forGit(path.Base(name)) { // of a backup by an earlier version
+			_, err := io.Copy(io.Discard, content)
+			return err
+		}
 		if isExecution(name) { // a foreign archive may name a process of this machine
 			text, err := io.ReadAll(io.LimitReader(content, maxSmall))
 			if err != nil {

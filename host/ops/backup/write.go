@@ -83,9 +83,14 @@ func isDefinition(rest string) bool {
 	return path.Base(rest) == rest && slices.Contains([]string{".json", ".jsonc"}, path.Ext(rest))
 }
 
-// isGit reports whether a file or folder is a git repository, whose settings git executes and which hides
-// files from the repository of the project.
-func isGit(name string) bool { return strings.EqualFold(name, ".git") }
+// isGit reports whether a file or folder is a git repository, or the file that makes the folder with it one, whose
+// settings git executes and which hides files from the repository of the project.
+func isGit(name string) bool { return strings.EqualFold(name, ".git") || strings.EqualFold(name, "HEAD") }
+
+// forGit reports whether a file says how git treats others. A host writes its own, which leaves out the state.
+func forGit(name string) bool {
+	return strings.EqualFold(name, ".gitignore") || strings.EqualFold(name, ".gitattributes")
+}
 
 // isExecution reports whether an entry is the record of an execution.
 func isExecution(name string) bool {
@@ -131,7 +136,7 @@ func (w *writer) all(s Sources) error {
 			return err
 		}
 	}
-	for _, part := range append([]string{".gitignore"}, folders...) {
+	for _, part := range folders {
 		if err := w.tree(rootSentinel+part, filepath.Join(s.Dir, part), false); err != nil {
 			return err
 		}
@@ -157,7 +162,7 @@ func (w *writer) tree(name, root string, fixed bool) error {
 		if errors.Is(err, fs.ErrNotExist) && (file == root || !fixed) {
 			return nil
 		}
-		if err == nil && isGit(d.Name()) {
+		if err == nil && (isGit(d.Name()) || forGit(d.Name())) {
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
