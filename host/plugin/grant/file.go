@@ -23,6 +23,8 @@ var limits = strictjson.Limits{Bytes: maxFile, Depth: 32, Keys: 200_000}
 type document struct {
 	Format  int              `json:"format"`
 	Plugins map[string]Entry `json:"plugins"`
+
+	written []string // plugins whose entry put has written
 }
 
 // decode reads the file strictly, because it grants permissions: nothing in it is

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,6 +237,7 @@ func (s *Store) Set(ctx context.Context, e Entry) error {
 func (d *document) put(e Entry, key []byte, place string) {
 	e.Seal = e.seal(key, place)
 	d.Plugins[e.Name] = e
+	d.written = append(d.written, e.Name)
 }
 
 // place is the folder that seals are bound to: a copy of the file is worth
@@ -275,7 +275,6 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if err != nil {
 		return err
 	}
-	before := maps.Clone(d.Plugins)
 	if err := edit(&d, key); err != nil {
 		return err
 	}
@@ -286,11 +285,9 @@ func (s *Store) change(ctx context.Context, edit func(d *document, key []byte) e
 	if len(text) > maxFile {
 		return &abi.Error{Code: abi.Limit, Message: fmt.Sprintf("write grants: the file would have %d bytes, at most %d are read", len(text), maxFile)}
 	}
-	for name, e := range d.Plugins {
-		if e.Seal != before[name].Seal { // first: a crash leaves an entry that is granted again, not one that was taken back
-			if err := s.writeNewest(name, e.Seal); err != nil {
-				return err
-			}
+	for _, name := range d.written { // before the file: a crash leaves an entry that has to be allowed again, not one that was taken back
+		if err := s.writeNewest(name, d.Plugins[name].Seal); err != nil {
+			return err
 		}
 	}
 	if err := atomicfile.Replace(s.opt.File, text, 0o644); err != nil {
