@@ -85,7 +85,9 @@ func isDefinition(rest string) bool {
 
 // isGit reports whether a file or folder is a git repository, or the file that makes the folder with it one, whose
 // settings git executes and which hides files from the repository of the project.
-func isGit(name string) bool { return strings.EqualFold(name, ".git") || strings.EqualFold(name, "HEAD") }
+func isGit(name string) bool {
+	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "HEAD")
+}
 
 // forGit reports whether a file says how git treats others. A host writes its own, which leaves out the state.
 func forGit(name string) bool {
