@@ -119,6 +119,13 @@ func TestQueuedChildrenAfterResume(t *testing.T) {
 	rt := open(t, newFakeHost(), db, opt)
 	root := start(t, rt, manyKids(children), runtime.StartOptions{})
 	until(t, "all to be started", func() bool { return len(kids(t, rt)) == children && runtime.Subscribers(rt) == limit })
+	waiting := func(when string) {
+		t.Helper()
+		if list, err := rt.Runs(runtime.RunFilter{Parent: root, Status: sentinels.StatusQueued}); err != nil || len(list) != children-limit {
+			t.Errorf("%s: %d children are queued, %v, want %d", when, len(list), err, children-limit)
+		}
+	}
+	waiting("at first")
 	commit(t, rt)
 	snap := db.Snapshot()
 	rt.Close()
@@ -126,10 +133,12 @@ func TestQueuedChildrenAfterResume(t *testing.T) {
 	var count kidCounter
 	opt.Observer.Progress = count.observe
 	rt = open(t, newFakeHost(), snap, opt)
+	waiting("in the store")
 	if err := rt.Resume(within(t), root, runtime.ResumeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the first to wait again", func() bool { return runtime.Subscribers(rt) == limit })
+	waiting("after the resume")
 	emit(t, rt, "go", "1")
 	if res := wait(t, rt, root); res.Status != sentinels.StatusCompleted {
 		t.Fatalf("run ended %s: %v", res.Status, res.Error)

@@ -1,11 +1,17 @@
 package runtime_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -126,9 +132,8 @@ func TestOverlapSurvivesACrash(t *testing.T) {
 			s := serve(t, db, runtime.Options{})
 			first := start(t, s.Runtime, overlapping, runtime.StartOptions{})
 			until(t, "the first run", func() bool { return status(t, s.Runtime, first).Iteration > 0 })
-			at := db.length()
 			second := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: policy})
-			next := db.prefix(t, at+1) // the start of the second one is the next batch
+			next := db.prefix(t, db.after(t, 2, kind(journal.RunStart)))
 			s.Close()
 			s = serving{fakeTriggers: new(fakeTriggers), w: newFakeHost()}
 			s.Runtime = open(t, s.w, next, runtime.Options{Triggers: s.set()})
@@ -152,6 +157,136 @@ func TestOverlapSurvivesACrash(t *testing.T) {
 				t.Errorf("the first run is %s, want %s", res.Status, want)
 			}
 			until(t, "the second run", func() bool { return status(t, s.Runtime, second).Iteration > 0 })
+		})
+	}
+}
+
+// TestQueuedIsAStatus: a run that waits for its turn, and a child that waits for its place, are queued: in the answer to
+// the start, in lists and their filters, in the progress and events of runs, after a pause, and after kill -9.
+func TestQueuedIsAStatus(t *testing.T) {
+	const queued, running = sentinels.StatusQueued, sentinels.StatusRunning
+	var mu sync.Mutex
+	var shown []string
+	opt := runtime.Options{Limits: runtime.Limits{Children: 1}}
+	opt.Observer.Progress = func(p runtime.Progress) {
+		if p.Event == runtime.OnRunStart || p.Event == runtime.OnStatus {
+			mu.Lock()
+			shown = append(shown, fmt.Sprint(p.Run, " ", p.Event, " ", p.Status, " ", p.Message))
+			mu.Unlock()
+		}
+	}
+	db := newRecordingStore()
+	s := serve(t, db, opt)
+	s.ExpectRunEvents("sentinel:*:*")
+	first := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+	until(t, "the first run", func() bool { return status(t, s.Runtime, first).Iteration > 0 })
+	second := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+	check := func(when string, want sentinels.Status) {
+		t.Helper()
+		info := status(t, s.Runtime, second)
+		if info.Status != want || info.Live && (want == queued) != (len(info.Queued) == 1) {
+			t.Errorf("%s: the run is %s behind %+v, want %s", when, info.Status, info.Queued, want)
+		}
+		for _, filter := range []runtime.RunFilter{{Status: want}, {Sentinel: "o", Statuses: []sentinels.Status{want}}, {Statuses: runtime.Unfinished()}} {
+			list, err := s.Runs(filter)
+			if err != nil || !slices.ContainsFunc(list, func(r runtime.RunInfo) bool { return r.ID == second && r.Status == want }) {
+				t.Errorf("%s: %+v lists %+v, %v", when, filter, list, err)
+			}
+		}
+	}
+	check("at once", queued)
+	if info := status(t, s.Runtime, first); info.Status != running || len(info.Queued) > 0 {
+		t.Errorf("the first run is %s behind %+v", info.Status, info.Queued)
+	}
+	if err := s.Pause(within(t), second, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if info := status(t, s.Runtime, second); info.Status != sentinels.StatusPaused {
+		t.Errorf("paused in the queue: %s", info.Status)
+	}
+	if err := s.Resume(within(t), second, runtime.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	check("resumed in the queue", queued)
+	until(t, "the events", func() bool {
+		return slices.Equal(runEvents(t, s.Runtime), []string{"sentinel:o:started", "sentinel:o:started", "sentinel:o:paused", "sentinel:o:resumed"})
+	})
+
+	next := db.prefix(t, db.length())
+	s.Close()
+	s = serving{fakeTriggers: new(fakeTriggers), w: newFakeHost()}
+	opt.Triggers = s.set()
+	s.Runtime = open(t, s.w, next, opt)
+	check("in the store", queued)
+	resumeAll(t, s.Runtime)
+	check("after a crash", queued)
+	s.ExpectRunEvents("sentinel:*:*")
+	if err := s.Stop(within(t), first); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the second run", func() bool { return status(t, s.Runtime, second).Iteration > 0 })
+	check("in its turn", running)
+	emit(t, s.Runtime, "go", "")
+	if res := wait(t, s.Runtime, second); res.Status != sentinels.StatusCompleted {
+		t.Errorf("%s %v", res.Status, res.Error)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	const reason = "an earlier run of o is active (concurrency: queue)"
+	var got []string
+	for _, line := range shown {
+		if of, is := strings.CutPrefix(line, string(second)+" "); is {
+			got = append(got, of)
+		}
+	}
+	want := []string{
+		"run.start queued " + reason, "status paused by ann", "status queued " + reason,
+		"status queued " + reason, "status running ", // of the second process
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+// TestStoppedInTheQueue: a run that is stopped while it waits for its turn executes its finally at once, within its time
+// limit, and runs behind it are not held up. A crash within it does not put the run into the queue again.
+func TestStoppedInTheQueue(t *testing.T) {
+	const ending = `{"id":"o","name":"o","loop":{"type":"once"},"steps":[{"type":"pause","event":"go"}],
+		"finally":[{"type":"call","command":"world/act","value":1},{"type":"pause","event":"never"}],"safety":{"finallyTimeoutMs":%d}}`
+	for name, crash := range map[string]bool{"alone": false, "with a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			ms := 50
+			if crash {
+				ms = 3000 // that the crash is within it
+			}
+			db := newRecordingStore()
+			s := serve(t, db, runtime.Options{})
+			first := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+			until(t, "the first run", func() bool { return status(t, s.Runtime, first).Iteration > 0 })
+			second := start(t, s.Runtime, fmt.Sprintf(ending, ms), runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+			if crash {
+				go func() { _ = s.Stop(context.WithoutCancel(t.Context()), second) }() // ends with the runtime
+				until(t, "its finally", func() bool { return db.has(t, kind(journal.CallEnd)) })
+				if info := status(t, s.Runtime, second); info.Status != sentinels.StatusRunning || len(info.Queued) > 0 {
+					t.Errorf("in its finally it is %s behind %+v", info.Status, info.Queued)
+				}
+				next := db.prefix(t, db.length())
+				s.Close()
+				s = serve(t, next, runtime.Options{})
+			} else if err := s.Stop(within(t), second); err != nil {
+				t.Fatal(err)
+			}
+			res := wait(t, s.Runtime, second)
+			if res.Status != sentinels.StatusStopped || res.Finally == nil || res.Finally.Code != abi.Timeout {
+				t.Errorf("%s %v, finally %v", res.Status, res.Error, res.Finally)
+			}
+			if info := status(t, s.Runtime, first); info.Status != sentinels.StatusRunning {
+				t.Errorf("the first run is %s", info.Status)
+			}
+			emit(t, s.Runtime, "go", "")
+			wait(t, s.Runtime, first)
+			third := start(t, s.Runtime, overlapping, runtime.StartOptions{Overlap: sentinels.OverlapQueue})
+			until(t, "the third run", func() bool { return status(t, s.Runtime, third).Iteration > 0 })
 		})
 	}
 }

@@ -30,6 +30,7 @@ type Status string
 // The statuses of a run. A sentinel without a run has the status "idle".
 const (
 	StatusRunning     Status = "running"
+	StatusQueued      Status = "queued" // its steps begin when it has its turn
 	StatusPaused      Status = "paused"
 	StatusCompleted   Status = "completed"
 	StatusFailed      Status = "failed"
@@ -41,7 +42,7 @@ const (
 
 // Statuses returns all statuses of runs.
 func Statuses() []Status {
-	return []Status{StatusRunning, StatusPaused, StatusWaiting, StatusQuarantined, StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut}
+	return []Status{StatusRunning, StatusQueued, StatusPaused, StatusWaiting, StatusQuarantined, StatusCompleted, StatusFailed, StatusStopped, StatusTimedOut}
 }
 
 // Final reports whether a run with this status has ended.

@@ -194,7 +194,7 @@ const runEventSchema = `{
     "run": {"type": "string", "description": "Id of the run."},
     "sentinel": {"type": "string", "description": "Id of its sentinel; parent@address for an inline definition."},
     "parent": {"type": "string", "description": "Id of the run that started it by a step; absent without one."},
-    "status": {"type": "string", "enum": ["running", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed."},
+    "status": {"type": "string", "enum": ["running", "queued", "paused", "waiting", "quarantined", "completed", "failed", "stopped", "timed_out"], "description": "Status of the run: running after started and resumed, or queued while it waits for its turn."},
     "reason": {"type": "string", "description": "The limit that it reached, such as budget.tokens, or who paused it; absent without one."},
     "error": {"type": "object", "description": "Why it failed, was stopped or timed out: {code, message, hint?, ...}; absent without one."},
     "iterations": {"type": "integer", "description": "Iterations that it has begun."},

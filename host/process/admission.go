@@ -154,16 +154,21 @@ func (p *Process) next(id sentinels.RunID) (next sentinels.RunID, mine bool, err
 		case !r.Live:
 		case InTree(runs, r, id):
 			return r.ID, true, err
-		case r.Status == sentinels.StatusRunning:
+		case executes(r):
 			next = r.ID
 		}
 	}
 	for _, id := range p.admission.admitted() {
-		if r, statusErr := rt.Status(id); statusErr == nil && r.Live && r.Status == sentinels.StatusRunning {
+		if r, statusErr := rt.Status(id); statusErr == nil && r.Live && executes(r) {
 			next = id
 		}
 	}
 	return next, false, err
+}
+
+// executes reports whether a run executes, or will without a person.
+func executes(r runtime.RunInfo) bool {
+	return r.Status == sentinels.StatusRunning || r.Status == sentinels.StatusQueued
 }
 
 // StopAll stops every active run of this process.

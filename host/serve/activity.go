@@ -114,6 +114,9 @@ func (a *activityLog) progress(p runtime.Progress) {
 	}
 	switch p.Event {
 	case runtime.OnRunStart:
+		if p.Status == sentinels.StatusQueued {
+			attrs = append(attrs, slog.String("status", string(p.Status)), slog.String("reason", p.Message))
+		}
 		a.add("run started", attrs...)
 	case runtime.OnRunEnd:
 		attrs = append(attrs, slog.String("status", string(p.Status)), slog.Int64("durationMs", p.Duration.Milliseconds()))

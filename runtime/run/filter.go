@@ -23,5 +23,5 @@ type Filter struct {
 
 // Unfinished returns the statuses of runs that are not over.
 func Unfinished() []sentinels.Status {
-	return []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined}
+	return []sentinels.Status{sentinels.StatusRunning, sentinels.StatusQueued, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -208,5 +209,9 @@ func (a *App) ShowChanged(r runtime.RunInfo) error {
 	if r.ID == "" { // no run, but the triggers of the sentinel
 		return a.Out.Printf("%s  %s  %s\n", output.Status(a.PaintOut, r.Status), r.Sentinel, cmp.Or(r.Reason, "its triggers fire"))
 	}
-	return a.Out.Printf("%s  %s  run %s\n", output.Status(a.PaintOut, r.Status), r.Sentinel, r.ID)
+	line := termtext.Sprintf("%s  %s  run %s", output.Status(a.PaintOut, r.Status), r.Sentinel, r.ID)
+	if r.Status == sentinels.StatusQueued && len(r.Queued) > 0 {
+		line += "  " + output.Escape(r.Queued[0].Reason)
+	}
+	return a.Out.Printf("%s\n", line)
 }

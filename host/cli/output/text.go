@@ -219,7 +219,7 @@ func Status(p Palette, s sentinels.Status) termtext.Text {
 		return p.Good(Escape(s))
 	case sentinels.StatusRunning, "idle":
 		return Escape(s)
-	case sentinels.StatusPaused, sentinels.StatusWaiting:
+	case sentinels.StatusQueued, sentinels.StatusPaused, sentinels.StatusWaiting:
 		return p.Warn(Escape(s))
 	}
 	return p.Bad(Escape(s))

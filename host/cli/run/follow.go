@@ -199,7 +199,7 @@ func (f *follower) showAll(ctx context.Context) (moved bool) {
 			}
 		}
 		if p.Event == runtime.OnStatus {
-			f.halted = f.halted || p.Status != sentinels.StatusRunning
+			f.halted = f.halted || p.Status != sentinels.StatusRunning && p.Status != sentinels.StatusQueued
 			f.statusChanged(ctx, p.Run)
 		}
 	}

@@ -74,8 +74,9 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 	switch p.Event {
 	case runtime.OnRunStart:
 		if p.Run != l.root {
-			return []termtext.Text{who + paint.Dim("started as run "+output.Escape(p.Run))}
+			return append([]termtext.Text{who + paint.Dim("started as run "+output.Escape(p.Run))}, l.statusLine(who, p)...)
 		}
+		return l.statusLine(who, p)
 	case runtime.OnRunEnd:
 		if p.Run != l.root {
 			return l.failure(who+output.Status(paint, p.Status), p)
@@ -196,8 +197,8 @@ func (l *lines) statusLine(who termtext.Text, p runtime.Progress) []termtext.Tex
 		return nil // the question follows
 	case p.Decision != nil:
 		return indented(who+l.paint.Warn("waiting for a person")+"  ", p.Decision.Prompt)
-	case p.Status == sentinels.StatusPaused:
-		return indented(who+l.paint.Warn("paused")+"  ", p.Message)
+	case p.Status == sentinels.StatusPaused, p.Status == sentinels.StatusQueued:
+		return indented(who+output.Status(l.paint, p.Status)+"  ", p.Message)
 	}
 	return nil
 }

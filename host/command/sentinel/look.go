@@ -17,7 +17,7 @@ import (
 
 type listIn struct {
 	SentinelID string `json:"sentinelId,omitempty" jsonschema:"only this sentinel"`
-	Status     string `json:"status,omitempty" jsonschema:"only runs with this status, or one of these, separated by commas: running, paused, waiting, quarantined, completed, failed, stopped, timed_out"`
+	Status     string `json:"status,omitempty" jsonschema:"only runs with this status, or one of these, separated by commas: running, queued, paused, waiting, quarantined, completed, failed, stopped, timed_out"`
 	PersonaID  string `json:"personaId,omitempty" jsonschema:"only sentinels that this one created"`
 	Tag        string `json:"tag,omitempty" jsonschema:"only sentinels with this tag"`
 	Limit      int    `json:"limit,omitempty" jsonschema:"the newest so many runs; 50 if not given" minimum:"1" maximum:"1000"`

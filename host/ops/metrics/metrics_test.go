@@ -70,7 +70,7 @@ func ours(series map[string]float64) map[string]float64 {
 func TestEverythingIsCounted(t *testing.T) {
 	m := metrics.New(metrics.Options{
 		Version:     "1.2.3",
-		Runs:        func() map[sentinels.Status]int { return map[sentinels.Status]int{sentinels.StatusRunning: 3} },
+		Runs:        func() map[sentinels.Status]int { return map[sentinels.Status]int{sentinels.StatusRunning: 3, sentinels.StatusQueued: 2} },
 		Definitions: func() int { return 4 },
 		Plugins:     func() int { return 5 },
 		Store:       func() metrics.Store { return metrics.Store{Commits: 6, Bytes: 7, Stalled: true} },
@@ -105,7 +105,7 @@ func TestEverythingIsCounted(t *testing.T) {
 	series, kinds := scrape(t, m)
 	want := map[string]float64{
 		`sentinel_build_info{version="1.2.3"}`: 1,
-		`sentinel_runs{status="running"}`:      3, `sentinel_runs{status="paused"}`: 0, `sentinel_runs{status="waiting"}`: 0,
+		`sentinel_runs{status="running"}`:      3, `sentinel_runs{status="paused"}`: 0, `sentinel_runs{status="waiting"}`: 0, `sentinel_runs{status="queued"}`: 2,
 		`sentinel_runs_total{sentinel="a",status="completed"}`: 1, `sentinel_runs_total{sentinel="a",status="failed"}`: 0, `sentinel_runs_total{sentinel="a",status="stopped"}`: 0,
 		`sentinel_runs_total{sentinel="a",status="timed_out"}`: 0, `sentinel_runs{status="quarantined"}`: 0,
 		`sentinel_run_seconds_sum{sentinel="a",status="completed"}`: 60, `sentinel_run_seconds_count{sentinel="a",status="completed"}`: 1,

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 // state is asked when it is scraped: what it tells is kept by others.
@@ -55,7 +55,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.build, 1, s.opt.Version)
 	if s.opt.Runs != nil {
 		runs := s.opt.Runs()
-		for _, status := range []sentinels.Status{sentinels.StatusRunning, sentinels.StatusPaused, sentinels.StatusWaiting, sentinels.StatusQuarantined} {
+		for _, status := range runtime.Unfinished() {
 			gauge(s.runs, float64(runs[status]), string(status)) // 0 where there is none: an alert can ask for it
 		}
 	}

@@ -76,6 +76,7 @@ func (ex *Executor) restorePlace(r *liveRun) {
 	switch {
 	case up == nil && r.waitsForTurn() && r.folded.Iteration == 0:
 		ex.enqueueTurn(r)
+		r.showQueued()
 	case up == nil:
 		close(r.place)
 	case r.folded.Iteration > 0:
@@ -84,6 +85,7 @@ func (ex *Executor) restorePlace(r *liveRun) {
 		close(r.place)
 	default:
 		ex.enqueueChild(up, r)
+		r.showQueued()
 	}
 }
 
@@ -130,14 +132,47 @@ func (r *liveRun) hasPlace() bool {
 	}
 }
 
+// showQueued shows that r waits for its place, unless it has it already: the answer to its start has that. The caller
+// holds ex.mu, and r is not executed yet.
+func (r *liveRun) showQueued() {
+	if !r.hasPlace() {
+		r.leaveQueue = r.ShowQueue(&r.queue)
+	}
+}
+
+// activeStatus returns the status of a run that is neither paused nor asks a person. The caller holds r.mu.
+func (r *liveRun) activeStatus() sentinels.Status {
+	if slices.Contains(r.queued, &r.queue) {
+		return sentinels.StatusQueued
+	}
+	return sentinels.StatusRunning
+}
+
+// queuedReason returns what a run with this status waits behind, "" unless it is queued.
+func (r *liveRun) queuedReason(status sentinels.Status) string {
+	if status != sentinels.StatusQueued {
+		return ""
+	}
+	return r.queue.Reason
+}
+
+// endQueued records that r executes from now on. One that was paused while it was queued stays paused.
+func (r *liveRun) endQueued() {
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	r.leaveQueue()
+	if r.status() == sentinels.StatusQueued {
+		r.updateStatus(nil, false)
+	}
+}
+
 // awaitPlace returns when the run may execute: when it has its place among the children of
 // the run above it, or its turn among those of its sentinel, or the run ends.
 func (r *liveRun) awaitPlace() error {
-	if r.hasPlace() {
+	if r.leaveQueue == nil {
 		return nil
 	}
-	defer r.ShowQueue(&r.queue)()
-	if r.begin.Overlap == sentinels.OverlapRestart {
+	if r.begin.Overlap == sentinels.OverlapRestart && !r.hasPlace() {
 		if err := r.stopBefore(); err != nil {
 			return err
 		}
@@ -145,10 +180,30 @@ func (r *liveRun) awaitPlace() error {
 	select {
 	case <-r.place:
 		r.queuedFor = time.Since(r.queue.Since)
+		r.endQueued()
 		return nil
 	case <-r.ctx.Done():
+		r.giveUpPlace()
 		return context.Cause(r.ctx)
 	}
+}
+
+// giveUpPlace takes r out of the queue that it waits in, if it does. Its onFailure and finally wait for no place, and
+// their time limits are measured with its clock.
+func (r *liveRun) giveUpPlace() {
+	if r.leaveQueue == nil {
+		return
+	}
+	r.ex.mu.Lock()
+	if !r.hasPlace() {
+		r.ex.dropTurn(r)
+		if up := r.ex.activeAbove(r); up != nil {
+			up.children.waiting = slices.DeleteFunc(up.children.waiting, func(other *liveRun) bool { return other == r })
+		}
+		r.clock.Release()
+	}
+	r.ex.mu.Unlock()
+	r.leaveQueue()
 }
 
 // removeLocked removes r, which has ended, from the active runs. Its children, with those

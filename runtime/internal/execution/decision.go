@@ -145,12 +145,12 @@ func (r *liveRun) decisionsChanged(added *run.PendingDecision) {
 	r.updateStatus(added, r.status() == sentinels.StatusPaused)
 }
 
-// updateStatus sets the status to quarantined, waiting or running, by the pending
+// updateStatus sets the status to quarantined, waiting, queued or running, by the pending
 // decisions, unless the run is paused. The caller holds r.snap.
 func (r *liveRun) updateStatus(added *run.PendingDecision, paused bool) {
 	r.mu.Lock()
 	pending := r.undecided(true)
-	body := journal.StatusBody{Status: sentinels.StatusRunning}
+	body := journal.StatusBody{Status: r.activeStatus()}
 	switch {
 	case paused:
 		body.Status, body.Reason, body.Limit, body.With = r.info.Status, r.info.Reason, r.info.Limit, r.info.PausedWith

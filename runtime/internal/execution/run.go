@@ -29,11 +29,12 @@ type liveRun struct {
 	log    journalLog   // order of the run's records in its journal
 	budget *budget.Tree // shared by all runs of the tree
 
-	children  childQueue    // guarded by ex.mu, as counted is
-	counted   bool          // it has a place among the active children of the run above it
-	place     chan struct{} // closed when the run may execute, see [Executor.takePlace]
-	queue     run.QueueWait // while it waits for its place
-	queuedFor time.Duration // how long it waited, until its first iteration records that; of the main goroutine
+	children   childQueue    // guarded by ex.mu, as counted is
+	counted    bool          // it has a place among the active children of the run above it
+	place      chan struct{} // closed when the run may execute, see [Executor.takePlace]
+	queue      run.QueueWait // while it waits for its place
+	leaveQueue func()        // ends that its summary has queue; nil for a run that did not wait
+	queuedFor  time.Duration // how long it waited, until its first iteration records that; of the main goroutine
 
 	snap    sync.Mutex // held while the status or a limit changes and the change is recorded
 	editing sync.Mutex // held while an edit of the run is applied
@@ -127,7 +128,10 @@ func (r *liveRun) internTexts() {
 // main executes the run and ends it. It is the run's main goroutine.
 func (r *liveRun) main() {
 	end, err := r.recordedEnd()
-	if err == nil {
+	switch {
+	case end != nil:
+		r.giveUpPlace()
+	case err == nil:
 		err = r.awaitPlace()
 	}
 	if err != nil && r.ctx.Err() != nil {

@@ -60,7 +60,7 @@ func (r *liveRun) EndContext() context.Context {
 	if r.ctx.Err() != nil || r.ending.Load() {
 		r.snap.Lock()
 		defer r.snap.Unlock()
-		if r.status() == sentinels.StatusPaused {
+		if status := r.status(); status == sentinels.StatusPaused || status == sentinels.StatusQueued {
 			r.updateStatus(nil, false)
 			r.clock.Resume()
 			r.gate.Open()

@@ -162,7 +162,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	r.expect(canonical)
 	now := time.Now().UTC()
 	r.info = run.Info{
-		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Status: sentinels.StatusRunning, Revision: begin.Revision, Hash: begin.Hash,
+		ID: id, Run: id, Sentinel: begin.Sentinel, Name: def.Name, Revision: begin.Revision, Hash: begin.Hash,
 		Workspace: begin.Workspace, As: begin.As, By: emitsFor(begin.As, begin.Within != nil), Parent: begin.Parent, Root: begin.Root, CreatedAt: now, StartedAt: now.UnixMilli(), UpdatedAt: now,
 	}
 	if r.info.By != "" {
@@ -221,7 +221,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	if opt.enqueued != nil {
 		opt.enqueued(start)
 	}
-	before := r.Iteration()
+	before, status := r.Iteration(), r.status()
 	start.OnDone(func(err error) {
 		ex.mu.Lock()
 		delete(ex.unstored, id)
@@ -234,7 +234,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 			r.cancel(err)
 			return
 		}
-		r.Report(run.Progress{Event: run.OnRunStart, Status: sentinels.StatusRunning, Iteration: before, Revision: begin.Revision})
+		r.Report(run.Progress{Event: run.OnRunStart, Status: status, Message: r.queuedReason(status), Iteration: before, Revision: begin.Revision})
 	})
 	r.dropStart()
 	r.pauseWithParent()
@@ -300,6 +300,10 @@ func (ex *Executor) adoptNew(r *liveRun, key string) (sentinels.RunID, error) {
 		return "", err
 	}
 	ex.takePlace(r)
+	r.showQueued()
+	r.mu.Lock()
+	r.info.Status = r.activeStatus()
+	r.mu.Unlock()
 	ex.unstored[r.id] = r
 	if key != "" {
 		ex.starting[key] = r.id

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -159,7 +160,7 @@ func (r *liveRun) setStatus(body journal.StatusBody, pending []run.PendingDecisi
 	}
 	t := r.writeSummary(step.Commit{Summary: true, Lazy: body.Resumed}, change, &journal.Record{Kind: journal.Status, Status: &body})
 	t.OnDone(func(error) {
-		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Reason: body.Limit, Message: body.Reason, Decision: added})
+		r.Report(run.Progress{Event: run.OnStatus, Status: body.Status, Reason: body.Limit, Message: cmp.Or(body.Reason, r.queuedReason(body.Status)), Decision: added})
 	})
 	return t
 }

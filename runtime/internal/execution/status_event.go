@@ -31,9 +31,9 @@ type runEvent struct {
 // eventWord returns the word of the event of a change of a run's status, "" for none.
 func eventWord(before, after sentinels.Status) string {
 	switch {
-	case before == after:
+	case before == after, before == sentinels.StatusQueued && after == sentinels.StatusRunning: // its start was the event
 		return ""
-	case after == sentinels.StatusRunning:
+	case after == sentinels.StatusRunning, after == sentinels.StatusQueued:
 		return sentinels.RunResumed
 	}
 	return string(after) // the words are those of the statuses

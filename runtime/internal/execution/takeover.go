@@ -123,8 +123,8 @@ func (t *takeover) begin() {
 // resumeRestored starts the main goroutine of a restored run. It does not wait for the
 // record of the resume, so that the records of ten thousand runs are a few commits.
 func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptions) {
-	body := journal.StatusBody{Status: sentinels.StatusRunning, Resumed: true, By: opt.By}
 	r.mu.Lock()
+	body := journal.StatusBody{Status: r.activeStatus(), Resumed: true, By: opt.By}
 	r.announced, r.recovered = info.Status, opt.all
 	r.mu.Unlock()
 	if info.Status == sentinels.StatusPaused && opt.startsPaused(info, parent) {
