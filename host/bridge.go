@@ -254,8 +254,8 @@ func (e *executions) EndRun(ctx context.Context, run sentinels.RunID) error {
 	return e.shells.EndRun(ctx, run)
 }
 
-func (e *executions) EndLoop(ctx context.Context, run sentinels.RunID, path string) error {
-	return e.shells.EndLoop(ctx, run, path)
+func (e *executions) EndBackground(ctx context.Context, run sentinels.RunID, ends func(path string) bool) error {
+	return e.shells.EndBackground(ctx, run, ends)
 }
 
 func (e *executions) Interrupted(ctx context.Context, run sentinels.RunID) ([]runtime.InterruptedExecution, error) {

@@ -180,7 +180,9 @@ func (w *fakeHost) WatchFile(ctx context.Context, _ runtime.FileWatch) (json.Raw
 	return nil, context.Cause(ctx)
 }
 
-func (w *fakeHost) EndLoop(context.Context, sentinels.RunID, string) error { return nil }
+func (w *fakeHost) EndBackground(context.Context, sentinels.RunID, func(string) bool) error {
+	return nil
+}
 
 func (w *fakeHost) EndRun(context.Context, sentinels.RunID) error {
 	w.mu.Lock()

@@ -170,7 +170,9 @@ func (stubExecutions) FileStart(context.Context, runtime.FileWatch) (string, err
 func (stubExecutions) WatchFile(context.Context, runtime.FileWatch) (json.RawMessage, error) {
 	return json.RawMessage(`{"file":"f","lines":[],"text":"","finished":true,"timedOut":false,"dropped":0,"from":"0","position":"0"}`), nil
 }
-func (stubExecutions) EndLoop(context.Context, sentinels.RunID, string) error { return nil }
+func (stubExecutions) EndBackground(context.Context, sentinels.RunID, func(string) bool) error {
+	return nil
+}
 
 func (stubExecutions) EndRun(context.Context, sentinels.RunID) error { return nil }
 func (stubExecutions) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {

@@ -215,9 +215,10 @@ type Executions interface {
 	// EndRun ends every process tree the run started and returns when they
 	// are gone. It is called when a run ends or stops.
 	EndRun(ctx context.Context, run sentinels.RunID) error
-	// EndLoop ends the process trees that were started to end with a loop, by steps within the step with this
-	// execution path, and returns when they are gone. It is called when a step of type loop ends.
-	EndLoop(ctx context.Context, run sentinels.RunID, path string) error
+	// EndBackground ends the process trees that were started to end with a loop, by steps whose execution path ends
+	// chooses, and returns when they are gone. It is called when a step of type loop ends, and when an edit of the
+	// definition takes effect.
+	EndBackground(ctx context.Context, run sentinels.RunID, ends func(path string) bool) error
 	// Interrupted returns the executions of the run that were under way when
 	// the process that had started them died; their trees are ended when it
 	// returns. The calls that started them are in doubt.

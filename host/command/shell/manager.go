@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -195,18 +194,18 @@ func (m *Manager) EndRun(ctx context.Context, run sentinels.RunID) error {
 	return m.endAll(ctx, run, func(*execution) bool { return true })
 }
 
-// EndLoop ends the process trees that end with a loop and that steps within the step with this execution path
-// have started, and returns when they are gone.
-func (m *Manager) EndLoop(ctx context.Context, run sentinels.RunID, path string) error {
+// EndBackground ends the process trees that end with a loop and that steps have started whose execution path ends
+// chooses, and returns when they are gone.
+func (m *Manager) EndBackground(ctx context.Context, run sentinels.RunID, ends func(path string) bool) error {
 	m.mu.Lock()
 	live := m.live[run]
 	m.mu.Unlock()
 	if live == 0 {
-		return nil // asked at the end of every loop
+		return nil // asked at the end of every loop, and at every edit
 	}
 	return m.endAll(ctx, run, func(e *execution) bool {
 		r := e.record()
-		return r.Loop && strings.HasPrefix(r.Path, path+"#")
+		return r.Loop && ends(r.Path)
 	})
 }
 

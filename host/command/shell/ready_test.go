@@ -187,8 +187,8 @@ func TestReadyIsCancelled(t *testing.T) {
 	}
 }
 
-// TestEndLoop: a program ends with the loop around its step if it was started so, and with no other.
-func TestEndLoop(t *testing.T) {
+// TestEndBackground: a program ends with the loop around its step if it was started so, and with no other.
+func TestEndBackground(t *testing.T) {
 	b := newBench(t, shell.Options{})
 	start := func(key, path, endsWith string) string {
 		o, err := b.call(t.Context(), "code/shell/execute", command.Call{Key: key, By: command.ByStep, Run: "run-1", Path: path}, params{"command": "sleep 600", "wait": false, "endsWith": endsWith})
@@ -201,7 +201,7 @@ func TestEndLoop(t *testing.T) {
 	start("b", "1#0.steps.1", "run")
 	start("c", "12#0.steps.0", "loop")
 	start("d", "2", "loop")
-	if err := b.m.EndLoop(t.Context(), "run-1", "1"); err != nil {
+	if err := b.m.EndBackground(t.Context(), "run-1", func(path string) bool { return strings.HasPrefix(path, "1#") }); err != nil {
 		t.Fatal(err)
 	}
 	if live := b.live(); live != 3 {

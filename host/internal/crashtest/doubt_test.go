@@ -132,6 +132,60 @@ func TestSkippedOnce(t *testing.T) {
 	d.started(t, "deed", 1)
 }
 
+// TestKillDuringProbe kills hosts while the probe of a program in the background is unanswered. The program is gone before
+// the step begins again, by its own setting or after the decision of a person, and the run continues when the new one is ready.
+func TestKillDuringProbe(t *testing.T) {
+	t.Cleanup(func() { noHelpers(t) })
+	for name, setting := range map[string]string{"retried by the step": `"onInterrupt":"retry",`, "decided": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDoubt(t, `{"name":"probed","steps":[
+				{"type":"shell","command":"sh ./act.sh before 0.01 $iteration"},
+				{"type":"shell","background":true,`+setting+`"command":"setsid sleep 600 & sh ./hang.sh deed - $iteration; exec sleep 600",
+					"ready":{"match":"^did deed","timeoutMs":"5m"},"outputTo":"deed"},
+				{"type":"shell","command":"sh ./act.sh after 0.01 $iteration"}]}`)
+			d.order.Verdict, d.order.Crashes = "retry", 1000
+			const kills = 2
+			for ; d.order.Life <= kills; d.order.Life++ {
+				l := start(t, d.order, d.server)
+				l.live(t, plan{after: afterSight, when: func() bool { return d.count(t, "deed") == d.order.Life }}, nil)
+				if !l.killed {
+					t.Fatalf("life %d ended by itself: %s", d.order.Life, l.tail())
+				}
+				d.order.Run = look(t, filepath.Join(d.order.Dir, "state")).root
+			}
+			l := start(t, d.order, d.server)
+			begun := false
+			l.live(t, plan{after: afterSight, when: func() bool {
+				if !begun && d.count(t, "deed") > kills {
+					begun = true
+					if found := strays(t, d.order.Workspace, kills); len(found) > 0 {
+						t.Errorf("of killed hosts there are %v", found)
+					}
+					d.started(t, "after", 0)
+					d.open(t)
+				}
+				return false
+			}}, nil)
+			res := l.reports[len(l.reports)-1].Result
+			if res == nil || res.Status != sentinels.StatusCompleted || !strings.Contains(string(res.Variables["deed"]), `"running":true`) {
+				t.Fatalf("the run did not complete with a program that is ready: %s", l.tail())
+			}
+			d.started(t, "before", 1)
+			d.started(t, "deed", kills+1)
+			d.started(t, "after", 1)
+			asked := 0
+			if text, err := os.ReadFile(filepath.Join(d.order.Workspace, "decisions")); err == nil {
+				asked = strings.Count(string(text), "\n")
+			}
+			if want := map[string]int{"": kills}[setting]; asked != want {
+				t.Errorf("a person was asked %d times, want %d", asked, want)
+			}
+			nothingLives(t, d.order.Workspace, d.order.Life)
+		})
+	}
+}
+
 // A doubt is a run whose host is killed in the middle of a deed.
 type doubt struct {
 	order  order

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -169,6 +170,37 @@ func (r *liveRun) started(x external.InterruptedExecution, a *history.Attempt, c
 	s = startedCall{env: a.Start.Env, address: a.Start.Address}
 	err = json.Unmarshal(raw, &s.CommandRequest)
 	return s, err == nil, err
+}
+
+// endEditedProcesses ends the programs of background steps that def, which the next iteration uses, does not have
+// unchanged at their address. A step that remains starts its program again when it is executed. It precedes the record of
+// the iteration: a crash between both ends the programs too, and one after it has none of a step that is gone to recover.
+func (r *liveRun) endEditedProcesses(def *sentinels.Definition) {
+	if r.ex.svc.Executions == nil {
+		return
+	}
+	before := r.Definition()
+	changed := func(path string) bool {
+		address := sentinels.PathAddress(path)
+		old, err := before.StepAt(address)
+		if err != nil {
+			return true
+		}
+		step, err := def.StepAt(address)
+		return err != nil || !sameStep(old, step)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+	defer cancel()
+	if err := r.ex.svc.Executions.EndBackground(ctx, r.id, changed); err != nil {
+		r.ex.svc.Log.Error("processes of steps that were edited did not end", "run", r.id, "error", err)
+	}
+}
+
+// sameStep reports whether two steps have the same JSON.
+func sameStep(a, b *sentinels.Step) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // endProcesses ends the background processes of a run that has ended.

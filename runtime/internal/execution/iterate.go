@@ -324,6 +324,11 @@ func (r *liveRun) beginIteration(next definitionVersion, answers iterationEvent)
 	}
 	r.mu.Lock()
 	edited := r.hash != next.hash
+	r.mu.Unlock()
+	if edited {
+		r.endEditedProcesses(def)
+	}
+	r.mu.Lock()
 	r.def, r.hash, r.revision, r.edit, r.within, r.maker = def, next.hash, next.revision, next.edit, next.within, next.maker
 	r.steps, r.emitting = 0, 0
 	if answers.seq != 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -76,7 +77,8 @@ func (x *stepExecution) endLoopProcesses() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := x.svc.Executions.EndLoop(ctx, x.run.ID(), x.path); err != nil {
+	within := func(path string) bool { return strings.HasPrefix(path, x.path+"#") }
+	if err := x.svc.Executions.EndBackground(ctx, x.run.ID(), within); err != nil {
 		x.svc.Log.Error("processes of a loop did not end", "run", x.run.ID(), "step", x.address, "error", err)
 	}
 }
