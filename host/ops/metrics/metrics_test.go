@@ -69,8 +69,10 @@ func ours(series map[string]float64) map[string]float64 {
 
 func TestEverythingIsCounted(t *testing.T) {
 	m := metrics.New(metrics.Options{
-		Version:     "1.2.3",
-		Runs:        func() map[sentinels.Status]int { return map[sentinels.Status]int{sentinels.StatusRunning: 3, sentinels.StatusQueued: 2} },
+		Version: "1.2.3",
+		Runs: func() map[sentinels.Status]int {
+			return map[sentinels.Status]int{sentinels.StatusRunning: 3, sentinels.StatusQueued: 2}
+		},
 		Definitions: func() int { return 4 },
 		Plugins:     func() int { return 5 },
 		Store:       func() metrics.Store { return metrics.Store{Commits: 6, Bytes: 7, Stalled: true} },
