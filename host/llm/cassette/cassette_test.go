@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -311,7 +312,9 @@ func TestSecretsAreNotRecorded(t *testing.T) {
 	}
 }
 
-func TestACancelledTurnIsNotRecorded(t *testing.T) {
+// TestACancelledTurnIsCancelledAgain: a turn that the run cancelled takes no turn of another request in a replay, and one of
+// its own request, as of a later attempt, if there is one.
+func TestACancelledTurnIsCancelledAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	r, err := cassette.Record(file, echo{func(sentinels.Turn) (sentinels.Reply, error) {
@@ -325,8 +328,47 @@ func TestACancelledTurnIsNotRecorded(t *testing.T) {
 	if _, err := r.Turn(ctx, ask("x"), nil); abi.CodeOf(err) != abi.Cancelled {
 		t.Errorf("got %v", err)
 	}
-	if n := play(t, file, cassette.PlayOptions{}).Len(); n != 0 {
-		t.Errorf("%d turns recorded", n)
+	more, err := cassette.Record(file, echo{}, cassette.RecordOptions{Append: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer more.Close()
+	if _, err := more.Turn(t.Context(), ask("finally"), nil); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := play(t, file, cassette.PlayOptions{})
+		if q, err := p.Quote(t.Context(), ask("x")); err != nil || !q.Priced {
+			t.Errorf("quote %+v, %v", q, err)
+		}
+		again, cancelAgain := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.Turn(again, ask("x"), nil)
+			ended <- err
+		}()
+		synctest.Wait()
+		if reply, err := p.Turn(t.Context(), ask("finally"), nil); err != nil || reply.Text != "re: finally" {
+			t.Errorf("the turn behind it: %+v, %v", reply, err)
+		}
+		cancelAgain()
+		if err := <-ended; abi.CodeOf(err) != abi.Cancelled {
+			t.Errorf("cancelled again: %v", err)
+		}
+		if got := report(t, p); p.Len() != 1 || !strings.Contains(got, "2 requests, 1 recorded turns, no divergence") {
+			t.Errorf("%d turns, report %s", p.Len(), got)
+		}
+		// A run that does not cancel it has an error after a while.
+		unchanged := play(t, file, cassette.PlayOptions{})
+		if _, err := unchanged.Turn(t.Context(), ask("x"), nil); abi.CodeOf(err) != abi.NotFound {
+			t.Errorf("never cancelled: %v", err)
+		}
+	})
+	if _, err := more.Turn(t.Context(), ask("x"), nil); err != nil { // the next attempt
+		t.Fatal(err)
+	}
+	if reply, err := play(t, file, cassette.PlayOptions{}).Turn(t.Context(), ask("x"), nil); err != nil || reply.Text != "re: x" {
+		t.Errorf("with a reply to the same request: %+v, %v", reply, err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (p *Player) Unused() []int {
 	defer p.mu.Unlock()
 	var out []int
 	for i, used := range p.used {
-		if !used {
+		if !used && !p.entries[i].Cancelled {
 			out = append(out, p.entries[i].N)
 		}
 	}
@@ -72,7 +72,7 @@ func (p *Player) WriteReport(w io.Writer) error {
 	p.mu.Unlock()
 	var b strings.Builder
 	add := func(format string, args ...any) { b.WriteString(string(termtext.Sprintf(format, args...))) }
-	add("cassette %s: %d requests, %d recorded turns", p.name, asked, len(p.entries))
+	add("cassette %s: %d requests, %d recorded turns", p.name, asked, p.Len())
 	if len(divergences) == 0 && len(unused) == 0 {
 		add(", no divergence\n")
 	} else {

@@ -5,7 +5,7 @@
 //
 // JSON lines. The first is the header, {"cassette": "sentinel", "version": 1}.
 // Every other line is one turn in the order in which they ended: its number n,
-// its key, the request, and the reply or the error, with how long it took. A
+// its key, the request, and the reply or the error, or that the run cancelled it, with how long it took. A
 // line is written whole and synced before the turn returns, so a process that
 // is killed loses at most a turn that no caller has received. A last line without an end is
 // ignored on reading, and said so; recording on cuts it off.
@@ -31,4 +31,7 @@
 // one, then with as many messages, then with the same system text, and among
 // equals the first. Each such answer is a [Divergence], and an error in strict
 // mode. Parallel branches may ask in any order.
+//
+// A turn that the run cancelled, as a failed branch or a time limit does, is answered by another one of its key, else
+// not at all: it waits until it is cancelled again. It takes no other turn, which onFailure or finally may ask for.
 package cassette

@@ -29,14 +29,16 @@ type header struct {
 	Version  int    `json:"version"`
 }
 
-// An Entry is one recorded turn. Exactly one of Reply and Error is set.
+// An Entry is one recorded turn. Exactly one of Reply, Error and Cancelled is set.
 type Entry struct {
 	N       int              `json:"n"` // from 1
 	Key     string           `json:"key"`
 	Request sentinels.Turn   `json:"request"`
 	Reply   *sentinels.Reply `json:"reply,omitempty"`
 	Error   *abi.Error       `json:"error,omitempty"`
-	Ms      int64            `json:"ms"`
+	// Cancelled: the run ended the turn before it had an answer, as a failed branch or a time limit does.
+	Cancelled bool  `json:"cancelled,omitempty"`
+	Ms        int64 `json:"ms"`
 }
 
 // tape is what a file holds.
@@ -122,8 +124,14 @@ func readEntry(line []byte) (Entry, error) {
 	if bad := (*strictjson.Error)(nil); errors.As(err, &bad) { // the line is that of the file
 		return Entry{}, fmt.Errorf("column %d: %s: %s", bad.Column, bad.Path, bad.Reason)
 	}
-	if (e.Reply == nil) == (e.Error == nil) {
-		return Entry{}, errors.New("a turn has either a reply or an error")
+	ends := 0
+	for _, is := range []bool{e.Reply != nil, e.Error != nil, e.Cancelled} {
+		if is {
+			ends++
+		}
+	}
+	if ends != 1 {
+		return Entry{}, errors.New("a turn has either a reply or an error, or was cancelled")
 	}
 	if e.Reply != nil && e.Reply.ToolCalls == nil {
 		e.Reply.ToolCalls = []sentinels.ToolCall{}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
 	"github.com/sentinel-runtime/sentinel/host/redact"
@@ -76,8 +77,16 @@ func Read(name string, r io.Reader, o PlayOptions) (*Player, error) {
 // ignored.
 func (p *Player) Torn() bool { return p.torn }
 
-// Len is the number of recorded turns.
-func (p *Player) Len() int { return len(p.entries) }
+// Len is the number of recorded turns, without those that were cancelled.
+func (p *Player) Len() int {
+	n := 0
+	for _, entry := range p.entries {
+		if !entry.Cancelled {
+			n++
+		}
+	}
+	return n
+}
 
 // Quote says what the turn that would answer now had cost. It uses none up.
 func (p *Player) Quote(_ context.Context, turn sentinels.Turn) (llm.Quote, error) {
@@ -98,7 +107,7 @@ func (p *Player) Quote(_ context.Context, turn sentinels.Turn) (llm.Quote, error
 	return q, nil
 }
 
-// Turn answers from the cassette, at once.
+// Turn answers from the cassette, at once. One that was cancelled has no answer: the run cancels it again.
 func (p *Player) Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error) {
 	if ctx.Err() != nil {
 		return sentinels.Reply{}, &abi.Error{Code: abi.Cancelled, Message: "cassette: cancelled"}
@@ -117,6 +126,9 @@ func (p *Player) Turn(ctx context.Context, turn sentinels.Turn, delta func(text 
 	if entry.Error != nil {
 		return sentinels.Reply{}, entry.Error
 	}
+	if entry.Cancelled {
+		return sentinels.Reply{}, p.awaitCancel(ctx, entry)
+	}
 	reply := *entry.Reply
 	reply.Provider = Provider
 	if reply.ToolCalls == nil {
@@ -126,6 +138,25 @@ func (p *Player) Turn(ctx context.Context, turn sentinels.Turn, delta func(text 
 		delta(reply.Text)
 	}
 	return reply, nil
+}
+
+// cancelGrace is how much longer than in the recorded run a turn waits to be cancelled.
+const cancelGrace = 10 * time.Second
+
+// awaitCancel returns when the run cancels the turn, as it did when it was recorded. A run that does not goes another
+// way than the recorded one: no reply is known.
+func (p *Player) awaitCancel(ctx context.Context, entry Entry) error {
+	recorded := time.Duration(entry.Ms) * time.Millisecond
+	select {
+	case <-ctx.Done():
+		return &abi.Error{Code: abi.Cancelled, Message: "cassette: cancelled"}
+	case <-time.After(recorded + cancelGrace):
+		return &abi.Error{
+			Code: abi.NotFound, Permanent: true,
+			Message: fmt.Sprintf("cassette %q: turn %d was cancelled after %s when it was recorded, and is not now", p.name, entry.N, recorded),
+			Hint:    "the run goes another way than the recorded one; record it again with --record FILE",
+		}
+	}
 }
 
 // request is the turn as it would have been recorded.
@@ -165,18 +196,25 @@ func (p *Player) take(request sentinels.Turn) (Entry, error) {
 // find returns the unused turn for a request and whether it is the same one,
 // or -1.
 func (p *Player) find(request sentinels.Turn) (at int, exact bool) {
-	wanted := key(request)
+	wanted, cancelled := key(request), -1
 	for i, entry := range p.entries {
-		if !p.used[i] && entry.Key == wanted {
+		switch {
+		case p.used[i] || entry.Key != wanted:
+		case !entry.Cancelled:
 			return i, true
+		case cancelled < 0: // another attempt of the same request may have a reply
+			cancelled = i
 		}
+	}
+	if cancelled >= 0 {
+		return cancelled, true
 	}
 	// Nothing is kept for a request that may still come: the exact match of a
 	// later one can be taken by a changed one now, and is then reported twice.
 	best := -1
 	var score likeness
 	for i, entry := range p.entries {
-		if p.used[i] {
+		if p.used[i] || entry.Cancelled {
 			continue
 		}
 		if s := compare(entry.Request, request); best < 0 || s.more(score) {
@@ -223,7 +261,7 @@ func firstMessage(t sentinels.Turn) string {
 func (p *Player) exhausted(request sentinels.Turn) error {
 	return &abi.Error{
 		Code: abi.NotFound, Permanent: true,
-		Message: fmt.Sprintf("cassette %q: all %d turns are used, and one more is asked for: %s", p.name, len(p.entries), summary(request)),
+		Message: fmt.Sprintf("cassette %q: all %d turns are used, and one more is asked for: %s", p.name, p.Len(), summary(request)),
 		Hint:    "the run goes another way than the recorded one; record it again with --record FILE",
 	}
 }

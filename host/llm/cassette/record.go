@@ -143,23 +143,23 @@ func (r *Recorder) Quote(ctx context.Context, turn sentinels.Turn) (llm.Quote, e
 }
 
 // Turn makes the turn and records how it ended. A turn that ended because ctx
-// did says nothing of the model and is not recorded. If it cannot be written
+// did is recorded as cancelled: a replay has to know its request. If it cannot be written
 // down that is the error, since a cassette with a hole would answer wrongly;
 // the reply is returned beside it, for it was paid for.
 func (r *Recorder) Turn(ctx context.Context, turn sentinels.Turn, delta func(text string)) (sentinels.Reply, error) {
 	started := r.options.Clock()
 	reply, err := r.models.Turn(ctx, turn, delta)
-	if err != nil && ctx.Err() != nil {
-		return reply, err
-	}
 	entry := Entry{Request: turn, Ms: r.options.Clock().Sub(started).Milliseconds()}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		entry.Cancelled = true
+	case err != nil:
 		entry.Error = &abi.Error{Code: abi.CodeOf(err), Message: err.Error()}
 		if e := abi.As(err); e != nil {
 			copied := *e
 			entry.Error = &copied
 		}
-	} else {
+	default:
 		copied := reply
 		entry.Reply = &copied
 	}
