@@ -38,12 +38,36 @@ func (h *Host) notifyShell(line string, env []string, stdin io.Reader, output *o
 	return h.shells.StartTree(cmd)
 }
 
-// notifyWanted reports whether people are notified of a kind of message about a sentinel, and the
-// setting that says so: that of the stored definition if it has one, else that of the configuration.
-func (h *Host) notifyWanted(kind string, of sentinels.ID) (wanted bool, setting string) {
+// notifyWanted reports whether people are notified of a kind of message about a sentinel and one of its runs, and the
+// setting that says so: that of the definition if it has one, else that of the configuration.
+func (h *Host) notifyWanted(kind string, of sentinels.ID, run sentinels.RunID) (wanted bool, setting string) {
 	outer, _, _ := strings.Cut(string(of), "@") // an inline definition has what its parent has
-	if def := h.child(sentinels.ID(outer)); outer != "" && def != nil && def.Notify != nil {
+	def := h.draft(sentinels.ID(outer), run)
+	if def == nil {
+		def = h.child(sentinels.ID(outer))
+	}
+	if outer != "" && def != nil && def.Notify != nil {
 		return slices.Contains(def.Notify, kind), "notify of the definition of " + outer
 	}
 	return slices.Contains(h.settings.Notify.On, kind), "notify.on"
+}
+
+// draft returns the definition with this id that a person has started without storing it, as a file is run, if the run is of
+// its tree; else nil. That of an agent or a model does not count: it could keep from people what they should know.
+func (h *Host) draft(id sentinels.ID, run sentinels.RunID) *sentinels.Definition {
+	if run == "" || h.rt == nil {
+		return nil
+	}
+	info, err := h.rt.Status(run)
+	if err == nil && info.Root != run {
+		info, err = h.rt.Status(info.Root)
+	}
+	if err != nil || info.Sentinel != id || info.Revision != 0 || info.By != "" {
+		return nil
+	}
+	used, err := h.rt.RunDefinition(info.ID)
+	if err != nil {
+		return nil
+	}
+	return used.Definition
 }

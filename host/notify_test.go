@@ -294,6 +294,64 @@ func TestNotifiedOfWantedKinds(t *testing.T) {
 	}
 }
 
+// Runs of definitions that are not stored: that of a person has its own notify and recovers, also its inline children. That
+// of an agent has onFailure too; it neither silences its messages nor counts as a run of the sentinel with its id.
+func TestNotifiedOfUnstoredRuns(t *testing.T) {
+	h, v := notified(t, nil)
+	definition := func(id, rest, steps string) map[string]any {
+		text := `{"id": "` + id + `", "name": "` + id + `"` + rest + `, "steps": [` + steps + `],
+			"onFailure": [{"type": "shell", "command": "echo $result.status >> ` + id + `.txt"}], "finally": [{"type": "shell", "command": "echo finally >> ` + id + `.txt"}]}`
+		return map[string]any{"definition": json.RawMessage(text)}
+	}
+	const fails = `{"type": "fail", "message": "broken"}`
+	type outcome struct {
+		Run    sentinels.RunID
+		Status sentinels.Status
+	}
+	person := func(params map[string]any, want sentinels.Status) outcome {
+		t.Helper()
+		var out outcome
+		if must(t, h, "sentinel/run", params, &out); out.Status != want {
+			t.Fatalf("%+v, want %s", out, want)
+		}
+		return out
+	}
+	agent := func(params map[string]any, want sentinels.Status) outcome {
+		t.Helper()
+		var out outcome
+		if err := asAgent(t, h, "sentinel/run", params, &out); err != nil || out.Status != want {
+			t.Fatalf("%+v, %v, want %s", out, err, want)
+		}
+		return out
+	}
+	person(definition("silent", `, "notify": false`, fails), sentinels.StatusFailed)
+	v.messages(t, h, 1, 0)
+	failed := person(definition("plain", `, "notify": ["failed", "recovered"]`, fails), sentinels.StatusFailed)
+	if m := v.messages(t, h, 2, 1)[0]; m.Type != "sentinel:plain:failed" || m.Data.Run != string(failed.Run) {
+		t.Errorf("%+v", m)
+	}
+	again := person(definition("plain", `, "notify": ["failed", "recovered"]`, `{"type": "set", "values": {"a": 1}}`), sentinels.StatusCompleted)
+	if m := v.messages(t, h, 3, 2)[1]; m.Type != "sentinel:plain:recovered" || m.Data.Run != string(again.Run) || !strings.Contains(m.Data.Text, string(failed.Run)) {
+		t.Errorf("%+v", m)
+	}
+	must(t, h, "sentinel/start", definition("asks", `, "notify": false`, `{"type": "sentinel", "definition": {"name": "inner", "steps": [{"type": "approve", "prompt": "Go?"}]}}`), nil)
+	v.messages(t, h, 4, 2) // of the inline child, whose parent has the setting
+
+	agentFailed := agent(definition("mine", `, "notify": false`, fails), sentinels.StatusFailed)
+	if m := v.messages(t, h, 5, 3)[2]; m.Type != "sentinel:mine:failed" || m.Data.Run != string(agentFailed.Run) {
+		t.Errorf("%+v", m)
+	}
+	agent(definition("mine", "", `{"type": "set", "values": {"a": 1}}`), sentinels.StatusCompleted)
+	if events, err := h.Runtime().Events("sentinel:mine:recovered", 10); err != nil || len(events) != 0 {
+		t.Errorf("a run of an agent recovers no sentinel: %+v, %v", events, err)
+	}
+	for name, want := range map[string]string{"silent": "failed\nfinally\n", "plain": "failed\nfinally\nfinally\n", "mine": "failed\nfinally\nfinally\n"} {
+		if got, err := os.ReadFile(filepath.Join(h.Workspace(), name+".txt")); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
 // The command of a host gets a message without the variables of the host, and what it leaves behind ends.
 func TestNotifyCommand(t *testing.T) {
 	dir := t.TempDir()

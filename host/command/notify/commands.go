@@ -12,9 +12,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// Wanted reports whether people are notified of a kind of message about a sentinel, which is empty for
-// a message about none, and the setting that says so.
-type Wanted func(kind string, of sentinels.ID) (wanted bool, setting string)
+// Wanted reports whether people are notified of a kind of message about a sentinel and one of its runs, which are empty
+// for a message about none, and the setting that says so.
+type Wanted func(kind string, of sentinels.ID, run sentinels.RunID) (wanted bool, setting string)
 
 // Commands returns the family notify/*.
 func Commands(s *notify.Service, wanted Wanted) []command.Command {
@@ -49,7 +49,7 @@ type sendOut struct {
 
 func (f family) send(ctx context.Context, call *command.Call, in sendIn) (sendOut, error) {
 	if in.Kind != "" {
-		if wanted, setting := f.wanted(in.Kind, sentinels.ID(in.Sentinel)); !wanted {
+		if wanted, setting := f.wanted(in.Kind, sentinels.ID(in.Sentinel), sentinels.RunID(in.Run)); !wanted {
 			return sendOut{Sent: []notify.Sent{}, Note: fmt.Sprintf("not sent: %s has no %s", setting, in.Kind)}, nil
 		}
 	}
