@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -204,4 +205,82 @@ func TestSecretsInDefinitions(t *testing.T) {
 			t.Errorf("%q", l.given)
 		}
 	})
+}
+
+// setsVariables sets variables to a secret, one of them in a text that is a blob, and has it in a log line and an event.
+func setsVariables(g *runtime.GoGuest) (any, error) {
+	long := strings.Repeat("x", 70<<10) + tokenValue
+	if set := g.Call(abi.FuncVar, map[string]any{"set": map[string]any{"small": tokenValue, "deep": map[string]any{"a": []string{tokenValue}}, "long": long}}); set.Error != nil {
+		return nil, set.Error
+	}
+	if emitted := g.Call(abi.FuncEmit, map[string]any{"event": "made", "data": map[string]any{"v": tokenValue}}); emitted.Error != nil {
+		return nil, emitted.Error
+	}
+	g.Call(abi.FuncLog, map[string]any{"level": "info", "message": tokenValue})
+	got := g.Call(abi.FuncVar, map[string]any{"get": "small"})
+	if got.Error != nil {
+		return nil, got.Error
+	}
+	return map[string]any{"got": got.OK}, nil
+}
+
+// TestSecretsInVariables: a secret that the code of a step sets a variable to is nowhere in the store, in events, results or
+// log lines, also after a restart in the middle of the step, and no value that a condition reads.
+func TestSecretsInVariables(t *testing.T) {
+	db := newRecordingStore()
+	var logs bytes.Buffer
+	var mu sync.Mutex
+	var shown []string
+	opt := runtime.Options{Logger: slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})), Observer: runtime.Observer{Progress: func(p runtime.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Error(err)
+		}
+		shown = append(shown, string(text))
+	}}}
+	rt, _ := openLeaky(t, db, opt)
+	if err := runtime.AddModule(rt, &runtime.GoModule{Name: "sets", Step: setsVariables, Types: []wasm.StepType{{Type: "sets", Fields: json.RawMessage(`{"type":"object"}`)}}}); err != nil {
+		t.Fatal(err)
+	}
+	res := runToEnd(t, rt, `{"id":"v","name":"v","steps":[{"type":"sets","outputTo":"out"},{"type":"sets","condition":"$small === 't0ken'"}],"loop":{"type":"count","max":2}}`, runtime.StartOptions{})
+	if res.Status != sentinels.StatusCompleted || string(res.Variables["small"]) != `"[redacted]"` || !bytes.HasSuffix(res.Variables["long"], []byte(`[redacted]"`)) {
+		t.Fatalf("%s %v: %.100s", res.Status, res.Error, res.Variables["small"])
+	}
+	events, err := rt.Events("**", 100)
+	if err != nil || len(events) != 2 {
+		t.Fatal(events, err)
+	}
+	trace, err := rt.Trace(res.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	for what, v := range map[string]any{"progress": shown, "result": res, "trace": trace, "events": events, "log": logs.String()} {
+		if text, err := json.Marshal(v); err != nil || bytes.Contains(text, []byte(tokenValue)) {
+			t.Errorf("%s has the secret, %v: %.300s", what, err, text)
+		}
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, b := range db.batches {
+		for _, a := range b.Appends {
+			if bytes.Contains(a.Record, []byte(tokenValue)) {
+				t.Errorf("record %d: %.300s", a.Seq, a.Record)
+			}
+		}
+		for _, p := range b.Puts {
+			if bytes.Contains(p.Value, []byte(tokenValue)) {
+				t.Errorf("%s %s: %.300s", p.Bucket, p.Key, p.Value)
+			}
+		}
+	}
+	for _, b := range db.blobs {
+		if bytes.Contains(b, []byte(tokenValue)) {
+			t.Errorf("a blob of %d bytes has the secret", len(b))
+		}
+	}
 }

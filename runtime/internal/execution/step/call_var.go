@@ -27,7 +27,7 @@ func (a *attempt) callVar(_ context.Context, c *call) (callEnd, error) {
 			if slices.Contains(sentinels.Reserved, name) {
 				return callEnd{err: failure.New(abi.BadFields, "variable %q is reserved", name)}, nil
 			}
-			v = journal.Compact(c.outline.Insert(v))
+			v = journal.Compact(a.svc.Redact.JSON(c.outline.Insert(v))) // as an output has it
 			req.Set[name] = v
 			if size += int64(len(v)); size > a.run.VariableLimit() {
 				return callEnd{err: memoryError(a.run, "variables would take %d bytes or more", size)}, nil
