@@ -224,7 +224,7 @@ func setsVariables(g *runtime.GoGuest) (any, error) {
 	return map[string]any{"got": got.OK}, nil
 }
 
-// TestSecretsInVariables: a secret that the code of a step sets a variable to is nowhere in the store, in events, results or
+// TestSecretsInVariables: a secret that the code of a step sets a variable to, or that a start gives, is nowhere in the store, in events, results or
 // log lines, also after a restart in the middle of the step, and no value that a condition reads.
 func TestSecretsInVariables(t *testing.T) {
 	db := newRecordingStore()
@@ -244,7 +244,9 @@ func TestSecretsInVariables(t *testing.T) {
 	if err := runtime.AddModule(rt, &runtime.GoModule{Name: "sets", Step: setsVariables, Types: []wasm.StepType{{Type: "sets", Fields: json.RawMessage(`{"type":"object"}`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	res := runToEnd(t, rt, `{"id":"v","name":"v","steps":[{"type":"sets","outputTo":"out"},{"type":"sets","condition":"$small === 't0ken'"}],"loop":{"type":"count","max":2}}`, runtime.StartOptions{})
+	res := runToEnd(t, rt, `{"id":"v","name":"v","steps":[{"type":"sets","outputTo":"out"},{"type":"sets","condition":"$small === 't0ken'"}],"loop":{"type":"count","max":2}}`, runtime.StartOptions{
+		Inputs: map[string]json.RawMessage{"in": json.RawMessage(`"` + tokenValue + `"`)}, Variables: map[string]json.RawMessage{"given": json.RawMessage(`["` + tokenValue + `"]`)},
+	})
 	if res.Status != sentinels.StatusCompleted || string(res.Variables["small"]) != `"[redacted]"` || !bytes.HasSuffix(res.Variables["long"], []byte(`[redacted]"`)) {
 		t.Fatalf("%s %v: %.100s", res.Status, res.Error, res.Variables["small"])
 	}

@@ -396,6 +396,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 		}
 		begin.Variables[name] = journal.Compact(v)
 	}
+	begin.Variables = ex.svc.Redact.Values(begin.Variables) // as $inputs has them
 	if (opt.parent == nil || opt.commanded) && opt.fork == nil && begin.Within != nil && !opt.called && !inside(begin.Workspace, opt.Workspace) {
 		return nil, outside(begin.Workspace, opt.Workspace)
 	}
