@@ -413,3 +413,37 @@ func TestEditAndForkOfConstructs(t *testing.T) {
 		})
 	}
 }
+
+// A fork begins with a step of an iteration: one of the definition's onFailure or finally is refused by its address, id or
+// name, and the fork of a run that ended in them executes them again.
+func TestForkFromTheEndOfARun(t *testing.T) {
+	w := newFakeHost()
+	w.fail = func(string, int) error { return &abi.Error{Code: abi.Plugin, Message: "broken"} }
+	rt := open(t, w, newRecordingStore(), runtime.Options{})
+	const src = `{"id":"e","name":"e","loop":{"type":"once"},"steps":[{"type":"call","command":"world/fail","value":1,"id":"first"}],
+		"onFailure":[{"type":"call","command":"world/look","value":2,"id":"why"}],"finally":[{"type":"call","command":"world/look","value":3,"name":"last one"}]}`
+	res := runToEnd(t, rt, src, runtime.StartOptions{})
+	if res.Status != sentinels.StatusFailed {
+		t.Fatal(res.Status, res.Error)
+	}
+	for from, at := range map[string]string{"end.onFailure.0": "end.onFailure.0", "why": "end.onFailure.0", "last one": "end.finally.0"} {
+		_, err := rt.Fork(within(t), res.Run, runtime.ForkOptions{Iteration: 1, From: from})
+		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), "it is part of "+at+", in onFailure or finally of the definition") {
+			t.Errorf("from %q: %v", from, err)
+		}
+	}
+	id, err := rt.Fork(within(t), res.Run, runtime.ForkOptions{Iteration: 1, From: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := wait(t, rt, id); again.Status != sentinels.StatusFailed || again.Finally != nil {
+		t.Errorf("%s %v, finally %v", again.Status, again.Error, again.Finally)
+	}
+	trace, err := rt.Trace(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := json.Marshal(trace); err != nil || strings.Count(string(text), `"address":"end.onFailure.0"`) != 1 || strings.Count(string(text), `"address":"end.finally.0"`) != 1 {
+		t.Errorf("%v: %s", err, text)
+	}
+}

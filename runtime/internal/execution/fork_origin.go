@@ -84,6 +84,24 @@ func (ex *Executor) stateBefore(o *origin, stop int) (*history.State, error) {
 	})
 }
 
+// endStep returns the address of the step of the definition's onFailure or finally that from names, or that has it in it; ""
+// if there is none.
+func endStep(def *sentinels.Definition, from string) string {
+	if strings.HasPrefix(from, sentinels.EndAddress+".") {
+		if _, err := def.StepAt(from); err == nil {
+			return from
+		}
+	}
+	for _, list := range def.Lists()[1:] {
+		for i := range list.Steps {
+			if s := &list.Steps[i]; s.ID == from || s.Name == from || within(s, from) {
+				return fmt.Sprintf("%s%d", list.Prefix(), i)
+			}
+		}
+	}
+	return ""
+}
+
 // topStep returns the index of the top-level step that from names by address, id or
 // name. Empty means the first step.
 func topStep(def *sentinels.Definition, from string) (int, error) {
@@ -105,6 +123,10 @@ func topStep(def *sentinels.Definition, from string) (int, error) {
 		if def.Steps[i].Name == from {
 			return i, nil
 		}
+	}
+	if at := endStep(def, from); at != "" {
+		return 0, &abi.Error{Code: abi.BadFields, Field: "from", Message: fmt.Sprintf("fork from step %q: it is part of %s, in onFailure or finally of the definition, with which no iteration begins", from, at),
+			Hint: "begin with a step of the definition: they are executed behind it"}
 	}
 	inner := &abi.Error{Code: abi.BadFields, Field: "from", Message: fmt.Sprintf("fork from step %q: it is a nested step: want a top-level step", from)}
 	if _, err := def.StepAt(from); err == nil {
