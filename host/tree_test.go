@@ -64,7 +64,7 @@ var layers = []layer{
 	{"sentinels/internal/schemacost", []string{"internal/boundedregexp", "sentinels/strictjson"}, []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	{"sentinels/glob", nil, []string{"github.com/bmatcuk/doublestar/v4"}},
 	{"sentinels/reference", []string{"sentinels/strictjson", "sentinels/internal/schemacost"}, nil}, // the references within a schema
-	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*", "internal/linediff"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
+	{"sentinels", []string{"sentinels/strictjson", "sentinels/reference", "sentinels/internal/*", "internal/linediff", "internal/textcut"}, []string{"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"}},
 	{"sdk/abi", nil, nil},
 	{"sdk/internal/**", []string{"sdk/abi", "sdk/internal/**"}, nil},
 	{"sdk", []string{"sdk/abi", "sdk/internal/**"}, nil},

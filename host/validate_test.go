@@ -2,7 +2,9 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +98,68 @@ func TestValidateNamedChild(t *testing.T) {
 	// Written inline it sees them.
 	if _, got := validated(t, h, `{"id":"around","steps":[{"cmd":"ls","outputTo":"listing"},{"definition":{"steps":[{"argv":["cat","$listing"]}]}}]}`, nil); got != nil {
 		t.Errorf("inline: %v", got)
+	}
+}
+
+// TestChildInputs: wrong inputs of another sentinel are reported alike by validate, by a start of the definition, and by
+// what stores it, whether a step names the sentinel or calls a command that starts it.
+func TestChildInputs(t *testing.T) {
+	h := open(t, environment())
+	const kid = `{"id": "kid", "inputs": {"n": {"type": "integer", "required": true}, "level": {"enum": ["low", "high"]}, "list": "array"},
+		"steps": [{"argv": ["echo", "$n", "$level", "$list"]}]}`
+	must(t, h, "sentinel/create", map[string]any{"definition": kid}, nil)
+	wrong := []string{
+		`input "level" of sentinel "kid" is "mid", want one of "low", "high"`, `input "list" of sentinel "kid" is null, want array`,
+		`sentinel "kid" has no input "lvl"`, `sentinel "kid" requires the input "n"`,
+	}
+	const bad, good = `{"level": "mid", "list": null, "lvl": 1}`, `{"n": "$x", "level": "$x", "list": ["$x"]}`
+	for name, step := range map[string]string{
+		"a named sentinel": `{"type": "sentinel", "definition": {"$ref": "kid"}, "inputs": %s}`,
+		"sentinel/run":     `{"command": "sentinel/run", "params": {"sentinelId": "kid", "inputs": %s}}`,
+		"sentinel/start":   `{"type": "parallel", "branches": [[{"command": "sentinel/start", "params": {"sentinelId": "kid", "inputs": %s}}]]}`,
+	} {
+		definition := func(inputs string) string {
+			return `{"id": "parent", "variables": {"x": 1}, "steps": [` + fmt.Sprintf(step, inputs) + `]}`
+		}
+		messages := func(problems sentinels.Problems) (all []string) {
+			for _, p := range problems {
+				all = append(all, p.Message)
+			}
+			slices.Sort(all)
+			return all
+		}
+		var out struct {
+			Valid    bool
+			Problems sentinels.Problems
+			Loaded   []struct{ Problems sentinels.Problems }
+		}
+		must(t, h, "sentinel/validate", map[string]any{"definition": definition(bad)}, &out)
+		if diff := cmp.Diff(wrong, messages(out.Problems)); diff != "" || out.Valid {
+			t.Errorf("%s: validate (-want +got):\n%s", name, diff)
+		}
+		if err := call(t, h, "sentinel/run", map[string]any{"definition": definition(bad)}, nil); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), wrong[0]) {
+			t.Errorf("%s: run: %v", name, err)
+		}
+		must(t, h, "sentinel/create", map[string]any{"definition": definition(bad), "replace": true}, &out)
+		if diff := cmp.Diff(wrong, messages(out.Problems)); diff != "" {
+			t.Errorf("%s: create (-want +got):\n%s", name, diff)
+		}
+		// The parent is loaded before the sentinel that it names.
+		dir := t.TempDir()
+		write(t, dir, map[string]string{"a.json": definition(bad), "kid.json": strings.Replace(kid, `"level": {`, `"lvl": {}, "level": {`, 1)})
+		must(t, h, "sentinel/load", map[string]any{"path": dir}, &out)
+		if diff := cmp.Diff(slices.Concat(wrong[:2], wrong[3:]), messages(out.Loaded[0].Problems)); diff != "" {
+			t.Errorf("%s: load (-want +got):\n%s", name, diff)
+		}
+		must(t, h, "sentinel/create", map[string]any{"definition": kid, "replace": true}, nil)
+		if valid, problems := validated(t, h, definition(good), nil); !valid || len(problems) > 0 {
+			t.Errorf("%s: right inputs: %q", name, problems)
+		}
+	}
+	// The engine's own check is the same.
+	err := call(t, h, "sentinel/run", `{"sentinelId": "kid", "inputs": {"n": 1, "level": "mid"}}`, nil)
+	if abi.CodeOf(err) != abi.BadFields || err.Error() != wrong[0] {
+		t.Errorf("a start of kid: %v", err)
 	}
 }
 

@@ -231,7 +231,7 @@ func TestForkRefuses(t *testing.T) {
 		"no such revision":     {runtime.ForkOptions{Revision: 9}, abi.NotFound, "no revision 9", "revisions 1 to 1 are kept"},
 		"two definitions":      {runtime.ForkOptions{Revision: 1, Latest: true}, abi.BadFields, "exclude each other", ""},
 		"an unknown input":     {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"m": json.RawMessage("1")}}, abi.BadFields, `has no input "m"`, ""},
-		"a bad input":          {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"n": json.RawMessage(`"x"`)}}, abi.BadFields, "invalid input \"n\"", ""},
+		"a bad input":          {runtime.ForkOptions{Inputs: map[string]json.RawMessage{"n": json.RawMessage(`"x"`)}}, abi.BadFields, `input "n" of sentinel "`, ""},
 		"another's definition": {runtime.ForkOptions{Definition: &sentinels.Definition{ID: "x"}}, abi.BadFields, "the definition has the id \"x\"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

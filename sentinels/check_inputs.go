@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
@@ -122,8 +123,7 @@ func eachExpression(raw json.RawMessage, f func(source string)) {
 }
 
 // ChildInputs returns what is wrong with the inputs that steps give to sentinels which they
-// name by {"$ref": id}: one that the sentinel does not have, one that it requires and is not
-// given, and a value of another type. child returns the definition of one, nil if it is not known.
+// name by {"$ref": id}, see [Definition.CheckGiven]. child returns the definition of one, nil if it is not known.
 func (d *Definition) ChildInputs(types *TypeSet, child func(id ID) *Definition) (found Problems) {
 	d.EachStep(func(path string, s *Step) {
 		spec, ok := types.Lookup(s.Type)
@@ -135,86 +135,126 @@ func (d *Definition) ChildInputs(types *TypeSet, child func(id ID) *Definition) 
 			if mark.Mark != markDefinition || id == "" {
 				continue
 			}
-			def := child(id)
-			if def == nil {
-				continue
-			}
-			given, known := givenInputs(s)
-			if !known {
-				continue
-			}
-			names := slices.Sorted(maps.Keys(def.Inputs))
-			for _, name := range slices.Sorted(maps.Keys(given)) {
-				at := path + ".inputs." + name
-				in, ok := def.Inputs[name]
-				if !ok && len(names) > 0 {
-					found = append(found, Problem{Path: at, Kind: KindUnknown, Message: fmt.Sprintf("sentinel %q has no input %q", id, name), Hint: didYouMean(name, names)})
-				} else if got := literalType(given[name]); ok && in.Type != "" && got != "" && got != in.Type && !(got == "integer" && in.Type == "number") {
-					found = append(found, Problem{Path: at, Kind: KindType, Message: fmt.Sprintf("is of type %s, but the type of the input of sentinel %q is %s", got, id, in.Type)})
-				}
-			}
-			for _, name := range names {
-				if in := def.Inputs[name]; in.Required && in.Default == nil && given[name] == nil {
-					found = append(found, Problem{Path: path, Kind: KindMissing, Message: fmt.Sprintf("sentinel %q requires the input %q", id, name), Hint: fmt.Sprintf(`write "inputs": {%q: ...}`, name)})
-				}
+			if def := child(id); def != nil {
+				found = append(found, def.CheckWritten(s.Fields["inputs"], path, path+".inputs")...)
 			}
 		}
 	})
 	return found
 }
 
+// CheckWritten is CheckGiven for the inputs that a definition writes for a start of d, nil for none. Problems of a value
+// have a path below at, those of a missing one the path of the step. Inputs that are the value of a reference are not known.
+func (d *Definition) CheckWritten(inputs json.RawMessage, step, at string) Problems {
+	given, known := givenInputs(inputs)
+	if !known {
+		return nil
+	}
+	found := d.CheckGiven(fmt.Sprintf("sentinel %q", d.ID), given, true)
+	for i, p := range found {
+		if found[i].Path = at + "." + p.Path; p.Kind == KindMissing {
+			found[i].Path, found[i].Hint = step, fmt.Sprintf(`write "inputs": {%q: ...}`, p.Path)
+		}
+	}
+	return found
+}
+
+// CheckGiven returns what is wrong with values that are given for the inputs of d: a name that d does not have, a value of
+// another type or none of the enum, and a required input without a value. The path of a problem is the name of the input.
+// what names d in messages. With written, the values are those of a definition, whose references have no value yet.
+func (d *Definition) CheckGiven(what string, given map[string]json.RawMessage, written bool) (found Problems) {
+	names := slices.Sorted(maps.Keys(d.Inputs))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		in, ok := d.Inputs[name]
+		value := given[name]
+		refers := written && len(reference.In(value)) > 0
+		switch {
+		case !ok && len(names) > 0:
+			p := Problem{Path: name, Kind: KindUnknown, Message: fmt.Sprintf("%s has no input %q", what, name)}
+			if len(found) < MaxProblems { // more are not shown, and each compares all names
+				p.Hint = didYouMean(name, names)
+			}
+			found = append(found, p)
+		case !ok, refers && value[0] == '"' && reference.IsReference(reference.Text(value)):
+		case in.Type != "" && !valueHasType(value, in.Type):
+			found = append(found, Problem{Path: name, Kind: KindType, Message: fmt.Sprintf("input %q of %s is %s, want %s", name, what, clip(value), in.Type)})
+		case !refers && !in.allows(value):
+			allowed := make([]string, len(in.Enum))
+			for i, v := range in.Enum {
+				allowed[i] = clip(v)
+			}
+			found = append(found, Problem{Path: name, Kind: KindValue,
+				Message: fmt.Sprintf("input %q of %s is %s, want one of %s", name, what, clip(value), strings.Join(allowed, ", "))})
+		}
+	}
+	for _, name := range names {
+		if in := d.Inputs[name]; in.Required && in.Default == nil && given[name] == nil {
+			found = append(found, Problem{Path: name, Kind: KindMissing, Message: fmt.Sprintf("%s requires the input %q", what, name)})
+		}
+	}
+	return found
+}
+
+// allows reports whether a value is one of the enum, if there is one.
+func (in Input) allows(value json.RawMessage) bool {
+	return len(in.Enum) == 0 || slices.ContainsFunc(in.Enum, func(v json.RawMessage) bool { return strictjson.Equal(v, value) })
+}
+
+// clip returns the beginning of a JSON value, for messages.
+func clip(raw json.RawMessage) string { return textcut.Mark(string(raw), 300) }
+
 // givenInputs returns the inputs that a step gives to its child; known is false if they are the
 // value of a variable.
-func givenInputs(s *Step) (given map[string]json.RawMessage, known bool) {
-	raw := s.Fields["inputs"]
+func givenInputs(raw json.RawMessage) (given map[string]json.RawMessage, known bool) {
 	if len(raw) == 0 {
 		return nil, true
 	}
 	return given, json.Unmarshal(raw, &given) == nil
 }
 
-// literalType returns the type of a value as inputs name it, "" for one with a reference.
-func literalType(raw json.RawMessage) string {
-	switch raw[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return ""
-	case '"':
-		if reference.IsReference(reference.Text(raw)) {
-			return ""
-		}
-		return "string"
+// valueHasType reports whether v has a type of inputs.
+func valueHasType(v json.RawMessage, want string) bool {
+	var x any
+	if json.Unmarshal(v, &x) != nil {
+		return false
 	}
-	if strings.ContainsAny(string(raw), ".eE") {
-		return "number"
+	switch x := x.(type) {
+	case string:
+		return want == "string"
+	case bool:
+		return want == "boolean"
+	case float64:
+		return want == "number" || want == "integer" && x == float64(int64(x))
+	case []any:
+		return want == "array"
+	case map[string]any:
+		return want == "object"
 	}
-	return "integer"
+	return false
 }
 
-// inlineInputs reports inputs of an inline definition that its step misspells, or that are
-// required and neither given nor a variable around it.
+// inlineInputs reports inputs of an inline definition that its step misspells or gives another type, or that are
+// required and neither given nor a variable around it. Other names are variables of the child.
 func (c *checker) inlineInputs(s *Step, d *Definition, path string) {
-	given, known := givenInputs(s)
+	given, known := givenInputs(s.Fields["inputs"])
 	if !known || len(d.Inputs) == 0 || s.Fields["inputs"] == nil && s.Type != "sentinel" {
 		return
 	}
 	names := slices.Sorted(maps.Keys(d.Inputs))
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, ok := d.Inputs[name]; ok {
-			continue
-		}
-		if near := c.Suggest(name, names); len(near) > 0 {
-			c.warn(path+".inputs."+name, "did you mean "+quotedList(near, " or ")+"?", "the definition has no input %q", name)
-		}
-	}
-	for _, name := range names {
-		if in := d.Inputs[name]; in.Required && in.Default == nil && given[name] == nil && !c.set[name] {
-			c.Add(Problem{Path: path, Kind: KindMissing, Message: fmt.Sprintf("the definition requires the input %q", name), Hint: fmt.Sprintf(`write "inputs": {%q: ...}`, name)})
+	for _, p := range d.CheckGiven("the definition", given, true) {
+		name := p.Path
+		switch p.Path = path + ".inputs." + name; p.Kind {
+		case KindUnknown:
+			if near := c.Suggest(name, names); len(near) > 0 {
+				c.warn(p.Path, p.Hint, "%s", p.Message)
+			}
+		case KindMissing:
+			if !c.set[name] {
+				p.Path, p.Hint = path, fmt.Sprintf(`write "inputs": {%q: ...}`, name)
+				c.Add(p)
+			}
+		default:
+			c.Add(p)
 		}
 	}
 }

@@ -123,6 +123,12 @@ func (a verbs) showLoaded(all loaded, first string) error {
 		if err := a.Table(rows); err != nil {
 			return err
 		}
+		for _, l := range all.Loaded {
+			for i := range l.Problems {
+				l.Problems[i].File = a.Relative(l.Problems[i].File)
+			}
+			a.ShowProblems(l.Problems)
+		}
 	}
 	for _, p := range all.Problems {
 		a.PrintErr("%s\n", app.Block(p.Problem))

@@ -163,7 +163,7 @@ func (f family) saveBeside(ctx context.Context, call *command.Call, all map[sent
 		if err := f.sync(ctx, id); err != nil {
 			return stored, warning, err
 		}
-		s, err := f.save(ctx, call, all[id].Definition, expect, all[id].givenText, given(call))
+		s, err := f.save(ctx, call, all[id].Definition, expect, given(call))
 		if err != nil {
 			return stored, warning, err
 		}

@@ -87,9 +87,12 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	if err != nil {
 		return saved{}, err
 	}
-	out, err := f.save(ctx, call, def, expect, givenText{src, file}, by)
-	out.Beside, out.Warning = stored, joinLines(out.Warning, warning)
-	return out, err
+	out, err := f.save(ctx, call, def, expect, by)
+	if err != nil {
+		return saved{}, err
+	}
+	out.Beside, out.Warning, out.Problems = stored, joinLines(out.Warning, warning), f.remaining(ctx, givenText{src, file})
+	return out, nil
 }
 
 // creator returns who makes a definition that does not say it: the persona of the call, which is
@@ -173,7 +176,7 @@ type givenText struct {
 
 // save stores a definition as a new revision and writes it back to its file. The file was
 // read before.
-func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, from givenText, by authorship) (saved, error) {
+func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Definition, expect int, by authorship) (saved, error) {
 	if err := f.keepsGate(call, string(def.ID)); err != nil {
 		return saved{}, err
 	}
@@ -181,13 +184,17 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), Problems: f.remaining(ctx, from)}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def))}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as
-// warnings: an edit that adds an error is refused.
+// warnings: an edit that adds an error is refused. Inputs of other sentinels are compared with the stored ones, which
+// may be edited later, so they refuse no edit.
 func (f family) remaining(ctx context.Context, from givenText) sentinels.Problems {
-	_, problems := f.rt.InspectEdit(ctx, from.src, from.file)
+	def, problems := f.rt.InspectEdit(ctx, from.src, from.file)
+	if def != nil {
+		problems = problems.Merge(f.childInputs(def, nil).Locate(from.file, from.src, f.rt.Types()))
+	}
 	for i := range problems {
 		p := &problems[i]
 		if from.file == "" {

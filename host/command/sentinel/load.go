@@ -37,14 +37,18 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 	}
 	out := loadOut{Loaded: []saved{}}
 	loaded := map[sentinels.ID]string{}
+	var texts []givenText
 	for _, file := range files {
-		s, err := f.loadFile(ctx, call, file, loaded, len(files) == 1)
+		s, from, err := f.loadFile(ctx, call, file, loaded, len(files) == 1)
 		if err != nil {
 			out.Problems = append(out.Problems, loadProblem{file, err.Error()})
 			continue
 		}
-		out.Loaded = append(out.Loaded, s)
+		out.Loaded, texts = append(out.Loaded, s), append(texts, from)
 		loaded[s.SentinelID] = file
+	}
+	for i, from := range texts { // now, because a file may refer to one that is loaded after it
+		out.Loaded[i].Problems = f.remaining(ctx, from)
 	}
 	return out, nil
 }
@@ -52,21 +56,21 @@ func (f family) load(ctx context.Context, call *command.Call, in loadIn) (loadOu
 // loadFile loads one file, unless another file of the same sentinel is loaded: each load
 // would store both, one after the other. With alone, the files beside it that it refers to are stored too:
 // those of a folder are loaded anyway.
-func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string, alone bool) (saved, error) {
+func (f family) loadFile(ctx context.Context, call *command.Call, file string, loaded map[sentinels.ID]string, alone bool) (out saved, from givenText, err error) {
 	read := f.reader(call)
 	if within(file, f.projectDir(call)) { // its definitions are those of the host, also for an agent that has them loaded
 		read = f.opt.Trust.Read
 	}
 	src, err := read(file, sentinels.MaxBytes)
 	if err != nil {
-		return saved{}, err
+		return saved{}, from, err
 	}
 	def, problems, _ := f.rt.DecodeEdit(src, file)
 	if len(problems) > 0 {
-		return saved{}, refused(problems)
+		return saved{}, from, refused(problems)
 	}
 	if other := loaded[def.ID]; other != "" {
-		return saved{}, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
+		return saved{}, from, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("%s: sentinel %q is already loaded from %s", file, def.ID, other)}
 	}
 	if alone {
 		all, err := f.beside(ctx, call, besideIn{}, src, file, read)
@@ -74,13 +78,14 @@ func (f family) loadFile(ctx context.Context, call *command.Call, file string, l
 			_, _, err = f.saveBeside(ctx, call, all, true)
 		}
 		if err != nil {
-			return saved{}, err
+			return saved{}, from, err
 		}
 	}
 	if err := f.sync(ctx, def.ID); err != nil {
-		return saved{}, err
+		return saved{}, from, err
 	}
-	return f.save(ctx, call, def, runtime.AnyRevision, givenText{src, file}, given(call))
+	out, err = f.save(ctx, call, def, runtime.AnyRevision, given(call))
+	return out, givenText{src, file}, err
 }
 
 // within reports whether a file is below a folder, by their names.

@@ -164,9 +164,34 @@ func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]n
 		return def
 	}
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
-		for _, p := range d.ChildInputs(types, child) {
+		for _, p := range append(d.ChildInputs(types, child), startedInputs(d, types, child)...) {
 			p.Path = prefix + p.Path
 			found = append(found, p)
+		}
+	})
+	return found
+}
+
+// startedInputs is [sentinels.Definition.ChildInputs] for steps that start a sentinel by a command of this family.
+func startedInputs(d *sentinels.Definition, types *sentinels.TypeSet, child func(id sentinels.ID) *sentinels.Definition) (found sentinels.Problems) {
+	d.EachStep(func(path string, s *sentinels.Step) {
+		spec, ok := types.Lookup(s.Type)
+		var name string
+		if !ok || json.Unmarshal(s.Fields["command"], &name) != nil || name != "sentinel/run" && name != "sentinel/start" {
+			return
+		}
+		for _, mark := range spec.Marks() {
+			var params struct {
+				SentinelID sentinels.ID    `json:"sentinelId"`
+				Inputs     json.RawMessage `json:"inputs"`
+			}
+			if mark.Mark != abi.MarkParams || json.Unmarshal(s.Fields[mark.Path], &params) != nil || !params.SentinelID.Valid() {
+				continue
+			}
+			if def := child(params.SentinelID); def != nil {
+				at := path + "." + mark.Path
+				found = append(found, def.CheckWritten(params.Inputs, at, at+".inputs")...)
+			}
 		}
 	})
 	return found

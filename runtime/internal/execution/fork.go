@@ -137,12 +137,12 @@ func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Def
 			return nil, fmt.Errorf("inputs of the run: %w", err)
 		}
 	}
-	for name, v := range given {
-		if _, ok := def.Inputs[name]; !ok && len(def.Inputs) > 0 {
-			return nil, unknownInput(def, name)
+	for _, p := range def.CheckGiven(fmt.Sprintf("sentinel %q", def.ID), given, false) {
+		if p.Kind == sentinels.KindUnknown {
+			return nil, &abi.Error{Code: abi.BadFields, Field: p.Path, Message: p.Message, Hint: p.Hint}
 		}
-		inputs[name] = v
 	}
+	maps.Copy(inputs, given)
 	return inputs, nil
 }
 

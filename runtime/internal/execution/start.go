@@ -10,7 +10,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
 // Start is Runtime.Start of package runtime.
@@ -541,91 +539,32 @@ func inside(dir, of string) bool {
 
 // fillInputs checks the given inputs against the definition and adds the defaults.
 func fillInputs(def *sentinels.Definition, opt startOptions) (map[string]json.RawMessage, error) {
+	for _, p := range def.CheckGiven(fmt.Sprintf("sentinel %q", def.ID), opt.Inputs, false) {
+		e := &abi.Error{Code: abi.BadFields, Field: p.Path, Message: p.Message, Hint: p.Hint}
+		switch p.Kind {
+		case sentinels.KindUnknown:
+			if opt.lenient {
+				continue
+			}
+		case sentinels.KindMissing:
+			e.Hint = "give it: --input " + p.Path + "=..."
+			if opt.parent != nil {
+				e.Hint = fmt.Sprintf(`give it in the step: "inputs": {%q: ...}`, p.Path)
+			}
+			if text := def.Inputs[p.Path].Description; text != "" {
+				e.Hint += " (" + text + ")"
+			}
+		}
+		return nil, e
+	}
 	inputs := map[string]json.RawMessage{}
-	names := make([]string, 0, len(def.Inputs))
 	for name, in := range def.Inputs {
-		names = append(names, name)
 		if in.Default != nil {
 			inputs[name] = in.Default
 		}
 	}
-	sort.Strings(names)
-	for name, v := range opt.Inputs {
-		in, ok := def.Inputs[name]
-		if !ok && len(def.Inputs) > 0 && !opt.lenient {
-			return nil, unknownInput(def, name)
-		}
-		if err := checkInput(name, in, v); err != nil {
-			return nil, err
-		}
-		inputs[name] = v
-	}
-	for _, name := range names {
-		if _, ok := inputs[name]; !ok && def.Inputs[name].Required {
-			e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q requires the input %q", def.ID, name), Hint: "give it: --input " + name + "=..."}
-			if opt.parent != nil {
-				e.Hint = fmt.Sprintf(`give it in the step: "inputs": {%q: ...}`, name)
-			}
-			if text := def.Inputs[name].Description; text != "" {
-				e.Hint += " (" + text + ")"
-			}
-			return nil, e
-		}
-	}
+	maps.Copy(inputs, opt.Inputs)
 	return inputs, nil
-}
-
-// unknownInput returns the error for an input that the definition does not have.
-func unknownInput(def *sentinels.Definition, name string) *abi.Error {
-	names := make([]string, 0, len(def.Inputs))
-	for n := range def.Inputs {
-		names = append(names, n)
-	}
-	e := &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("sentinel %q has no input %q", def.ID, name)}
-	if near := sentinels.Suggest(name, names); len(near) > 0 {
-		e.Hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return e
-}
-
-// checkInput returns an error if v does not have the type of the input or is not one of
-// its values.
-func checkInput(name string, in sentinels.Input, v json.RawMessage) error {
-	if in.Type != "" && !hasType(v, in.Type) {
-		return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("invalid input %q: %s: want %s", name, step.Clip(v), in.Type)}
-	}
-	if len(in.Enum) == 0 {
-		return nil
-	}
-	allowed := make([]string, 0, len(in.Enum))
-	for _, value := range in.Enum {
-		if strictjson.Equal(value, v) {
-			return nil
-		}
-		allowed = append(allowed, step.Clip(value))
-	}
-	return &abi.Error{Code: abi.BadFields, Field: name, Message: fmt.Sprintf("invalid input %q: %s: want one of %s", name, step.Clip(v), strings.Join(allowed, ", "))}
-}
-
-// hasType reports whether v has a type of the format.
-func hasType(v json.RawMessage, want string) bool {
-	var x any
-	if json.Unmarshal(v, &x) != nil {
-		return false
-	}
-	switch x := x.(type) {
-	case string:
-		return want == "string"
-	case bool:
-		return want == "boolean"
-	case float64:
-		return want == "number" || want == "integer" && x == float64(int64(x))
-	case []any:
-		return want == "array"
-	case map[string]any:
-		return want == "object"
-	}
-	return false
 }
 
 // NewRunID returns a new run id. Ids sort by their time of creation.
