@@ -3,9 +3,11 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/needs"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/triggers/files"
 )
 
 // example reads one of the specification's four examples, unmodified.
@@ -218,5 +221,101 @@ func TestExample4ShipIt(t *testing.T) {
 				t.Errorf("events %+v, %v; want %s", events, err, c.event)
 			}
 		})
+	}
+}
+
+// TestGlobsEverywhere compares patterns in all that finds files: a glob means the same everywhere, except that in searches
+// one without a slash applies in every folder.
+func TestGlobsEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.md": "word", "in/b.md": "word", "in/d/c.md": "word", "x/in/e.md": "word"})
+	h := open(t, host.Options{Workspace: dir})
+	watcher := files.NewWatcher(files.Options{Root: dir})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- watcher.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	searches := map[string]func(pattern string) ([]string, error){
+		"fs/list": func(pattern string) ([]string, error) {
+			var out struct{ Files []string }
+			err := call(t, h, "fs/list", map[string]any{"pattern": pattern}, &out)
+			return out.Files, err
+		},
+		"code/search": func(pattern string) (found []string, err error) {
+			var out struct{ Matches []struct{ Path string } }
+			err = call(t, h, "code/search", map[string]any{"pattern": "word", "glob": pattern}, &out)
+			for _, m := range out.Matches {
+				found = append(found, m.Path)
+			}
+			return found, err
+		},
+		"a loop": func(pattern string) ([]string, error) {
+			var out struct {
+				Error     *struct{ Message string }
+				Variables struct{ Seen []string }
+			}
+			err := call(t, h, "sentinel/run", map[string]any{"workspace": dir, "definition": map[string]any{
+				"name": "globs", "variables": map[string]any{"seen": []string{}}, "steps": []any{map[string]any{
+					"type": "loop", "each": map[string]any{"files": pattern},
+					"steps": []any{map[string]any{"type": "set", "values": map[string]any{"seen": map[string]any{"expr": "[...$seen, $item]"}}}},
+				}},
+			}}, &out)
+			if out.Error != nil {
+				err = errors.New(out.Error.Message)
+			}
+			return out.Variables.Seen, err
+		},
+	}
+	paths := map[string]func(pattern string) ([]string, error){
+		"a file trigger": func(pattern string) (found []string, err error) {
+			sub, err := watcher.Subscribe(ctx, files.Query{Patterns: []string{pattern}})
+			if err != nil {
+				return nil, err
+			}
+			defer sub.Close()
+			list, _ := sub.Files()
+			for _, f := range list {
+				found = append(found, f.Path)
+			}
+			return found, nil
+		},
+		"rag/search": func(pattern string) (found []string, err error) {
+			var out struct{ Results []struct{ Path string } }
+			err = call(t, h, "rag/search", map[string]any{"query": "word", "paths": []string{pattern}}, &out)
+			for _, r := range out.Results {
+				found = append(found, r.Path)
+			}
+			return found, err
+		},
+	}
+	for _, c := range []struct{ pattern, path, search string }{
+		{"*.md", "a.md", "a.md in/b.md in/d/c.md x/in/e.md"},
+		{"./*.md", "a.md", "a.md"},
+		{"in", "in/b.md in/d/c.md", "in/b.md in/d/c.md x/in/e.md"},
+		{"./in", "in/b.md in/d/c.md", "in/b.md in/d/c.md"},
+		{"in/*.md", "in/b.md", "in/b.md"},
+		{"**/*.md", "a.md in/b.md in/d/c.md x/in/e.md", "a.md in/b.md in/d/c.md x/in/e.md"},
+		{"/*.md", `absolute pattern "/*.md": want one relative to the workspace, such as "./*.md"`, `absolute pattern "/*.md": want one relative to the workspace, such as "./*.md"`},
+		{"in/", `pattern "in/": write "in"`, `pattern "in/": write "in"`},
+	} {
+		for want, places := range map[string]map[string]func(string) ([]string, error){"path " + c.path: paths, "search " + c.search: searches} {
+			_, want, _ = strings.Cut(want, " ")
+			for name, find := range places {
+				found, err := find(c.pattern)
+				slices.Sort(found)
+				got := strings.Join(found, " ")
+				if err != nil {
+					got = err.Error()
+				}
+				if got != want && (err == nil || !strings.Contains(got, want)) {
+					t.Errorf("%s: %q finds %s, want %s", name, c.pattern, got, want)
+				}
+			}
+		}
 	}
 }

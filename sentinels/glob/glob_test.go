@@ -3,6 +3,7 @@ package glob_test
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,11 +41,40 @@ func TestMatch(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, pattern := range []string{
-		"", "/", "/a", ".", "..", "../a", "a/../../b", "{a,../b}", "./a", "a//b", "a/", "[", "a[]b", "[a/b]", "{a", `a\`, "a\x00b", "{,}",
+		"", "/", "/a", ".", "..", "../a", "a/../../b", "{a,../b}", "././a", "a//b", "a/", "[", "a[]b", "[a/b]", "{a", `a\`, "a\x00b", "{,}",
 		strings.Repeat("a", 1025), strings.Repeat("a/", 63) + "a", strings.Repeat("**/a/", 9) + "x", strings.Repeat("{a,b}", 20), strings.Repeat("{,}", 300),
 	} {
 		if p, err := glob.Parse(pattern); err == nil {
 			t.Errorf("%.40q was accepted: %v", pattern, p)
+		}
+	}
+}
+
+// TestPlaces compares what a pattern means where it is a path, where it selects files, and in a search below a folder.
+func TestPlaces(t *testing.T) {
+	tree := []string{"a.md", "in", "in/b.md", "in/d/c.md", "x/in/e.md"}
+	for _, c := range []struct{ pattern, path, files, search string }{
+		{"*.md", "a.md", "a.md", "a.md in/b.md in/d/c.md x/in/e.md"},
+		{"./*.md", "a.md", "a.md", "a.md"},
+		{"in", "in", "in in/b.md in/d/c.md", "in in/b.md in/d/c.md x/in/e.md"},
+		{"./in", "in", "in in/b.md in/d/c.md", "in in/b.md in/d/c.md"},
+		{"{in,x/in}", "in", "in in/b.md in/d/c.md x/in/e.md", "in in/b.md in/d/c.md x/in/e.md"},
+		{"i?", "in", "in", "in"},
+		{"in/*", "in/b.md", "in/b.md", "in/b.md"},
+		{"in/**", "in in/b.md in/d/c.md", "in in/b.md in/d/c.md", "in in/b.md in/d/c.md"},
+	} {
+		for _, place := range []struct {
+			parse func(text string) (glob.Pattern, error)
+			want  string
+		}{{glob.Parse, c.path}, {glob.ParseFiles, c.files}, {glob.ParseSearch, c.search}} {
+			p, err := place.parse(c.pattern)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(slices.Clone(tree), func(name string) bool { return !p.Match(name) })
+			if strings.Join(got, " ") != place.want {
+				t.Errorf("%q matches %q, want %q", c.pattern, got, place.want)
+			}
 		}
 	}
 }

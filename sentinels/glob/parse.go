@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -41,8 +42,36 @@ const (
 	doubleStar      // any number of components
 )
 
-// Parse reads a pattern of paths relative to a folder. Errors name the pattern.
+// ParseFiles is Parse for a pattern that selects files: an alternative without wildcards also matches every path below it,
+// because it may name a folder.
+func ParseFiles(text string) (Pattern, error) {
+	p, err := Parse(text)
+	for i, a := range p.alternatives {
+		if len(a) < maxSegments && !slices.ContainsFunc(a, func(s segment) bool { return s.kind != literal }) {
+			p.alternatives[i] = append(a, segment{kind: doubleStar})
+		}
+	}
+	return p, err
+}
+
+// ParseSearch is ParseFiles for a search below a folder: a pattern without a slash applies in every folder, as it does for
+// grep and git, and "./" before it says that it applies in the first one only.
+func ParseSearch(text string) (Pattern, error) {
+	p, err := ParseFiles(text)
+	if !strings.Contains(text, "/") {
+		for i, a := range p.alternatives {
+			if a[0].kind != doubleStar {
+				p.alternatives[i] = slices.Insert(a, 0, segment{kind: doubleStar})
+			}
+		}
+	}
+	return p, err
+}
+
+// Parse reads a pattern of paths relative to a folder, which may begin with "./". Errors name the pattern.
 func Parse(text string) (Pattern, error) {
+	given := text
+	text = strings.TrimPrefix(text, "./")
 	switch {
 	case text == "":
 		return Pattern{}, errors.New("empty pattern")
@@ -51,9 +80,11 @@ func Parse(text string) (Pattern, error) {
 	case strings.ContainsRune(text, 0):
 		return Pattern{}, invalid(text, "zero byte")
 	case path.IsAbs(text):
-		return Pattern{}, fmt.Errorf("absolute pattern %q: want one relative to the workspace", text)
+		return Pattern{}, fmt.Errorf("absolute pattern %q: want one relative to the workspace, such as %q", given, "."+path.Clean(text))
+	case text == ".":
+		return Pattern{}, fmt.Errorf("pattern %q: write \"**\" for all files", given)
 	case path.Clean(text) != text && !leaves(strings.Split(text, "/")):
-		return Pattern{}, fmt.Errorf("pattern %q: write %q", text, path.Clean(text))
+		return Pattern{}, fmt.Errorf("pattern %q: write %q", given, path.Clean(text))
 	}
 	e := expansion{}
 	if err := e.expand("", text); err != nil {

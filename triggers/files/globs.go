@@ -74,7 +74,7 @@ func newGlobs(include, ignore []string) (*globs, error) {
 	return g, errors.Join(errs...)
 }
 
-// newGlob reads a pattern of a definition. It is shorter than [glob.Parse] accepts,
+// newGlob reads a pattern of a definition. It is shorter than [glob.ParseFiles] accepts,
 // and not an absolute path of another system, to which the definition may be copied.
 func newGlob(text string) (glob.Pattern, error) {
 	switch {
@@ -83,7 +83,7 @@ func newGlob(text string) (glob.Pattern, error) {
 	case strings.HasPrefix(text, `\`), len(text) > 1 && text[1] == ':':
 		return glob.Pattern{}, fmt.Errorf("absolute pattern %q: want one relative to the workspace", text)
 	}
-	return glob.Parse(text)
+	return glob.ParseFiles(text)
 }
 
 // matches reports whether a file is selected.

@@ -37,7 +37,7 @@ func TestEnters(t *testing.T) {
 }
 
 func TestPatternsRefused(t *testing.T) {
-	for _, p := range []string{"", "/etc/*", "../x", "a/../../x", "a//b", "./a", "[", "{a", `C:\x`, ".git/HEAD", "a/node_modules/x.js", strings.Repeat("a", 600), strings.Repeat("**/a/", 9) + "x", "a\x00b"} {
+	for _, p := range []string{"", "/etc/*", "../x", "a/../../x", "a//b", "a/", "[", "{a", `C:\x`, ".git/HEAD", "a/node_modules/x.js", strings.Repeat("a", 600), strings.Repeat("**/a/", 9) + "x", "a\x00b"} {
 		if _, err := newGlobs([]string{p}, nil); err == nil {
 			t.Errorf("pattern %q was accepted", p)
 		}

@@ -55,7 +55,7 @@ func (*Kind) Describe() triggers.Description {
 
 // fields are the options of a file trigger, clause T7.
 type fields struct {
-	Paths  []string `json:"paths" doc:"globs relative to the workspace, such as src/**/*.go; at most 100 with ignore" required:"true"` // globs relative to the workspace; at least one
+	Paths  []string `json:"paths" doc:"globs relative to the workspace, such as src/**/*.go; a folder is all below it; at most 100 with ignore" required:"true"` // globs relative to the workspace; at least one
 	Ignore []string `json:"ignore,omitempty" doc:"globs of files and folders to leave out" default:"none"`                             // globs of files and folders
 	On     []Op     `json:"on,omitempty" doc:"which changes fire" default:"all three" enum:"created,modified,deleted"`                 // default all three
 	// IgnoreOwn ends a series of firings for changes that the sentinel's own runs make, T7.4.

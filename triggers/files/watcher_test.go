@@ -225,6 +225,19 @@ func TestFolders(t *testing.T) {
 	s.want("created deep/er/b.json")
 }
 
+// TestFolderByName names a folder without wildcards, which exists only later: its files are watched at any depth.
+func TestFolderByName(t *testing.T) {
+	s := watch(t, files.Options{}, files.Query{Patterns: []string{"in", "./a/out", "note.txt", "zz-probe.json"}})
+	s.write("in/a.txt", "1")
+	s.want("created in/a.txt")
+	s.write("a/out/b/c.txt", "1")
+	s.want("created a/out/b/c.txt")
+	s.write("note.txt", "1")
+	s.want("created note.txt")
+	s.write("a/in/x.txt", "1") // another folder of that name
+	s.wantNone()
+}
+
 // TestMissingRoot covers a root that does not exist yet, with its parent, and that
 // is deleted and moved.
 func TestMissingRoot(t *testing.T) {

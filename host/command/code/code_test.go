@@ -273,7 +273,7 @@ func TestSearch(t *testing.T) {
 		{"glob", params{"pattern": "func", "glob": "*.go"}, []string{"lib/a.go", "lib/sub/b.go", "main.go"}},
 		{"glob with folder", params{"pattern": "func", "glob": "lib/*.{go,ts}"}, []string{"lib/a.go", "lib/a.ts"}},
 		{"deep glob", params{"pattern": "func", "glob": "lib/**/*.go"}, []string{"lib/a.go", "lib/sub/b.go"}},
-		{"glob in the first folder", params{"pattern": "func", "glob": "/*.go"}, []string{"main.go"}},
+		{"glob in the first folder", params{"pattern": "func", "glob": "./*.go"}, []string{"main.go"}},
 		{"glob with a dot", params{"pattern": "func", "glob": "./lib/**"}, []string{"lib/a.go", "lib/a.ts", "lib/sub/b.go"}},
 		{"glob with a class", params{"pattern": "func", "glob": "lib/[!b].t[s]"}, []string{"lib/a.ts"}},
 		{"glob of ignored files", params{"pattern": "func", "glob": "{gen,.git}/*.go", "all": true}, []string{".git/x.go", "gen/x.go"}},

@@ -26,7 +26,7 @@ const (
 type searchIn struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2 syntax) that a line must match"`
 	Path       string `json:"path,omitempty" jsonschema:"folder or file to search, the workspace if not given"`
-	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (sentinel help globs), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder"`
+	Glob       string `json:"glob,omitempty" jsonschema:"only files that match this glob (sentinel help globs), such as src/**/*.{ts,tsx}; one without a slash, such as *.go, applies in every folder, and ./*.go in the first"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"the pattern is plain text, not a regular expression"`
 	IgnoreCase bool   `json:"ignoreCase,omitempty" jsonschema:"ignore the case of letters"`
 	All        bool   `json:"all,omitempty" jsonschema:"search ignored files too"`
@@ -129,22 +129,12 @@ func newSearcher(in searchIn) (*searcher, error) {
 	}
 	s.plain = !anchors.MatchString(pattern)
 	if in.Glob != "" {
-		if s.glob, err = parseGlob(in.Glob); err != nil {
+		p, err := glob.ParseSearch(in.Glob)
+		if s.glob = &p; err != nil {
 			return nil, badPattern("glob", err, "`sentinel help globs` has the syntax")
 		}
 	}
 	return s, nil
-}
-
-// parseGlob reads the pattern of file names. Without a slash it applies in every
-// folder, as it does for grep and git.
-func parseGlob(text string) (*glob.Pattern, error) {
-	text = strings.TrimPrefix(text, "./")
-	if !strings.Contains(text, "/") {
-		text = "**/" + text
-	}
-	p, err := glob.Parse(strings.TrimPrefix(text, "/"))
-	return &p, err
 }
 
 // file searches one file. It returns [fs.SkipAll] once the result is full.

@@ -3,7 +3,6 @@ package code
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
 	"github.com/sentinel-runtime/sentinel/internal/pathtext"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // The commands fs/* are the file skills of planners: code/read, code/write and a search
@@ -50,7 +50,7 @@ type fsWriteOut struct {
 }
 
 type fsListIn struct {
-	Pattern    string `json:"pattern,omitempty" jsonschema:"glob of the paths below cwd; one without a slash, such as README*, applies in every folder; all files if not given"`
+	Pattern    string `json:"pattern,omitempty" jsonschema:"glob of the paths below cwd; one without a slash, such as README*, applies in every folder, and ./README* in the first; all files if not given"`
 	Cwd        string `json:"cwd,omitempty" jsonschema:"folder to search, project-relative without a leading slash; the workspace if not given"`
 	OnlyFiles  *bool  `json:"onlyFiles,omitempty" jsonschema:"leave folders out; true if not given"`
 	MaxResults int    `json:"maxResults,omitempty" jsonschema:"number of paths, 200 if not given" minimum:"1" maximum:"2000"`
@@ -100,10 +100,7 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 	if in.Pattern == "" {
 		in.Pattern = "**"
 	}
-	if strings.HasPrefix(in.Pattern, "/") {
-		return out, badPattern("pattern", errors.New("begins with a slash"), "paths are relative to the workspace")
-	}
-	pattern, err := parseGlob(in.Pattern)
+	pattern, err := glob.ParseSearch(in.Pattern)
 	if err != nil {
 		return out, badPattern("pattern", err, "`sentinel help globs` has the syntax")
 	}

@@ -70,7 +70,7 @@ func (g *contextBuild) files(ctx context.Context, n int) (string, bool, error) {
 // named returns excerpts of the files that match the glob of a source, ordered by
 // path. A glob without wildcards also names files that are ignored.
 func (g *contextBuild) named(ctx context.Context, pattern string, n int) (string, bool, error) {
-	p, err := parseGlob(pattern)
+	p, err := glob.Parse(pattern)
 	if err != nil {
 		return "", false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
 // recipes are the built-in recipes.
@@ -89,7 +90,7 @@ func (b *Builder) checkSource(name string) error {
 	var err error
 	switch {
 	case kind == "file" && has:
-		_, err = parseGlob(argument)
+		_, err = glob.Parse(argument)
 	case kind == "chat" && has && argument != "":
 	case !has && slices.Contains([]string{"tree", "git", "files", "chat", "participants", "strategy", "failures", "activity"}, name):
 	default:

@@ -172,9 +172,6 @@ func (w *workspace) forget(ctx context.Context, found *codeindex.Result, words [
 	return nil
 }
 
-// parseGlob reads a pattern of paths in the workspace.
-func parseGlob(text string) (glob.Pattern, error) { return glob.Parse(path.Clean(text)) }
-
 // visible returns the path of a file as results have it, for the comparison with a glob.
 func (o Options) visible(name string) string {
 	if o.Rules.Redact == nil {
@@ -190,7 +187,7 @@ func parseGlobs(patterns []string) ([]glob.Pattern, error) {
 	}
 	var globs []glob.Pattern
 	for _, text := range patterns {
-		p, err := parseGlob(text)
+		p, err := glob.Parse(text)
 		if err != nil {
 			return nil, &abi.Error{
 				Code: abi.BadFields, Permanent: true, Field: "paths",

@@ -45,7 +45,7 @@ func parseIgnore(text string, limit int) []rule {
 			translate = plainGlob
 		}
 		text, err := translate(strings.TrimPrefix(line, "/"))
-		if err != nil {
+		if err != nil || strings.HasPrefix(text, "./") { // which matches no path of git's
 			continue
 		}
 		if r.pattern, err = glob.Parse(text); err != nil {

@@ -126,7 +126,7 @@ func (a subject) matches(s Scope) bool {
 		(s.Category == "" || slices.Contains(a.categories, s.Category)) &&
 		overlap(s.Labels, func(label string) bool { return slices.Contains(a.t.Labels, label) }) &&
 		overlap(s.Files, func(text string) bool {
-			pattern, err := glob.Parse(text)
+			pattern, err := glob.ParseFiles(text)
 			return err == nil && slices.ContainsFunc(a.files, pattern.Match)
 		})
 }
