@@ -281,5 +281,8 @@ func makeList(c *sdk.Context, form sdk.Value) (sdk.Value, error) {
 		e.Field, e.Hint = "each", `use a narrower pattern, or a step of type shell that lists them and "each": {"linesOf": ...}`
 		return sdk.Value{}, sdk.Permanent(e)
 	}
+	if note := found.Get("note").StringOr(""); note != "" {
+		c.Warn("each: " + note)
+	}
 	return found.Get("files"), nil
 }

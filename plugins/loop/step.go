@@ -18,7 +18,7 @@ const fields = `{
       "expr": {"type": "string", "minLength": 1, "x-sentinel": "expression", "description": "JavaScript expression over $variables whose value is a list."},
       "from": {"type": "integer", "description": "The first whole number."},
       "to": {"type": "integer", "description": "The last whole number; less than from is an empty list."},
-      "files": {"type": "string", "minLength": 1, "description": "Glob of files in the workspace, at most 2000; one without a slash applies in every folder.", "examples": ["src/**/*.go"]}
+      "files": {"type": "string", "minLength": 1, "description": "Glob of files in the workspace, at most 2000; one without a slash applies in every folder, ./*.go in the first.", "examples": ["src/**/*.go"]}
     }, "additionalProperties": false, "description": "A list, often a $reference; {\"expr\": JavaScript}; {\"from\": 1, \"to\": 9}; {\"files\": \"**/*.go\"}; or {\"linesOf\": \"$id.executionId\"}: the lines that a shell line wrote to its standard output, however many. One iteration for each item.", "examples": ["$files", {"from": 1, "to": 9}, {"linesOf": "$find.executionId"}]},
     "maxConcurrent": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "With each: how many items are executed at once. Each starts with the current variables and keeps what it sets to itself; its output is in results."},
     "onItemError": {"type": "string", "enum": ["fail", "continue", "stop"], "default": "fail", "description": "With each, after an item whose steps fail: fail the step, continue with the others, or stop without an error. No further item begins after fail and stop; items that run end."},

@@ -236,6 +236,13 @@ func TestEachForms(t *testing.T) {
 	if out, fault := run(t, `{"steps":{"count":1},"each":{"files":"*.go"}}`, h); fault != nil || out != `{"iterations":1,"output":"one","reason":"each"}` {
 		t.Errorf("files: %s %v", out, fault)
 	}
+	h = sdktest.New(t).OK("sentinel_command", `{"cwd":".","files":[],"truncated":false,"note":"no file matches *.go in /w"}`)
+	if out, fault := run(t, `{"steps":{"count":1},"each":{"files":"*.go"}}`, h); fault != nil || out != `{"iterations":0,"output":null,"reason":"each"}` {
+		t.Errorf("no files: %s %v", out, fault)
+	}
+	if logs := h.Logs(); len(logs) != 1 || logs[0].Level != "warn" || logs[0].Message != "each: no file matches *.go in /w" {
+		t.Errorf("no files: log %v", logs)
+	}
 	h = sdktest.New(t).OK("sentinel_command", `{"cwd":".","files":["a.go"],"truncated":true}`)
 	if _, fault := run(t, `{"steps":{"count":1},"each":{"files":"*.go"}}`, h); fault == nil || fault.Code != sdk.CodeLimit || fault.Hint == "" {
 		t.Errorf("too many files: %v", fault)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,6 +64,7 @@ type fsListOut struct {
 	Files     []string `json:"files" jsonschema:"paths for fs/read"`
 	Truncated bool     `json:"truncated" jsonschema:"there are more"`
 	Next      string   `json:"next,omitempty" jsonschema:"there are more: give it as after"`
+	Note      string   `json:"note,omitempty" jsonschema:"why nothing is found: no file matches, or a folder that the glob names does not exist"`
 	Fixed     *fix     `json:"autofixed,omitempty" jsonschema:"the path that was changed"`
 }
 
@@ -145,7 +147,26 @@ func (f files) fsList(ctx context.Context, call *command.Call, in fsListIn) (fsL
 		return nil
 	})
 	slices.Sort(out.Files)
+	if err == nil && len(out.Files) == 0 && in.After == "" {
+		out.Note = w.noMatch(start, in.Pattern)
+	}
 	return out, err
+}
+
+// noMatch returns why no file below a folder matches a glob.
+func (w *workspace) noMatch(start, pattern string) string {
+	in := pathtext.Encode(filepath.Join(w.call.Workspace, filepath.FromSlash(start)))
+	parts := strings.Split(strings.TrimPrefix(pattern, "./"), "/")
+	for i, part := range parts[:len(parts)-1] {
+		if strings.ContainsAny(part, `*?[{\`) {
+			break
+		}
+		folder := strings.Join(parts[:i+1], "/")
+		if _, _, err := w.folder(path.Join(start, folder)); abi.CodeOf(err) == abi.NotFound {
+			return fmt.Sprintf("no file matches %s: there is no folder %q in %s", pattern, folder, in)
+		}
+	}
+	return fmt.Sprintf("no file matches %s in %s", pattern, in)
 }
 
 // levels returns the names of a path.

@@ -151,6 +151,19 @@ func TestSpecList(t *testing.T) {
 	if files, _ := got["files"].([]any); err != nil || len(files) != 200 || got["truncated"] != true {
 		t.Errorf("%d files, truncated %v, %v", len(files), got["truncated"], err)
 	}
+	for _, c := range []struct {
+		p    params
+		want string
+	}{
+		{params{"pattern": "many/*.md"}, "no file matches many/*.md in " + b.dir},
+		{params{"pattern": "docs/old/deep/*.md"}, `no file matches docs/old/deep/*.md: there is no folder "docs/old" in ` + b.dir},
+		{params{"pattern": "old/*.md", "cwd": "docs"}, `no file matches old/*.md: there is no folder "old" in ` + filepath.Join(b.dir, "docs")},
+		{params{"pattern": "*/old/*.md"}, "no file matches */old/*.md in " + b.dir},
+	} {
+		if got, err := b.try(command.ByModel, "fs/list", c.p); err != nil || got["note"] != c.want {
+			t.Errorf("%v: note %v, want %s; %v", c.p, got["note"], c.want, err)
+		}
+	}
 	// The pages together are the whole list, also if the file at the end of a page is gone.
 	whole, err := b.try(command.ByModel, "fs/list", params{"maxResults": 2000})
 	if err != nil || whole["truncated"] != false || whole["next"] != nil {
