@@ -163,6 +163,9 @@ func (c *checker) list(s *Step, key string, steps []Step, path string) {
 		c.set[varResult], instead = true, "what onFailure and finally set stays in them"
 	case s != nil && s.Type == "loop" && len(s.Fields["maxConcurrent"]) > 0:
 		instead = `give the loop "outputTo": "all" and use $all.results, the outputs of the items`
+		if key == "steps" {
+			c.lostUpdates(s, steps, path)
+		}
 	}
 	if instead == "" {
 		c.steps(steps, path)

@@ -1,6 +1,13 @@
 package sentinels
 
-import "github.com/sentinel-runtime/sentinel/sentinels/reference"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
+	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
+)
 
 // limits reports fields of safety that have no effect beside the others, the loop and the
 // budget.
@@ -38,6 +45,41 @@ func (c *checker) childTools(s *Step, path string) {
 	if s.Type == "sentinel" && s.Fields["tools"] != nil && !reference.IsReference(reference.Text(s.Fields["definition"])) {
 		c.warn(path+".tools", "leave it out", "tools has no effect: it bounds a definition that is the value of a variable, and this one is written or named here")
 	}
+}
+
+// lostUpdates warns of steps of a loop with maxConcurrent that compute a variable from itself. Each item begins with the
+// value from before the loop and keeps its own, so that all items compute the same and the loop changes nothing.
+func (c *checker) lostUpdates(loop *Step, steps []Step, path string) {
+	own := make(map[string]bool) // what an item has set, or gets from the loop
+	for _, name := range setBy(loop, c.types) {
+		own[name] = true
+	}
+	eachStep(steps, path, func(at string, s *Step) {
+		update := func(at, name string, values ...json.RawMessage) {
+			from := slices.ContainsFunc(values, func(raw json.RawMessage) bool { return slices.Contains(reference.Names(raw), name) })
+			if from && !own[name] && c.assigned[name] {
+				c.warn(at, `give the loop "outputTo": "all" and compute it from $all.results after the loop, or leave maxConcurrent out: items then follow each other`,
+					"with maxConcurrent, each item begins with the $%s from before the loop, and the value that it sets is gone at its end", name)
+			}
+		}
+		if spec, ok := c.types.Lookup(s.Type); ok {
+			for _, mark := range spec.Marks() {
+				if raw := s.Fields[mark.Path]; mark.Mark == markValues && len(raw) > 0 && raw[0] == '{' {
+					strictjson.EachMember(raw, func(name, value []byte) bool {
+						key := strictjson.Unquote(name)
+						update(at+"."+mark.Path+"."+key, key, value)
+						return true
+					})
+				}
+			}
+		}
+		if s.OutputTo != "" && s.Type != "loop" { // whose own steps are looked at
+			update(at+".outputTo", s.OutputTo, slices.Collect(maps.Values(s.Fields))...)
+		}
+		for _, name := range setBy(s, c.types) {
+			own[name] = true
+		}
+	})
 }
 
 // output reports a parse whose value nothing gets: an id gives the whole output.
