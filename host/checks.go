@@ -41,7 +41,7 @@ func (h *Host) requestProblem(address string) *sentinels.Problem {
 	}
 	return &sentinels.Problem{
 		Kind: sentinels.KindAbsent, Message: fmt.Sprintf("%s is this machine or in a private network, where requests do not go", host),
-		Hint: hint,
+		Hint: hint, Denied: true,
 	}
 }
 

@@ -172,7 +172,7 @@ func (h *Host) secretProblem(id sentinels.ID, name string) *sentinels.Problem {
 	if e == nil {
 		return nil
 	}
-	return &sentinels.Problem{Kind: sentinels.KindAbsent, Message: e.Message, Hint: e.Hint}
+	return &sentinels.Problem{Kind: sentinels.KindAbsent, Message: e.Message, Hint: e.Hint, Denied: e.Code == abi.Denied}
 }
 
 // withheld returns the variables that shell lines of a definition use, that are set on the host

@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -221,5 +222,27 @@ func TestOwnDefinitionsOfAgents(t *testing.T) {
 	}
 	if got := string(result(guard.ID).Variables["of"]); got == `"`+string(own)+`"` {
 		t.Error("the trigger took the end of the agent's run")
+	}
+}
+
+// TestEventNames emits names that are known only when a run executes: the step refuses what the command refuses.
+func TestEventNames(t *testing.T) {
+	h := open(t, environment())
+	for name, refused := range map[string]bool{
+		"git:push": false, "sentinel:x:mine": false, "A-1._b": false,
+		"a b": true, "a:*": true, "a::b": true, ":a": true, "a/b": true, "größe": true, strings.Repeat("x", 129): true, strings.Repeat("x", 128): false,
+	} {
+		_, want := sentinels.CheckEventName(name)
+		var out struct{ Error *abi.Error }
+		must(t, h, "sentinel/run", map[string]any{"definition": map[string]any{
+			"name": "emits", "variables": map[string]any{"name": name}, "steps": []any{map[string]any{"type": "emit", "event": "$name"}},
+		}}, &out)
+		err := call(t, h, "events/emit", map[string]any{"event": name}, nil)
+		switch {
+		case !refused && (out.Error != nil || err != nil):
+			t.Errorf("%q: step %v, command %v", name, out.Error, err)
+		case refused && (out.Error == nil || err == nil || !strings.HasSuffix(out.Error.Message, err.Error()) || out.Error.Hint != want || abi.As(err).Hint != want):
+			t.Errorf("%q: step %+v, command %v, want the hint %s", name, out.Error, err, want)
+		}
 	}
 }

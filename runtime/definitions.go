@@ -120,7 +120,7 @@ func (rt *Runtime) absent(def *sentinels.Definition, owner sentinels.ID, named f
 				return
 			}
 			if message, hint := rt.deniedType(s.Type); message != "" {
-				found = append(found, sentinels.Problem{Path: prefix + path + ".type", Kind: sentinels.KindAbsent, Message: message, Hint: hint})
+				found = append(found, sentinels.Problem{Path: prefix + path + ".type", Kind: sentinels.KindAbsent, Message: message, Hint: hint, Denied: true})
 			}
 		})
 		if rt.opt.Checks != nil {
@@ -138,7 +138,10 @@ func (rt *Runtime) absent(def *sentinels.Definition, owner sentinels.ID, named f
 	if len(found) == 0 {
 		return nil
 	}
-	e := &abi.Error{Code: abi.NotFound, Permanent: true, Field: found[0].Path, Hint: found[0].Hint}
+	e := &abi.Error{Code: abi.Denied, Permanent: true, Field: found[0].Path, Hint: found[0].Hint}
+	if slices.ContainsFunc(found, func(p sentinels.Problem) bool { return !p.Denied }) {
+		e.Code = abi.NotFound
+	}
 	texts := make([]string, len(found))
 	for i, p := range found {
 		texts[i] = p.String()

@@ -286,7 +286,7 @@ func TestLostGrant(t *testing.T) {
 	}
 	// "What is known but absent here is a warning, and a refusal at start."
 	_, err = rt.Start(t.Context(), def, runtime.StartOptions{})
-	if abi.CodeOf(err) != abi.NotFound || !strings.Contains(err.Error(), `start "r": steps[0].type: step type "reach" is provided by plugin "reach"`) {
+	if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), `start "r": steps[0].type: step type "reach" is provided by plugin "reach"`) {
 		t.Errorf("started: %v", err)
 	}
 	if _, err := rt.Save(t.Context(), def, runtime.AnyRevision); err != nil {

@@ -268,15 +268,10 @@ func (c *checker) event(s *Step, path string) {
 	switch {
 	case strings.Contains(name, "$") || strings.Contains(name, "{{"):
 		return // known when it is resolved, or a template of another system
-	case s.Type == "emit" && strings.ContainsAny(name, "* \t\r\n{}"):
-		hint := "write " + quoted(eventName(name))
-		if names := alternatives(name); names != nil {
-			hint = "write a step for each: " + quotedList(names, " and ")
-		} else if strings.Contains(name, "*") {
-			hint = "write a whole name: one event has one name, and only a pattern of a trigger or a wait matches several"
+	case s.Type == "emit" && name != "": // an empty one is refused by the step type
+		if problem, hint := CheckEventName(name); problem != "" {
+			c.Add(Problem{Path: at, Kind: KindValue, Hint: hint, Message: problem})
 		}
-		c.Add(Problem{Path: at, Kind: KindValue, Hint: hint,
-			Message: fmt.Sprintf("invalid event name %q: a name has no blanks, no * and no braces, which are for patterns", name)})
 		return
 	case s.Type != "wait" && s.Type != "watch":
 		return

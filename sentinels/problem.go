@@ -18,6 +18,7 @@ type Problem struct {
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"` // what to do about it: `did you mean "steps"?`
+	Denied  bool   `json:"-"`              // with KindAbsent: it is there, and a person or a setting has to allow it
 }
 
 // Kind classifies problems for programs; Message is for users.

@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +141,33 @@ func missesRuns(pattern string) bool {
 
 // alternativesPattern matches alternatives of other systems in a pattern of events.
 var alternativesPattern = lazyregexp.New(`\{([^{}]*,[^{}]*)\}`)
+
+// maxEventName limits the name of an event, in bytes.
+const maxEventName = 128
+
+// eventNamePattern keeps wildcards and blanks out of names: a pattern must never be able to mean itself.
+var eventNamePattern = lazyregexp.New(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
+
+// CheckEventName returns what is wrong with the name of an event that a step or a caller emits, and what to do about it.
+func CheckEventName(name string) (problem, hint string) {
+	if len(name) > maxEventName {
+		return fmt.Sprintf("event name of %d bytes: want at most %d", len(name), maxEventName), "put what it is about into data"
+	}
+	if eventNamePattern.MatchString(name) {
+		return "", ""
+	}
+	switch names := alternatives(name); {
+	case names != nil:
+		hint = "write a step for each: " + quotedList(names, " and ")
+	case strings.Contains(name, "*"):
+		hint = "write a whole name: one event has one name, and only a pattern of a trigger or a wait matches several"
+	case eventNamePattern.MatchString(eventName(name)):
+		hint = "write " + quoted(eventName(name))
+	default:
+		hint = "such as git:push; a value that may have other characters belongs into data"
+	}
+	return fmt.Sprintf("invalid event name %q: want parts of letters, digits, _, . and - between colons", name), hint
+}
 
 // eventName returns a name without what the name of an event does not have.
 func eventName(text string) string {

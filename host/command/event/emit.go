@@ -6,11 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -26,21 +24,13 @@ type emitOut struct {
 	Time  time.Time `json:"time"`
 }
 
-// validName keeps wildcards and spaces out of names: a pattern must never be
-// able to mean itself.
-var validName = lazyregexp.New(`^[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)*$`)
-
 // emit gives the event an id made of the call's key, so that every repetition
 // of the call is the same event. The log keeps no event twice; a repetition
 // after the first one has left the log reaches subscribers again, who can tell
 // by the id.
 func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOut, error) {
-	if len(in.Event) > 128 || !validName.MatchString(in.Event) {
-		return emitOut{}, &abi.Error{
-			Code: abi.BadFields, Permanent: true, Field: "event",
-			Message: fmt.Sprintf("emit: %.80q is no event name", in.Event),
-			Hint:    "parts of letters, digits, _, . and - between colons, such as git:push",
-		}
+	if problem, hint := sentinels.CheckEventName(in.Event); problem != "" {
+		return emitOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event", Message: "emit: " + problem, Hint: hint}
 	}
 	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, By: call.EmitsFor()}
 	e.Hops, e.Path = f.chain(call)

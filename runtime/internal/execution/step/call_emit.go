@@ -25,6 +25,11 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 		a.complete(c, callEnd{err: e})
 		return nil
 	}
+	if problem, hint := sentinels.CheckEventName(req.Event); problem != "" {
+		e := &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event", Message: "emit: " + problem, Hint: hint}
+		a.complete(c, callEnd{err: e})
+		return nil
+	}
 	if err := a.svc.Events.CheckName(req.Event); err != nil {
 		a.complete(c, callEnd{err: failure.From(err, abi.BadFields)})
 		return nil
