@@ -60,6 +60,12 @@ func (o TriggerOption) schema() map[string]any {
 	return s
 }
 
+// Doc returns what the value of the key is.
+func (f TriggerField) Doc() string {
+	doc, _, _ := strings.Cut(format.trigger.find(string(f)).doc, ". ")
+	return doc
+}
+
 // TriggerField is a key of a trigger that the format itself reads. All other keys
 // are options, which the kind reads.
 type TriggerField string

@@ -159,10 +159,14 @@ func triggerSchema(kinds []TriggerKind) map[string]any {
 	return s
 }
 
-// Schema returns the JSON Schema of the options of the kind.
+// Schema returns the JSON Schema of the options of the kind, and of the key that it needs.
 func (k TriggerKind) Schema() json.RawMessage {
 	s := k.schemaIn(nil)
 	s["type"] = "object"
+	if k.Field != "" {
+		key := string(k.Field)
+		s["properties"].(map[string]any)[key] = format.trigger.objectSchema()["properties"].(map[string]any)[key]
+	}
 	return append(appendLines(nil, s, 2), '\n')
 }
 

@@ -324,11 +324,10 @@ func (s *source) triggerKinds() string {
 	kinds := s.host.Runtime().DecodeOptions("").Triggers
 	var b strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "- `%s` fires %s.", k.Name, k.Fires)
+		fmt.Fprintf(&b, "- `%s` fires %s. `$event`: %s.\n", k.Name, k.Fires, k.Event)
 		if k.Field != "" {
-			fmt.Fprintf(&b, " Needs `%s`.", k.Field)
+			fmt.Fprintf(&b, "  - `%s`: %s; required\n", k.Field, k.Field.Doc())
 		}
-		fmt.Fprintf(&b, " `$event`: %s.\n", k.Event)
 		for _, o := range k.Options {
 			if !common(kinds, o) {
 				b.WriteString("  - " + option(o))

@@ -188,9 +188,6 @@ func (a verbs) triggerSchema(rt *runtime.Runtime, part, name string) error {
 	if len(k.Aliases) > 0 {
 		page.Printf("%s is another name of it.\n", strings.Join(k.Aliases, ", "))
 	}
-	if k.Field != "" {
-		page.Printf("It needs %s.\n", string(k.Field))
-	}
 	page.Printf("$event: %s.\n%s\n\noptions:\n", k.Event, dataOnTop)
 	return a.explain(&page, k.Schema(), " ")
 }
