@@ -76,6 +76,7 @@ func allWords() []otherWord {
 
 		// Keys of steps.
 		{in: inStep, names: "if when onlyif", hint: `write "condition": {}`, as: asCondition},
+		{in: inStep, names: "where", hint: `write "condition": {}`, as: asWhere},
 		{in: inStep, names: "unless", hint: `write "condition": {}`, as: asNegation},
 		{in: "shell", names: "run script exec shellcommand commandline code source", hint: `write {}`, as: asOwnScript},
 		{in: "shell", names: "language lang interpreter runtime", hint: `write "shell": {}`, as: asInterpreter},
@@ -93,7 +94,8 @@ func allWords() []otherWord {
 		{in: inStep, names: "timeout timeoutseconds timeoutsecs timeoutminutes timeoutmins timeoutsec timeoutmin timelimit", hint: `write "timeoutMs": {}`, as: asTime},
 		{in: "wait", names: "duration seconds secs minutes delay delayms sleep ms", hint: `write "durationMs": {}`, as: asTime},
 		{in: "loop", names: "items list in over foreach collection withitems", hint: `write "each": {}`},
-		{in: "loop", names: "times repeat n iterations max", hint: `write "count": {}`},
+		{in: "loop", names: "times repeat n iterations", hint: `write "count": {}`},
+		{in: "loop", names: "max", hint: `write {}`, as: asLoopMax},
 		{in: "loop", names: "concurrency parallel parallelism maxparallel maxconcurrency", hint: `write "maxConcurrent": {}`},
 		{in: inStep, names: "break breakif breakon breakwhen", hint: `{}`, as: asBreak},
 		{in: inStep, names: "continue continueif continueon skipif", hint: `{}`, as: asContinue},
@@ -169,7 +171,7 @@ func allWords() []otherWord {
 		{in: inKind, names: "workflowdispatch none", hint: `write "type": "manual"`},
 		{in: inTrigger, names: "max maxfirings maxfires maxexecutions limit times", hint: `write "maxRuns": {}`},
 		{in: inTrigger, names: "if when condition where", hint: `write "filter": {}`, as: asCondition},
-		{in: inLoop, names: "condition while until when", hint: `write "check": {}`, as: asCondition},
+		{in: inLoop, names: "condition while until when where", hint: `write "check": {}`, as: asCondition},
 		{in: inLoop, names: "count times iterations maxiterations", hint: `write "max": {}`},
 		{in: inLoop, names: "interval delay delayms every", hint: `write "intervalMs": {}`, as: asTime},
 
@@ -329,6 +331,28 @@ func asTime(n *node) string {
 		return quoted(n.Text + "s")
 	}
 	return n.Text + ", in milliseconds, or " + quoted(n.Text+"s")
+}
+
+// asLoopMax returns the field of a loop that a maximum probably means: a loop with a list has as many iterations as items.
+func asLoopMax(n *node) string {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return n.Parent().Member(name) != nil })
+	}
+	switch {
+	case has("each", "items"):
+		return `"maxConcurrent": ` + asWritten(n) + `, the items that are executed at once`
+	case has("while", "until"):
+		return `"maxIterations": ` + asWritten(n)
+	}
+	return `"count": ` + asWritten(n)
+}
+
+// asWhere returns the condition of a step. That of a loop with a list is about its items, which only its steps have.
+func asWhere(n *node) string {
+	if n.Parent().Member("each") != nil {
+		return asCondition(n) + " in each of its steps, or filter the list"
+	}
+	return asCondition(n)
 }
 
 func asList(n *node) string {
