@@ -3,10 +3,10 @@ package host_test
 import (
 	"bytes"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -62,18 +62,88 @@ var dialect = map[string]string{
 	`never comes`:               "does not happen, never settles",
 }
 
+// A phrase is one of [dialect].
+type phrase struct {
+	*regexp.Regexp
+	plain    string
+	literals [][]byte // in lower case: each match has one of them, see literalsOf
+}
+
+func newPhrase(t *testing.T, text, plain string) phrase {
+	t.Helper()
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := phrase{Regexp: regexp.MustCompile(`(?i)\b(` + text + `)\b`), plain: plain}
+	for _, literal := range literalsOf(re) {
+		p.literals = append(p.literals, []byte(strings.ToLower(literal)))
+	}
+	if len(p.literals) == 0 {
+		t.Fatalf("%q: a match need not have any text of two letters or more", text)
+	}
+	return p
+}
+
+// mayBeIn reports whether a text in lower case has one of the literals. This is many times
+// faster than the expression, which is for few lines of the repository.
+func (p phrase) mayBeIn(lower []byte) bool {
+	return slices.ContainsFunc(p.literals, func(l []byte) bool { return bytes.Contains(lower, l) })
+}
+
+func (p phrase) find(line []byte) []byte {
+	if !p.mayBeIn(bytes.ToLower(line)) {
+		return nil
+	}
+	return p.Find(line)
+}
+
+// literalsOf returns texts of which each match of an expression has at least one, nil if it
+// need not have any. Of the parts of a sequence it takes the one whose shortest text is longest.
+func literalsOf(re *syntax.Regexp) (best []string) {
+	shortest := func(list []string) (n int) {
+		for i, text := range list {
+			if i == 0 || len(text) < n {
+				n = len(text)
+			}
+		}
+		return n
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		if len(re.Rune) > 1 {
+			return []string{string(re.Rune)}
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return literalsOf(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if list := literalsOf(sub); shortest(list) > shortest(best) {
+				best = list
+			}
+		}
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			list := literalsOf(sub)
+			if list == nil {
+				return nil
+			}
+			best = append(best, list...)
+		}
+	}
+	return best
+}
+
 // TestPlainWords keeps phrases that only this project used out of the repository.
 func TestPlainWords(t *testing.T) {
 	root, err := filepath.Abs("..") // a test runs in the folder of its package
 	if err != nil {
 		t.Fatal(err)
 	}
-	var phrases []*regexp.Regexp
-	var plain []string
-	for phrase, word := range dialect {
-		phrases, plain = append(phrases, regexp.MustCompile(`(?i)\b(`+phrase+`)\b`)), append(plain, word)
+	var phrases []phrase
+	for text, plain := range dialect {
+		phrases = append(phrases, newPhrase(t, text, plain))
 	}
-	anyPhrase := regexp.MustCompile(`(?i)\b(` + strings.Join(slices.Collect(maps.Keys(dialect)), "|") + `)\b`)
 	seen := map[string]bool{}
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -93,16 +163,17 @@ func TestPlainWords(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !anyPhrase.Match(text) { // one pass, which is much faster
-			return nil
-		}
 		for _, name := range standardNames {
 			text = bytes.ReplaceAll(text, []byte(name), nil)
 		}
-		for i, line := range bytes.Split(text, []byte("\n")) {
-			for n, phrase := range phrases {
-				if found := phrase.Find(line); found != nil {
-					t.Errorf("%s:%d: %q: want plain words, such as: %s", name, i+1, found, plain[n])
+		lower := bytes.ToLower(text)
+		for _, p := range phrases {
+			if !p.mayBeIn(lower) {
+				continue
+			}
+			for i, line := range bytes.Split(text, []byte("\n")) {
+				if found := p.find(line); found != nil {
+					t.Errorf("%s:%d: %q: want plain words, such as: %s", name, i+1, found, p.plain)
 				}
 			}
 		}
@@ -120,6 +191,10 @@ func TestPlainWords(t *testing.T) {
 
 // TestDialectIsFound makes sure that the phrases match what they are for.
 func TestDialectIsFound(t *testing.T) {
+	var phrases []phrase
+	for text, plain := range dialect {
+		phrases = append(phrases, newPhrase(t, text, plain))
+	}
 	for _, text := range []string{
 		"carries out a run", "Carry it on", "whoever writes", "Nobody has", "is told of it", "lets go of the lock", "runs that are on go on",
 		"x is no verb", "there is no such run", "takes up the run", "a bad day", "has the disk know the names",
@@ -129,15 +204,13 @@ func TestDialectIsFound(t *testing.T) {
 		"has run out of patience", "finds room again", "gives the room back", "for want of descriptors", "it lets go",
 		"not in so many words", "met by chance", "what it came to", "it comes to nothing", "What is no module", "revives the guest", "tells apart", "what never comes",
 	} {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(dialect)), func(phrase string) bool {
-			return regexp.MustCompile(`(?i)\b(` + phrase + `)\b`).MatchString(text)
-		}) {
+		if !slices.ContainsFunc(phrases, func(p phrase) bool { return p.find([]byte(text)) != nil }) {
 			t.Errorf("%q is not found", text)
 		}
 	}
 	for _, text := range []string{"is no longer", "carries a checksum", "the room", "takes a while", "brings it", "let it go on", "makes up names", "it tries again", "came to an end", "in other words", "room for another", "there is no value", "there is a chance"} {
-		for phrase := range dialect {
-			if found := regexp.MustCompile(`(?i)\b(` + phrase + `)\b`).FindString(text); found != "" {
+		for _, p := range phrases {
+			if found := p.find([]byte(text)); found != nil {
 				t.Errorf("%q: %q is good English", text, found)
 			}
 		}
