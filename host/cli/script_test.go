@@ -117,7 +117,8 @@ func scripts(t *testing.T, dir string) {
 			env.Setenv("SENTINEL_TRUST_ROOTS", env.WorkDir) // trust.txtar has the questions
 			env.Setenv("XDG_CACHE_HOME", cacheHome)
 			env.Setenv("GOCACHE", compiled)
-			env.Setenv("GOPROXY", "off") // a new project builds without a network
+			env.Setenv("GOPROXY", "off")          // a new project builds without a network
+			env.Setenv("GOGC", os.Getenv("GOGC")) // see .ci/test
 			for name, dir := range map[string]string{"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"} {
 				env.Setenv(name, cmp.Or(os.Getenv(name), filepath.Join(os.Getenv("HOME"), dir))) // where the compiler is
 			}

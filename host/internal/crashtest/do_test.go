@@ -164,7 +164,7 @@ func TestSpecKillDo(t *testing.T) {
 	if testing.Short() {
 		longer = 5
 	}
-	result, count := lives(t, o, server.URL, func(life int) plan { return soon(longer*life, 0, 600) })
+	result, count := lives(t, o, server.URL, func(life int) plan { return soon(longer*life, 0, 600, 50) })
 	var sum struct{ Outcome, Verified, Reason string }
 	if err := json.Unmarshal(result.Variables["summary"], &sum); err != nil || sum.Outcome != "done" || sum.Verified != "passed" || count < 2 {
 		t.Fatalf("%s after %d lives: %+v, %v", result.Status, count, sum, err)

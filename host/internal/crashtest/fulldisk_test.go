@@ -94,7 +94,7 @@ func serveAs(t *testing.T, user *syscall.Credential, dir, workspace string, env 
 	state := filepath.Join(dir, "state")
 	transport := control.Transport(state)
 	s := &server{cmd: exec.Command("/proc/self/exe"), state: state, asks: &http.Client{Transport: transport, Timeout: 10 * time.Second}, stderr: &syncBuffer{}}
-	s.cmd.Env = append([]string{orderVar + "=" + string(text), "PATH=" + os.Getenv("PATH"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + workspace, lifeVar + "=" + lifeName(1), "SENTINEL_LIMITS_FREE_SPACE=1MB"}, env...)
+	s.cmd.Env = append([]string{orderVar + "=" + string(text), "PATH=" + os.Getenv("PATH"), "GOGC=" + os.Getenv("GOGC"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + workspace, lifeVar + "=" + lifeName(1), "SENTINEL_LIMITS_FREE_SPACE=1MB"}, env...)
 	s.cmd.Dir = workspace
 	s.cmd.Stderr = s.stderr
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: user}

@@ -76,12 +76,12 @@ func TestKillOperator(t *testing.T) {
 	if len(want) < 20 {
 		t.Fatalf("events %v", want)
 	}
-	most := 40 // milliseconds of a life after the run continues
+	most, every := 40, 50 // milliseconds of a life after the run continues, and the lives after which they double
 	if testing.Short() {
-		most = 150
+		most, every = 150, 20 // some 15 lives; all others are of `make soak`
 	}
 	got := operatorRun(t, server.URL, given, func(life int) plan {
-		return soon(life, 0, most)
+		return soon(life, 0, most, every)
 	})
 	if !slices.Equal(got, want) {
 		t.Errorf("events\n%v\nwithout kills\n%v", got, want)
@@ -89,10 +89,10 @@ func TestKillOperator(t *testing.T) {
 }
 
 // soon ends a life some milliseconds after the run continues: at most as many as given for the
-// first lives, and twice as many every 50 lives, so that a slow machine gets to the end too.
+// first lives, and twice as many every so many lives, so that a slow machine gets to the end too.
 // Each round has other times.
-func soon(life, round, most int) plan {
-	return plan{after: afterResume, delay: time.Duration(5+(life+7*round)*13%most) * time.Millisecond << (life / 50)}
+func soon(life, round, most, every int) plan {
+	return plan{after: afterResume, delay: time.Duration(5+(life+7*round)*13%most) * time.Millisecond << (life / every)}
 }
 
 // operatorRun runs the operator in one life after the other until it ends, checks what it

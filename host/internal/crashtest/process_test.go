@@ -68,6 +68,7 @@ func command(t *testing.T, o order, server string) *exec.Cmd {
 	cmd.Env = []string{
 		orderVar + "=" + string(text), lifeVar + "=" + lifeName(o.Life), "PATH=" + os.Getenv("PATH"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + o.Workspace,
 		"OPENAI_BASE_URL=" + server + "/v1", "OPENAI_API_KEY=key-of-" + lifeName(o.Life), "GORACE=halt_on_error=1",
+		"GOGC=" + os.Getenv("GOGC"),
 	}
 	cmd.Dir = o.Workspace
 	return cmd

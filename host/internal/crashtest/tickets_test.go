@@ -113,7 +113,7 @@ func (m *market) serve() *exec.Cmd {
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Dir = m.dir
-	cmd.Env = []string{orderVar + "=" + string(text), "PATH=" + os.Getenv("PATH"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + m.dir, "SENTINEL_TICKETS_UNVERIFIED=true", "SENTINEL_TICKETS_LEASE=2s"}
+	cmd.Env = []string{orderVar + "=" + string(text), "PATH=" + os.Getenv("PATH"), "GOGC=" + os.Getenv("GOGC"), "SENTINEL_TRUST_ROOTS=/", "HOME=" + m.dir, "SENTINEL_TICKETS_UNVERIFIED=true", "SENTINEL_TICKETS_LEASE=2s"}
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	if err := cmd.Start(); err != nil {

@@ -41,16 +41,16 @@ func TestKillWorkerAndReviewer(t *testing.T) {
 	}, want); diff != "" {
 		t.Fatalf("without a kill (-want +got):\n%s", diff)
 	}
-	most := 60 // milliseconds of a life after the run continues
+	most, every := 60, 50 // milliseconds of a life after the run continues, and the lives after which they double
 	if testing.Short() {
-		most = 250
+		most, every = 250, 10 // some 30 lives, on a busy machine too; all others are of `make soak`
 	}
 	kills := 1
 	if n, err := strconv.Atoi(os.Getenv("SENTINEL_KILLS")); err == nil {
 		kills = n
 	}
 	for round := 0; kills > 0 && !t.Failed(); round++ {
-		got, lives := gatesRun(t, func(life int) plan { return soon(life, round, most) })
+		got, lives := gatesRun(t, func(life int) plan { return soon(life, round, most, every) })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("round %d (-without kills +with %d):\n%s", round, lives-1, diff)
 		}

@@ -255,7 +255,7 @@ func (s *served) stderr() string {
 func sentinelIn(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sentinel", args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GOTRACEBACK=all", "SENTINEL_TRUST_ROOTS=" + dir}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=" + os.Getenv("GOGC"), "HOME=" + dir, "GOTRACEBACK=all", "SENTINEL_TRUST_ROOTS=" + dir}
 	return cmd
 }
 
