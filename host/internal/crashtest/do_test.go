@@ -71,7 +71,9 @@ func doProject(t *testing.T, files map[string]string) order {
 		}
 	}
 	git(t, ws, "init", "-q")
-	return order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
+	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
+	warmCache(t, filepath.Join(o.Dir, "state"))
+	return o
 }
 
 // git runs git in a folder and returns what it prints.

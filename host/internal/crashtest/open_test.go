@@ -20,17 +20,34 @@ import (
 // hello is one program.
 const hello = `{"name":"hello","steps":[{"type":"shell","command":"sh ./act.sh hello 0.01 $iteration"}],"safety":{"onInterrupt":"retry"}}`
 
-// compiled is a folder with the compiled plugins, made once.
+// compiled is a folder with the compiled plugins, made once: those of the program are compiled
+// when a run first needs one of their steps.
 var compiled = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "crashtest-")
 	if err != nil {
 		return "", err
 	}
-	h, err := host.Open(context.Background(), host.Options{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, CacheDir: filepath.Join(dir, "plugins")})
+	cache := filepath.Join(dir, "plugins")
+	ctx := context.Background()
+	h, err := host.Open(ctx, host.Options{Dir: filepath.Join(dir, ".sentinel"), Workspace: dir, CacheDir: cache})
 	if err != nil {
 		return dir, err
 	}
-	return dir, h.Close()
+	def, problems := h.Runtime().Decode([]byte(`{"name":"warm","steps":[{"type":"wait","durationMs":1}]}`), "warm.json")
+	if len(problems) > 0 {
+		return dir, errors.Join(problems, h.Close())
+	}
+	id, err := h.Runtime().Start(ctx, def, runtime.StartOptions{Workspace: dir})
+	if err == nil {
+		_, err = h.Runtime().Wait(ctx, id)
+	}
+	if err = errors.Join(err, h.Close()); err != nil {
+		return dir, err
+	}
+	if code, err := filepath.Glob(filepath.Join(cache, "*", "*", "*")); len(code) == 0 || err != nil {
+		return dir, errors.Join(err, errors.New("a run left no compiled plugin in "+cache))
+	}
+	return dir, nil
 })
 
 // cacheOf is where the hosts of a workspace keep compiled plugins: it is their home.
