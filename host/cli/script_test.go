@@ -60,12 +60,19 @@ func (m withCompiled) Run() int {
 }
 
 // compileOnce compiles the built-in step types, before tests that run in parallel would each do it.
+// They are loaded when a definition with one of them is validated.
 var compileOnce = sync.OnceValue(func() error {
-	warm := exec.Command("sentinel", "exec", "--list")
+	if err := os.WriteFile(filepath.Join(cacheHome, "warm.json"), []byte(`{"name":"warm","steps":[{"type":"wait","durationMs":1}]}`), 0o600); err != nil {
+		return err
+	}
+	warm := exec.Command("sentinel", "validate", "warm.json")
 	warm.Env = append(os.Environ(), "XDG_CACHE_HOME="+cacheHome)
 	warm.Dir = cacheHome
 	if out, err := warm.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the built-in plugin: %w\n%s", err, out)
+	}
+	if code, err := filepath.Glob(filepath.Join(compiledPlugins, "*", "*", "*")); len(code) == 0 || err != nil {
+		return fmt.Errorf("validate left no compiled plugin in %s: %v", compiledPlugins, err)
 	}
 	return nil
 })
