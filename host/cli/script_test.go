@@ -71,8 +71,8 @@ var compileOnce = sync.OnceValue(func() error {
 	if out, err := warm.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the built-in plugin: %w\n%s", err, out)
 	}
-	if code, err := filepath.Glob(filepath.Join(compiledPlugins, "*", "*", "*")); len(code) == 0 || err != nil {
-		return fmt.Errorf("validate left no compiled plugin in %s: %v", compiledPlugins, err)
+	if code, err := filepath.Glob(filepath.Join(cacheHome, "sentinel", "plugins", "*", "*", "*")); len(code) == 0 || err != nil {
+		return fmt.Errorf("validate left no compiled plugin in %s: %v", cacheHome, err)
 	}
 	return nil
 })

@@ -72,7 +72,7 @@ func doProject(t *testing.T, files map[string]string) order {
 	}
 	git(t, ws, "init", "-q")
 	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
-	warmCache(t, filepath.Join(o.Dir, "state"))
+	warmCache(t, o.Workspace)
 	return o
 }
 

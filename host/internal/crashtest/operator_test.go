@@ -104,7 +104,7 @@ func operatorRun(t *testing.T, server, definition string, ends func(life int) pl
 		t.Fatal(err)
 	}
 	o := order{Dir: filepath.Join(ws, ".sentinel"), Workspace: ws, Crashes: 1000}
-	warmCache(t, filepath.Join(o.Dir, "state"))
+	warmCache(t, o.Workspace)
 	result, _ := lives(t, o, server, ends)
 	if string(result.Variables["status"]) != `"completed"` || string(result.Variables["attempt"]) != "2" {
 		t.Errorf("%s: %s after %s: %s", result.Status, result.Variables["status"], result.Variables["attempt"], result.Variables["reason"])

@@ -286,7 +286,7 @@ func gatesRun(t *testing.T, ends func(life int) plan) (out gatesResult, count in
 			}
 		}
 	}()
-	warmCache(t, filepath.Join(o.Dir, "state"))
+	warmCache(t, o.Workspace)
 	result, n := lives(t, o, model.URL, ends)
 	if result.Status != sentinels.StatusCompleted {
 		t.Errorf("the campaign %s: %v", result.Status, result.Error)
