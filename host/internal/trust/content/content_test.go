@@ -255,6 +255,65 @@ func TestConvertedPull(t *testing.T) {
 	}
 }
 
+// TestConversionOfTrustedContent: a pull that changes no content has git write a file again, and convert it. The text in the
+// comment of a harmless definition becomes code: in Shift JIS the yen sign is a backslash.
+func TestConversionOfTrustedContent(t *testing.T) {
+	const text = "{\"description\": \"5 \u00a5\", /* \", \"steps\": [\"theirs\"]} // */ \"steps\": []} // $Id$\n"
+	for name, c := range map[string]struct{ file, text, attribute string }{
+		"encoding": {build, text, "working-tree-encoding=SHIFT_JIS"},
+		"ident":    {build, text, "ident"},
+		"filter":   {build, text, "filter=user"},
+		"line end": {"plugins/p.wasm", "\x00asm\r\n\n", "text eol=crlf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.git("init", "-q", "-b", "main")
+			p.git("config", "filter.user.smudge", "tr e a")
+			p.write(c.file, c.text)
+			p.git("add", "-A")
+			p.git("commit", "-qm", "one")
+			p.approve()
+			blob := strings.TrimSpace(p.gitOutput("rev-parse", "HEAD:.sentinel/"+c.file))
+			p.git("checkout", "-q", "-b", "theirs")
+			p.stage(".gitattributes", filepath.Base(c.file)+" "+c.attribute+"\n")
+			p.git("update-index", "--cacheinfo", "100755,"+blob+",.sentinel/"+c.file)
+			p.git("commit", "-qm", "two: another mode")
+			p.git("rm", "-q", "--cached", ".gitattributes")
+			p.git("commit", "-qm", "three: without the attribute")
+			p.git("checkout", "-qf", "main")
+			p.check(c.file, true)
+
+			// Each judges with the records of before the pull.
+			unjudged := func() *project {
+				q := *p
+				q.opt.Records = filepath.Join(t.TempDir(), "trusted")
+				if err := os.CopyFS(q.opt.Records, os.DirFS(p.opt.Records)); err != nil {
+					t.Fatal(err)
+				}
+				return &q
+			}
+			pulled, pulledTwice, edited := unjudged(), unjudged(), unjudged()
+			p.git("merge", "-q", "theirs~1")
+			now, err := os.ReadFile(filepath.Join(p.dir, c.file))
+			if err != nil || string(now) == c.text {
+				t.Fatalf("git has not converted the file: %q, %v", now, err)
+			}
+			pulled.check(c.file, false)
+			p.git("merge", "-q", "theirs")
+			pulledTwice.check(c.file, false)
+			if c.file != build {
+				return // an edit of a module is a new one
+			}
+			p.git("reset", "-q", "--soft", "theirs~1")
+			p.git("reset", "-q", "--", ".gitattributes")
+			p.write(c.file, string(now)+" ")
+			edited.check(c.file, false)
+			edited.approve()
+			edited.check(c.file, true)
+		})
+	}
+}
+
 // TestAttributesThatAreGone: a file that attributes converted is not written again by the commit
 // that removes them.
 func TestAttributesThatAreGone(t *testing.T) {

@@ -16,6 +16,10 @@
 //  4. A path that git tracks is edited by the user only while the index of the repository
 //     has content that counts. A pull, a checkout or a merge changes the index, and then the
 //     path is held until it is trusted, whatever the file holds: git converts what it writes.
+//     So is other content that git wrote for an index entry that counts, by the time of the
+//     file in the index: attributes, filters and encodings that a commit switches on convert
+//     what was trusted. While the attributes filter, ident or working-tree-encoding are set for
+//     a path, no edit of it counts, since it may be one of converted content.
 //     So is content that the repository has as an object. What the user edited, tried and
 //     committed was seen before the commit and counts.
 //
@@ -28,7 +32,8 @@
 //
 // In a known folder without git, or in one that another program writes to (rsync, a sync
 // service, an archive unpacked over it), changed content looks like an edit and counts. So
-// does converted content of a checkout that was interrupted before it wrote the index.
+// does converted content of a checkout that was interrupted before it wrote the index, and an
+// edit of converted content that no reader saw before a second pull removed the attributes.
 //
 // # Records
 //

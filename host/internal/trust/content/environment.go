@@ -63,7 +63,7 @@ func (f *Folder) checkEnvironment(at place, full string, text []byte) error {
 			return nil
 		}
 		why = "it came with the folder"
-	case byGit:
+	case byGit, converted:
 		if at.of.known() {
 			_ = at.of.wait(waiting{Key: at.key, Path: full}) // without it the next run is refused again, and sentinel trust does not list the file
 		}

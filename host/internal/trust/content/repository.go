@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,15 +29,17 @@ const gitTimeout = 10 * time.Second
 type wroteBy int
 
 const (
-	byUser wroteBy = iota // an edit
-	byGit                 // or it cannot be decided
-	unsure                // git changes files just now
+	byUser    wroteBy = iota // an edit
+	byGit                    // or it cannot be decided
+	converted                // git may have converted it, by an attribute of the path
+	unsure                   // git changes files just now
 )
 
 // writer returns who wrote a file. A checkout writes a file and the index of the repository,
 // and converts contents in ways that the file does not show: by attributes, which it reads from
 // the index and not from the work tree, by filters and by encodings. So the bytes of the file
-// decide nothing. It is an edit of the user only while the index has content that counts.
+// decide nothing. It is an edit of the user only while the index has content that counts, and the
+// file has been changed since git wrote it: from content that counts, git can write other content.
 func (f *Folder) writer(at place, path string, content []byte) wroteBy {
 	name := filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path))
 	wrote := f.writerOf(at, name, content)
@@ -51,9 +54,9 @@ func (f *Folder) writer(at place, path string, content []byte) wroteBy {
 func (f *Folder) writerOf(at place, path string, content []byte) wroteBy {
 	wrote := byUser
 	for _, dir := range repositoriesOf(filepath.Dir(path)) {
-		switch f.writerIn(dir, at, path, content) {
-		case byGit:
-			return byGit
+		switch w := f.writerIn(dir, at, path, content); w {
+		case byGit, converted:
+			return w
 		case unsure:
 			wrote = unsure
 		}
@@ -97,6 +100,16 @@ func (f *Folder) writerIn(dir string, at place, path string, content []byte) wro
 	for _, e := range entries {
 		if text, err := r.out(ctx, "", "cat-file", "blob", e.blob); err != nil || !at.of.has(at.key, []byte(text)) {
 			return byGit
+		}
+		if info, err := os.Lstat(path); err != nil || e.writtenAt(info.ModTime()) {
+			return byGit
+		}
+		// An edit of what git has converted has a time of its own.
+		switch converts, err := r.converts(ctx, e.name); {
+		case err != nil:
+			return byGit
+		case converts:
+			return converted
 		}
 	}
 	// A path that the index does not have, or has as it was trusted: git writes the content of
@@ -187,7 +200,37 @@ func (r *repository) openIndex(ctx context.Context) (locked bool, err error) {
 }
 
 // An entry of an index.
-type entry struct{ blob, name string }
+type entry struct {
+	blob, name string
+	modified   string // time of the file when git wrote it or compared it with the blob: seconds:nanoseconds
+}
+
+// writtenAt reports whether the file of the entry has the content that git wrote or compared, by the time of its
+// modification. The size does not count: git sets it to 0 to compare a file again. Some programs write no nanoseconds,
+// and some file systems have none.
+func (e entry) writtenAt(modified time.Time) bool {
+	seconds, nanoseconds, found := strings.Cut(e.modified, ":")
+	exact := nanoseconds != "0" && modified.Nanosecond() != 0
+	return !found || seconds == strconv.FormatInt(modified.Unix(), 10) && (!exact || nanoseconds == strconv.Itoa(modified.Nanosecond()))
+}
+
+// converts reports whether attributes of a path have git write other content than that of its blob. Attributes of line ends
+// do not count: they change no text, and a module that they change is not edited.
+func (r *repository) converts(ctx context.Context, name string) (bool, error) {
+	top := *r
+	top.dir = r.top
+	out, err := top.out(ctx, "", "check-attr", "--cached", "-z", "filter", "ident", "working-tree-encoding", "--", name)
+	if err != nil {
+		return false, err
+	}
+	fields := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	for i := 2; i < len(fields); i += 3 { // path, attribute, value
+		if fields[i] != "unspecified" && fields[i] != "unset" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // tracked returns what the index has for a path or below it, several entries of one file in the
 // middle of a merge. Case does not count: the file system may not distinguish it.
@@ -196,7 +239,7 @@ func (r *repository) tracked(ctx context.Context, path string) (entries []entry,
 	if !inside {
 		return nil, fmt.Errorf("git: %s is not in the work tree %s", path, r.top)
 	}
-	list := []string{"ls-files", "--stage", "-z", "--full-name", "--", ":(top,icase,literal)" + rel}
+	list := []string{"ls-files", "--stage", "--debug", "-z", "--full-name", "--", ":(top,icase,literal)" + rel}
 	out := ""
 	if r.lock != "" { // before the index, which it may become
 		next := *r
@@ -210,10 +253,17 @@ func (r *repository) tracked(ctx context.Context, path string) (entries []entry,
 		return nil, err
 	}
 	out += now
-	for one := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {
+	for one := range strings.SplitSeq(out, "\x00") {
+		for strings.HasPrefix(one, "  ") { // lines about the entry before
+			line, rest, _ := strings.Cut(one, "\n")
+			if modified, is := strings.CutPrefix(line, "  mtime: "); is && len(entries) > 0 {
+				entries[len(entries)-1].modified = modified
+			}
+			one = rest
+		}
 		what, name, found := strings.Cut(one, "\t")
 		if fields := strings.Fields(what); found && len(fields) == 3 { // mode, object, stage
-			entries = append(entries, entry{fields[1], name})
+			entries = append(entries, entry{blob: fields[1], name: name})
 		}
 	}
 	return entries, nil

@@ -189,6 +189,9 @@ func (f *Folder) Check(path string, content []byte) error {
 		case byGit:
 			why = "git wrote its content"
 			_ = t.hold(key) // without the mark it is judged again
+		case converted:
+			why = "git converts its content, by the attribute filter, ident or working-tree-encoding"
+			_ = t.hold(key)
 		case unsure:
 			why = "git changes files of the repository now (its index.lock exists)"
 		}
