@@ -190,7 +190,7 @@ var layers = []layer{
 	{"host/internal/endpoint", nil, nil},
 	{"host/internal/httpproblem", []string{"sdk/abi"}, nil},
 	{"host/internal/obeyed", []string{"host/internal/trash"}, []string{"golang.org/x/sys"}},
-	{"host/internal/reffile", []string{"sentinels"}, nil},
+	{"host/internal/reffile", []string{"host/internal/rootfs", "sentinels"}, nil},
 	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
 	{"host/internal/peer", []string{"host/command/shell/supervise", "host/internal/endpoint"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},

@@ -49,10 +49,10 @@ func refFile(ref string) (id ID, file string, is bool) {
 
 // Beside returns the definitions that {"$ref": id} in text means if it is a file: id.json
 // or id.jsonc in the folder of the file that says so, and those that they refer to in turn. read reads the first of
-// files that exists, which are relative to the folder of text; named says that "$ref" names the one file, which must
+// files that exists, which are relative to the folder of text, as is the folder from of the file that says so; named says that "$ref" names the one file, which must
 // exist then. It bounds what is read, and refuses files outside of what the caller allows. The error of files that do not exist is
 // [fs.ErrNotExist]. A [*RefError] is returned behind all others, with the definitions that were found.
-func Beside(text []byte, read func(id ID, files []string, named bool) (Neighbour, error)) (map[ID]Neighbour, error) {
+func Beside(text []byte, read func(from string, id ID, files []string, named bool) (Neighbour, error)) (map[ID]Neighbour, error) {
 	b := besideSearch{read: read, found: map[ID]Neighbour{}}
 	if err := b.definition(text, ".", nil); err != nil {
 		return b.found, err
@@ -65,7 +65,7 @@ func Beside(text []byte, read func(id ID, files []string, named bool) (Neighbour
 
 // A besideSearch is one search of Beside.
 type besideSearch struct {
-	read     func(ID, []string, bool) (Neighbour, error)
+	read     func(string, ID, []string, bool) (Neighbour, error)
 	found    map[ID]Neighbour
 	problems Problems
 }
@@ -104,7 +104,7 @@ func (b *besideSearch) definition(text []byte, dir string, first *Problem) error
 				}
 			}
 		}
-		n, err := b.read(id, files, named)
+		n, err := b.read(dir, id, files, named)
 		refused := (*RefError)(nil)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && named:

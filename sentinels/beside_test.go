@@ -37,7 +37,7 @@ func TestBeside(t *testing.T) {
 		`{"steps": [{"definition": {"$ref": "./gone.json"}}]}`:                      `no file "gone.json", which`,
 		`{"steps": [{"definition": {"$ref": "./b.json"}}]}`:                         `no file "b.json", which`,
 	} {
-		found, err := sentinels.Beside([]byte(text), func(_ sentinels.ID, names []string, _ bool) (n sentinels.Neighbour, err error) {
+		found, err := sentinels.Beside([]byte(text), func(_ string, _ sentinels.ID, names []string, _ bool) (n sentinels.Neighbour, err error) {
 			for _, name := range names {
 				if content, ok := files[name]; ok {
 					return sentinels.Neighbour{File: name, Text: []byte(content)}, nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	stdruntime "runtime"
 	"slices"
@@ -134,6 +133,7 @@ func (r *Syncer) read(f *file) reading {
 		return one
 	}
 	one.def, one.problems, one.older = r.opt.Definitions.DecodeEdit(src, f.shown)
+	one.problems = one.problems.Merge(r.refs(f, src))
 	if len(one.problems) == 0 && !one.def.ID.Valid() {
 		one.problems = sentinels.Problems{f.problem(sentinels.KindValue, fmt.Sprintf("id %q is no slug", one.def.ID), "")}
 	}
@@ -266,11 +266,7 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 		return
 	}
 	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: f.origin, By: byFile, Whole: true, Changed: f.changed}
-	var s runtime.Stored
-	err := r.saveBeside(ctx, one)
-	if err == nil {
-		s, err = r.opt.Definitions.SaveWith(ctx, one.def, opt)
-	}
+	s, err := r.opt.Definitions.SaveWith(ctx, one.def, opt)
 	if err != nil {
 		f.invalid(f.problem("file", "cannot be stored: "+err.Error(), ""))
 		if ctx.Err() == nil && !f.failing {
@@ -286,59 +282,27 @@ func (r *Syncer) save(ctx context.Context, one *reading) {
 	f.mark = mark{ID: s.ID, Digest: one.digest, Revision: s.Revision, Hash: s.Hash}
 }
 
-// saveBeside stores the definitions that a file names by a path in "$ref" and that are in no watched folder: files of the
-// workspace, or below the folder of a file that is outside of it. They are read with the file, since nothing
-// watches them. One that is stored from elsewhere is not replaced.
-func (r *Syncer) saveBeside(ctx context.Context, one *reading) error {
-	dir := filepath.Dir(one.file.origin)
-	root := reffile.Root(dir, r.opt.Workspace)
-	found, err := sentinels.Beside(one.src, func(_ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+// refs returns the problems of paths in "$ref" that lead out of the folder of a file. The files in it are watched, and read as
+// files of their own; that one is missing is a warning of the definition.
+func (r *Syncer) refs(f *file, src []byte) sentinels.Problems {
+	finder := reffile.Finder{Base: filepath.Dir(f.origin), Host: r.opt.Dir}
+	_, err := sentinels.Beside(src, func(from string, _ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
 		if !named {
 			return n, fs.ErrNotExist
 		}
-		n.File = files[0]
-		if r.watches(filepath.Join(dir, filepath.FromSlash(n.File))) {
-			return n, nil // it is read as a file of its own
+		if _, err = finder.Find(from, files, named); errors.Is(err, fs.ErrNotExist) {
+			err = nil
 		}
-		path, err := reffile.Path(dir, root, n.File)
-		if err != nil {
-			return n, err
-		}
-		n.Text, err = r.opt.Trust.Read(path, sentinels.MaxBytes)
-		return n, err
+		return sentinels.Neighbour{File: files[0]}, err
 	})
-	if err != nil {
-		return err
+	bad := (*sentinels.RefError)(nil)
+	if !errors.As(err, &bad) {
+		return nil
 	}
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		n := found[id]
-		if n.Text == nil {
-			continue
-		}
-		path := filepath.Join(dir, filepath.FromSlash(n.File))
-		def, problems, _ := r.opt.Definitions.DecodeEdit(n.Text, path)
-		if len(problems) > 0 {
-			return problems
-		}
-		if def.ID != id {
-			return fmt.Errorf("%s defines the sentinel %q, want %q: write \"id\": %q in it", path, def.ID, id, id)
-		}
-		head, err := r.opt.Definitions.Definition(id)
-		if err == nil && head.Origin != path {
-			if head.Hash != def.Hash() {
-				r.opt.Logger.Warn("definition that a file names is stored from elsewhere, which is used", "file", path, "sentinel", id, "stored", head.Origin)
-			}
-			continue
-		}
-		if err != nil && abi.CodeOf(err) != abi.NotFound {
-			return err
-		}
-		opt := runtime.SaveOptions{Expect: runtime.AnyRevision, Origin: path, By: byFile, Whole: true}
-		if _, err := r.opt.Definitions.SaveWith(ctx, def, opt); err != nil {
-			return err
-		}
+	for i := range bad.Problems {
+		bad.Problems[i].File = f.shown
 	}
-	return nil
+	return bad.Problems
 }
 
 // waiting reports whether a file still has the definition that it was last the same as,

@@ -493,3 +493,36 @@ func TestChanged(t *testing.T) {
 
 // noSource makes a watcher poll.
 func noSource() (files.Source, error) { return nil, errors.ErrUnsupported }
+
+// TestChildren: a path in "$ref" leads to files of the folder of the definition alone, whatever the folder of the host is called.
+// A file that is not there yet is one.
+func TestChildren(t *testing.T) {
+	s := newScene(t)
+	s.dir = filepath.Join(s.workspace, "jobs")
+	parent := func(id, ref string) string {
+		return fmt.Sprintf(`{"id":%q,"name":%q,"variables":{"child":{"$ref":%q}},"steps":[{"type":"echo"}]}`, id, id, ref)
+	}
+	s.must(os.WriteFile(filepath.Join(s.workspace, "away.json"), []byte(definition("away", "1")), 0o600))
+	s.write("sentinels/own.json", parent("own", "./later.json"))
+	s.write("recipes/other.json", definition("other", "1"))
+	s.write("sentinels/sub/deep.json", definition("deep", "1"))
+	for name, ref := range map[string]string{
+		"sentinels/a.json": "../../away.json", "sentinels/b.json": "../recipes/other.json", "sentinels/c.json": "./sub/deep.json",
+		"recipes/d.json": "../../away.json", ".continuum/sentinels/e.json": "../../away.json",
+	} {
+		s.write(name, parent(strings.TrimSuffix(filepath.Base(name), ".json"), ref))
+	}
+	s.begin()
+	s.live("sentinels/own.json", "own", 1)
+	for _, name := range []string{"sentinels/a.json", "sentinels/b.json", "sentinels/c.json", "recipes/d.json", ".continuum/sentinels/e.json"} {
+		s.invalid(name, "is not in the folder of the definition that names it")
+		if hint := s.info(name).Problems[0].Hint; !strings.Contains(hint, "move it to "+filepath.Dir(s.path(name))+", and write \"./") {
+			t.Errorf("%s: the hint is %q", name, hint)
+		}
+	}
+	if s.revision("away") != 0 || s.revision("deep") != 0 {
+		t.Error("a file that is not watched is stored")
+	}
+	s.write("sentinels/a.json", parent("a", "./own.json"))
+	s.live("sentinels/a.json", "a", 1)
+}

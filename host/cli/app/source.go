@@ -84,33 +84,25 @@ func (a *App) trusted(src *Source, err error) (*Source, error) {
 }
 
 // withBeside adds the definitions in files that src refers to: beside the one that says so or, unless they are named as
-// files, in the project's folders, where a file of another name may define the id. Paths lead to files of the project, or
-// below the folder of a file that is not in the project. The problems of those that do not are returned with src.
+// files, in the project's folders, where a file of another name may define the id. The problems of paths that lead to files
+// which [reffile.Finder] does not let it have are returned with src.
 func (a *App) withBeside(src *Source, err error) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	project := ""
+	finder := reffile.Finder{Base: src.Base}
 	if IsDir(a.Dir()) {
-		project = filepath.Dir(a.Dir())
+		finder.Host = a.Dir()
 	}
-	root := reffile.Root(src.Base, project)
-	src.Beside, err = sentinels.Beside(src.Text, func(id sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
-		for _, name := range files {
-			path, err := reffile.Path(src.Base, root, name)
-			if err == nil {
-				n, err = readAt(src.Base, path)
+	src.Beside, err = sentinels.Beside(src.Text, func(from string, id sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+		path, err := finder.Find(from, files, named)
+		if err == nil {
+			if n, err = readAt(src.Base, path); err != nil && named {
+				err = reffile.Refused(files[0], "cannot be read: "+err.Error())
 			}
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				continue
-			case err != nil && named && !errors.As(err, new(*sentinels.RefError)):
-				err = reffile.Refused(name, "cannot be read: "+err.Error())
-			}
-			return n, err
 		}
-		if named {
-			return n, fs.ErrNotExist
+		if named || !errors.Is(err, fs.ErrNotExist) {
+			return n, err
 		}
 		for _, dir := range a.Folders() {
 			for _, ext := range sentinels.FileExtensions() {

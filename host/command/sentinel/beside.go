@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -79,8 +78,8 @@ func (f family) beside(
 }
 
 // neighbours decodes the definitions that a definition refers to: the given ones and those in
-// files beside its own, which is "" for one that has none. read reads these, see reader. Paths lead to files of the
-// project, or below the folder of a file that is not in the project. bad are the problems of paths that do not.
+// files beside its own, which is "" for one that has none. read reads these, see reader. bad are the problems of
+// paths that lead to files which [reffile.Finder] does not let it have.
 func (f family) neighbours(
 	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
 ) (all map[sentinels.ID]named, bad sentinels.Problems, err error) {
@@ -88,19 +87,17 @@ func (f family) neighbours(
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
 		dir := filepath.Dir(file)
-		root := reffile.Root(dir, filepath.Dir(f.projectDir(call)))
-		found, err := sentinels.Beside(src, func(_ sentinels.ID, files []string, _ bool) (n sentinels.Neighbour, err error) {
-			for _, n.File = range files {
-				var path string
-				if path, err = reffile.Path(dir, root, n.File); err == nil {
-					n.Text, err = read(path, sentinels.MaxBytes)
-					err = cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))
-				}
-				if !errors.Is(err, fs.ErrNotExist) {
-					break
-				}
+		finder := reffile.Finder{Base: dir, Host: f.projectDir(call)}
+		found, err := sentinels.Beside(src, func(from string, _ sentinels.ID, files []string, named bool) (n sentinels.Neighbour, err error) {
+			path, err := finder.Find(from, files, named)
+			if err == nil {
+				n.File, err = filepath.Rel(dir, path)
 			}
-			return n, err
+			if err != nil {
+				return n, err
+			}
+			n.Text, err = read(path, sentinels.MaxBytes)
+			return n, cmp.Or(err, bound.add(len(n.Text)), call.Count(int64(len(n.Text))))
 		})
 		refs := (*sentinels.RefError)(nil)
 		if err != nil && !errors.As(err, &refs) {

@@ -361,27 +361,6 @@ func TestEditOfTrackedFile(t *testing.T) {
 	p.check(build, false)
 }
 
-// TestLinkToTrackedFile: what git changes does not count by the name of a link of the user either.
-func TestLinkToTrackedFile(t *testing.T) {
-	p := newProject(t)
-	p.git("init", "-q", "-b", "main")
-	p.write("../shared.json", "{\"a\": 1}\n")
-	p.git("add", "-A")
-	p.git("commit", "-qm", "one")
-	if err := os.MkdirAll(filepath.Join(p.dir, "sentinels"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../../shared.json", filepath.Join(p.dir, build)); err != nil {
-		t.Skip(err)
-	}
-	p.approve()
-	p.write("../shared.json", "{\"a\": 2}\n")
-	p.check(build, true)
-	p.stage("shared.json", "{\"theirs\": true}\n")
-	p.write("../shared.json", "{\"theirs, converted\": true}\n")
-	p.check(build, false)
-}
-
 // TestLinkToAnotherProject: a project whose folder is a link to that of a trusted one is not
 // trusted with it.
 func TestLinkToAnotherProject(t *testing.T) {
@@ -664,6 +643,35 @@ func TestNoConfigurationFolder(t *testing.T) {
 	}
 	if err := p.folder().Approve(nil); err == nil {
 		t.Error("approved without a record")
+	}
+}
+
+// TestLinkedFiles: a definition, recipe or plugin that is a link is refused: models write what it leads to, in the project.
+func TestLinkedFiles(t *testing.T) {
+	p := newProject(t)
+	p.write("../shared.json", "{}")
+	for _, name := range []string{build, "recipes/r.json", "plugins/p.wasm", "../.continuum/sentinels/a.json"} {
+		p.write(name, "{}")
+		p.approve()
+		p.check(name, true)
+		link := filepath.Join(p.dir, name)
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(p.work, "shared.json"), link); err != nil {
+			t.Skip(err)
+		}
+		p.check(name, false)
+		links, err := p.folder().Links()
+		if err != nil || len(links) != 1 || !strings.Contains(links[0].Error(), link) {
+			t.Errorf("%s: links %v, %v", name, links, err)
+		}
+		if items, err := p.folder().Pending(); err != nil || len(items) != 0 {
+			t.Errorf("%s: pending %v, %v", name, items, err)
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (f *Folder) files() (items []Item) {
 		}
 	}
 	add(filepath.Join(f.own.dir, "sentinels"), Definition, ".json", ".jsonc")
-	add(filepath.Join(f.own.dir, "recipes"), Recipe, ".json")
+	add(filepath.Join(f.own.dir, "recipes"), Recipe, ".json", ".jsonc") // ".jsonc" as a child of one
 	add(filepath.Join(f.own.dir, "plugins"), Plugin, ".wasm")
 	for _, project := range f.projects {
 		add(filepath.Join(project.project, continuum, "sentinels"), Definition, ".json", ".jsonc")

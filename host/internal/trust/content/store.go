@@ -90,7 +90,7 @@ func below(dir, path string) (string, bool) {
 type place struct {
 	of   *trusted
 	key  string // names it in the record, as a person would name it
-	link string // path of the first folder on the way that is a symbolic link, "" for none
+	link string // path of the first symbolic link on the way, which may be the file itself, "" for none
 }
 
 // find returns the place of a file, and false for a file that this folder does not decide
@@ -101,7 +101,7 @@ func (f *Folder) find(path string) (place, bool) {
 	if at, judged := f.findName(path); judged {
 		return at, true
 	}
-	// A link in the folder of the file counts by its own name, and its content is judged.
+	// A link in the folder of the file counts by its own name.
 	return f.findName(filepath.Join(rootfs.EvalLinks(filepath.Dir(path)), filepath.Base(path)))
 }
 
@@ -136,10 +136,10 @@ func (f *Folder) continuumKey(project, rel string) string {
 	return filepath.ToSlash(path)
 }
 
-// firstLink returns the first folder of the slash path rel of a file below dir that is a link.
+// firstLink returns the first folder of the slash path rel of a file below dir that is a link, or the file if it is one: models
+// write what a link leads to outside of the folder.
 func firstLink(dir, rel string) string {
-	parts := strings.Split(rel, "/")
-	for _, part := range parts[:len(parts)-1] {
+	for part := range strings.SplitSeq(rel, "/") {
 		dir = filepath.Join(dir, part)
 		// A junction of Windows is irregular.
 		if info, err := os.Lstat(dir); err == nil && info.Mode()&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
@@ -248,7 +248,7 @@ func (f *Folder) denied(path, why string) error {
 func linked(path, link string) error {
 	return untrustedError{&abi.Error{
 		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", path, link),
-		Hint: fmt.Sprintf("replace the link by a folder with the files, or set SENTINEL_TRUST_ROOTS to the folder of the project; remove %q if it is not yours", link),
+		Hint: fmt.Sprintf("replace the link by what it leads to, or set SENTINEL_TRUST_ROOTS to the folder of the project; remove %q if it is not yours", link),
 	}}
 }
 
