@@ -27,14 +27,17 @@ import (
 //     request;
 //  4. the oldest one with that of a person that waits for a request.
 //
-// A connection with any other active request is never closed. If there is no
-// other kind, the new connection waits, and the next ones wait in the kernel's
-// queue, where they use no file descriptor of this process.
+// A connection with any other active request is never closed, nor is one that
+// is counted for a request with a token. If there is no other kind, the new
+// connection waits, and the next ones wait in the kernel's queue, where they use
+// no file descriptor of this process.
 //
 // Requests with a token may take for ever, so their number has a limit below
 // that of connections, and agents and viewers have shares of it
 // (API.md, G15). What is left is for requests without a token: /health,
-// /ready and webhooks, which end by themselves.
+// /ready and webhooks, which end by themselves. A connection whose handlers have
+// returned is counted as one request until its answers are written: net/http keeps
+// small ones in memory until the client takes them.
 //
 // # Concurrency
 //
@@ -46,7 +49,7 @@ type connLimit struct {
 
 	mu      sync.Mutex
 	open    map[*limitedConn]struct{}
-	active  map[string]int // requests with a token, by the key of their owner
+	active  map[string]int // requests of agents and viewers, by the key of their owner
 	tokens  int            // all of them
 	limited int            // those of agents and viewers
 	warned  time.Time
@@ -160,10 +163,11 @@ type limitedConn struct {
 	idleSince time.Time // when it was accepted, or its last request ended
 	requests  int       // active handlers; HTTP/2 has several
 	arriving  int       // the active handlers that wait for their body
-	reports   bool      // the server calls ConnState
-	answering bool      // its answers may not be written yet, although no handler is active
 	token     bool      // a request has had a valid token
 	person    bool      // one of a person
+	admitted  int       // the active handlers of requests with a token, each counted for its owner
+	answering bool      // the server reports a request whose answer is not written yet
+	unwritten *owner    // without admitted ones, whose answers may not be written: counted as one request
 }
 
 // neverEvicted is the rank of a connection that must not be closed.
@@ -172,14 +176,12 @@ const neverEvicted = 4
 // rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
 	switch {
-	case c.token && c.requests == 0 && c.answering:
+	case c.token && (c.admitted > 0 || c.unwritten != nil):
 		return neverEvicted
-	case c.person && c.requests == 0:
+	case c.person: // a request that is not admitted, or not yet, takes no time
 		return 3
-	case c.token && c.requests == 0:
-		return 2
 	case c.token:
-		return neverEvicted
+		return 2
 	case c.requests == 0:
 		return 0
 	case c.arriving == c.requests:
@@ -193,12 +195,13 @@ func (c *limitedConn) rank() int {
 func (c *limitedConn) Close() error {
 	c.limit.mu.Lock()
 	delete(c.limit.open, c)
+	c.written()
 	c.limit.mu.Unlock()
 	c.limit.changed()
 	return c.Conn.Close()
 }
 
-// update changes the state of the connection.
+// note changes the state of the connection.
 func (c *limitedConn) note(change func()) {
 	if c == nil { // a request without a limited connection
 		return
@@ -210,7 +213,7 @@ func (c *limitedConn) note(change func()) {
 }
 
 // begin and end count active requests.
-func (c *limitedConn) begin() { c.note(func() { c.requests, c.answering = c.requests+1, c.reports }) }
+func (c *limitedConn) begin() { c.note(func() { c.requests++ }) }
 func (c *limitedConn) end()   { c.note(func() { c.requests--; c.idleSince = time.Now() }) }
 
 // waitForBody records that a request waits for its body until arrived is
@@ -229,7 +232,8 @@ func (c *limitedConn) trusted(p principal.Principal) {
 }
 
 // enter counts a request with a token until leave is called, or returns why it
-// cannot be executed.
+// cannot be executed. After the last one the connection stays counted until its
+// answers are written.
 func (c *limitedConn) enter(o owner) (leave func(), err error) {
 	if c == nil {
 		return func() {}, nil
@@ -237,15 +241,40 @@ func (c *limitedConn) enter(o owner) (leave func(), err error) {
 	l := c.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before := c.unwritten
+	c.unwrite(nil) // the request takes its place
 	if err := l.busy(o); err != nil {
+		c.unwrite(before)
 		return nil, err
 	}
 	l.count(o, 1)
+	c.admitted++
 	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.count(o, -1)
+		c.note(func() {
+			l.count(o, -1)
+			if _, open := l.open[c]; open && c.admitted == 1 && c.answering {
+				c.unwrite(&o)
+			}
+			c.admitted--
+		})
 	}, nil
+}
+
+// unwrite counts the connection for the owner of answers that may not be written, nil for
+// none, in place of the owner before; the limit's lock is held.
+func (c *limitedConn) unwrite(o *owner) {
+	if c.unwritten != nil {
+		c.limit.count(*c.unwritten, -1)
+	}
+	if c.unwritten = o; o != nil {
+		c.limit.count(*o, 1)
+	}
+}
+
+// written records that all answers are written, or will not be; the limit's lock is held.
+func (c *limitedConn) written() {
+	c.answering = false
+	c.unwrite(nil)
 }
 
 // count adds n requests; l.mu is held.
@@ -292,15 +321,16 @@ func limited(c net.Conn) *limitedConn {
 }
 
 // ConnState is for the field of that name of a program's own [http.Server] that has [ConnContext]. A
-// connection with a valid token whose answer is not written yet is then not closed for a new one.
+// connection with a valid token whose answer is not written yet then counts for the owner of the token, and
+// is not closed for a new one.
 func ConnState(c net.Conn, state http.ConnState) {
 	l := limited(c)
 	switch {
 	case l == nil:
-	case state == http.StateNew:
-		l.note(func() { l.reports = true })
-	case state == http.StateIdle:
-		l.note(func() { l.answering = false })
+	case state == http.StateActive:
+		l.note(func() { l.answering = true })
+	case state == http.StateIdle, state == http.StateHijacked:
+		l.note(l.written)
 	}
 }
 

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -11,9 +12,13 @@ import (
 	"net/http/httptrace"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -224,6 +229,183 @@ func TestCloseWithoutRoom(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("Accept hangs")
 	}
+}
+
+// An unread client is one of HTTP/2 that takes no bytes of an answer before open is called.
+type unread struct {
+	net.Conn
+	framer *http2.Framer
+}
+
+// getUnread sends a GET on a new connection, and returns the status of its answer, whose text is not taken.
+func getUnread(t *testing.T, addr, path, token string, config *tls.Config) (c unread, status string) {
+	t.Helper()
+	config = config.Clone()
+	config.NextProtos = []string{http2.NextProtoTLS}
+	over, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { over.Close() })
+	if err := over.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	c = unread{over, http2.NewFramer(over, over)}
+	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, f := range [][2]string{{":method", "GET"}, {":path", path}, {":scheme", "https"}, {":authority", addr}, {"authorization", "Bearer " + token}} {
+		if err := encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(over, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := f.(*http2.MetaHeadersFrame); ok {
+			return c, f.PseudoValue("status")
+		}
+	}
+}
+
+// take takes the answer.
+func (c unread) take(t *testing.T) {
+	t.Helper()
+	if err := c.framer.WriteWindowUpdate(1, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		f, err := c.framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := f.(*http2.DataFrame); ok && f.StreamEnded() {
+			return
+		}
+	}
+}
+
+// TestUnreadStreamsHaveAShare: connections of HTTP/2 that take no byte of a small answer are counted for
+// their owner when its handler has returned, until it is written or the connection ends (G15).
+func TestUnreadStreamsHaveAShare(t *testing.T) {
+	cert, key, pool := certificate(t)
+	config := &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	s := listen(t, api.Options{Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks)}, api.ListenOptions{CertFile: cert, KeyFile: key, MaxConns: 32})
+	addr := s.Addr().String()
+	get := func(token string) (unread, string) { return getUnread(t, addr, "/v1/commands/none", token, config) }
+	hold := func(token string, n int) (open []unread) {
+		t.Helper()
+		for i := range n {
+			c, status := get(token)
+			if open = append(open, c); status != "404" {
+				t.Fatalf("%s, connection %d: %s", token, i, status)
+			}
+		}
+		if _, status := get(token); status != "503" {
+			t.Fatalf("%s, one more: %s", token, status)
+		}
+		return open
+	}
+	first := hold("viewer-wall", 8)
+	hold("agent-a", 8)
+	hold("agent-b", 8)
+	// Refusals that are not taken either are closed for those that come.
+	for i := range 40 {
+		if _, status := get("viewer-wall"); status != "503" {
+			t.Fatalf("connection %d: %s", i, status)
+		}
+	}
+	othersAreServed(t, s.URL(), config)
+	// Each place is free again when the answer is taken, and when the client has gone.
+	first[0].take(t)
+	first[1].Close()
+	for range 2 {
+		until(t, func() bool { _, status := get("viewer-wall"); return status == "404" })
+	}
+	if _, status := get("viewer-wall"); status != "503" {
+		t.Error("a place is given twice:", status)
+	}
+}
+
+// A stalledListener has connections that write nothing, as those do whose client reads nothing.
+type stalledListener struct {
+	net.Listener
+	stalls  int           // so many of the next connections
+	writing chan struct{} // one for each write
+}
+
+func (l *stalledListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil || l.stalls == 0 {
+		return c, err
+	}
+	l.stalls--
+	return &stalledConn{Conn: c, writing: l.writing, closed: make(chan struct{})}, nil
+}
+
+type stalledConn struct {
+	net.Conn
+	writing chan struct{}
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (c *stalledConn) Write([]byte) (int, error) {
+	c.writing <- struct{}{}
+	<-c.closed
+	return 0, net.ErrClosed
+}
+
+func (c *stalledConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// TestUnreadAnswersHaveAShare: the same for HTTP/1, where the answer of a handler that has returned waits
+// for the client.
+func TestUnreadAnswersHaveAShare(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := api.New(api.Options{Commands: commands(t, nil), Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &stalledListener{Listener: inner, stalls: 8, writing: make(chan struct{}, 100)}
+	s := &http.Server{Handler: a.Handler(), ConnContext: api.ConnContext, ConnState: api.ConnState}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(api.LimitConnsTo(l, 32)) }()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
+	addr := inner.Addr().String()
+	get := func() int {
+		c := ask(t, addr, "GET", "/v1/commands", "viewer-wall")
+		defer c.Close()
+		status, _ := answered(t, c)
+		return status
+	}
+	for range 8 {
+		ask(t, addr, "GET", "/v1/commands", "viewer-wall")
+		<-l.writing
+	}
+	if status := get(); status != http.StatusServiceUnavailable {
+		t.Errorf("one more connection of the viewer: %d", status)
+	}
+	othersAreServed(t, "http://"+addr, nil)
 }
 
 // The default limit leaves three quarters of the open files to the rest.

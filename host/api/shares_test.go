@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -267,10 +268,10 @@ func awaits(t testing.TB) (reg *registry, began, ended chan string) {
 
 // othersAreServed requires answers to a probe, a person and a webhook, each on a
 // new connection.
-func othersAreServed(t testing.TB, url string) {
+func othersAreServed(t testing.TB, url string, config *tls.Config) {
 	t.Helper()
-	probe(t, url, nil)
-	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	probe(t, url, config)
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}, Timeout: patience}
 	for method, path := range map[string]string{http.MethodGet: "/v1/commands", http.MethodPost: "/v1/hooks/push"} {
 		req, err := http.NewRequestWithContext(t.Context(), method, url+path, nil)
 		if err != nil {
@@ -307,7 +308,7 @@ func TestWaitsOfOneViewer(t *testing.T) {
 			t.Fatalf("request %d: %d %s", i, status, text)
 		}
 	}
-	othersAreServed(t, s.URL())
+	othersAreServed(t, s.URL(), nil)
 	// Another one takes the place of one that ended.
 	waiting[0].Close()
 	<-ended
@@ -342,7 +343,7 @@ func TestWaitsOfMany(t *testing.T) {
 	wait("agent-a", 8, "agent a has 8")
 	wait("agent-b", 8, "agent b has 8")
 	wait("agent-c", 0, "agents and viewers have 24")
-	othersAreServed(t, s.URL())
+	othersAreServed(t, s.URL(), nil)
 	wait("person-ann", 4, "this listener has 28")
 	probe(t, s.URL(), nil)
 	hook := ask(t, addr, "POST", "/v1/hooks/push", "")
@@ -366,7 +367,7 @@ func TestFeedsOfOneAgent(t *testing.T) {
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "agent ci has 4 on this listener") {
 		t.Errorf("%d %s", status, text)
 	}
-	othersAreServed(t, s.URL())
+	othersAreServed(t, s.URL(), nil)
 }
 
 // TestSlowestStreamIsDisplaced: with HTTP/2 only the stream ends, and the
