@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 )
@@ -62,12 +63,28 @@ type Usage struct {
 	Calls        int64   `json:"calls"`
 }
 
-// Add adds o to u.
+// Add adds o to u. A sum that an integer does not hold is the largest or smallest one: a sum that
+// wrapped around would be below every limit.
 func (u *Usage) Add(o Usage) {
-	u.InputTokens += o.InputTokens
-	u.OutputTokens += o.OutputTokens
+	u.InputTokens = saturated(u.InputTokens, o.InputTokens)
+	u.OutputTokens = saturated(u.OutputTokens, o.OutputTokens)
 	u.CostUSD += o.CostUSD
-	u.Calls += o.Calls
+	u.Calls = saturated(u.Calls, o.Calls)
+}
+
+// Tokens returns those of input and output together, with the bounds of [Usage.Add].
+func (u Usage) Tokens() int64 { return saturated(u.InputTokens, u.OutputTokens) }
+
+// saturated returns a sum within the bounds of an int64.
+func saturated(a, b int64) int64 {
+	switch sum := a + b; {
+	case b > 0 && sum < a:
+		return math.MaxInt64
+	case b < 0 && sum > a:
+		return math.MinInt64
+	default:
+		return sum
+	}
 }
 
 // An Event is a CloudEvents 1.0 record. Name is the CloudEvents type, such as

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/llm"
+	"github.com/sentinel-runtime/sentinel/host/llm/wire"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -252,5 +253,19 @@ func TestCountsThatCannotBeAreBounded(t *testing.T) {
 	// A count that cannot be is none: the input is estimated, and nothing of it was cached.
 	if u := reply.Usage; err != nil || u.InputTokens <= 0 || u.CostUSD != (float64(u.InputTokens)*2.5+5*10)/1e6 {
 		t.Errorf("usage is %+v, %v", reply.Usage, err)
+	}
+}
+
+// TestCountsBeyondAllModelsAreBounded: what servers and plugins count leaves room for sums, whatever
+// form it has.
+func TestCountsBeyondAllModelsAreBounded(t *testing.T) {
+	for text, want := range map[string]int64{
+		"9223372036854775797": wire.MaxCount, "1e300": wire.MaxCount, "1e999": wire.MaxCount, `"9223372036854775807"`: wire.MaxCount, "1099511627775": 1<<40 - 1, "7.0": 7,
+	} {
+		f := newFake(t, sse(append(chatText("x", "stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":`+text+`}}`)...))
+		reply, err := openAI(t, f).Turn(t.Context(), ask("hi"), nil)
+		if u := reply.Usage; err != nil || u.InputTokens != 10 || u.OutputTokens != want {
+			t.Errorf("%s: usage is %+v, %v", text, reply.Usage, err)
+		}
 	}
 }

@@ -127,9 +127,9 @@ func spent(r sentinels.Reply) sentinels.Reply {
 }
 
 // usage prices what was counted. Counts that cannot be are bounded: a server
-// must not be able to give a budget money back.
+// must not be able to give a budget money back, or to make its sums overflow.
 func (m *Models) usage(c chosen, u wire.Usage) sentinels.Usage {
-	u.Input, u.Output = max(u.Input, 0), max(u.Output, 0)
+	u.Input, u.Output = min(max(u.Input, 0), wire.MaxCount), min(max(u.Output, 0), wire.MaxCount) // a plugin may have counted
 	u.CacheRead = min(max(u.CacheRead, 0), u.Input)
 	u.CacheWrite = min(max(u.CacheWrite, 0), u.Input-u.CacheRead)
 	out := sentinels.Usage{InputTokens: u.Input, OutputTokens: u.Output, Calls: 1}

@@ -124,7 +124,7 @@ func (a *activityLog) progress(p runtime.Progress) {
 			attrs = append(attrs, slog.String("reason", p.Reason))
 		}
 		if u := p.Usage; u != nil && *u != (sentinels.Usage{}) {
-			attrs = append(attrs, slog.Int64("tokens", u.InputTokens+u.OutputTokens), slog.Float64("costUsd", u.CostUSD))
+			attrs = append(attrs, slog.Int64("tokens", u.Tokens()), slog.Float64("costUsd", u.CostUSD))
 		}
 		if p.Error != nil {
 			attrs = append(attrs, slog.String("error", p.Error.Message))

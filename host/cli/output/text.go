@@ -135,10 +135,10 @@ func Number(n int) termtext.Text { return termtext.Text(strconv.Itoa(n)) }
 
 // Spent formats the usage of models; it is empty if there was no call.
 func Spent(u sentinels.Usage) termtext.Text {
-	if u.Calls == 0 && u.InputTokens+u.OutputTokens == 0 {
+	if u.Calls == 0 && u.Tokens() == 0 {
 		return ""
 	}
-	s := Grouped(u.InputTokens+u.OutputTokens) + " tokens"
+	s := Grouped(u.Tokens()) + " tokens"
 	if u.CostUSD > 0 {
 		s += termtext.Sprintf(" $%.4f", u.CostUSD)
 	}

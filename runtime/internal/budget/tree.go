@@ -171,7 +171,7 @@ func (a *account) output(r Reservation) int64 {
 	used.Add(a.reserved)
 	tokens := r.Worst.OutputTokens
 	if b := a.budget.Tokens; b > 0 {
-		tokens = min(tokens, b+a.extension.Tokens-used.InputTokens-used.OutputTokens-r.Worst.InputTokens)
+		tokens = min(tokens, max(b+a.extension.Tokens-used.Tokens(), 0)-r.Worst.InputTokens)
 	}
 	if b := a.budget.CostUSD; b > 0 && r.OutputUSD > 0 {
 		left := b + a.extension.CostUSD - used.CostUSD - r.withOutput(0).Worst.CostUSD
@@ -193,7 +193,7 @@ func (a *account) exceeds(reserved, least sentinels.Usage) *Limit {
 	used.Add(reserved)
 	after := used
 	after.Add(least)
-	tokens := after.InputTokens + after.OutputTokens
+	tokens := after.Tokens()
 	more := a.extension
 	limit := func(name, text, hint string) *Limit {
 		if reserved.Calls > 0 {
@@ -206,7 +206,7 @@ func (a *account) exceeds(reserved, least sentinels.Usage) *Limit {
 		return limit(run.ReasonCalls, fmt.Sprintf("%d of %d model calls were made", used.Calls, b.Calls+more.Calls), "raise budget.calls")
 	case b.Tokens > 0 && tokens > b.Tokens+more.Tokens:
 		return limit(run.ReasonTokens, fmt.Sprintf("the next call takes at least %d tokens, %d of them input, and %d of %d are used",
-			least.InputTokens+least.OutputTokens, least.InputTokens, used.InputTokens+used.OutputTokens, b.Tokens+more.Tokens),
+			least.Tokens(), least.InputTokens, used.Tokens(), b.Tokens+more.Tokens),
 			"raise budget.tokens, or send less: a shorter prompt, fewer tools"+shorterReply(least))
 	case b.CostUSD > 0 && after.CostUSD > b.CostUSD+more.CostUSD:
 		return limit(run.ReasonCost, fmt.Sprintf("the next call costs at least $%.4f, for %d tokens of input and a reply of %d, and $%.4f of $%.4f are used",

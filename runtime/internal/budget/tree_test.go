@@ -80,6 +80,26 @@ func TestEndedRoot(t *testing.T) {
 	}
 }
 
+// TestSpentBeyondAllCounts: what is spent counts also where its sum is more than an integer holds.
+func TestSpentBeyondAllCounts(t *testing.T) {
+	for name, spent := range map[string][]sentinels.Usage{
+		"input and output": {{InputTokens: 10, OutputTokens: math.MaxInt64 - 10, Calls: 1}, {InputTokens: 5000, Calls: 1}},
+		"of calls":         {{OutputTokens: math.MaxInt64 - 10, Calls: 1}, {OutputTokens: 5000, Calls: 1}},
+	} {
+		tree := budget.New()
+		tree.Open("root", "", sentinels.Budget{Tokens: 6000})
+		for _, u := range spent {
+			tree.Charge("root", u)
+		}
+		if got := tree.Total("root"); got.InputTokens < 0 || got.OutputTokens < 0 || got.Tokens() != math.MaxInt64 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if _, limit, err := tree.Reserve("root", tokens(1)); err != nil || limit == nil || limit.Name != "budget.tokens" {
+			t.Errorf("%s: the next call: %+v, %v", name, limit, err)
+		}
+	}
+}
+
 // TestUnknownPrice: a model without a known price cannot be used on a cost budget.
 func TestUnknownPrice(t *testing.T) {
 	tree := budget.New()
