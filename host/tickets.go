@@ -27,7 +27,7 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, CheckBranch: checkBranch, Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
@@ -39,6 +39,9 @@ func checkRepo(repoURL string) error {
 	_, err := gitsource.Parse("repo_url", repoURL)
 	return err
 }
+
+// checkBranch returns an error if the branch of a ticket would not be made.
+func checkBranch(name string) error { return gitsource.CheckNewBranch("branch_name", name) }
 
 // reviews reports whether finished work is reviewed. Without a reviewer it would wait for ever, so by
 // default a sentinel has to be armed that claims it.

@@ -222,3 +222,36 @@ func TestForcedRemovalOfAWorktree(t *testing.T) {
 		t.Errorf("%+v: %q, %v", out, text, err)
 	}
 }
+
+// TestBranchesOfTicketsHideNothing: a ticket does not get a branch by whose name git means something else,
+// neither from an agent nor from a person.
+func TestBranchesOfTicketsHideNothing(t *testing.T) {
+	dir, _ := project(t)
+	h := open(t, host.Options{Workspace: dir})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x", "branch_name": "feature/x"}`, nil)
+	for _, name := range []string{"origin/main", "6f71928", "refs/heads/main", "FETCH_HEAD", "HEAD~1", "sentinel-default"} {
+		for command, params := range map[string]map[string]any{"ticket/create": {"title": "y"}, "ticket/update": {"id": "T-1"}} {
+			params["branch_name"] = name
+			text, err := json.Marshal(params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for by, err := range map[string]error{"agent": asAgent(t, h, command, params, nil), "person": call(t, h, command, string(text), nil)} {
+				if e := abi.As(err); e == nil || e.Code != abi.BadFields || e.Field != "branch_name" {
+					t.Errorf("%s by %s with branch %q: %v", command, by, name, err)
+				}
+			}
+		}
+	}
+	var got struct {
+		Ticket struct {
+			Branch string `json:"branch_name"`
+		}
+	}
+	if must(t, h, "ticket/update", `{"id": "T-1", "title": "z"}`, &got); got.Ticket.Branch != "feature/x" {
+		t.Errorf("the branch is %q", got.Ticket.Branch)
+	}
+	if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", "branch_name": ""}, nil); err != nil {
+		t.Error("to name none:", err)
+	}
+}

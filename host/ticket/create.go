@@ -266,10 +266,16 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 
 const approvalReason = "approval: an agent wrote acceptance criteria that execute commands or send requests that may change something"
 
-// check refuses a repository that cannot be worked in, and criteria that cannot be verified.
+// check refuses a repository that cannot be worked in, a branch that cannot be made there, and criteria
+// that cannot be verified.
 func (s *Service) check(f Fields) error {
 	if f.RepoURL != nil && *f.RepoURL != "" && s.opt.CheckRepo != nil {
 		if err := s.opt.CheckRepo(*f.RepoURL); err != nil {
+			return err
+		}
+	}
+	if f.BranchName != nil && *f.BranchName != "" && s.opt.CheckBranch != nil {
+		if err := s.opt.CheckBranch(*f.BranchName); err != nil {
 			return err
 		}
 	}

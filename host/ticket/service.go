@@ -54,6 +54,8 @@ type Options struct {
 	CheckCriteria func(*Criteria) error
 	// CheckRepo refuses repositories that could not be cloned or pushed to; default none.
 	CheckRepo func(repoURL string) error
+	// CheckBranch refuses branches that could not be made for a ticket; default none.
+	CheckBranch func(name string) error
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
 	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error

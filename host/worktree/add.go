@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,14 +74,20 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	}
 	t.Ticket, t.Store, t.Token = in.Ticket, s.opt.Store, ticket.Token
 	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+idName(t.Ticket))
+	own := in.Branch == "" && ticket.Branch == ""
+	if err := gitsource.CheckNewBranch("branch", t.Branch); err != nil {
+		return out, err
+	}
 	if err := t.create(ctx, "add", func() error {
 		if _, err := t.remote(ctx, "origin"); err != nil {
 			return err // Push would refuse the finished work
 		}
-		if in.Branch == "" && ticket.Branch == "" {
-			if err := t.avoidOthers(ctx); err != nil {
-				return err
-			}
+		check := t.hidesNothing
+		if own {
+			check = t.avoidOthers
+		}
+		if err := check(ctx); err != nil {
+			return err
 		}
 		return t.clone(ctx, in.Continue)
 	}); err != nil {
@@ -325,6 +332,31 @@ func (t *tree) avoidOthers(ctx context.Context) error {
 		t.Branch = other
 	}
 	return nil
+}
+
+// hidesNothing returns an error if the name of a branch that someone chose means something else in the
+// repository: the branch of a remote, also one that is fetched later, a tag, the output of git describe.
+func (t *tree) hidesNothing(ctx context.Context) error {
+	remotes, err := t.source(ctx, "config", "--name-only", "--get-regexp", `^remote\..*\.(url|pushurl|fetch)$`)
+	if err != nil {
+		return err
+	}
+	for key := range strings.SplitSeq(remotes, "\n") {
+		name := key[:max(strings.LastIndex(key, "."), 0)]
+		if name = strings.TrimPrefix(name, "remote."); name != "" && strings.HasPrefix(strings.ToLower(t.Branch)+"/", strings.ToLower(name)+"/") {
+			return gitsource.Shadows("branch", t.Branch, "the branches of the remote "+name)
+		}
+	}
+	// Not rev-parse, which finds a commit for refs/heads/v1-0-g6f71928 without such a branch.
+	branches, err := t.source(ctx, "for-each-ref", "--format=%(refname)", branchRef(t.Branch))
+	if err != nil || slices.Contains(strings.Fields(branches), branchRef(t.Branch)) {
+		return err // of this ticket, or clone refuses it
+	}
+	other, err := t.source(ctx, "rev-parse", "--verify", "--quiet", t.Branch)
+	if err == nil && other != "" {
+		err = gitsource.Shadows("branch", t.Branch, "what the name means in "+t.RepoURL+" now, "+other)
+	}
+	return err
 }
 
 // clone makes the clone and its branch.

@@ -518,6 +518,43 @@ func TestOddRepositories(t *testing.T) {
 	}
 }
 
+// TestBranchesHideNothing: no branch of a ticket has a name that means something else in the repository of
+// the user, in the ticket or in the call.
+func TestBranchesHideNothing(t *testing.T) {
+	b := newBench(t)
+	b.first()
+	b.git("tag", "v1")
+	b.git("tag", "-a", "-m", "x", "v2")
+	b.git("remote", "add", "team/a", "https://example.org/a.git")
+	b.git("update-ref", "refs/remotes/gone/main", "HEAD")
+	b.git("update-ref", "refs/remotes/old/HEAD", "HEAD")
+	b.git("update-ref", "refs/notes/x", "HEAD")
+	head := b.git("rev-parse", "HEAD")
+	for _, name := range []string{
+		"origin/main", "refs/heads/main", "heads/x", "FETCH_HEAD", head[:7], head, "sentinel-default", "HEAD~1", "a..b",
+		"team/a/main", "team/a", "TEAM/A/x", "gone/main", "old", "v1", "v2", "notes/x", "v1-0-g" + head[:7],
+	} {
+		_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Branch: name})
+		refused(t, err, abi.BadFields, "branch")
+		b.tickets["T-1"] = worktree.Ticket{ID: "T-1", RepoURL: b.repo, Token: 1, Branch: name}
+		_, err = b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Bound: true})
+		refused(t, err, abi.BadFields, "branch")
+		b.claim("T-1", 1)
+	}
+	if got := b.git("for-each-ref", "--format=%(refname)", "refs/heads", "refs/sentinel"); got != "refs/heads/main" {
+		t.Errorf("references: %s", got)
+	}
+	b.git("branch", "gone/other") // the user's own branch besides
+	if got := b.add(worktree.Add{Branch: "team/b"}); got.Branch != "team/b" {
+		t.Errorf("%+v", got)
+	}
+	b.git("tag", "team/b") // later, by the user: the work goes on
+	b.claim("T-1", 2)
+	if got := b.add(worktree.Add{Branch: "team/b"}); got.Branch != "team/b" {
+		t.Errorf("the next claim: %+v", got)
+	}
+}
+
 func TestSubmodules(t *testing.T) {
 	b := newBench(t)
 	b.first()

@@ -2,9 +2,11 @@ package gitsource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -42,4 +44,59 @@ func CheckBranch(field, name string) error {
 		}
 	}
 	return nil
+}
+
+// CheckNewBranch is CheckBranch for a branch that is made for a ticket. Where git resolves a name, a
+// branch of that name comes before the branch of a remote, the beginning of an id and, while a merge is not
+// under way, MERGE_HEAD: such a branch would have `git merge origin/main` of the user take other work than
+// the user means. So it is refused, in whatever case, because file systems ignore that.
+func CheckNewBranch(field, name string) error {
+	if err := CheckBranch(field, name); err != nil {
+		return err
+	}
+	if means := otherMeaning(name); means != "" {
+		return Shadows(field, name, means)
+	}
+	return nil
+}
+
+// Shadows is the error of a branch whose name means something else.
+func Shadows(field, name, means string) error {
+	return &abi.Error{
+		Code: abi.BadFields, Permanent: true, Field: field, Message: fmt.Sprintf("%s: a branch named %.100q would hide %s", field, name, means),
+		Hint: "name another one, such as work/" + name[strings.LastIndex(name, "/")+1:],
+	}
+}
+
+var (
+	// idForm is what git takes for the beginning of an id.
+	idForm = lazyregexp.New(`^[0-9a-f]{4,64}$`)
+	// ownReference is the form of the references that git keeps beside HEAD.
+	ownReference = lazyregexp.New(`^[A-Z_-]*HEAD$`)
+	// ownReferences are those in lower case that exist today, with those of another form.
+	ownReferences = []string{
+		"head", "fetch_head", "orig_head", "merge_head", "cherry_pick_head", "revert_head", "rebase_head", "bisect_head",
+		"auto_merge", "bisect_expected_rev", "notes_merge_partial", "notes_merge_ref", "merge_autostash", "stash",
+	}
+)
+
+// otherMeaning returns what a name means without a branch of it, as far as the name shows; "" for nothing.
+func otherMeaning(name string) string {
+	lower := strings.ToLower(name)
+	first, _, _ := strings.Cut(lower, "/")
+	switch first {
+	case "refs", "heads", "tags", "remotes", "worktrees", "main-worktree":
+		return "references, whose full names begin so"
+	case "origin", "upstream": // as remotes are called in clones that this machine does not see
+		return "the branches of a remote"
+	}
+	switch {
+	case idForm.MatchString(lower):
+		return "the commit whose id begins so"
+	case ownReference.MatchString(name), slices.Contains(ownReferences, lower):
+		return "a reference that git keeps itself"
+	case lower == DefaultBranch:
+		return "the default branch of a copy of the repository"
+	}
+	return ""
 }
