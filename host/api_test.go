@@ -23,6 +23,7 @@ import (
 type registryOf struct{ h *host.Host }
 
 func (r registryOf) List() []command.Command                    { return r.h.Commands().List() }
+func (r registryOf) Version() string                            { return r.h.Commands().Version() }
 func (r registryOf) Lookup(name string) (command.Command, bool) { return r.h.Commands().Lookup(name) }
 
 // Call calls as who made the request.

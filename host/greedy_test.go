@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -174,4 +176,44 @@ func TestGreedyPlugin(t *testing.T) {
 		}
 	}
 	g.untouched()
+}
+
+// TestCommandsThatWait: a call that waits for a run, a program or another host holds no place of the API; any other does, also
+// one that starts programs of its own for a moment.
+func TestCommandsThatWait(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	for call, want := range map[string]bool{
+		"sentinel/await {}": true, "sentinel/run {}": true, "code/shell/execute {}": true, "code/shell/watch {}": true, "code/shell/kill {}": true, "verify/run {}": true, "code/verify {}": true,
+		"ai/generate {}": true, "ai/should-respond {}": true, "http/request {}": true, "notify/send {}": true, "forge/open-pr {}": true, "forge/pr {}": true, "forge/comment {}": true,
+		"worktree/add {}": true, "worktree/push {}": true, "checkpoint/create {}": true, "ticket/complete {}": true,
+		`code/git {"operation":"push"}`: true, `code/git {"operation":"fetch"}`: true, `code/git {"operation":"status"}`: false, "code/git []": false,
+		"code/diff {}": false, "code/search {}": false, "code/read {}": false, "sentinel/list {}": false, "sentinel/status {}": false, "data/list {}": false, "ticket/list {}": false, "ai/model {}": false,
+	} {
+		name, params, _ := strings.Cut(call, " ")
+		c, ok := h.Commands().Lookup(name)
+		if got := c.MayWait(json.RawMessage(params)); !ok || got != want {
+			t.Errorf("%s: %v, want %v", call, got, want)
+		}
+	}
+}
+
+// TestSchemaIsMadeOnce: the schema of definitions is made again when there are other commands.
+func TestSchemaIsMadeOnce(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	first := h.Schema()
+	if again := h.Schema(); &first[0] != &again[0] {
+		t.Error("it is made for each caller")
+	}
+	shape := json.RawMessage(`{"type":"object","properties":{"strange":{"type":"string"}}}`)
+	more := command.NewDynamic("mine/more", "More.", nil, shape, command.Options{Effect: command.Reads}, func(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil })
+	if err := h.Commands().Add(more); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(h.Schema()), "mine/more") {
+		t.Error("it does not have the new command")
+	}
+	h.Commands().Remove("mine/more")
+	if string(h.Schema()) != string(first) {
+		t.Error("it has a command that was removed")
+	}
 }

@@ -87,6 +87,15 @@ type Host struct {
 	audit       *audit.Log
 	baseURL     atomic.Pointer[string]
 	warned      sync.Map // names of secrets of triggers, and what was logged of them
+	schema      madeSchema
+}
+
+// A madeSchema is the schema of definitions and what it was made of.
+type madeSchema struct {
+	mu       sync.Mutex
+	commands string // version of the registry
+	types    *sentinels.TypeSet
+	text     json.RawMessage
 }
 
 // Open opens the state folder and everything around it. When another process
@@ -315,14 +324,27 @@ func (h *Host) Runtime() *runtime.Runtime { return h.rt }
 func (h *Host) Commands() *command.Registry { return h.registry }
 
 // Schema returns the JSON Schema of definitions that this host accepts.
+// It is made once for each set of commands and step types, and must not be changed.
 func (h *Host) Schema() json.RawMessage {
+	h.schema.mu.Lock()
+	defer h.schema.mu.Unlock()
+	commands, types := h.registry.Version(), h.rt.Types()
+	if h.schema.text != nil && h.schema.commands == commands && h.schema.types == types {
+		return h.schema.text
+	}
+	h.schema.commands, h.schema.types, h.schema.text = commands, types, h.makeSchema(types)
+	return h.schema.text
+}
+
+// makeSchema makes the schema with these step types.
+func (h *Host) makeSchema(types *sentinels.TypeSet) json.RawMessage {
 	outputs := map[string]json.RawMessage{}
 	for _, c := range h.registry.List() {
 		if c.Effect != command.Decides { // no step has its output
 			outputs[c.Name] = c.Output()
 		}
 	}
-	return sentinels.Schema(h.rt.Types(), h.rt.DecodeOptions("").Triggers, outputs)
+	return sentinels.Schema(types, h.rt.DecodeOptions("").Triggers, outputs)
 }
 
 // Dir returns the .sentinel folder, State the folder of the store.

@@ -195,8 +195,8 @@ var layers = []layer{
 	{"host/internal/peer", []string{"host/command/shell/supervise", "host/internal/endpoint"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},
-	{"host/api", []string{"host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/peer", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
-	{"host/client", []string{"host/principal", "host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                 // owner: the way to the socket
+	{"host/api", []string{"internal/fairqueue", "host/principal", "host/internal/atomicfile", "host/command", "host/internal/httpproblem", "host/internal/peer", "host/internal/trust", "sentinels", "sdk/abi", "triggers"}, nil}, // triggers: what a webhook hands in and gets back
+	{"host/client", []string{"host/principal", "host/control", "host/internal/httpproblem", "runtime/run", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                                       // owner: the way to the socket
 	{"host/process", []string{"host/redact", "host/principal", "host", "host/api", "host/client", "host/command", "host/control", "host/livefeed", "host/internal/*", "runtime", "sentinels", "sdk/abi"}, nil},
 	{"host/cli/output", []string{"host/internal/termtext", "sentinels"}, nil},
 	{"host/cli/app", []string{"host/principal", "host", "host/client", "host/command", "host/config", "host/control", "host/process", "host/internal/*", "host/internal/trust/content", "internal/linediff", "host/cli/output", "runtime", "runtime/plugin", "runtime/trace", "triggers/standard", "sentinels", "sentinels/strictjson", "sdk/abi"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},

@@ -25,10 +25,13 @@ const writeTime = time.Minute
 type answerWriter struct {
 	http.ResponseWriter
 	status int // 0 until the header is written
+	place  *place
 }
 
-// WriteHeader records the first status.
+// WriteHeader records the first status. The request gives its place back: the client may take its
+// time.
 func (w *answerWriter) WriteHeader(status int) {
+	w.place.giveBack()
 	if w.status == 0 {
 		w.status = status
 	}
@@ -37,6 +40,7 @@ func (w *answerWriter) WriteHeader(status int) {
 
 // Write records status 200 unless another was written.
 func (w *answerWriter) Write(b []byte) (int, error) {
+	w.place.giveBack()
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
@@ -53,6 +57,9 @@ func (a *API) handler(route *Route) http.Handler {
 		err := checkPathValues(r, route)
 		if err == nil && route.serve != nil && route.Access == AccessToken && len(route.Query) == 0 && route.media == "" {
 			err = queryParams(r.URL, route, nil) // all are unknown; other routes read their own
+		}
+		if err == nil && route.executes() {
+			err = placeOf(r.Context()).take(r.Context())
 		}
 		if err == nil {
 			if route.serve != nil {
@@ -127,11 +134,16 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	if status == 0 {
 		status = http.StatusOK
 	}
+	writeText(w, status, append(text, '\n'))
+	return nil
+}
+
+// writeText writes a response with the text of a JSON value.
+func writeText(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	patience(w)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // an error means that the client disconnected
-	return nil
+	_, _ = w.Write(text) // an error means that the client disconnected
 }
 
 // observe logs a request and calls Options.Observe.

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
@@ -39,10 +39,10 @@ type API struct {
 	searching   context.Context // ends with the first Drain
 	endSearches context.CancelCauseFunc
 
-	// document is the newest OpenAPI document and the commands it was made of.
-	documentMu  sync.Mutex
-	document    []byte
-	documentTag string
+	places *fairqueue.Queue // for the execution of requests of agents and viewers
+
+	document rendering // of OpenAPI
+	commands rendering // the list of commands
 }
 
 // New returns an API. The error joins all problems of opt.
@@ -65,6 +65,7 @@ func New(opt Options) (*API, error) {
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies), answers: newBodyBudget(maxAnswers),
 		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime, searching: searching, endSearches: endSearches,
+		places: newPlaces(),
 	}
 	var errs []error
 	for _, h := range opt.Hosts {

@@ -66,6 +66,7 @@ func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge fu
 	if r.ContentLength == 0 {
 		return nil, nil, func() {}, nil
 	}
+	placeOf(r.Context()).giveBack() // the client may take its time
 	budget, stop := a.bodies, func() {}
 	if route.Access == AccessHook {
 		budget = a.hookBodies
@@ -99,6 +100,10 @@ func (a *API) readJSON(r *http.Request, route *Route) (json.RawMessage, func(), 
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, release, nil
+	}
+	if err := placeOf(r.Context()).take(r.Context()); err != nil {
+		release()
+		return nil, nil, err
 	}
 	if err := strictjson.Check(body, route.jsonLimits()); err != nil {
 		release()

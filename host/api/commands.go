@@ -54,11 +54,18 @@ func infoOf(c command.Command) commandInfo {
 // listCommands answers with all of them, private ones too: private is what
 // models are not offered, and the caller is a person.
 func (a *API) listCommands(w http.ResponseWriter, _ *http.Request) error {
-	list := []commandInfo{}
-	for _, c := range a.opt.Commands.List() {
-		list = append(list, infoOf(c))
+	text, _, err := a.commands.current(a.opt.Commands.Version(), nil, func() any {
+		list := []commandInfo{}
+		for _, c := range a.opt.Commands.List() {
+			list = append(list, infoOf(c))
+		}
+		return list
+	})
+	if err != nil {
+		return err
 	}
-	return writeJSON(w, http.StatusOK, list)
+	writeText(w, http.StatusOK, text)
+	return nil
 }
 
 // describeCommand answers with one of them.

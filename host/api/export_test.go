@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 )
 
 // SetReadTime changes how long a body may take.
@@ -18,6 +20,14 @@ func (a *API) BodyBytes() (n int64) {
 		b.mu.Unlock()
 	}
 	return n
+}
+
+// SetPlaces changes how many requests of agents and viewers are executed at the same time.
+func (a *API) SetPlaces(n int) { a.places = fairqueue.New(2 * n) }
+
+// Waiting returns how many requests of an agent or viewer wait for a place.
+func (a *API) Waiting(owner string) int {
+	return a.places.Waiting(fairqueue.Owner{Name: owner, Held: true})
 }
 
 // SourceOf is what the sender of a webhook is counted by.

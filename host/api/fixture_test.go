@@ -58,11 +58,16 @@ func commands(t testing.TB, fakes map[string]any) *registry {
 	}
 	for name, answer := range fakes {
 		opt := command.Options{Effect: command.Changes}
-		switch {
-		case strings.HasSuffix(name, "?"): // only reads
-			opt.Effect, opt.Idempotent = command.Reads, true
-		case strings.HasSuffix(name, "!"): // acts once for a key
-			opt.Idempotent = true
+		plain := strings.TrimRight(name, "?!~")
+		for _, flag := range name[len(plain):] {
+			switch flag {
+			case '?': // only reads
+				opt.Effect, opt.Idempotent = command.Reads, true
+			case '!': // acts once for a key
+				opt.Idempotent = true
+			case '~': // waits for something else
+				opt.Waits = command.Always
+			}
 		}
 		var fn reply
 		switch a := answer.(type) {
@@ -75,7 +80,7 @@ func commands(t testing.TB, fakes map[string]any) *registry {
 		default:
 			t.Fatalf("fake %q is a %T", name, answer)
 		}
-		c := command.NewDynamic(strings.TrimRight(name, "?!"), "A fake.", nil, nil, opt, fn)
+		c := command.NewDynamic(plain, "A fake.", nil, nil, opt, fn)
 		if err := r.Add(c); err != nil {
 			t.Fatal(err)
 		}

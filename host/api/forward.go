@@ -218,6 +218,11 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
+	if at := placeOf(r.Context()); c.MayWait(text) {
+		at.giveBack()
+	} else if err := at.take(r.Context()); err != nil {
+		return nil, err
+	}
 	// By whom the token or the socket proved. The request's context ends when the caller
 	// goes away.
 	ctx, end := a.limitWait(r.Context(), name)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -61,12 +62,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if route.Access == AccessToken {
-		leave, err := conn.enter(ownerOf(r, route))
+		o := ownerOf(r, route)
+		leave, err := conn.enter(o)
 		if err != nil {
 			a.fail(answer, r, err)
 			return
 		}
 		defer leave()
+		if answer.place = a.placeFor(o); answer.place != nil {
+			defer answer.place.giveBack()
+			r = r.WithContext(context.WithValue(r.Context(), placeKey{}, answer.place))
+		}
 	}
 	a.mux.ServeHTTP(answer, r)
 }

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/httpproblem"
@@ -16,10 +18,10 @@ import (
 // order of their keys, so equal tables make equal documents.
 type object = map[string]any
 
-// openapi answers with the document. It is made again when the commands change,
-// which they do while MCP servers come and go.
+// openapi answers with the document. It is made again when the commands or the step types change,
+// which they do while plugins come and go.
 func (a *API) openapi(w http.ResponseWriter, r *http.Request) error {
-	text, tag, err := a.currentDocument()
+	text, tag, err := a.document.current(a.opt.Commands.Version(), a.definitions(), func() any { return a.describe(a.opt.Commands.List()) })
 	if err != nil {
 		return err
 	}
@@ -28,31 +30,34 @@ func (a *API) openapi(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return writeJSON(w, http.StatusOK, json.RawMessage(text))
+	writeText(w, http.StatusOK, text)
+	return nil
 }
 
-// currentDocument returns the document and its ETag.
-func (a *API) currentDocument() ([]byte, string, error) {
-	list := a.opt.Commands.List()
-	// The digest costs far less than the document, so every request may ask.
-	digest := sha256.New()
-	for _, c := range list {
-		for _, part := range [][]byte{[]byte(c.Name), []byte(c.Summary), c.Input(), c.Output(), []byte(c.Effect), {bit(c.Idempotent)}} {
-			_, _ = digest.Write(append(part[:len(part):len(part)], 0)) // a hash takes everything
-		}
-	}
-	_, _ = digest.Write(a.definitions())
-	tag := strconv.Quote(hex.EncodeToString(digest.Sum(nil)[:16]))
-	a.documentMu.Lock()
-	defer a.documentMu.Unlock()
-	if tag != a.documentTag {
-		text, err := json.Marshal(a.describe(list))
+// A rendering is the text of an answer that is large and the same for every caller, with what it was made
+// of. To make one takes a hundred times as long as to send it.
+type rendering struct {
+	mu          sync.Mutex
+	version     string          // of the commands
+	definitions json.RawMessage // the schema of definitions
+	text        []byte
+	tag         string // its ETag
+}
+
+// current returns the text and its ETag, of the value that render returns unless the text of these commands and
+// definitions is there. The text must not be changed.
+func (d *rendering) current(version string, definitions json.RawMessage, render func() any) (text []byte, tag string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.text == nil || d.version != version || !bytes.Equal(d.definitions, definitions) {
+		text, err := json.Marshal(render())
 		if err != nil {
 			return nil, "", err
 		}
-		a.document, a.documentTag = text, tag
+		digest := sha256.Sum256(text)
+		d.version, d.definitions, d.text, d.tag = version, definitions, append(text, '\n'), strconv.Quote(hex.EncodeToString(digest[:16]))
 	}
-	return a.document, a.documentTag, nil
+	return d.text, d.tag, nil
 }
 
 // definitions returns the schema of definitions, nil if it is not known.
@@ -61,14 +66,6 @@ func (a *API) definitions() json.RawMessage {
 		return nil
 	}
 	return a.opt.Schema()
-}
-
-// bit is a flag as a number, for the digest.
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // describe makes the document of the table and the commands.

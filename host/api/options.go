@@ -18,6 +18,7 @@ import (
 // The methods are called concurrently.
 type Commands interface {
 	List() []command.Command
+	Version() string // another one whenever List returns others
 	Lookup(name string) (command.Command, bool)
 	Call(ctx context.Context, call *command.Call) (json.RawMessage, error)
 }

@@ -117,6 +117,9 @@ func (a *API) output(w http.ResponseWriter, r *http.Request) error {
 	if err := o.Skip(q.Offset); err != nil {
 		return err
 	}
+	if q.Follow { // it may be long before there is something to write
+		placeOf(r.Context()).giveBack()
+	}
 	return send(r.Context(), w, o, q.Follow)
 }
 

@@ -188,7 +188,7 @@ func TestBodiesShareMemory(t *testing.T) {
 	hold, began := make(chan struct{}), make(chan struct{}, 100)
 	var sent sync.WaitGroup
 	s := open(t, api.Options{Tokens: kindTokens{}, Commands: commands(t, map[string]any{
-		"code/write": reply(func(context.Context, *command.Call) (json.RawMessage, error) {
+		"code/write~": reply(func(context.Context, *command.Call) (json.RawMessage, error) {
 			began <- struct{}{}
 			<-hold
 			return json.RawMessage(`{}`), nil
@@ -258,7 +258,7 @@ func ask(t testing.TB, addr, method, path, token string) net.Conn {
 // awaits are a server's commands that wait until the caller has gone.
 func awaits(t testing.TB) (reg *registry, began, ended chan string) {
 	began, ended = make(chan string, 2000), make(chan string, 2000)
-	return commands(t, map[string]any{"sentinel/list?": `{}`, "sentinel/await?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	return commands(t, map[string]any{"sentinel/list?": `{}`, "sentinel/await?~": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 		began <- call.As
 		<-ctx.Done()
 		ended <- call.As
@@ -463,7 +463,7 @@ func TestAnswersShareMemory(t *testing.T) {
 // an answer, and those of no other caller. What is counted late, for a client that has gone, is given back.
 func TestAnswersCountWhileTheyAreMade(t *testing.T) {
 	reading, proceed := make(chan error, 8), make(chan struct{})
-	reg := commands(t, map[string]any{"code/read?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+	reg := commands(t, map[string]any{"code/read?~": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 		if call.Charge == nil {
 			return json.RawMessage(`{}`), nil
 		}

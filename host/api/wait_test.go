@@ -26,7 +26,7 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 		return nil, abi.New(abi.NotFound, "no run "+string(call.Params))
 	})
 	s := open(t, api.Options{Commands: commands(t, map[string]any{
-		"sentinel/start!": `{"run":"r1","sentinelId":"a","status":"running"}`, "sentinel/await?": await,
+		"sentinel/start!": `{"run":"r1","sentinelId":"a","status":"running"}`, "sentinel/await?~": await,
 		"sentinel/result?": &abi.Error{Code: abi.Conflict, Message: "result of run r1: it is running"},
 	})})
 	start := "/v1/sentinels/a/runs"
@@ -67,7 +67,7 @@ func TestFinding18WaitOverHTTP(t *testing.T) {
 func TestAwaitHasALimit(t *testing.T) {
 	fakes := commands(t, map[string]any{
 		"sentinel/start!": `{"run":"r1","status":"running"}`, "sentinel/result?": abi.New(abi.Conflict, "it is running"),
-		"sentinel/await?": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+		"sentinel/await?~": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
 			if string(call.Params) == `{"run":"r2"}` {
 				return nil, abi.New(abi.NotFound, "no run r2")
 			}

@@ -54,6 +54,9 @@ type world struct {
 // List is not asked for here.
 func (w *world) List() []command.Command { return nil }
 
+// Version is that of no commands.
+func (w *world) Version() string { return "" }
+
 // Lookup knows every command, and that it acts once for a key.
 func (w *world) Lookup(name string) (command.Command, bool) {
 	return command.Command{Name: name, Idempotent: true}, true

@@ -39,6 +39,11 @@ type Command struct {
 	// is ended when the process begins to stop.
 	Search bool
 
+	// Waits reports whether a call with these parameters may wait for more than this process and its disk: for
+	// another host, for a program or a run, or for its turn in a queue of its own. Nil: only one that executes
+	// something does. See [Command.MayWait].
+	Waits func(params json.RawMessage) bool
+
 	// Private commands are not offered to models by default: a step that wants
 	// its model to have one names it, or its own family ("ticket/*"), in tools.
 	Private bool
@@ -101,6 +106,15 @@ func (e Effect) Matchable() bool { return e == Reads || e == Changes }
 
 // ReadOnly reports whether the command changes nothing.
 func (c Command) ReadOnly() bool { return c.Effect == Reads }
+
+// MayWait reports whether a call with these parameters may wait for more than this process and its disk. Such a call
+// must not hold what others need to come to their end, and has limits of its own.
+func (c Command) MayWait(params json.RawMessage) bool {
+	return c.Effect == Executes || c.AsRun || c.Waits != nil && c.Waits(params)
+}
+
+// Always is for [Command.Waits] of a command that may wait whatever its parameters are.
+func Always(json.RawMessage) bool { return true }
 
 // A Call is one call of a command. Params are valid under the command's schema
 // when the command sees them.

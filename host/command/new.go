@@ -23,6 +23,7 @@ type Options struct {
 	AsRun      bool                                                             // default false
 	InStore    bool                                                             // default false
 	Search     bool                                                             // default false
+	Waits      func(params json.RawMessage) bool                                // default nil
 	Private    bool                                                             // default false: offered to models
 	ByName     bool                                                             // default false: patterns match it if its effect lets them
 	Shell      []string                                                         // default none
@@ -89,7 +90,7 @@ func (o Options) command(name, summary string) Command {
 	return Command{
 		Name: name, Summary: summary,
 		Effect: o.Effect, Idempotent: o.Idempotent, Reads: o.Reads, Repeatable: o.Repeatable, AsRun: o.AsRun, InStore: o.InStore,
-		Search: o.Search, Private: o.Private || byName, ByName: byName,
+		Search: o.Search, Waits: o.Waits, Private: o.Private || byName, ByName: byName,
 		Shell: o.Shell, Raw: o.Raw, Defines: o.Defines, Aliases: o.Aliases, KeyParam: o.KeyParam, Timeout: o.Timeout, Version: o.Version,
 		Began: o.Began,
 	}

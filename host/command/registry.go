@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -24,6 +25,7 @@ type Registry struct {
 	compiled map[string]*entry // by name, of commands that source has offered
 	keyring  Keyring           // nil for none
 	placed   Placed            // nil for none
+	edits    int               // how often commands were added or removed
 }
 
 // A Source offers commands that come and go while the registry is in use, such as those of
@@ -97,6 +99,7 @@ func (r *Registry) Add(cmds ...Command) error {
 	for name, e := range fresh {
 		r.commands[name] = e
 	}
+	r.edits++
 	return nil
 }
 
@@ -105,6 +108,7 @@ func (r *Registry) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.commands, name)
+	r.edits++
 }
 
 // Lookup returns the command called name.
@@ -185,6 +189,20 @@ func (r *Registry) Absent(name string) *abi.Error {
 		return nil
 	}
 	return r.absent(name)
+}
+
+// Version returns a text that is another one whenever [Registry.List] returns other commands: what is made of
+// the list is made once for each.
+func (r *Registry) Version() string {
+	r.mu.RLock()
+	version := strconv.Itoa(r.edits)
+	r.mu.RUnlock()
+	if r.source != nil {
+		for _, c := range r.source.Commands() {
+			version += fmt.Sprintf("\n%s %s %s", c.Name, c.Effect, c.Version)
+		}
+	}
+	return version
 }
 
 // List returns every command, sorted by name.

@@ -71,3 +71,37 @@ func TestSource(t *testing.T) {
 	s.list = nil
 	expect("kit/a", `{"x":1}`, "not_found")
 }
+
+// TestVersionChangesWithTheList: the version is another one after each change of what is listed, and no other time.
+func TestVersionChangesWithTheList(t *testing.T) {
+	r, err := command.NewRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &source{}
+	r.Follow(s)
+	seen := map[string]string{}
+	changed := func(what string) {
+		t.Helper()
+		v := r.Version()
+		if before, ok := seen[v]; ok {
+			t.Errorf("%s: the version is that of %s", what, before)
+		}
+		if seen[v] = what; r.Version() != v {
+			t.Errorf("%s: it changes by itself", what)
+		}
+	}
+	changed("none")
+	if err := r.Add(dynamic("own/a", "", `{"type":"object"}`, `1`)); err != nil {
+		t.Fatal(err)
+	}
+	changed("own/a")
+	s.list = []command.Command{dynamic("kit/a", "1", `{"type":"object"}`, `1`)}
+	changed("kit/a 1")
+	s.list = []command.Command{dynamic("kit/a", "2", `{"type":"object"}`, `1`)}
+	changed("kit/a 2")
+	s.list = append(s.list, dynamic("kit/b", "1", `{"type":"object"}`, `1`))
+	changed("kit/b")
+	r.Remove("own/a")
+	changed("without own/a")
+}

@@ -13,6 +13,9 @@ type commands Server
 // List returns every command, by name.
 func (c *commands) List() []command.Command { return c.host.Commands().List() }
 
+// Version changes with the list.
+func (c *commands) Version() string { return c.host.Commands().Version() }
+
 // Lookup finds a command by its name.
 func (c *commands) Lookup(name string) (command.Command, bool) {
 	return c.host.Commands().Lookup(name)

@@ -35,7 +35,7 @@ func Commands(opt Options) []command.Command {
 	f := family{opt.Models}
 	// Idempotent, as a second turn changes nothing in the world; it is not
 	// called read-only because clients take that for free of charge.
-	how := command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: opt.Timeout, Aliases: map[string]string{"ragContext": "context"}}
+	how := command.Options{Effect: command.Changes, Idempotent: true, Private: true, Waits: command.Always, Timeout: opt.Timeout, Aliases: map[string]string{"ragContext": "context"}}
 	return []command.Command{
 		command.New("ai/generate", "Have a language model answer a prompt.", how, f.generate),
 		command.New("ai/should-respond", "Have a language model decide whether a participant of a conversation should answer now.", how, f.shouldRespond),

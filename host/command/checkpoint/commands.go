@@ -39,10 +39,10 @@ type family struct{ Options }
 // Commands returns the family checkpoint/*.
 func Commands(opt Options) []command.Command {
 	f := family{opt}
-	read := command.Options{Effect: command.Reads, Idempotent: true, ByName: true, Timeout: timeout}
+	read := command.Options{Effect: command.Reads, Idempotent: true, ByName: true, Waits: command.Always, Timeout: timeout} // for their turns in the service
 	return []command.Command{
 		command.New("checkpoint/create", "Keep the state of the files of the workspace, so that changes can be listed and taken back. Of large files, and of many that git ignores, it keeps only that they exist.",
-			command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout}, f.create),
+			command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Waits: command.Always, Timeout: timeout}, f.create),
 		command.New("checkpoint/list", "List the checkpoints of the workspace, the oldest first.", read, f.list),
 		command.New("checkpoint/diff", "Show what changed between two checkpoints, or since one.", read, f.diff),
 		command.New("checkpoint/restore", "Give the files that a run changed the state that they had before it. Only what did not exist then is removed. Files that were changed since are conflicts: then nothing is changed.",

@@ -21,10 +21,10 @@ type family struct {
 func Commands(s *forge.Service, holder Holder) []command.Command {
 	f := family{s, holder}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
-	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Aliases: ids}
+	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Waits: command.Always, Aliases: ids}
 	return []command.Command{
 		command.New("forge/open-pr", "Open the pull request of a ticket's branch, or record it where there is no forge.", write, f.open),
-		command.New("forge/pr", "Read the pull request of a ticket, with its state on the forge.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Aliases: ids}, f.pull),
+		command.New("forge/pr", "Read the pull request of a ticket, with its state on the forge.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Waits: command.Always, Aliases: ids}, f.pull),
 		command.New("forge/comment", "Comment on the pull request of a ticket.", write, f.comment),
 	}
 }

@@ -2,7 +2,9 @@ package git
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -49,7 +51,7 @@ func Commands(opt Options) []command.Command {
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
-			command.Options{Effect: command.Changes, ByName: true, Timeout: opt.Timeout, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}},
+			command.Options{Effect: command.Changes, ByName: true, Timeout: opt.Timeout, Waits: asksRemote, Reads: map[string][]string{"operation": {"status", "diff", "log", "show"}},
 				Aliases: map[string]string{"count": "limit"}}, g.run),
 		command.New("code/diff", "Show what was changed in the workspace since the last commit or since base.",
 			command.Options{Effect: command.Reads, Idempotent: true, Timeout: opt.Timeout},
@@ -57,6 +59,13 @@ func Commands(opt Options) []command.Command {
 				return g.run(ctx, call, request{Operation: "diff", Paths: in.Paths, Staged: in.Staged, Base: in.Base})
 			}),
 	}
+}
+
+// asksRemote reports whether a call of code/git may wait for another host.
+func asksRemote(params json.RawMessage) bool {
+	var in struct{ Operation string }
+	err := json.Unmarshal(params, &in)
+	return err == nil && slices.Contains([]string{"push", "pull", "fetch"}, in.Operation)
 }
 
 type diffIn struct {

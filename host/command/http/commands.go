@@ -118,6 +118,7 @@ func Commands(o Options) []command.Command {
 		Effect: command.Changes, ByName: true,
 		Reads:      map[string][]string{"method": {command.Absent, nethttp.MethodGet, nethttp.MethodHead, nethttp.MethodOptions}},
 		Repeatable: repeatable,
+		Waits:      command.Always,
 	}, f.request)}
 }
 

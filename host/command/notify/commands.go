@@ -21,7 +21,7 @@ func Commands(s *notify.Service, wanted Wanted) []command.Command {
 	f := family{s, wanted}
 	return []command.Command{
 		command.New("notify/send", "Send a message to the configured webhook, mail server and command, and to the notifiers of plugins.",
-			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: 2 * time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
+			command.Options{Effect: command.Changes, Idempotent: true, Private: true, Waits: command.Always, Timeout: 2 * time.Minute, Aliases: map[string]string{"ticket_id": "ticket", "ticketId": "ticket"}}, f.send),
 	}
 }
 

@@ -48,6 +48,8 @@ type family struct {
 func Commands(opt Options) []command.Command {
 	f := family{opt.Runtime, opt}
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true}
+	await := read
+	await.Waits = command.Always
 	defines := []string{"definition", "definitions", "steps", "loop", "safety", "bundle", "file", "path", "step", "params"}
 	write := command.Options{Effect: command.Configures, Idempotent: true, Defines: defines}
 	edit := command.Options{Effect: command.Configures, Defines: defines}
@@ -79,7 +81,7 @@ func Commands(opt Options) []command.Command {
 		command.New("sentinel/decide", "Answer what a run waits for: an approval, or a call that a crash left in doubt.", decide, f.decide),
 		command.New("sentinel/status", "Show where a run, or the newest run of a sentinel, stands.", read, f.status),
 		command.New("sentinel/result", "Show how a run, or the newest run of a sentinel, ended.", read, f.result),
-		command.New("sentinel/await", "Wait for the end of a run, or of the newest run of a sentinel, and show how it ended.", read, f.await),
+		command.New("sentinel/await", "Wait for the end of a run, or of the newest run of a sentinel, and show how it ended.", await, f.await),
 		command.New("sentinel/list", "List defined sentinels and runs.", read, f.list),
 		command.New("sentinel/triggers", "Show what triggers wait for, and what became of what they fired.", read, f.triggers),
 		command.New("sentinel/trace", "Show what a run did: iterations, steps, attempts and host calls.", trace, f.trace),

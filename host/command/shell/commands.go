@@ -20,7 +20,7 @@ func Commands(m *Manager) []command.Command {
 		command.WithPreview(command.New("code/shell/execute",
 			"Run a program, as a shell line or as argv, and wait for its end, or with wait false go on at once and watch it. A non-zero exit code is a result with success false.",
 			command.Options{Effect: command.Executes, Shell: []string{"command"}, Aliases: map[string]string{"workingDir": "cwd", "workdir": "cwd"}, Began: m.began}, m.execute), m.preview),
-		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", read,
+		command.New("code/shell/watch", "Wait for the end of an execution, or for a line, and get its classified output.", command.Options{Effect: command.Reads, Idempotent: true, Waits: command.Always},
 			func(ctx context.Context, call *command.Call, in WatchRequest) (WatchAnswer, error) {
 				if in.TimeoutMs > 0 {
 					limited, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMs)*time.Millisecond)
@@ -33,7 +33,7 @@ func Commands(m *Manager) []command.Command {
 			command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.setRules),
 		command.New("code/shell/status", "Say where an execution stands, without waiting.", read, m.status),
 		command.New("code/shell/list", "List the executions of the run, or without one of the caller, or all for a person.", read, m.list),
-		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Effect: command.Changes, Idempotent: true, Private: true}, m.kill),
+		command.New("code/shell/kill", "End an execution with its whole process tree.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Waits: command.Always}, m.kill),
 	})
 }
 

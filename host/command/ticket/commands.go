@@ -54,7 +54,7 @@ func Commands(s *tickets.Service, l *learning.Learner, complete Complete) []comm
 		command.New("ticket/delete", "Remove a ticket with its history.", work, f.remove),
 		command.New("ticket/claim", "Take the next ticket of a queue, or a certain one, for a limited time.", work, f.claim),
 		command.New("ticket/heartbeat", "Extend a claim.", work, f.heartbeat),
-		command.New("ticket/complete", "Report that the work of a claimed ticket is finished.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}, f.finish),
+		command.New("ticket/complete", "Report that the work of a claimed ticket is finished.", command.Options{Effect: command.Changes, Idempotent: true, Private: true, Waits: command.Always, Timeout: timeout, Aliases: ids}, f.finish),
 		command.New("ticket/release", "Give a claimed ticket back without a result.", work, f.release),
 		command.New("ticket/fail", "Report that work failed: the ticket is retried or held.", work, f.fail),
 		command.New("ticket/cancel", "Report a failure that must not be retried.", work, f.cancel),

@@ -34,7 +34,7 @@ type family struct {
 func Commands(opt Options) []command.Command {
 	f := family{opt.Service, opt.Holder}
 	ids := map[string]string{"ticket_id": "ticket", "ticketId": "ticket", "id": "ticket"}
-	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Timeout: timeout, Aliases: ids}
+	write := command.Options{Effect: command.Changes, Idempotent: true, ByName: true, Waits: command.Always, Timeout: timeout, Aliases: ids}
 	read := command.Options{Effect: command.Reads, Idempotent: true, Private: true, Timeout: timeout, Aliases: ids}
 	return []command.Command{
 		command.New("worktree/add", "Make the worktree of a claimed ticket: the files of its repository on a branch of their own.", write, f.add),
