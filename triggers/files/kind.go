@@ -56,8 +56,8 @@ func (*Kind) Describe() triggers.Description {
 // fields are the options of a file trigger, clause T7.
 type fields struct {
 	Paths  []string `json:"paths" doc:"globs relative to the workspace, such as src/**/*.go; a folder is all below it; at most 100 with ignore" required:"true"` // globs relative to the workspace; at least one
-	Ignore []string `json:"ignore,omitempty" doc:"globs of files and folders to leave out" default:"none"`                             // globs of files and folders
-	On     []Op     `json:"on,omitempty" doc:"which changes fire" default:"all three" enum:"created,modified,deleted"`                 // default all three
+	Ignore []string `json:"ignore,omitempty" doc:"globs of files and folders to leave out" default:"none"`                                                       // globs of files and folders
+	On     []Op     `json:"on,omitempty" doc:"which changes fire" default:"all three" enum:"created,modified,deleted"`                                           // default all three
 	// IgnoreOwn ends a series of firings for changes that the sentinel's own runs make, T7.4.
 	IgnoreOwn *bool  `json:"ignoreOwn,omitempty" doc:"changes during runs of the sentinel itself: the first starts a run, further ones in a row wait, from the fifth on they are ignored (leave files out by ignore); false: each starts a run, up to 16 in a row" default:"true"`
 	SettleMs  *int64 `json:"settleMs,omitempty" doc:"how long files must be quiet before changes fire, 0 to 3600000 ms" default:"300"` // how long files must be quiet; nil is the default
