@@ -239,7 +239,7 @@ var layers = []layer{
 	{"host/plugin/hostcall", nil, nil},
 	{"host/plugin/egress", []string{"host/internal/endpoint", "host/plugin/hostcall", "sdk/abi"}, []string{"golang.org/x/net", "golang.org/x/text"}},
 	{"host/command/**", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
-	{"host/internal/envfile", []string{"sdk/abi", "sentinels"}, []string{"github.com/joho/godotenv"}},
+	{"host/internal/envfile", []string{"sdk/abi", "sentinels"}, nil},
 	{"host/internal/**", []string{"sdk/abi"}, nil},
 	{"host/*", []string{"host/command", "sentinels", "sdk/abi", "runtime/retry"}, nil},
 	{"host", []string{"**"}, nil},

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sort"
 	"strings"
-
-	"github.com/joho/godotenv"
+	"unicode"
 
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
@@ -19,10 +17,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// maxFile is the size of a file in bytes, and maxLines that of one whose mistakes have a line.
+// maxFile is the size of a file in bytes, and maxValues that of all its values with what ${NAME} stands for.
 const (
-	maxFile  = 1 << 20
-	maxLines = 1000
+	maxFile   = 1 << 20
+	maxValues = 1 << 20
 )
 
 // steering are variables by which a program executes other code than its own. A file may be
@@ -65,71 +63,176 @@ func Read(dir, path string, check func(text []byte) error) (map[string]string, e
 			return nil, err
 		}
 	}
-	variables, err := parse(string(text))
-	for name := range variables {
-		if steering.MatchString(name) {
-			return nil, bad(abi.Denied, "it sets "+name+", which decides what programs execute", "write "+name+` in "env" of the definition or of a step`)
-		}
-	}
-	if err != nil {
-		return nil, bad(abi.BadFields, "it is not in dotenv form"+from(string(text)), "write NAME=value lines, and put values with spaces or line ends in double quotes")
+	variables, m := parse(string(text))
+	if m != nil {
+		return nil, bad(m.code, fmt.Sprintf("%s, from line %d on", m.why, m.line), m.hint)
 	}
 	return variables, nil
 }
 
-// parse is [godotenv.Parse], which a mistake can make panic.
-func parse(text string) (variables map[string]string, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("invalid text")
-		}
-	}()
-	variables, err = godotenv.Parse(strings.NewReader(keepDollars(text)))
-	for name, value := range variables {
-		if !sentinels.ValidVariable(name) {
-			return nil, errors.New("invalid name")
-		}
-		variables[name] = strings.ReplaceAll(value, kept, "$")
-	}
-	return variables, err
+// A mistake is why a file is not read. It quotes nothing of the file but the name of a variable.
+type mistake struct {
+	code      abi.Code
+	why, hint string
+	line      int // of the statement
 }
 
-// kept stands for a $ that the library must not read. No text has this code point, which is not a character.
-const kept = "\U0010fffe"
+func notDotenv() *mistake {
+	return &mistake{code: abi.BadFields, why: "it is not in dotenv form", hint: "write NAME=value lines, and put values with spaces or line ends in double quotes"}
+}
 
-var assignmentOrDollar = lazyregexp.New(`(?m)^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*[=:]|\\\$|\$\{([A-Z0-9_]+)\}|\$`)
+// parse returns the variables of a text up to the first mistake.
+func parse(text string) (map[string]string, *mistake) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	p := parser{rest: text, variables: map[string]string{}, left: maxValues}
+	line, counted := 1, 0 // the line at that place of the text
+	for {
+		p.skip()
+		if p.rest == "" {
+			return p.variables, nil
+		}
+		begin := len(text) - len(p.rest)
+		line += strings.Count(text[counted:begin], "\n")
+		counted = begin
+		if m := p.statement(); m != nil {
+			m.line = line
+			return p.variables, m
+		}
+	}
+}
 
-// keepDollars hides each $ from the library but those of ${NAME} where a line before sets NAME. The library
-// removes every other $ with what follows, so that a password would lose characters.
-func keepDollars(text string) string {
-	set := map[string]bool{}
+// A parser reads statements, one after the other.
+type parser struct {
+	rest      string
+	variables map[string]string
+	left      int // bytes of further values
+}
+
+// skip skips spaces, line ends and comments before a statement.
+func (p *parser) skip() {
+	for {
+		p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
+		if !strings.HasPrefix(p.rest, "#") {
+			return
+		}
+		_, p.rest, _ = strings.Cut(p.rest, "\n")
+	}
+}
+
+// statement reads one assignment. Another one may follow a value in quotes on the same line.
+func (p *parser) statement() *mistake {
+	if after, found := strings.CutPrefix(p.rest, "export"); found && strings.IndexFunc(after, isBlank) == 0 {
+		p.rest = after
+	}
+	end := strings.IndexAny(p.rest, "=:\n")
+	if end < 0 || p.rest[end] == '\n' {
+		return notDotenv()
+	}
+	name := strings.TrimFunc(p.rest[:end], isBlank)
+	switch {
+	case !sentinels.ValidVariable(name):
+		return notDotenv()
+	case steering.MatchString(name):
+		return &mistake{code: abi.Denied, why: "it sets " + name + ", which decides what programs execute", hint: "write " + name + ` in "env" of the definition or of a step`}
+	}
+	p.rest = strings.TrimLeftFunc(p.rest[end+1:], isBlank)
+	raw, quote, m := p.value()
+	if m != nil {
+		return m
+	}
+	if quote == '"' {
+		raw = escapes.ReplaceAllStringFunc(raw, unescape)
+	}
+	value, fits := raw, len(raw) <= p.left
+	if quote != '\'' {
+		value, fits = p.expand(raw)
+	}
+	if !fits {
+		return &mistake{
+			code: abi.Limit, why: fmt.Sprintf("its values have more than %d MiB together with what ${NAME} stands for", maxValues>>20),
+			hint: "use ${NAME} of shorter values, or fewer of them",
+		}
+	}
+	p.left -= len(value)
+	p.variables[name] = value
+	return nil
+}
+
+// value takes the text of a value from the rest. quote is what it is in, or 0.
+func (p *parser) value() (raw string, quote byte, m *mistake) {
+	if p.rest != "" && (p.rest[0] == '"' || p.rest[0] == '\'') {
+		quote = p.rest[0]
+		for i := 1; i < len(p.rest); i++ {
+			if p.rest[i] == quote && p.rest[i-1] != '\\' {
+				raw, p.rest = p.rest[1:i], p.rest[i+1:]
+				return raw, quote, nil
+			}
+		}
+		return "", 0, notDotenv()
+	}
+	end := strings.IndexAny(p.rest, "\n\r")
+	if end < 0 {
+		end = len(p.rest)
+	}
+	raw, p.rest = p.rest[:end], p.rest[end:]
+	if comments := comment.FindAllStringSubmatchIndex(raw, -1); comments != nil {
+		raw = raw[:comments[len(comments)-1][0]]
+	}
+	return strings.TrimFunc(raw, isBlank), 0, nil
+}
+
+// comment is the beginning of a comment behind a value without quotes, and blank what isBlank reports.
+const blank = `\t\v\f\r \x{85}\x{A0}`
+
+var comment = lazyregexp.New(`[` + blank + `]#`)
+
+// isBlank reports whether a rune is a space within a line.
+func isBlank(r rune) bool { return r != '\n' && (unicode.IsSpace(r) && r <= 0xA0) }
+
+var escapes = lazyregexp.New(`(?s)\\.`)
+
+// unescape returns what an escape in double quotes stands for. A $ stays escaped until variables are replaced.
+func unescape(escape string) string {
+	switch escape[1:] {
+	case "n":
+		return "\n"
+	case "r":
+		return "\r"
+	case "$":
+		return escape
+	}
+	return escape[1:]
+}
+
+var dollar = lazyregexp.New(`\\\$|\$\{([A-Z0-9_]+)\}`)
+
+// expand replaces ${NAME} of variables that are set before, and \$ by $. Every other $ stays, since passwords have
+// some. It reports whether the value fits. The length is checked before the value grows: with A=${B}${B} a few lines would have more than fits in memory.
+func (p *parser) expand(raw string) (value string, fits bool) {
 	var out strings.Builder
-	done := 0
-	for _, m := range assignmentOrDollar.FindAllStringSubmatchIndex(text, -1) {
-		switch {
-		case m[2] >= 0:
-			set[text[m[2]:m[3]]] = true
-		case text[m[0]] == '\\', m[4] >= 0 && set[text[m[4]:m[5]]]:
-		default:
-			out.WriteString(text[done:m[0]] + kept)
-			done = m[0] + 1
+	add := func(text string) bool {
+		if fits = out.Len()+len(text) <= p.left; fits {
+			out.WriteString(text)
 		}
+		return fits
 	}
-	return out.String() + text[done:]
-}
-
-// from says behind which line the mistake is, "" if that is not known: the library's own error
-// quotes the rest of the file.
-func from(text string) string {
-	lines := strings.SplitAfter(text, "\n")
-	if len(lines) > maxLines {
-		return ""
+	done := 0
+	for _, m := range dollar.FindAllStringSubmatchIndex(raw, -1) {
+		text := "$"
+		if m[2] >= 0 {
+			value, set := p.variables[raw[m[2]:m[3]]]
+			if !set {
+				continue
+			}
+			text = value
+		}
+		if !add(raw[done:m[0]]) || !add(text) {
+			return "", false
+		}
+		done = m[1]
 	}
-	first := sort.Search(len(lines), func(n int) bool {
-		_, err := parse(strings.Join(lines[:n+1], ""))
-		return err != nil
-	})
-	return fmt.Sprintf(", from line %d on", first+1)
+	fits = add(raw[done:])
+	return out.String(), fits
 }
 
 // cause returns the innermost cause of an error of the file system.

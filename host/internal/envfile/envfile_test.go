@@ -1,6 +1,7 @@
 package envfile_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,10 +36,10 @@ func TestRead(t *testing.T) {
 
 // TestDollars: a $ is one, but for ${NAME} of a variable that a line before sets.
 func TestDollars(t *testing.T) {
-	dir := write(t, "A=one\nB=$HOME/x\nC=\"$HOME/x\"\nD=cost$5\nE=\"p$5q\"\nF=${HOME:-def}\nG='$A ${A}'\nH=\"${A}/$A\"\nI=${LATER}\nLATER=x\nJ=\"\\$A\"\nK=$$(id)\n")
+	dir := write(t, "A=one\nB=$HOME/x\nC=\"$HOME/x\"\nD=cost$5\nE=\"p$5q\"\nF=${HOME:-def}\nG='$A ${A}'\nH=\"${A}/$A\"\nI=${LATER}\nLATER=x\nJ=\"\\$A\"\nK=$$(id)\nL=${L}x\nM=\"\\\"${A}\\\"\" N=${M}\n")
 	got, err := envfile.Read(dir, ".env", nil)
 	want := map[string]string{
-		"A": "one", "B": "$HOME/x", "C": "$HOME/x", "D": "cost$5", "E": "p$5q", "F": "${HOME:-def}", "G": "$A ${A}", "H": "one/$A", "I": "${LATER}", "LATER": "x", "J": "$A", "K": "$$(id)",
+		"A": "one", "B": "$HOME/x", "C": "$HOME/x", "D": "cost$5", "E": "p$5q", "F": "${HOME:-def}", "G": "$A ${A}", "H": "one/$A", "I": "${LATER}", "LATER": "x", "J": "$A", "K": "$$(id)", "L": "${L}x", "M": `"one"`, "N": `"one"`,
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -88,9 +89,52 @@ func TestSteering(t *testing.T) {
 	}
 }
 
+// TestDoubling: the values of a file are bounded with what ${NAME} stands for, before they are made.
+func TestDoubling(t *testing.T) {
+	doubling := func(lines int, form string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "A=%s\n", strings.Repeat("x", 64))
+		for range lines {
+			b.WriteString(form)
+		}
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"lines":        doubling(60, "A=${A}${A}\n"),
+		"one line":     doubling(60, `A="${A}${A}" `),
+		"many of one":  "A=" + strings.Repeat("x", 4096) + "\nB=" + strings.Repeat("${A}", 4096) + "\n",
+		"many of all":  doubling(20_000, "B=${A}\n"),
+		"after quotes": doubling(16_000, "B=${A}\n") + "C='" + strings.Repeat("x", 100_000) + "'\n",
+	} {
+		_, err := envfile.Read(write(t, text), ".env", nil)
+		if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "1 MiB together") || !strings.Contains(err.Error(), "from line ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	got, err := envfile.Read(write(t, doubling(12, "A=${A}${A}\n")), ".env", nil)
+	if want := 64 << 12; err != nil || len(got["A"]) != want {
+		t.Errorf("%d bytes, want %d: %v", len(got["A"]), want, err)
+	}
+	// A file that has no ${NAME} is never too long for itself.
+	if _, err := envfile.Read(write(t, "A='"+strings.Repeat("x", 1<<20-5)+"'\n"), ".env", nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("A=1\nB=\"x\n\"\n")
+	f.Add("A=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n" + strings.Repeat(`A="${A}${A}" `, 30))
 	f.Fuzz(func(t *testing.T, text string) {
-		_, _ = envfile.Read(write(t, text), ".env", nil)
+		variables, err := envfile.Read(write(t, text), ".env", nil)
+		if err != nil && variables != nil {
+			t.Errorf("variables beside %v", err)
+		}
+		sum := 0
+		for _, value := range variables {
+			sum += len(value)
+		}
+		if sum > 1<<20 {
+			t.Errorf("%d bytes of values", sum)
+		}
 	})
 }
