@@ -67,7 +67,7 @@ type Limits struct {
 	Disk      uint64 // bytes that the command adds to its folders; default 10 GiB
 	FileSize  uint64 // bytes of one file; default 4 GiB
 	Files     uint64 // open files of a process; default 4096
-	Processes uint64 // default 4096
+	Processes uint64 // default 4096; fewer where the user or the container may have few, see ProcessLimit
 }
 
 func (l Limits) withDefaults() Limits {

@@ -19,6 +19,14 @@ func start(p *plan) (*exec.Cmd, error) {
 	return &exec.Cmd{Path: p.Path, Args: p.Args, Dir: p.Dir, Env: p.Env}, nil
 }
 
+// promise returns what is wanted: this system does not limit a command.
+func promise(want uint64) (uint64, error) { return want, nil }
+
+func release(uint64) {}
+
+// ProcessLimit returns the limit of commands, which has no other on this system.
+func ProcessLimit() (n uint64, by string) { return Limits{}.withDefaults().Processes, "" }
+
 // Unreadable returns "": a command reads what the user does.
 func Unreadable(string, []string) string { return "" }
 

@@ -50,8 +50,8 @@ func Page() string {
 	fmt.Fprintf(&b, "| signals and timers that wait, message queues, locked memory | 1/%d of those of the user |\n", shareOfWatches)
 	fmt.Fprintf(&b, "| buffers of TCP and UDP | 1/128 of the memory of the machine, at least %s |\n", size(leastTransport))
 	fmt.Fprintf(&b, "| open files of all processes | 1/%d of those of the machine |\n", shareOfFiles)
-	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes | %d |\n| sessions (setsid) | %d |\n| sockets | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of each disk | not less than %s |\n| free inodes of each disk | not less than 1/%d of all, or %d |\n",
-		size(l.Memory), size(l.Disk), l.Processes, maxSessions, maxSockets, size(l.FileSize), l.Files, size(minFree), shareLeft, maxLeft)
+	fmt.Fprintf(&b, "| memory of all processes | %s |\n| added to its folders | %s |\n| processes and threads | %d; where the user or the container has a limit, 1/%d of 3/%d of what is left there and not promised to other commands |\n| sessions (setsid) | %d |\n| sockets | %d |\n| one file | %s |\n| open files of a process | %d |\n| free space of each disk | not less than %s |\n| free inodes of each disk | not less than 1/%d of all, or %d |\n",
+		size(l.Memory), size(l.Disk), l.Processes, partsOfProcesses, partsOfProcesses, maxSessions, maxSockets, size(l.FileSize), l.Files, size(minFree), shareLeft, maxLeft)
 	b.WriteString("\n| where the kernel has | what does not hold |\n|---|---|\n")
 	for _, m := range []struct {
 		name string
@@ -76,4 +76,27 @@ func Page() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", m.name, strings.Join(texts, "; "))
 	}
 	return b.String()
+}
+
+// A Bound is a limit of processes and threads that commands share with the host.
+type Bound struct {
+	Name       string
+	Most, Used uint64
+}
+
+// BoundsOfCgroups returns the limits of cgroups as a folder /proc names them.
+func BoundsOfCgroups(proc string) (list []Bound) {
+	for _, b := range boundsOfCgroups(proc) {
+		list = append(list, Bound{b.name, b.most, b.used})
+	}
+	return list
+}
+
+// ProcessesOfUser returns how many processes and threads a user has in a folder /proc.
+func ProcessesOfUser(proc string, uid int) uint64 { return processesOfUser(proc, uid) }
+
+// Part returns what a command gets under one limit where others were promised some.
+func Part(most, used, promised uint64) uint64 {
+	n, _ := part([]bound{{most: most, used: used}}, promised)
+	return n
 }

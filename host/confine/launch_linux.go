@@ -45,6 +45,9 @@ func start(p *plan) (*exec.Cmd, error) {
 		}
 	}
 	p.Read = append(readable(p.Hide, p.Alone), p.Read...)
+	if !p.Alone {
+		p.User = processesOfUser("/proc", os.Getuid())
+	}
 	if p.Alone {
 		p.Caches = caches(existing(p.Hide))
 	}
@@ -142,7 +145,7 @@ func (p *plan) execute(report *os.File) (int, status) {
 		return 0, status{}
 	case !p.Alone:
 		// Not before: the launcher starts threads.
-		if err := lower(unix.RLIMIT_NPROC, p.Limits.Processes); err != nil {
+		if err := lower(unix.RLIMIT_NPROC, p.User+p.Limits.Processes); err != nil {
 			return refused(fmt.Errorf("limit of processes: %w", err))
 		}
 		return refused(syscall.Exec(p.Path, p.Args, p.Env))

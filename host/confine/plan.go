@@ -30,6 +30,7 @@ type plan struct {
 	Protect  []string  `json:"protect"`
 	Caches   []cache   `json:"caches"`
 	Limits   Limits    `json:"limits"`
+	User     uint64    `json:"user"`     // processes of the user before, which count for its limit where the process is not alone
 	Alone    bool      `json:"alone"`    // the process is the first of new namespaces
 	Offline  bool      `json:"offline"`  // one of them is a network namespace
 	Landlock int       `json:"landlock"` // version to use, 0 for none
@@ -83,11 +84,15 @@ type Launch struct {
 	dir   string // empty for none
 	stays bool   // the launcher stays while the command runs, and reports its end
 	lock  string // of the layers, empty if another command has them
+
+	processes uint64 // that the command was promised
 }
 
 // Close removes the files of the launch, and releases the layers for another one. What the
 // command has written is removed with the scratch folder.
 func (l *Launch) Close() {
+	release(l.processes)
+	l.processes = 0
 	if l.lock != "" {
 		_ = os.Remove(l.lock)
 	}
@@ -157,6 +162,10 @@ func (l *Launch) prepare(c *Command) (*exec.Cmd, error) {
 	if len(c.Argv) > 0 {
 		p.Path, p.Args = c.Argv[0], c.Argv
 	}
+	if l.processes, err = promise(p.Limits.Processes); err != nil {
+		return nil, err
+	}
+	p.Limits.Processes = l.processes
 	cmd, err := start(&p)
 	l.stays = p.Alone
 	return cmd, err

@@ -157,6 +157,9 @@ func (a verbs) probeDefinitions(context.Context) (string, error) {
 // usualTools are programs that checks often execute.
 var usualTools = []string{"go", "node", "npm", "npx", "pnpm", "yarn", "bun", "deno", "python3", "pytest", "uv", "poetry", "cargo", "rustc", "java", "mvn", "gradle", "ruby", "bundle", "php", "composer", "dotnet", "make", "cmake", "just"}
 
+// fewProcesses are less than builds and tests on several processors have at times.
+const fewProcesses = 256
+
 // probeConfinement reports what commands of acceptance criteria cannot be kept from, and tools
 // below the home that they do not find.
 func (a verbs) probeConfinement(context.Context) (string, error) {
@@ -176,6 +179,9 @@ func (a verbs) probeConfinement(context.Context) (string, error) {
 		if folder := confine.Unreadable(path, read); folder != "" {
 			missing = append(missing, fmt.Sprintf("commands of checks do not find %s: it is below %s, which is not in the setting verify.read", tool, folder))
 		}
+	}
+	if n, by := confine.ProcessLimit(); n < fewProcesses {
+		missing = append(missing, fmt.Sprintf("a command may have %d processes and threads, too few for many builds and tests, and further ones at the same time fewer: %s", n, by))
 	}
 	if len(missing) > 0 {
 		return "", doctor.Minor(errors.New(strings.Join(missing, "; ")))
