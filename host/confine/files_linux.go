@@ -340,29 +340,60 @@ func buffersOf(sockets map[uint64]bool) (sum uint64) {
 	return sum
 }
 
-// transportBuffersOf returns the bytes that TCP and UDP sockets hold, and whether the kernel says so.
+// An endpoint is the port and address of one end of a connection, as the kernel lists it. The address may be all.
+type endpoint [2 + 16]byte
+
+// anyAddress returns the endpoint with the port alone.
+func (e endpoint) anyAddress() endpoint { return endpoint{e[0], e[1]} }
+
+// transportBuffersOf returns the bytes that TCP and UDP sockets hold, and whether the kernel says so. Connections that
+// a listener of the command has not accepted belong to it, though they are no file of a process.
 func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
 	const (
 		memory                   = 7
 		sizeRequest, sizeMessage = 56, 72
+		placeState, listening    = 1, 10
+		placePort, placeAddress  = 4, 8
 		placeInode               = 68
 	)
 	known = true
+	listeners, withoutFile := map[endpoint]bool{}, map[endpoint]uint64{}
 	for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 			body := make([]byte, sizeRequest)
 			body[0], body[1], body[2] = family, protocol, 1<<(memory-1)
 			binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
 			known = socketMessages(body, func(data []byte) {
-				if len(data) < sizeMessage || !sockets[uint64(binary.NativeEndian.Uint32(data[placeInode:]))] {
+				if len(data) < sizeMessage {
 					return
 				}
+				inode := uint64(binary.NativeEndian.Uint32(data[placeInode:]))
+				if inode != 0 && !sockets[inode] {
+					return
+				}
+				var local endpoint
+				copy(local[:2], data[placePort:])
+				copy(local[2:], data[placeAddress:])
+				if inode != 0 && data[placeState] == listening {
+					listeners[local] = true
+				}
 				attributes(data[sizeMessage:], func(kind uint16, value []byte) {
-					if kind == memory {
-						sum += allocated(value, memoryReceived) + allocated(value, memoryReserved) + allocated(value, memoryQueued)
+					if kind != memory {
+						return
+					}
+					held := allocated(value, memoryReceived) + allocated(value, memoryReserved) + allocated(value, memoryQueued)
+					if inode != 0 {
+						sum += held
+					} else {
+						withoutFile[local] += held
 					}
 				})
 			}) && known
+		}
+	}
+	for local, held := range withoutFile {
+		if listeners[local] || listeners[local.anyAddress()] {
+			sum += held
 		}
 	}
 	return sum, known

@@ -107,6 +107,8 @@ func calls() {
 		{"perf_event_open", []uintptr{unix.SYS_PERF_EVENT_OPEN, 0, 0, 0, 0, 0}, unix.EPERM},
 		{"prlimit of another", []uintptr{unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, 0}, unix.EPERM},
 		{"vsock", []uintptr{unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0}, unix.EPERM},
+		{"MPTCP", []uintptr{unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, unix.EPROTONOSUPPORT},
+		{"UDP-Lite", []uintptr{unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE}, unix.EPROTONOSUPPORT},
 		{"TIOCSTI", []uintptr{unix.SYS_IOCTL, 0, unix.TIOCSTI, text}, unix.EPERM},
 		{"lease", []uintptr{unix.SYS_FCNTL, 0, unix.F_SETLEASE, unix.F_RDLCK}, unix.EPERM},
 		{"priority of a user", []uintptr{unix.SYS_SETPRIORITY, unix.PRIO_USER, 0, 19}, unix.EPERM},

@@ -1,6 +1,8 @@
 package confine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -182,6 +184,13 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
+	for _, address := range []string{"127.0.0.1:0", ":0"} {
+		t.Run("connections that are not accepted at "+address, func(t *testing.T) {
+			if r := execute(t, taking(t, "take", "unaccepted "+address)); !strings.Contains(r.Limit, "connections") {
+				t.Errorf("%s", describe(r))
+			}
+		})
+	}
 	t.Run("many sockets", func(t *testing.T) {
 		if r := execute(t, taking(t, "take", "many sockets")); !strings.Contains(r.Limit, "sockets") {
 			t.Errorf("%s", describe(r))
@@ -403,6 +412,25 @@ func take(what string) {
 		}
 		time.Sleep(time.Minute)
 		runtime.KeepAlive(kept)
+	case "unaccepted 127.0.0.1:0", "unaccepted :0": // the other end is closed
+		large := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+			controlErr := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1<<30) }) // the kernel bounds it
+			return errors.Join(controlErr, err)
+		}}
+		l, err := large.Listen(context.Background(), "tcp", strings.TrimPrefix(what, "unaccepted "))
+		fail(err)
+		n := 0
+		for range 3000 {
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port))
+			fail(err)
+			fail(c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)))
+			written, _ := c.Write(make([]byte, 1<<20)) // the deadline ends it
+			fail(c.Close())
+			n += written
+		}
+		fmt.Println("written", n)
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(l)
 	case "many sockets":
 		children(20, "sockets of one")
 	case "sockets of one":

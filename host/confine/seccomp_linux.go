@@ -118,6 +118,13 @@ var refusedArguments = []condition{
 	{unix.SYS_SCHED_SETATTR, argument{index: 0, mask: math.MaxUint32, other: true}},
 }
 
+// absentProtocols are reported as not supported, so that programs use TCP and UDP. Connections of MPTCP are in sockets
+// of the kernel that no process has open, and the buffers of UDP-Lite in no list of TCP and UDP.
+var absentProtocols = []condition{
+	{unix.SYS_SOCKET, argument{index: 2, mask: math.MaxUint32, equal: unix.IPPROTO_MPTCP}},
+	{unix.SYS_SOCKET, argument{index: 2, mask: math.MaxUint32, equal: unix.IPPROTO_UDPLITE}},
+}
+
 const (
 	tiocLinux     = 0x541c // TIOCLINUX: pastes into a console
 	ioprioProcess = 1      // IOPRIO_WHO_PROCESS
@@ -152,7 +159,7 @@ func filter(conditions []condition, alone bool) []bpf.Instruction {
 		refuse(attributeCalls, unix.ENOTSUP)
 	}
 	refuse(absentCalls, unix.ENOSYS)
-	for _, c := range conditions {
+	refuseBy := func(c condition, errno unix.Errno) {
 		low := bpf.LoadAbsolute{Off: offsetArgs + 8*uint32(c.index), Size: 4} // both processors store it first
 		test := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.equal, SkipTrue: 1}
 		switch {
@@ -162,7 +169,13 @@ func filter(conditions []condition, alone bool) []bpf.Instruction {
 			test = bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.equal, SkipTrue: 1}
 		}
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.call, SkipTrue: 5}, low,
-			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask}, test, errnoAction(unix.EPERM), bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask}, test, errnoAction(errno), bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
+	}
+	for _, c := range conditions {
+		refuseBy(c, unix.EPERM)
+	}
+	for _, c := range absentProtocols {
+		refuseBy(c, unix.EPROTONOSUPPORT)
 	}
 	return append(program, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
