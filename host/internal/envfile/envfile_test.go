@@ -76,13 +76,15 @@ func TestSteering(t *testing.T) {
 		"HOME", "XDG_CONFIG_HOME", "ZDOTDIR", "GOFLAGS", "GOENV", "MAKEFLAGS", "GNUMAKEFLAGS", "MAKEFILES", "TAR_OPTIONS", "RUSTC_WRAPPER", "CARGO_HOME", "CC", "CXX",
 		"EDITOR", "PAGER", "LESSOPEN", "_JAVA_OPTIONS", "MAVEN_OPTS", "CLASSPATH", "npm_config_script_shell", "NPM_CONFIG_USERCONFIG", "YARN_RC_FILENAME", "DOTNET_STARTUP_HOOKS", "PHPRC",
 		"LUA_INIT_5_4", "OPENSSL_CONF", "KUBECONFIG", "AWS_CONFIG_FILE", "DOCKER_HOST", "BUNDLE_GEMFILE", "GEM_HOME", "R_PROFILE_USER", "JULIA_LOAD_PATH", "IFS", "CDPATH", "TMPDIR", "SHELL",
+		"GOCACHEPROG", "GOAUTH", "JAVA_HOME", "PIP_CONFIG_FILE", "PIP_INDEX_URL", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_PYTHON", "CFLAGS", "CGO_CFLAGS", "CGO_LDFLAGS", "PKG_CONFIG", "PKG_CONFIG_PATH",
+		"SVN_SSH", "HGRCPATH", "ERL_FLAGS", "ERL_AFLAGS", "ANSIBLE_CONFIG", "VIMINIT", "COREPACK_NPM_REGISTRY",
 		"GIT_DIR", "PATH", "BASH_FUNC_x", "NODE_OPTIONS", "LD_PRELOAD",
 	} {
 		if _, err := envfile.Read(write(t, name+"=x\n"), ".env", nil); abi.CodeOf(err) != abi.Denied {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"PORT", "DATABASE_URL", "NODE_ENV", "RUST_LOG", "APP_HOME", "AWS_REGION", "DOCKER_BUILDKIT", "GOOGLE_KEY", "R_TOKEN", "ENVIRONMENT", "CCACHE_DIR"} {
+	for _, name := range []string{"PORT", "DATABASE_URL", "NODE_ENV", "RUST_LOG", "APP_HOME", "AWS_REGION", "DOCKER_BUILDKIT", "GOOGLE_KEY", "R_TOKEN", "ENVIRONMENT", "CCACHE_DIR", "CGO_ENABLED", "UV_PUBLISH_TOKEN", "HGTOKEN", "MYCFLAGS"} {
 		if _, err := envfile.Read(write(t, name+"=x\n"), ".env", nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
