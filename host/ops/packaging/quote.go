@@ -32,6 +32,14 @@ func (l *lines) why(text string) {
 // percent sign begins a specifier everywhere in a unit.
 func plain(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
+// folder is plain for a folder at the end of a line: systemd joins a line that ends in a backslash with the next one.
+func folder(s string) string {
+	if strings.HasSuffix(s, `\`) {
+		s += "/"
+	}
+	return plain(s)
+}
+
 // word writes one word of a list.
 func word(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\"'\\;%#") {

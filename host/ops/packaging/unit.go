@@ -85,6 +85,9 @@ func (u Unit) check() error {
 	if u.Account == "" && !u.User {
 		return bad("no account is named that the process runs as")
 	}
+	if strings.HasSuffix(u.Account, `\`) {
+		return bad("no account has a name that ends in a backslash: %q", u.Account)
+	}
 	// A line end would begin a setting of its own, which is how a folder's name
 	// could become a command.
 	all := append([]string{u.Program, u.Dir, u.Workspace, u.State, u.Account, u.Records}, u.Env...)
@@ -99,7 +102,7 @@ func (u Unit) check() error {
 // about is what the manager orders by.
 func (u Unit) about(w *lines) {
 	w.add("[Unit]",
-		"Description=Sentinel, serving "+plain(u.Dir),
+		"Description=Sentinel, serving "+folder(u.Dir),
 		"Documentation=https://github.com/sentinel-runtime/sentinel")
 	if !u.User {
 		w.why("Models, webhooks and git remotes are elsewhere. A run that finds no network retries, so waiting for it is enough.")
@@ -131,7 +134,7 @@ func (u Unit) service(w *lines) {
 		exec = append(exec, argument(arg))
 	}
 	w.add("ExecStart=" + strings.Join(exec, " "))
-	w.add("WorkingDirectory=" + plain(u.Workspace))
+	w.add("WorkingDirectory=" + folder(u.Workspace))
 	for _, e := range u.Env {
 		w.add("Environment=" + word(e))
 	}

@@ -90,11 +90,31 @@ func TestUnitRefuses(t *testing.T) {
 		"in an argument":   func(u *packaging.Unit) { u.Args = []string{"a\rb"} },
 		"in a variable":    func(u *packaging.Unit) { u.Env = []string{"A=b\nc"} },
 		"no account":       func(u *packaging.Unit) { u.Account = "" },
+		"odd account":      func(u *packaging.Unit) { u.Account = `a\` },
 	} {
 		u := good
 		change(&u)
 		if text, err := u.Text(); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}
+
+// A folder that ends in a backslash does not join its line with the next one.
+func TestUnitLinesEnd(t *testing.T) {
+	for _, user := range []bool{false, true} {
+		u := packaging.Unit{Program: "/p", Dir: `/srv/d\`, Workspace: `/srv/w\`, State: `/srv/s\`, Account: "a", User: user, Records: `/srv/r\`, Args: []string{`x\`}, Env: []string{`A=b\`}}
+		text, err := u.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasSuffix(line, "\\\n") {
+				t.Errorf("user %t: systemd joins %q with the next line", user, line)
+			}
+		}
+		if got := settings(text); got["WorkingDirectory"][0] != `/srv/w\/` || !strings.HasSuffix(got["Description"][0], `/srv/d\/`) {
+			t.Errorf("user %t:\n%s", user, text)
 		}
 	}
 }
@@ -109,7 +129,7 @@ func TestUnitVerifies(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no program to name")
 	}
-	for name, place := range map[string]string{"plain": "project", "odd": `a b"c'd\e$HOME%n;f#g`} {
+	for name, place := range map[string]string{"plain": "project", "odd": `a b"c'd\e$HOME%n;f#g`, "a backslash at the end": `project\`} {
 		for _, user := range []bool{false, true} {
 			ws := filepath.Join(t.TempDir(), place)
 			if err := os.MkdirAll(filepath.Join(ws, ".sentinel"), 0o755); err != nil {
