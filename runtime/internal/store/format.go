@@ -58,6 +58,7 @@ type FormatError struct {
 	Format int    // -1 for values without checksums, which no numbered format has
 	Writer string // version of the program that wrote it, "" if unknown
 	Begun  bool   // the migration to Format has begun and not ended
+	Unread error  // why the file with the format of the state folder Path cannot be read
 }
 
 func (e *FormatError) Error() string {
@@ -66,6 +67,8 @@ func (e *FormatError) Error() string {
 		by = "sentinel " + e.Writer
 	}
 	switch {
+	case e.Unread != nil:
+		return fmt.Sprintf("the format of the state folder %s is not known: %s: %v", e.Path, FormatFile, e.Unread)
 	case e.Format < 0:
 		return fmt.Sprintf("the store %s was written by a version of sentinel before 0.1, without checksums; this program cannot read it", e.Path)
 	case e.Begun:
@@ -80,7 +83,10 @@ func (e *FormatError) Is(target error) bool { return target == ErrFormat }
 // Unwrap returns the error that callers outside of the engine see.
 func (e *FormatError) Unwrap() error {
 	hint := "nothing was changed; use that version or a newer one, or restore a backup of this version into another folder (host/BACKUP.md)"
-	if e.Format < 0 {
+	switch {
+	case e.Unread != nil:
+		hint = fmt.Sprintf("nothing was changed; if no newer version wrote the state folder, delete %s, which is written again: the store has its format too", filepath.Join(e.Path, FormatFile))
+	case e.Format < 0:
 		hint = "nothing was changed; use the version that wrote it, or move the state folder away to begin with an empty one (host/BACKUP.md)"
 	}
 	return &abi.Error{Code: abi.Denied, Permanent: true, Message: e.Error(), Hint: hint}
@@ -115,23 +121,33 @@ type folderFormat struct {
 	From    *int   `json:"from,omitempty"` // the migration from this format has begun and not ended
 }
 
-// readFolderFormat returns the format of a state folder. A file that is missing or
-// damaged is format 0: the store has the number too.
-func readFolderFormat(path string) folderFormat {
+// readFolderFormat returns the format of a state folder. A missing file is format 0: the store has the number
+// too. What has no number from 1 on is a [*FormatError], since a newer version may have written it.
+func readFolderFormat(path string) (folderFormat, error) {
 	var f folderFormat
 	text, err := regularfile.Read(filepath.Join(path, FormatFile), 64<<10)
-	if err != nil || json.Unmarshal(text, &f) != nil || f.Format < 0 {
-		return folderFormat{}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, nil
+	case err == nil:
+		err = json.Unmarshal(text, &f)
 	}
-	return f
+	if err == nil && f.Format < 1 {
+		err = errors.New(`"format" is not a whole number from 1 on`)
+	}
+	if err != nil {
+		return folderFormat{}, &FormatError{Path: path, Unread: err}
+	}
+	return f, nil
 }
 
-// checkFolderFormat returns a [*FormatError] for a state folder of a newer format.
+// checkFolderFormat returns a [*FormatError] for a state folder of a newer format, or of one that is not known.
 func checkFolderFormat(path string) error {
-	if f := readFolderFormat(path); f.Format > Format {
+	f, err := readFolderFormat(path)
+	if f.Format > Format {
 		return &FormatError{Path: path, Format: f.Format, Writer: f.Version, Begun: f.From != nil}
 	}
-	return nil
+	return err
 }
 
 // write replaces the file of a state folder.
@@ -188,7 +204,11 @@ func (db *DB) migrate(o Options) error {
 		failed.Err = err
 		return failed
 	}
-	before := readFolderFormat(db.path)
+	before, err := readFolderFormat(db.path)
+	if err != nil {
+		failed.Err = err
+		return failed
+	}
 	if err := (folderFormat{Format: Format, Version: o.Version, From: &done.From}).write(db.path); err != nil {
 		failed.Err = err
 		return failed
@@ -239,10 +259,11 @@ func (db *DB) unmark(before folderFormat) error {
 // finishFormat writes the format file of a state folder whose store has [Format].
 // On a full disk the next process writes it.
 func (db *DB) finishFormat(o Options) error {
-	if f := readFolderFormat(db.path); f.Format == Format && f.From == nil {
-		return nil
+	f, err := readFolderFormat(db.path)
+	if err != nil || f.Format == Format && f.From == nil {
+		return err
 	}
-	err := folderFormat{Format: Format, Version: o.Version}.write(db.path)
+	err = folderFormat{Format: Format, Version: o.Version}.write(db.path)
 	if IsFull(err) {
 		o.Logger.Warn("the format of the state folder cannot be written; the next start tries again", "error", err)
 		return nil

@@ -99,12 +99,29 @@ func TestMigration(t *testing.T) {
 	if m := checkMigrated(t, dir, want); m != nil {
 		t.Errorf("migrated again: %+v", m)
 	}
-	// A format file that is lost or damaged is written again.
-	for _, text := range []string{"", "{\"format\""} {
+	// One that has no number may be of a newer version. A lost one is written again.
+	file := filepath.Join(dir, store.FormatFile)
+	for _, text := range []string{"", "{\"format\"", `{"format":1e3}`, `{"format":99999999999999999999}`, `{"format":"1"}`, `[]`, `{}`, `{"format":-1}`, `{"format":0}`, `{"format":1.5}`} {
 		writeFile(t, dir, store.FormatFile, []byte(text))
-		if m := checkMigrated(t, dir, want); m != nil {
-			t.Errorf("migrated again: %+v", m)
+		db, err := store.Open(dir, store.Options{Version: "1.2.3"})
+		if !errors.Is(err, store.ErrFormat) || abi.As(err) == nil || !strings.Contains(err.Error(), store.FormatFile) || !strings.Contains(abi.As(err).Hint, "delete "+file) {
+			t.Errorf("%q: %v", text, err)
 		}
+		if err == nil {
+			_ = db.Close()
+		}
+		if _, err := store.Inspect(dir); !errors.Is(err, store.ErrFormat) {
+			t.Errorf("inspect %q: %v", text, err)
+		}
+		if got := formatFile(t, dir); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if m := checkMigrated(t, dir, want); m != nil {
+		t.Errorf("migrated again: %+v", m)
 	}
 }
 

@@ -80,7 +80,10 @@ func Inspect(path string) (Inspection, error) {
 func inspectStore(path string, f *os.File) (Inspection, error) {
 	i, err := inspectFile(f)
 	if i.formatLost && i.Format == 0 {
-		i.Format = readFolderFormat(path).Format
+		f, readErr := readFolderFormat(path)
+		if i.Format = f.Format; err == nil {
+			err = readErr
+		}
 	}
 	if err == nil && i.Bytes == 0 {
 		return inspectMissing(path, "the file is empty"), nil
