@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io/fs"
@@ -28,7 +29,7 @@ func (h *Host) confines() bool {
 
 // confineShell returns the program that executes a command confined, if the commands of its
 // caller are. It writes to the workspace, and to a home that is removed afterwards.
-func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func() error, error) {
+func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func() error, error) {
 	switch h.settings.Shell.Confine {
 	case config.All:
 	case config.Agents:
@@ -43,6 +44,16 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 		return nil, nil, err
 	}
 	root, around := at.real, at.real
+	begun, err := h.confining.begin(ctx, root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("confine a command to %q: wait for git of the host: %w", root, err)
+	}
+	ends := false // what begun ends
+	defer func() {
+		if !ends {
+			h.confining.end(begun)
+		}
+	}()
 	if at.base == rootfs.EvalLinks(h.opt.Workspace) {
 		around = at.base
 	}
@@ -76,23 +87,23 @@ func (h *Host) confineShell(call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(
 			c.Env[name] = value
 		}
 	}
+	h.confining.know(begun, inside)
 	confined, launch, err := confine.Program(&c)
-	over := h.confining.begin(inside)
 	remove := func() {
 		if err := h.homes.Remove(scratch); err != nil {
 			h.opt.Logger.Warn("the home of a confined command is not removed", "path", scratch, "error", err)
 		}
 	}
 	if err != nil {
-		over()
 		remove()
 		return nil, nil, err
 	}
+	ends = true
 	return confined, func() error {
 		launch.Close()
 		remove()
 		err := inside.RefuseNew()
-		over() // not before: git of the host must not work in what the command has made
+		h.confining.end(begun) // not before: git of the host must not work in what the command has made
 		if err != nil {
 			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)
 		}
@@ -166,25 +177,96 @@ func obeyedNames() []string {
 	return list
 }
 
-// confinements are the confined commands that are being executed in workspaces.
+// confinements are the confined commands that are being executed in workspaces, and the work trees in
+// which git of the host works. Git looks at a folder once and opens the files in it by their paths later. A
+// command that puts a link in the place of the folder between the two would have git read or write files
+// outside of the workspace. So no git works in a tree while a command is executed that can write it.
 type confinements struct {
-	mu   sync.Mutex
-	sets map[*obeyed.Set]bool
+	mu       sync.Mutex
+	commands map[*confinement]bool
+	trees    map[*heldTree]bool
 }
 
-// begin notes a command that is about to be executed, until over is called.
-func (c *confinements) begin(set *obeyed.Set) (over func()) {
+// A confinement is a confined command, from before its workspace is looked at until all its processes have
+// ended.
+type confinement struct {
+	root string      // which it can write, without links
+	set  *obeyed.Set // what was there before it; nil before that is known
+}
+
+// A heldTree is a work tree in which git works.
+type heldTree struct {
+	folder   string // without links
+	released chan struct{}
+}
+
+// overlap reports whether one of two folders is or holds the other.
+func overlap(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
+
+// begin notes a command that is about to be executed, until end is called with the result, and returns when
+// no git works in a tree that it can write. No further git begins there: otherwise calls of git without a
+// break would keep a command waiting.
+func (c *confinements) begin(ctx context.Context, root string) (*confinement, error) {
+	one := &confinement{root: root}
+	c.mu.Lock()
+	if c.commands == nil {
+		c.commands = map[*confinement]bool{}
+	}
+	c.commands[one] = true
+	var before []*heldTree
+	for tree := range c.trees {
+		if overlap(tree.folder, root) {
+			before = append(before, tree)
+		}
+	}
+	c.mu.Unlock()
+	for _, tree := range before {
+		select {
+		case <-tree.released:
+		case <-ctx.Done():
+			c.end(one)
+			return nil, ctx.Err()
+		}
+	}
+	return one, nil
+}
+
+// know notes what was in the workspace of a command before it is executed.
+func (c *confinements) know(one *confinement, set *obeyed.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sets == nil {
-		c.sets = map[*obeyed.Set]bool{}
+	one.set = set
+}
+
+// end notes that a command has ended with all its processes.
+func (c *confinements) end(one *confinement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.commands, one)
+}
+
+// holdTree keeps confined commands that can write a folder from beginning until release is called. The
+// error is conflict if one is being executed: commands may run for days, so git does not wait for them.
+func (c *confinements) holdTree(folder string) (release func(), err error) {
+	tree := &heldTree{folder: rootfs.EvalLinks(folder), released: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for one := range c.commands {
+		if overlap(tree.folder, one.root) {
+			return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command is being executed in %q, and could lead git out of %q by links", one.root, folder),
+				Hint: "wait until it has ended, or end it with code/shell/kill (code/shell/list has its id); log, show, branch, push and fetch of code/git work meanwhile"}
+		}
 	}
-	c.sets[set] = true
+	if c.trees == nil {
+		c.trees = map[*heldTree]bool{}
+	}
+	c.trees[tree] = true
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.sets, set)
-	}
+		delete(c.trees, tree)
+		close(tree.released)
+	}, nil
 }
 
 // checkRepository returns an error if one of the commands may have made the repository of a folder, whose
@@ -192,8 +274,8 @@ func (c *confinements) begin(set *obeyed.Set) (over func()) {
 func (c *confinements) checkRepository(folder string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for set := range c.sets {
-		if !set.Knows(folder) {
+	for one := range c.commands {
+		if one.set != nil && !one.set.Knows(folder) {
 			return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command that is being executed may have made the repository in %q", folder),
 				Hint: "wait until the command has ended, which renames what it has made; git of the host makes repositories by the operation init of code/git"}
 		}

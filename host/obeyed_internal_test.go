@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/config"
@@ -79,4 +80,56 @@ func TestWatchedFoldersAreKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGitAndConfinedCommandsExcludeEachOther: a command begins when the last git has left the files that it
+// can write, further ones are refused meanwhile, and folders beside them do not count.
+func TestGitAndConfinedCommandsExcludeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c confinements
+		hold := func(folder string) func() {
+			t.Helper()
+			release, err := c.holdTree(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return release
+		}
+		inside, around, beside := hold("/w/a/sub"), hold("/w"), hold("/w/ab")
+		begun := make(chan *confinement, 1)
+		go func() {
+			one, err := c.begin(t.Context(), "/w/a")
+			if err != nil {
+				t.Error(err)
+			}
+			begun <- one
+		}()
+		for _, release := range []func(){inside, around} {
+			synctest.Wait()
+			if len(begun) > 0 {
+				t.Fatal("a command begins while git works in its files")
+			}
+			for _, folder := range []string{"/", "/w", "/w/a", "/w/a/sub"} {
+				if _, err := c.holdTree(folder); abi.CodeOf(err) != abi.Conflict {
+					t.Errorf("git in %s before a command that waits: %v", folder, err)
+				}
+			}
+			release()
+		}
+		one := <-begun
+		beside()
+		hold("/w/ab")()
+		if _, err := c.holdTree("/w"); abi.CodeOf(err) != abi.Conflict {
+			t.Errorf("git beside a command: %v", err)
+		}
+		c.end(one)
+		release := hold("/w")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.begin(ctx, "/w"); err == nil {
+			t.Error("a command begins that was cancelled while it waited")
+		}
+		hold("/w")()
+		release()
+	})
 }

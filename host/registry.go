@@ -54,6 +54,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Rules: h.fileRules(), Read: h.settings.Verify.Read,
 			Worktree: func(folder string) string { return h.worktrees.GitDir(folder) }, // they are opened later
 			Check:    h.confining.checkRepository,
+			HoldTree: h.confining.holdTree,
 		}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),

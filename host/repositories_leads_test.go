@@ -155,39 +155,117 @@ func TestConfinedShellInWhatGitFollows(t *testing.T) {
 	}
 }
 
+// TestLinksBesideGit: a confined command that replaces a folder by a link while git of the host is between
+// two of its files neither reads nor writes a file outside of the workspace by it, for any caller of git.
+func TestLinksBesideGit(t *testing.T) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	const private = "PRIVATE"
+	for _, c := range []struct {
+		params, before string
+	}{
+		{`{"operation":"add","paths":["d"]}`, ""},
+		{`{"operation":"commit","message":"m","all":true}`, "git add . && git commit -qm tracked && echo more | tee d/a d/z"},
+		{`{"operation":"diff"}`, "git add . && git commit -qm tracked && echo more | tee d/a d/z"},
+		{`{"operation":"checkout","paths":["d"]}`, "git add . && git commit -qm tracked && rm d/a d/z"},
+	} {
+		for _, by := range []command.By{command.ByAgent, command.ByUser} {
+			t.Run(string(by)+" "+c.params, func(t *testing.T) {
+				outside := t.TempDir()
+				filesOf(t, outside, map[string]string{"z": private})
+				settings := filepath.Join(t.TempDir(), "gitconfig")
+				t.Setenv("GIT_CONFIG_GLOBAL", settings)
+				h, work := beginConfined(t, map[string]string{"d/a": "a", "d/z": "own", ".gitattributes": "/d/a filter=wait\n", ".gitignore": ".sentinel\nl\nbegun\nfirst\nswapped\n"})
+				shell := exec.Command("/bin/sh", "-ec", `git() { '`+program+`' -c user.name=t -c user.email=t@example.com "$@"; }; git init -q; git add .gitignore .gitattributes; git commit -qm one; `+c.before)
+				shell.Dir = work
+				if out, err := shell.CombinedOutput(); err != nil {
+					t.Fatalf("%v %s", err, out)
+				}
+				// The filter, which is the user's own, stops git behind the first file until the folder is a link.
+				filter := `touch begun; i=0; while test ! -e swapped && test $i -lt 600; do sleep 0.05; i=$((i+1)); done; cat`
+				filesOf(t, filepath.Dir(settings), map[string]string{"gitconfig": "[user]\nname = t\nemail = t@example.com\n[filter \"wait\"]\nclean = \"" + filter + "\"\nsmudge = \"" + filter + "\"\n"})
+				ended := make(chan string)
+				go func() {
+					out, err := confined(t, h, work, "ln -s '"+outside+"' l; touch first; i=0; while test ! -e begun && test $i -lt 600; do sleep 0.05; i=$((i+1)); done; test -e end || { mv d was && mv l d; touch swapped; }")
+					ended <- fmt.Sprint(out, err)
+				}()
+				awaitFile(t, filepath.Join(work, "first"))
+				out, err := h.CallAs(t.Context(), &command.Call{Command: "code/git", Params: json.RawMessage(c.params), By: by, As: map[command.By]string{command.ByAgent: "bot"}[by], Workspace: work})
+				if abi.CodeOf(err) != abi.Conflict || !strings.Contains(fmt.Sprint(err), "confined command") {
+					t.Errorf("git beside the command: %s %v", out, err)
+				}
+				filesOf(t, work, map[string]string{"end": "", "begun": ""})
+				if out := <-ended; !strings.Contains(out, `"exitCode":0`) {
+					t.Error(out)
+				}
+				text, err := os.ReadFile(filepath.Join(outside, "z"))
+				if files, failed := os.ReadDir(outside); len(files) != 1 || string(text) != private {
+					t.Errorf("outside: %v %v, %s %v", files, failed, text, err)
+				}
+				indexed := exec.Command(program, "grep", "-q", "--cached", private)
+				indexed.Dir = work
+				if err := indexed.Run(); err == nil || strings.Contains(string(out), private) {
+					t.Errorf("git has a file from outside: %s", out)
+				}
+				// The command has ended: git works again. The name of the folder is free for its filter.
+				filesOf(t, work, map[string]string{"swapped": ""})
+				if _, err := h.CallAs(t.Context(), &command.Call{Command: "code/git", Params: json.RawMessage(c.params), By: by, As: map[command.By]string{command.ByAgent: "bot"}[by], Workspace: work}); err != nil {
+					t.Errorf("afterwards: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// awaitFile waits until a file exists.
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not appear", path)
+		}
+	}
+}
+
 // TestGitBesideConfinedCommands: git of the host does not work in a repository that a confined command has
-// made which is still being executed, since the command can change its settings meanwhile.
+// made which is still being executed, since the command can change its settings meanwhile, nor in files
+// that one can write. What it knows of the repository without its files it still answers.
 func TestGitBesideConfinedCommands(t *testing.T) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip(err)
 	}
 	h, work := beginConfined(t, map[string]string{"known/a": "a"})
-	if out, err := exec.Command(program, "init", "-q", filepath.Join(work, "known")).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-q", "--allow-empty", "-m", "one"}} {
+		if out, err := exec.Command(program, append([]string{"-C", filepath.Join(work, "known")}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
 	}
 	ended := make(chan string)
 	go func() {
 		out, err := confined(t, h, work, "git init -q made; touch made/a ready; i=0; while test ! -e end && test $i -lt 600; do sleep 0.05; i=$((i+1)); done")
 		ended <- fmt.Sprint(out, err)
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(work, "ready")); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the command does not begin")
-		}
-	}
-	add := func(dir string) error {
-		_, err := h.CallAs(t.Context(), &command.Call{Command: "code/git", Params: json.RawMessage(`{"operation":"add","paths":["a"]}`), By: command.ByAgent, As: "bot", Workspace: filepath.Join(work, dir)})
+	awaitFile(t, filepath.Join(work, "ready"))
+	git := func(operation, dir string) error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: "code/git", Params: json.RawMessage(`{"operation":"` + operation + `","paths":["a"],"branch":"main"}`), By: command.ByAgent, As: "bot", Workspace: filepath.Join(work, dir)})
 		return err
 	}
-	if err := add("made"); abi.CodeOf(err) != abi.Conflict {
+	if err := git("branch", "made"); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "have made") {
 		t.Errorf("the repository of the command: %v", err)
 	}
-	if err := add("known"); err != nil {
+	if err := git("log", "known"); err != nil {
 		t.Errorf("another repository: %v", err)
+	}
+	for _, operation := range []string{"status", "diff", "add", "commit", "checkout", "pull", "init"} {
+		if err := git(operation, "known"); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "by links") {
+			t.Errorf("%s in files of the command: %v", operation, err)
+		}
 	}
 	call := func(by command.By, name string, params map[string]any, out any) error {
 		raw, err := json.Marshal(params)
@@ -224,7 +302,7 @@ func TestGitBesideConfinedCommands(t *testing.T) {
 	if out := <-ended; !strings.Contains(out, "renamed to names with") {
 		t.Error(out)
 	}
-	if err := add("known"); err != nil {
+	if err := git("add", "known"); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }

@@ -226,7 +226,7 @@ var layers = []layer{
 	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "host/redact", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},
 	{"host/command/rag", []string{"host/command", "host/internal/codeindex", "host/internal/filewalk", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/glob", "sdk/abi"}, nil},
-	{"host/command/git", []string{"host/command", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
+	{"host/command/git", []string{"host/command", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/rootfs", "sentinels", "sdk/abi"}, []string{"golang.org/x/sys"}},
 	{"host/ops/metrics", []string{"runtime", "runtime/plugin", "sentinels"}, []string{"github.com/prometheus/client_golang"}},                                                 // it observes the engine
 	{"host/livefeed", []string{"host/principal", "runtime", "runtime/plugin", "sentinels", "sdk/abi"}, []string{"github.com/coder/websocket"}},                                // it observes the engine
 	{"host/ops/tracing", []string{"runtime", "sentinels", "sdk/abi"}, []string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"}}, // likewise

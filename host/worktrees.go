@@ -23,7 +23,8 @@ func (h *Host) openWorktrees() *worktree.Service {
 	return worktree.New(worktree.Options{
 		Dir: h.userDir("worktrees"), Store: h.rt.StoreID(), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
 		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Read: h.settings.Verify.Read, Credential: h.forgeCredential, Hides: h.fileRules().Match, Logger: h.opt.Logger,
-		Check: h.confining.checkRepository,
+		Check:    h.confining.checkRepository,
+		HoldTree: h.confining.holdTree,
 	})
 }
 

@@ -58,10 +58,11 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 	case err == nil && old.Token == ticket.Token && old.ReadOnly:
 		return out, old.readOnly()
 	case err == nil && old.Token == ticket.Token:
-		if err := old.repair(ctx); err != nil {
-			return out, err
-		}
-		return Added{Worktree: old.Worktree, Existed: true, Submodules: old.submodules(ctx)}, nil
+		err := old.step(ctx, func() error {
+			out = Added{Worktree: old.Worktree, Existed: true, Submodules: old.submodules(ctx)}
+			return nil
+		})
+		return out, err
 	case err == nil:
 		if _, err := old.remove(ctx, unlessRetried); err != nil { // Sweep could not
 			return out, err

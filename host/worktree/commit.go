@@ -95,10 +95,10 @@ func (t *tree) staged(ctx context.Context) (bool, error) {
 var add = []string{"-c", "advice.addEmbeddedRepo=false", "add", "--all"}
 
 // inspectInner refuses what git would execute when it looks for changes: submodules whose own
-// configuration names programs, or may do so while git works.
+// configuration names programs.
 func (t *tree) inspectInner(ctx context.Context) error {
 	git := t.s.git
-	git.Env, git.Inner = []string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}, t.s.opt.Check
+	git.Env = []string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}
 	folder, key, err := git.InnerFilter(ctx, t.Path, func(value string) bool { return slices.Contains(gitlfs.Filters, value) })
 	if err == nil && folder != "" {
 		err = &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the repository in %q has the setting %s, which names a program to run", textcut.Mark(folder, 200), key),

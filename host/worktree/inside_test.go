@@ -54,31 +54,43 @@ func TestRepositoriesThatLeadToOthers(t *testing.T) {
 	}
 }
 
-// TestRepositoriesThatCommandsMake: a repository that a confined command may have made, which is still
-// being executed, is neither the repository of an agent's worktree, nor looked into as a submodule.
-func TestRepositoriesThatCommandsMake(t *testing.T) {
+// TestWorktreesBesideConfinedCommands: a repository that a confined command may have made, which is still
+// being executed, is not the repository of an agent's worktree, and no step works in a worktree that such a
+// command can write.
+func TestWorktreesBesideConfinedCommands(t *testing.T) {
 	b := newBench(t)
 	b.first()
-	sub := filepath.Join(t.TempDir(), "sub")
-	b.git("clone", "-q", b.repo, sub)
-	b.git("submodule", "--quiet", "add", sub, "sub")
-	b.git("commit", "-q", "-m", "submodule")
-	made := ""
-	b.s = b.open(worktree.Options{Check: func(folder string) error {
+	made, held := "", 0
+	executed := func(folder string) error {
 		real, err := filepath.EvalSymlinks(made)
-		if made != "" && err == nil && folder == real {
+		if at, failed := filepath.EvalSymlinks(folder); made != "" && err == nil && failed == nil && at == real {
 			return &abi.Error{Code: abi.Conflict, Message: "made meanwhile"}
 		}
 		return nil
+	}
+	b.s = b.open(worktree.Options{Check: executed, HoldTree: func(folder string) (func(), error) {
+		if err := executed(folder); err != nil {
+			return nil, err
+		}
+		held++
+		return func() { held-- }, nil
 	}})
 	made = b.repo
 	_, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Bound: true})
 	refused(t, err, abi.Conflict, "made meanwhile")
 	w := b.add(worktree.Add{}) // for a step of the person
-	made = filepath.Join(w.Path, "sub")
+	made = w.Path
 	put(t, w.Path, "work.txt", "work\n")
-	if _, err := b.s.Commit(t.Context(), "T-1", 0, "work", ""); err == nil || !strings.Contains(err.Error(), "made meanwhile") {
-		t.Errorf("commit: %v", err)
+	for name, step := range map[string]func() error{
+		"commit": func() error { _, err := b.s.Commit(t.Context(), "T-1", 0, "work", ""); return err },
+		"diff":   func() error { _, err := b.s.Diff(t.Context(), "T-1", 0); return err },
+		"rebase": func() error { _, err := b.s.Rebase(t.Context(), "T-1", 0); return err },
+		"add":    func() error { _, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1"}); return err },
+		"remove": func() error { _, err := b.s.Remove(t.Context(), "T-1", 0); return err },
+	} {
+		if err := step(); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "made meanwhile") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	b.claim("T-1", 0)
 	if err := b.s.Sweep(t.Context()); err != nil {
@@ -94,8 +106,8 @@ func TestRepositoriesThatCommandsMake(t *testing.T) {
 	if _, err := os.Stat(w.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after the command: %v", err)
 	}
-	if text := b.git("show", "sentinel/T-1:work.txt"); text != "work" {
-		t.Errorf("the work: %q", text)
+	if text := b.git("show", "sentinel/T-1:work.txt"); text != "work" || held != 0 {
+		t.Errorf("the work: %q, %d trees are still held", text, held)
 	}
 }
 

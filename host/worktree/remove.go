@@ -77,8 +77,8 @@ func (t *tree) remove(ctx context.Context, how resolve) (out Removed, err error)
 	out.Branch = t.Branch
 	if t.ReadOnly {
 		out.Commit = t.Commit
-	} else if err = t.repair(ctx); err == nil {
-		err = t.keep(ctx, &out, how)
+	} else {
+		err = t.step(ctx, func() error { return t.keep(ctx, &out, how) })
 	}
 	if err != nil {
 		e := abi.As(err)

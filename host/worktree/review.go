@@ -45,10 +45,11 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 	defer l.Unlock()
 	switch old, err := s.read(t.name); {
 	case err == nil && old.Ticket == id && old.Token == ticket.Token && old.ReadOnly:
-		if err := old.repair(ctx); err != nil {
-			return out, err
-		}
-		return old.reviewed(ctx, ticket, true)
+		err = old.step(ctx, func() error {
+			out, err = old.reviewed(ctx, ticket, true)
+			return err
+		})
+		return out, err
 	case err == nil:
 		return out, conflict("ticket %s has a worktree for work on it: worktree/remove it first", old.Ticket)
 	case !errors.Is(err, fs.ErrNotExist):

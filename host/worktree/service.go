@@ -59,9 +59,11 @@ type Options struct {
 	// Credential returns what https remotes of a server get; default none.
 	Credential func() (gitsource.Credential, error)
 	// Check returns an error if a confined command that is being executed may have made the repository of
-	// a folder: callers of whom [Add.Bound] is true do not work in it, and no git looks into it as a
-	// submodule. Default: it never has.
+	// a folder: callers of whom [Add.Bound] is true do not work in it. Default: it never has.
 	Check func(folder string) error
+	// HoldTree keeps confined commands that can write a work tree from being executed until release is
+	// called; the error is conflict if one is. Default: there are none.
+	HoldTree func(folder string) (release func(), err error)
 	// Hides reports whether the changes of a file, relative to its repository, are left out of
 	// the texts of Diff and Rebase, because they become prompts and models do not read the
 	// file; default none.
@@ -95,6 +97,9 @@ func New(opt Options) *Service {
 	}
 	if opt.Check == nil {
 		opt.Check = func(string) error { return nil }
+	}
+	if opt.HoldTree == nil {
+		opt.HoldTree = func(string) (func(), error) { return func() {}, nil }
 	}
 	if opt.At == nil {
 		opt.At = func(string) {}
@@ -258,11 +263,21 @@ func (s *Service) with(ctx context.Context, id string, token uint64, fn func(*tr
 	if t.Ticket != id || t.Token != ticket.Token {
 		return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "ticket", Message: fmt.Sprintf("the worktree of ticket %s belongs to claim %d, which has ended", t.Ticket, t.Token), Hint: "worktree/add makes one for the present claim"}
 	}
+	t.verified = ticket.Verified
+	return t.step(ctx, func() error { return fn(t) })
+}
+
+// step repairs the worktree and calls fn, while no confined command that can write its files is executed.
+func (t *tree) step(ctx context.Context, fn func() error) error {
+	release, err := t.s.opt.HoldTree(t.Path)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := t.repair(ctx); err != nil {
 		return err
 	}
-	t.verified = ticket.Verified
-	return fn(t)
+	return fn()
 }
 
 // Hold calls fn while no step changes the worktree or branch of a ticket, with the commit that

@@ -32,6 +32,9 @@ type Options struct {
 	// Check returns an error if a confined command that is being executed may have made the repository of
 	// a folder: callers that are models, agents or viewers do not work in it. Default: it never has.
 	Check func(folder string) error
+	// HoldTree keeps confined commands that can write a work tree from being executed until release is
+	// called; the error is conflict if one is. Default: there are none.
+	HoldTree func(folder string) (release func(), err error)
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -43,11 +46,14 @@ func Commands(opt Options) []command.Command {
 	if opt.Check == nil {
 		opt.Check = func(string) error { return nil }
 	}
+	if opt.HoldTree == nil {
+		opt.HoldTree = func(string) (func(), error) { return func() {}, nil }
+	}
 	if opt.Program == "" {
 		opt.Program = gitexec.LookPath()
 	}
 	git := gitexec.Runner{Program: opt.Program}
-	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, check: opt.Check, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
+	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, check: opt.Check, holdTree: opt.HoldTree, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
@@ -143,7 +149,10 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 	if err := in.check(call.Workspace); err != nil {
 		return Result{}, err
 	}
-	r, err := g.open(ctx, call, in.Operation)
+	own := *g
+	own.trees = new([]func())
+	defer own.release()
+	r, err := own.open(ctx, call, in.Operation)
 	if err != nil {
 		return Result{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,5 +203,58 @@ func TestSettingsThatDivertRequests(t *testing.T) {
 		if _, err := b.as(command.ByAgent, git.Options{}, params{"operation": operation}); abi.CodeOf(err) != abi.Denied {
 			t.Errorf("%s with references elsewhere: %v", operation, err)
 		}
+	}
+}
+
+// TestWorkTreesAreHeld: a call holds each work tree that git may read or write for it, and no longer than it
+// lasts; a workspace that was replaced before is not worked in.
+func TestWorkTreesAreHeld(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	top := b.dir
+	other := filepath.Join(t.TempDir(), "other")
+	b.raw(top, "clone", "-q", top, other)
+	b.raw(top, "remote", "add", "other", other)
+	b.put("sub/b.txt", "b")
+	var held, all []string
+	opt := git.Options{HoldTree: func(folder string) (func(), error) {
+		held, all = append(held, folder), append(all, folder)
+		return func() { held = held[1:] }, nil
+	}}
+	real := func(folder string) string {
+		t.Helper()
+		folder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	for _, c := range []struct {
+		dir  string
+		p    params
+		want []string
+	}{
+		{top, params{"operation": "status"}, []string{real(top)}},
+		{top, params{"operation": "log"}, nil},
+		{top, params{"operation": "checkout", "branch": "missing"}, []string{real(top)}},
+		{filepath.Join(top, "sub"), params{"operation": "add", "paths": []string{"."}}, []string{filepath.Join(real(top), "sub"), real(top)}},
+		{top, params{"operation": "push", "remote": "other"}, []string{other}}, // which may update its files
+	} {
+		b.dir, all = c.dir, nil
+		_, _ = b.as(command.ByStep, opt, c.p) // it may fail: trees are held and released then, too
+		if !slices.Equal(all, c.want) || len(held) > 0 {
+			t.Errorf("%v: held %q, want %q; still held: %q", c.p, all, c.want, held)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("links")
+	}
+	b.dir = filepath.Join(top, "sub")
+	opt.HoldTree = func(string) (func(), error) { // the command that has replaced it has ended
+		err := errors.Join(os.Rename(b.dir, filepath.Join(top, "was")), os.Symlink(other, b.dir))
+		return func() {}, err
+	}
+	if out, err := b.as(command.ByStep, opt, params{"operation": "status"}); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("a workspace that was replaced: %s %v", out, err)
 	}
 }

@@ -138,6 +138,9 @@ func (r *repository) service(ctx context.Context, remote, kind string, push bool
 		if urls[i] = strings.TrimPrefix(url, "file://"); !filepath.IsAbs(urls[i]) {
 			urls[i] = filepath.Join(r.top, urls[i])
 		}
+		if err := r.g.hold(urls[i]); err != nil { // its settings may have git update its work tree
+			return "", err
+		}
 	}
 	return r.g.ReceivePack(ctx, urls)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -20,9 +21,11 @@ import (
 type runner struct {
 	gitexec.Runner
 	rules    command.FileRules
-	worktree func(folder string) string // [Options.Worktree]
-	check    func(folder string) error  // [Options.Check]
-	source   *gitsource.Mirrors         // opens repositories; it has no mirrors
+	worktree func(folder string) string                      // [Options.Worktree]
+	check    func(folder string) error                       // [Options.Check]
+	holdTree func(folder string) (release func(), err error) // [Options.HoldTree]
+	trees    *[]func()                                       // releases of those that the call holds
+	source   *gitsource.Mirrors                              // opens repositories; it has no mirrors
 }
 
 // repository is the repository of one call, found safe to work on.
@@ -34,6 +37,41 @@ type repository struct {
 	operation string
 	held      bool                   // the caller is a model or an agent
 	hides     func(name string) bool // files that the caller does not see; nil hides none
+}
+
+// hold keeps confined commands out of a work tree until the call ends.
+func (g *runner) hold(folder string) error {
+	release, err := g.holdTree(folder)
+	if err == nil {
+		*g.trees = append(*g.trees, release)
+	}
+	return err
+}
+
+func (g *runner) release() {
+	for _, release := range *g.trees {
+		release()
+	}
+}
+
+// inTree are operations that read or write files of the work tree. Others know it by the index alone.
+var inTree = map[string]bool{"status": true, "diff": true, "add": true, "commit": true, "checkout": true, "pull": true, "init": true}
+
+// holdWorkspace holds the workspace of a call, which is the folder dir without links. What was a folder
+// when the call was admitted may have become a link by a command that has ended since.
+func (g *runner) holdWorkspace(call *command.Call, dir string) error {
+	if err := g.hold(dir); err != nil {
+		return err
+	}
+	tree, err := call.OpenWorkspace(rootfs.Rules{}) // without links where the caller may have none
+	if err != nil {
+		return err
+	}
+	_ = tree.Close() // it was only looked at
+	if now, err := filepath.EvalSymlinks(call.Workspace); err != nil || now != dir {
+		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: workspace %q was replaced while the call began", call.Workspace), Hint: "repeat the call, if the workspace is still the folder that is meant"}
+	}
+	return nil
 }
 
 // outsiders are operations that change files wherever the work tree has them,
@@ -49,6 +87,11 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 	dir, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return nil, fmt.Errorf("git: workspace: %w", err)
+	}
+	if inTree[operation] {
+		if err := g.holdWorkspace(call, dir); err != nil {
+			return nil, err
+		}
 	}
 	own := *g
 	own.Hold = call.Peak().Hold
@@ -79,6 +122,11 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 		// core.worktree can point anywhere.
 		return nil, refuse(fmt.Sprintf("the work tree %q does not hold the workspace", r.top), "")
 	}
+	if rel != "." && inTree[operation] {
+		if err := g.hold(r.top); err != nil {
+			return nil, err
+		}
+	}
 	if rel != "." && outsiders[operation] {
 		return nil, refuse(fmt.Sprintf("%s would change files outside the workspace, in %q", operation, r.top), "use the folder of the repository as workspace")
 	}
@@ -89,7 +137,6 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 		if err := r.keepInside(ctx); err != nil {
 			return nil, err
 		}
-		r.g.Inner = g.check
 	}
 	return r, r.inspect(ctx)
 }

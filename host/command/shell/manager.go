@@ -64,9 +64,9 @@ type Options struct {
 	// false.
 	Subreaper bool
 	// Confine returns the program that executes cmd confined, for a call whose commands are
-	// confined, and what to do when all its processes have ended; nil for other calls. An error of
-	// ended fails the execution. Default: no command is confined.
-	Confine func(call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func() error, err error)
+	// confined, and what to do when all its processes have ended; nil for other calls. It may wait,
+	// until ctx ends. An error of ended fails the execution. Default: no command is confined.
+	Confine func(ctx context.Context, call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func() error, err error)
 	// Printed is called while executions of runs print, several times a second, with the end of
 	// what came since the last time. It must not block. Default: not called.
 	Printed func(Printed)

@@ -154,7 +154,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	}
 	var ended func() error
 	if e.m.opt.Confine != nil {
-		confined, after, err := e.m.opt.Confine(j.call, cmd)
+		confined, after, err := e.m.opt.Confine(ctx, j.call, cmd)
 		if err != nil {
 			return nil, err
 		}

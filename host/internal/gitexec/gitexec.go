@@ -39,12 +39,11 @@ const (
 
 // A Runner starts git. It may be used by several goroutines.
 type Runner struct {
-	Program string                    // path of git; see [LookPath]
-	MaxOut  int                       // bytes of output that are read, default 4 MiB
-	Out     io.Writer                 // gets the output in place of [Answer.Out]; default none
-	Inner   func(folder string) error // refuses submodules, for [Runner.InnerFilter]; default none
-	Hold    func(bytes int64) error   // counts the bytes of the output that are held; its error ends git. Default none
-	Env     []string                  // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
+	Program string                  // path of git; see [LookPath]
+	MaxOut  int                     // bytes of output that are read, default 4 MiB
+	Out     io.Writer               // gets the output in place of [Answer.Out]; default none
+	Hold    func(bytes int64) error // counts the bytes of the output that are held; its error ends git. Default none
+	Env     []string                // further variables, NAME=VALUE: for what must not be among the arguments, which all users see
 }
 
 // LookPath finds git in the absolute folders of PATH, so that no file of a

@@ -67,7 +67,7 @@ func (g *Runner) innerFilter(ctx context.Context, dir string, harmless func(valu
 	if a.Code != 0 || a.Cut {
 		return "", "", Fatal("ls-files", a)
 	}
-	top, plain := "", &Runner{Program: g.Program, Inner: g.Inner} // the variables are of the repository around
+	top, plain := "", &Runner{Program: g.Program} // the variables are of the repository around
 	for entry := range strings.SplitSeq(a.Out, "\x00") {
 		state, name, ok := strings.Cut(entry, "\t")
 		if !ok || !strings.HasPrefix(state, "160000 ") {
@@ -81,11 +81,6 @@ func (g *Runner) innerFilter(ctx context.Context, dir string, harmless func(valu
 			top = strings.TrimRight(b.Out, "\r\n")
 		}
 		inner := filepath.Join(top, filepath.FromSlash(name))
-		if g.Inner != nil { // also where there is no repository yet
-			if err := g.Inner(inner); err != nil {
-				return "", "", err
-			}
-		}
 		if _, err := os.Lstat(filepath.Join(inner, ".git")); err != nil {
 			continue
 		}
