@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -556,5 +557,28 @@ func TestBadWorkspace(t *testing.T) {
 	cancel()
 	if _, err := f.s.Create(ctx, checkpoint.Request{Workspace: f.dir}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestDeepFoldersAreUncovered: a chain of folders that is deeper than any project's neither fails a
+// checkpoint nor takes a descriptor a level; what is below the bound is named.
+func TestDeepFoldersAreUncovered(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{})
+	f.put("a.txt", "1")
+	deep := strings.Repeat("d/", 251)
+	f.put(deep+"b.txt", "1")
+	c := f.create("r1", checkpoint.Begin)
+	if want := []string{strings.TrimSuffix(deep, "/")}; !slices.Equal(c.Uncovered.Unreadable, want) {
+		t.Errorf("unreadable: %d, want %d: %.80q", len(c.Uncovered.Unreadable), len(want), c.Uncovered.Unreadable)
+	}
+	f.put("a.txt", "2")
+	f.create("r1", checkpoint.End)
+	if r := f.restore("r1", false); !r.Success {
+		t.Errorf("%+v", r)
+	}
+	for _, name := range []string{"a.txt", deep + "b.txt"} {
+		if text, err := os.ReadFile(f.path(name)); string(text) != "1" {
+			t.Errorf("%.20s: %s %v", name, text, err)
+		}
 	}
 }

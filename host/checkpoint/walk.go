@@ -14,6 +14,10 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 )
 
+// maxDepth limits folders in each other. Deeper ones count as unreadable: each level on the way has a
+// file descriptor, and a confined command makes tens of thousands in a second.
+const maxDepth = 250
+
 // walkers is how many folders are read at the same time.
 const walkers = 4
 
@@ -107,11 +111,15 @@ func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit
 			n.content = content{storeState, dir.gitState(n)}
 			n.kind = kindGit
 		case n.kind == kindFolder:
+			child := join(name, n.name)
+			if strings.Count(child, "/") >= maxDepth {
+				n.flags |= flagUnreadable
+				continue
+			}
 			sub := w.enter(dir, n)
 			if sub == nil {
 				continue
 			}
-			child := join(name, n.name)
 			select {
 			case w.free <- struct{}{}:
 				started.Go(func() {

@@ -54,7 +54,7 @@ func (g *runner) release() {
 	}
 }
 
-// inTree are operations that read or write files of the work tree. Others know it by the index alone.
+// inTree are operations that read or write files of the work tree. Others are about the repository alone.
 var inTree = map[string]bool{"status": true, "diff": true, "add": true, "commit": true, "checkout": true, "pull": true, "init": true}
 
 // holdWorkspace holds the workspace of a call, which is the folder dir without links. What was a folder

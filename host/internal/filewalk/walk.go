@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
 )
 
@@ -30,9 +33,13 @@ type Options struct {
 	ByLevel bool
 	// MaxEntries limits the entries that are visited. Default: no limit.
 	MaxEntries int
-	// MaxDepth limits the levels of entries. Default: no limit.
+	// MaxDepth limits the levels of entries. Default: none but [maxDepth].
 	MaxDepth int
 }
+
+// maxDepth limits the levels of entries of any walk. Each folder is opened by its path from the root, so that
+// the time of a walk grows with the square of the depth: a chain of 20,000 folders took over a minute.
+const maxDepth = 250
 
 // A Func is called for each entry, with its path relative to the root. Its error
 // ends the walk and is returned, with the exceptions of [fs.SkipAll], which ends
@@ -40,7 +47,8 @@ type Options struct {
 type Func func(name string, entry fs.DirEntry) error
 
 // Walk visits the entries below a folder. Links are visited but not followed. A
-// folder that cannot be listed, other than the first one, counts as empty.
+// folder that cannot be listed, other than the first one, counts as empty. Folders
+// more than 250 in each other are the error limit, unless MaxDepth ends before.
 // complete reports that no limit ended the walk early. Walk returns the context's
 // error once ctx has ended.
 func Walk(ctx context.Context, root *os.Root, opt Options, fn Func) (complete bool, err error) {
@@ -123,6 +131,9 @@ func (w *walk) visit(dir folder, entry fs.DirEntry) error {
 	case w.MaxDepth > 0 && dir.depth == w.MaxDepth:
 		w.complete = false
 		return nil
+	case dir.depth == maxDepth:
+		return &abi.Error{Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("list folder %q: it has more than %d folders in each other", textcut.Mark(name, 200), maxDepth),
+			Hint: "remove the folder, or leave it out by a line in .gitignore"}
 	}
 	below := folder{path: name, depth: dir.depth + 1, scope: dir.scope}
 	if w.ByLevel {

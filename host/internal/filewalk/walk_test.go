@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/filewalk"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // visit walks a folder and returns whether the walk was complete.
@@ -235,5 +236,46 @@ func BenchmarkWalk(b *testing.B) {
 		}); err != nil || n < 15_000 {
 			b.Fatal(n, err)
 		}
+	}
+}
+
+// TestWalkEndsInDeepFolders: a chain of folders that is deeper than any project's ends a walk with an error
+// that names it, wherever it is, unless the walk ends above.
+func TestWalkEndsInDeepFolders(t *testing.T) {
+	dir := write(t, map[string]string{"a.txt": "", ".gitignore": ""})
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	at := root
+	for range 252 {
+		if err := at.Mkdir("d", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		below, err := at.OpenRoot("d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at != root {
+			at.Close()
+		}
+		at = below
+	}
+	at.Close()
+	for name, opt := range map[string]filewalk.Options{"by path": {}, "by level": {ByLevel: true}, "with a greater limit": {MaxDepth: 5000}} {
+		_, err := filewalk.Walk(t.Context(), root, opt, func(string, fs.DirEntry) error { return nil })
+		if e := abi.As(err); e == nil || e.Code != abi.Limit || !strings.Contains(e.Message, `"d/d/`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, complete := visited(t, dir, filewalk.Options{MaxDepth: 249}); complete {
+		t.Error("a walk of 249 levels is complete")
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("d/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, complete := visited(t, dir, filewalk.Options{}); !complete || !slices.Contains(list, "a.txt") {
+		t.Errorf("with the folder ignored: %q, complete %t", list, complete)
 	}
 }
