@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -176,6 +177,144 @@ func TestQueuedChildrenEnd(t *testing.T) {
 		if res := wait(t, rt, kid.ID); res.Status != sentinels.StatusCompleted {
 			t.Errorf("a child ended %s", res.Status)
 		}
+	}
+}
+
+// nest returns a step that starts a child with leaf in branches, so many levels deep with so many branches each.
+func nest(leaf string, levels, branches int) string {
+	for range levels {
+		steps := strings.TrimSuffix(strings.Repeat("["+leaf+"],", branches), ",")
+		leaf = `{"type":"child","definition":{"name":"inner","steps":[{"type":"both","branches":[` + steps + `]}],"loop":{"type":"once"}}}`
+	}
+	return leaf
+}
+
+// A runCounter counts the runs of trees that exist at the same time, without those of persons.
+type runCounter struct {
+	mu        sync.Mutex
+	active    map[sentinels.RunID]bool
+	most, all int
+}
+
+func (c *runCounter) observe(p runtime.Progress) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active == nil {
+		c.active = map[sentinels.RunID]bool{}
+	}
+	switch {
+	case strings.HasPrefix(string(p.Sentinel), "person"):
+	case p.Event == runtime.OnRunStart:
+		c.active[p.Run] = true
+		c.all++
+		c.most = max(c.most, len(c.active))
+	case p.Event == runtime.OnRunEnd:
+		delete(c.active, p.Run)
+	}
+}
+
+// agentWaits counts the steps that wait because of the share of agent:ci.
+func agentWaits(t *testing.T, rt *runtime.Runtime) (n int) {
+	for _, r := range kids(t, rt) {
+		if r.Status.Final() {
+			continue
+		}
+		for _, w := range status(t, rt, r.ID).Queued {
+			if strings.Contains(w.Reason, "agent:ci has") && strings.Contains(w.Reason, "limits.agentRuns") && w.Step != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+const quickKid = `{"type":"child","definition":{"name":"leaf","steps":[{"type":"call","command":"world/act","value":1}],"loop":{"type":"once"}}}`
+
+// treeOf returns a definition of a tree of runs.
+func treeOf(name, steps string) string {
+	return `{"name":"` + name + `","steps":[` + steps + `],"loop":{"type":"once"}}`
+}
+
+// The children of an agent's run begin while it has fewer active runs than its share, and beyond that while less than
+// a quarter of it execute: those that wait do not exist yet, and the step says why. A person's run beside them has
+// no such limit. All of them end without an error, also after a restart.
+func TestChildrenOfAgentsWait(t *testing.T) {
+	const limit, levels, branches = 12, 3, 5
+	const all, most = 1 + 1 + 5 + 25 + 125, limit + (levels+2)*limit/4
+	var count runCounter
+	opt := runtime.Options{Limits: runtime.Limits{AgentRuns: limit}}
+	opt.Observer.Progress = count.observe
+	db := store.NewMemory()
+	rt := open(t, newFakeHost(), db, opt)
+	id := start(t, rt, treeOf("root", nest(waitingKid, levels, branches)), runtime.StartOptions{As: "agent:ci"})
+	until(t, "leaves to execute and others to wait", func() bool { return runtime.Subscribers(rt) == limit/4 && agentWaits(t, rt) > branches })
+	person := start(t, rt, treeOf("person", nest(quickKid, 2, 4)), runtime.StartOptions{})
+	if res := wait(t, rt, person); res.Status != sentinels.StatusCompleted {
+		t.Errorf("the run of a person beside it ended %s: %v", res.Status, res.Error)
+	}
+	commit(t, rt)
+	snap := db.Snapshot()
+	rt.Close()
+
+	rt = open(t, newFakeHost(), snap, opt)
+	if err := rt.Resume(within(t), id, runtime.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "leaves to execute and others to wait again", func() bool { return runtime.Subscribers(rt) >= limit/4 && agentWaits(t, rt) > branches })
+	for n, over := 2, false; !over; n++ {
+		until(t, "a leaf to execute", func() bool {
+			over = status(t, rt, id).Status.Final()
+			return over || runtime.Subscribers(rt) > 0
+		})
+		emit(t, rt, "go", fmt.Sprint(n))
+	}
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run ended %s: %v", res.Status, res.Error)
+	}
+	count.mu.Lock()
+	defer count.mu.Unlock()
+	if count.all != all || count.most > most {
+		t.Errorf("%d runs of the agent, want %d; %d at once, want at most %d", count.all, all, count.most, most)
+	}
+}
+
+// A tree of an agent's runs that is deeper than its share goes on: a run that waits for its children takes no place
+// from them.
+func TestDeepTreeOfAgentEnds(t *testing.T) {
+	var count runCounter
+	opt := runtime.Options{Limits: runtime.Limits{AgentRuns: 2}}
+	opt.Observer.Progress = count.observe
+	rt := open(t, newFakeHost(), store.NewMemory(), opt)
+	id := start(t, rt, treeOf("root", nest(quickKid, 6, 2)), runtime.StartOptions{As: "agent:ci"})
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+		t.Fatalf("run ended %s: %v", res.Status, res.Error)
+	}
+	count.mu.Lock()
+	defer count.mu.Unlock()
+	if want := 1 + 1<<7 - 1; count.all != want || count.most > 2+8 {
+		t.Errorf("%d runs, want %d; %d at once", count.all, want, count.most)
+	}
+}
+
+// A stop reaches a run whose step waits to start a child, and the place of an ended run goes to another one.
+func TestStopOfWaitingChildStart(t *testing.T) {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Limits: runtime.Limits{AgentRuns: 4}})
+	first := start(t, rt, manyKids(9), runtime.StartOptions{As: "agent:ci"})
+	until(t, "three to execute", func() bool { return runtime.Subscribers(rt) == 3 && len(status(t, rt, first).Queued) == 6 })
+	if err := rt.Stop(within(t), first); err != nil {
+		t.Fatal(err)
+	}
+	if res := wait(t, rt, first); res.Status != sentinels.StatusStopped {
+		t.Errorf("run ended %s", res.Status)
+	}
+	if n := len(kids(t, rt)); n != 3 {
+		t.Errorf("%d children, want the three that executed", n)
+	}
+	second := start(t, rt, manyKids(3), runtime.StartOptions{As: "agent:ci"})
+	until(t, "those of the next run to execute", func() bool { return runtime.Subscribers(rt) == 3 })
+	emit(t, rt, "go", "1")
+	if res := wait(t, rt, second); res.Status != sentinels.StatusCompleted {
+		t.Errorf("run ended %s: %v", res.Status, res.Error)
 	}
 }
 

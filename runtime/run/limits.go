@@ -20,7 +20,7 @@ type Limits struct {
 	StepTimeout      time.Duration // time limit of a step that has none, without waits. Default 30 minutes
 	Memory           int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
 	AgentMemory      int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
-	AgentRuns        int           // unfinished runs of an agent, or of all models. Default 200
+	AgentRuns        int           // unfinished runs of an agent, or of all models; beyond it steps wait that start a child, and other starts are refused. Default 200
 	AgentBytes       int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
 	AgentDefinitions int           // definitions of an agent, or of all models; all of them together may have four times as many. Default 500
 	VariableMemory   int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB

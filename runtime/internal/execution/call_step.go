@@ -49,7 +49,14 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		opt.Workspace = cmp.Or(opt.Workspace, parent.begin.Workspace)
 		opt.Key = step.RunKey(caller.Key, c.Part)
 	}
+	begun := func() {}
+	if caller != nil {
+		if begun, err = admitCalled(ctx, caller, opt); err != nil {
+			return nil, err
+		}
+	}
 	id, err := ex.startRun(ctx, def, opt)
+	begun()
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +69,18 @@ func (ex *Executor) CallStep(ctx context.Context, c run.StepCall) (json.RawMessa
 		return err
 	})
 	return out, err
+}
+
+// admitCalled waits until the run of a caller may start a child for a called step.
+func admitCalled(ctx context.Context, caller *step.Caller, opt startOptions) (begun func(), err error) {
+	begun, ok, err := opt.parent.AdmitChild(opt.Key)
+	if err == nil && !ok {
+		err = caller.Queue(ctx, opt.parent.ChildWait(), func() (err error) {
+			begun, err = opt.parent.AwaitChildStart(ctx)
+			return err
+		})
+	}
+	return begun, err
 }
 
 // CheckCall is Runtime.CheckCall of package runtime.

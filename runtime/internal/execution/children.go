@@ -89,11 +89,25 @@ func (ex *Executor) restorePlace(r *liveRun) {
 	}
 }
 
-// enqueueChild lets r wait for its place. Its active time stands still meanwhile.
+// enqueueChild lets r wait for its place.
 func (ex *Executor) enqueueChild(up, r *liveRun) {
 	up.children.waiting = append(up.children.waiting, r)
-	r.queue = run.QueueWait{Reason: fmt.Sprintf("run %s has %d active child runs, its limit", up.id, ex.svc.Limits.Children), Since: time.Now().UTC()}
+	ex.queueRun(r, fmt.Sprintf("run %s has %d active child runs, its limit", up.id, ex.svc.Limits.Children))
+}
+
+// queueRun has a run wait for its place, for a reason that its status shows. Its active time stands still
+// meanwhile. The caller holds ex.mu.
+func (ex *Executor) queueRun(r *liveRun, reason string) {
+	r.queue = run.QueueWait{Reason: reason, Since: time.Now().UTC()}
 	r.clock.Hold()
+	ex.block(r, 1)
+}
+
+// giveRunPlace gives a run that waited its place. The caller holds ex.mu.
+func (ex *Executor) giveRunPlace(r *liveRun) {
+	ex.block(r, -1)
+	r.clock.Release()
+	close(r.place)
 }
 
 // fillRestored gives the places that restored runs leave free to those that wait.
@@ -117,8 +131,7 @@ func (ex *Executor) fillPlaces(up *liveRun) {
 		up.children.waiting = up.children.waiting[1:]
 		up.children.active++
 		r.counted = true
-		r.clock.Release()
-		close(r.place)
+		ex.giveRunPlace(r)
 	}
 }
 
@@ -209,14 +222,15 @@ func (r *liveRun) giveUpPlace() {
 // removeLocked removes r, which has ended, from the active runs. Its children, with those
 // that wait, count for the nearest active run above it from then on. The caller holds ex.mu.
 func (ex *Executor) removeLocked(r *liveRun) {
+	ex.leaveShare(r)
 	delete(ex.runs, r.id)
+	defer ex.beginChildren(r.share)
 	ex.dropTurn(r)
 	ex.fillTurns(r.begin.Sentinel)
 	up := ex.activeAbove(r)
 	if up == nil { // nothing above is left that has a limit
 		for _, child := range r.children.waiting {
-			child.clock.Release()
-			close(child.place)
+			ex.giveRunPlace(child)
 		}
 		r.children.waiting = nil
 		return

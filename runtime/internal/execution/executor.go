@@ -109,6 +109,7 @@ type Executor struct {
 	starting map[string]sentinels.RunID   // runs by start key, until their start is durable
 	unstored map[sentinels.RunID]*liveRun // active runs whose start is not durable yet
 	turns    map[sentinels.ID][]*liveRun  // runs that wait until those of their sentinel before them have ended
+	shares   map[string]*share            // active runs by the agent that they count for; models have the name "model"
 	closed   bool                         // Stop was called: no run begins any more
 	draining bool                         // Drain was called: no step starts any more
 	readOnly bool                         // the runtime is read-only: the clocks of all runs are held
@@ -127,7 +128,7 @@ func New(opt Options) *Executor {
 	ex := &Executor{
 		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
 		admission: fairqueue.New(1), runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
-		turns: map[sentinels.ID][]*liveRun{},
+		turns: map[sentinels.ID][]*liveRun{}, shares: map[string]*share{},
 	}
 	ex.ctx, ex.cancel = context.WithCancelCause(context.Background())
 	opt.Definitions.Follow(ex.wakeForRevision)

@@ -33,7 +33,7 @@ func OverlapID(info run.Info) sentinels.ID {
 
 // admitHeld returns the error limit for the start of a run that counts for an agent or for models, if
 // their unfinished runs are too many, or were started with too much. The index counts them,
-// so that the count is right after a restart. A child that a step starts counts, and is not refused.
+// so that the count is right after a restart. A child that a step starts counts, and waits instead, see [share].
 // leave is called when the index has the run.
 func (ex *Executor) admitHeld(ctx context.Context, info *run.Info, bounded bool) (leave func(), err error) {
 	if !bounded {

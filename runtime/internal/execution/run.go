@@ -31,6 +31,7 @@ type liveRun struct {
 
 	children   childQueue    // guarded by ex.mu, as counted is
 	counted    bool          // it has a place among the active children of the run above it
+	waitsFor   int           // its active children, those that wait to begin, and its own place; guarded by ex.mu, see [share]
 	place      chan struct{} // closed when the run may execute, see [Executor.takePlace]
 	queue      run.QueueWait // while it waits for its place
 	leaveQueue func()        // ends that its summary has queue; nil for a run that did not wait
@@ -50,6 +51,7 @@ type identity struct {
 	id     sentinels.RunID
 	begin  *journal.RunStartBody // first record, without the values that [liveRun.dropStart] releases
 	parent *liveRun              // nil for a root, and if another process started the parent
+	share  string                // for whom it counts among the active runs, see [shareOf]
 }
 
 // newRun returns a liveRun that is neither listed nor started. elapsed is the active
@@ -64,6 +66,7 @@ func (ex *Executor) newRun(id sentinels.RunID, begin *journal.RunStartBody, def 
 	} else {
 		r.budget = budget.New()
 	}
+	r.share = shareOf(r)
 	r.timeout = &timeoutTimer{r: r}
 	r.openBudget(def)
 	return r

@@ -335,6 +335,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 		r.clock.Hold()
 	}
 	ex.runs[r.id] = r
+	ex.joinShare(r)
 	ex.wg.Add(1)
 	return nil
 }

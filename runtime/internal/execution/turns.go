@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -48,11 +46,10 @@ func (ex *Executor) takeTurn(r *liveRun) {
 	ex.fillTurns(r.begin.Sentinel)
 }
 
-// enqueueTurn lets r wait for its turn. Its active time stands still meanwhile. The caller holds ex.mu.
+// enqueueTurn lets r wait for its turn. The caller holds ex.mu.
 func (ex *Executor) enqueueTurn(r *liveRun) {
 	ex.turns[r.begin.Sentinel] = append(ex.turns[r.begin.Sentinel], r)
-	r.queue = run.QueueWait{Reason: fmt.Sprintf("an earlier run of %s is active (concurrency: %s)", r.begin.Sentinel, r.begin.Overlap), Since: time.Now().UTC()}
-	r.clock.Hold()
+	ex.queueRun(r, fmt.Sprintf("an earlier run of %s is active (concurrency: %s)", r.begin.Sentinel, r.begin.Overlap))
 }
 
 // fillTurns lets the oldest waiting run of a sentinel begin if none that it waits for is active. Runs of
@@ -79,8 +76,7 @@ func (ex *Executor) fillTurns(id sentinels.ID) {
 			return
 		}
 	}
-	next.clock.Release()
-	close(next.place)
+	ex.giveRunPlace(next)
 	ex.dropTurn(next)
 }
 

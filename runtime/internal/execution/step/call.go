@@ -67,7 +67,7 @@ func hostFunctionOf(name string) (f hostFunction, ok bool) {
 	case abi.FuncNow:
 		f = hostFunction{start: immediate((*attempt).callNow)}
 	case abi.FuncSpawn:
-		f = hostFunction{start: immediate((*attempt).callSpawn)}
+		f = hostFunction{start: (*attempt).startSpawn, work: (*attempt).doSpawn}
 	case abi.FuncEmit:
 		f = hostFunction{start: (*attempt).callEmit}
 	case abi.FuncCommand:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -21,10 +22,47 @@ type spawnRequest struct {
 	Inputs   json.RawMessage `json:"inputs"`
 }
 
-// callSpawn handles a call of ABI clause A6.9. The child's start key is derived from
-// the call and the numbers of the enclosing attempts: a call that is repeated after a
-// crash finds its child, and a new attempt of the step starts another one.
-func (a *attempt) callSpawn(ctx context.Context, c *call) (callEnd, error) {
+// startSpawn handles a call of ABI clause A6.9. It ends at once, unless the child waits to begin.
+func (a *attempt) startSpawn(ctx context.Context, c *call) error {
+	begun, ok, err := a.run.AdmitChild(a.attemptKey(c))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return a.beginCall(ctx, c, journal.CallStartBody{Safe: true})
+	}
+	defer begun()
+	end, err := a.spawn(ctx, c)
+	if err == nil {
+		a.complete(c, end)
+	}
+	return err
+}
+
+// doSpawn starts the child when it may begin. A crash may have come after its start.
+func (a *attempt) doSpawn(ctx context.Context, c *call) (callEnd, error) {
+	begun, ok, err := a.run.AdmitChild(a.attemptKey(c))
+	if err == nil && !ok {
+		err = a.queue(c)(ctx, a.run.ChildWait(), func() (err error) {
+			begun, err = a.run.AwaitChildStart(ctx)
+			return err
+		})
+	}
+	if err != nil {
+		return callEnd{}, err
+	}
+	defer begun()
+	if err := a.run.Enter(ctx); err != nil {
+		return callEnd{}, err
+	}
+	defer a.run.Leave()
+	return a.spawn(ctx, c)
+}
+
+// spawn starts the child of a call. Its start key is derived from the call and the numbers of the enclosing
+// attempts: a call that is repeated after a crash finds its child, and a new attempt of the step starts another
+// one.
+func (a *attempt) spawn(ctx context.Context, c *call) (callEnd, error) {
 	var req spawnRequest
 	if e := parse(c, &req); e != nil {
 		return callEnd{err: e}, nil

@@ -15,6 +15,8 @@ import (
 type Caller struct {
 	Run Run
 	Key string // of the call in this attempt: another attempt of the step has another key
+	// Queue is [external.CommandCall.Queue] for the call.
+	Queue func(ctx context.Context, reason string, wait func() error) error
 
 	mu      sync.Mutex
 	holds   bool // the work holds an execution slot
@@ -35,7 +37,7 @@ func (a *attempt) enterWork(ctx context.Context, c *call) (work context.Context,
 	if err := a.run.Enter(ctx); err != nil {
 		return nil, nil, err
 	}
-	caller := &Caller{Run: a.run, Key: a.attemptKey(c), holds: true}
+	caller := &Caller{Run: a.run, Key: a.attemptKey(c), Queue: a.queue(c), holds: true}
 	return context.WithValue(ctx, callerKey{}, caller), caller.leave, nil
 }
 

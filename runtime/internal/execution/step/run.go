@@ -179,6 +179,13 @@ type Decisions interface {
 
 // Children are the runs that the steps of the run start.
 type Children interface {
+	// AdmitChild reports whether the run may start a child now, or has started the one with the key. The caller calls begun after
+	// [Children.StartChild] has returned.
+	AdmitChild(key string) (begun func(), ok bool, err error)
+	// AwaitChildStart waits until the run may start a child. begun is that of AdmitChild.
+	AwaitChildStart(ctx context.Context) (begun func(), err error)
+	// ChildWait says what AwaitChildStart waits for.
+	ChildWait() string
 	StartChild(ctx context.Context, def *sentinels.Definition, opt ChildOptions) (sentinels.RunID, error)
 	// AwaitRun waits until a run ends. [ErrShutdown] is the error when the process
 	// releases it before.
