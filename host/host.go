@@ -253,7 +253,7 @@ func (h *Host) open(ctx context.Context) error {
 		Observer:        runtime.Observer{Progress: h.observe, Definition: h.opt.Observer.Definition, Trigger: h.opt.Observer.Trigger, Health: h.opt.Observer.Health, Plugin: h.observePlugin},
 		Logger:          h.opt.Logger,
 		OwnEvents:       []string{ticket.UpdateEvent, ticket.DueEvent, ticket.ProgressEvent, ticket.ActivityEvent, ticket.PullEvent, ticket.FiledEvent, chat.EventName},
-		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse}),
+		Indexes:         slices.Concat(ticket.Indexes(), learning.Indexes(), []*runtime.DocumentIndex{byUse, byOwner}),
 
 		SnapshotEvery: snapshotEvery(h.settings.Snapshots),
 		KeepSnapshots: h.settings.Snapshots.Keep,
