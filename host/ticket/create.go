@@ -258,7 +258,7 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 		if old.Digest != "" && old.Digest != t.AcceptanceCriteria.Digest() {
 			replaced = old
 		}
-		_, err := s.note(ctx, tx, t, actor, categoryUpdated, "", replaced)
+		_, err := s.note(ctx, tx, t, actor, categoryUpdated, strings.Join(changedFields(&before, t), ", "), replaced)
 		return err
 	})
 	return s.view(t, err)
@@ -304,7 +304,11 @@ func (t *Ticket) guard(f Fields) error {
 			Hint:    "wait for the decision; ticket/comment says what should be different"}
 	}
 	differs := func(to *string, is string) bool { return to != nil && *to != is }
-	judged := t.State == Approved || t.workHeld() || t.State == Done || t.State == NeedsReview
+	decided := t.State == Approved || t.workHeld() || t.State == NeedsReview
+	judged := decided || t.State == Done
+	if field := f.changesReading(t); field != "" && (decided || t.criteriaHeld()) {
+		return refuse(field, "what a person reads while deciding about it, the "+field)
+	}
 	switch {
 	case judged && (f.AcceptanceCriteria != nil || differs(f.BranchName, t.BranchName) || differs(f.BaseBranch, t.BaseBranch)):
 		return refuse("state", "the work that a person approves or has approved, or that is done,")
@@ -320,8 +324,50 @@ func (t *Ticket) guard(f Fields) error {
 	return nil
 }
 
-// Depend adds and removes dependencies.
-func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remove []string) (View, error) {
+// changesReading returns the first field that changes of those that a person reads, beside the work, to decide about a
+// ticket: "" if there is none.
+func (f Fields) changesReading(t *Ticket) string {
+	after := *t
+	f.apply(&after)
+	for _, field := range changedFields(t, &after) {
+		switch field {
+		case "title", "description", "assignee_type", "depends_on":
+			return field
+		}
+	}
+	return ""
+}
+
+// changedFields returns the names of the fields in which two versions of a ticket differ.
+func changedFields(before, after *Ticket) (names []string) {
+	for _, field := range []struct {
+		name   string
+		differ bool
+	}{
+		{"title", before.Title != after.Title},
+		{"description", before.Description != after.Description},
+		{"priority", before.Priority != after.Priority},
+		{"labels", !slices.Equal(before.Labels, after.Labels)},
+		{"project", before.Project != after.Project},
+		{"session", before.Session != after.Session},
+		{"design_id", before.DesignID != after.DesignID},
+		{"assignee_type", before.AssigneeType != after.AssigneeType},
+		{"repo_url", before.RepoURL != after.RepoURL},
+		{"branch_name", before.BranchName != after.BranchName},
+		{"base_branch", before.BaseBranch != after.BaseBranch},
+		{"acceptance_criteria", before.AcceptanceCriteria.Digest() != after.AcceptanceCriteria.Digest()},
+		{"depends_on", !slices.Equal(before.DependsOn, after.DependsOn)},
+		{"parent_id", before.ParentID != after.ParentID},
+	} {
+		if field.differ {
+			names = append(names, field.name)
+		}
+	}
+	return names
+}
+
+// Depend adds and removes dependencies, for a person or not.
+func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, person bool, add, remove []string) (View, error) {
 	for field, list := range map[string][]string{"add": add, "remove": remove} { // each is compared with each
 		if len(list) > maxLinks {
 			return View{}, bad(field, "has %d ids, at most %d", len(list), maxLinks)
@@ -330,7 +376,11 @@ func (s *Service) Depend(ctx context.Context, tx Tx, id, actor string, add, remo
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		before, list := *t, slices.Concat(slices.Clone(t.DependsOn), add)
 		list = slices.DeleteFunc(list, func(id string) bool { return slices.Contains(remove, id) })
-		Fields{DependsOn: &list}.apply(t)
+		f := Fields{DependsOn: &list, Person: person}
+		if err := t.guard(f); err != nil {
+			return err
+		}
+		f.apply(t)
 		if err := s.checkLinks(ctx, tx, t, &before); err != nil {
 			return err
 		}

@@ -126,6 +126,54 @@ func TestSpecGatesOnlyAPersonPassesOver(t *testing.T) {
 	}
 }
 
+// TestAgentKeepsWhatAPersonReads: while a person decides about a ticket, no agent changes what the person reads of it.
+// The refusal names the field. Other fields change, a person changes all of them, and the log names those that changed.
+func TestAgentKeepsWhatAPersonReads(t *testing.T) {
+	d := open(t, gates("approval"))
+	d.create("b", ticket.Fields{})
+	d.create("a", ticket.Fields{Description: p("what to do"), BranchName: p("work")})
+	update := func(f ticket.Fields) error {
+		return d.do(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Update(ctx, tx, "a", "agent:ci", f)
+			return err
+		})
+	}
+	if err := update(ticket.Fields{Title: p("before"), Description: p("before the work")}); err != nil {
+		t.Errorf("before the decision: %v", err)
+	}
+	_, token := d.claim(ticket.Claim{ID: "a"})
+	if v, err := d.complete("a", ticket.Result{Token: token}); err != nil || v.State != ticket.Blocked {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	for field, f := range map[string]ticket.Fields{
+		"title": {Title: p("only a typo")}, "description": {Description: p("")},
+		"assignee_type": {AssigneeType: p("human")}, "depends_on": {DependsOn: &[]string{"b"}},
+	} {
+		err := update(f)
+		if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), field+": an agent cannot change") {
+			t.Errorf("%s by an agent: %v", field, err)
+		}
+	}
+	if err := update(ticket.Fields{Title: p("before"), Priority: p(3)}); err != nil {
+		t.Errorf("the same title and another priority: %v", err)
+	}
+	if err := update(ticket.Fields{Title: p("after"), Description: p("x"), Person: true}); err != nil {
+		t.Errorf("by a person: %v", err)
+	}
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		page, err := d.s.ListActivities(ctx, tx, "a", []string{"ticket_updated"}, 10, 0)
+		var got []string
+		for _, a := range page.Activities {
+			got = append(got, a.Message)
+		}
+		slices.Sort(got)
+		if want := []string{"priority", "title, description", "title, description"}; !slices.Equal(got, want) {
+			t.Errorf("the log has %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
 // What waits for an approval changes by the decision of a person alone.
 func TestSpecGatesApproval(t *testing.T) {
 	d := open(t, gates("approval"))
@@ -158,6 +206,10 @@ func TestSpecGatesApproval(t *testing.T) {
 		},
 		"other criteria": func(ctx context.Context, tx ticket.Tx) error {
 			_, err := d.s.Update(ctx, tx, "a", "a1", ticket.Fields{AcceptanceCriteria: &ticket.Criteria{}})
+			return err
+		},
+		"dependencies": func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.Depend(ctx, tx, "a", "a1", false, []string{"b"}, nil)
 			return err
 		},
 	} {

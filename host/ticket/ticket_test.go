@@ -722,7 +722,7 @@ func TestLinksAreReadOnce(t *testing.T) {
 	want(t, "open dependencies", links, d.get("b0").Open)
 	for name, lists := range map[string][2][]string{"add": {make([]string, 201), nil}, "remove": {nil, make([]string, 201)}} {
 		err := d.do(func(ctx context.Context, tx ticket.Tx) error {
-			_, err := d.s.Depend(ctx, tx, "a", "user", lists[0], lists[1])
+			_, err := d.s.Depend(ctx, tx, "a", "user", true, lists[0], lists[1])
 			return err
 		})
 		if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), name+": has 201 ids, at most 200") {

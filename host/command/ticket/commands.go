@@ -532,7 +532,7 @@ func (f family) depend(ctx context.Context, call *command.Call, in dependIn) (ti
 	if err != nil {
 		return ticketOut{}, err
 	}
-	return answer(f.s.Depend(ctx, tx, in.ID, call.Who(), in.Add, in.Remove))
+	return answer(f.s.Depend(ctx, tx, in.ID, call.Who(), person(call), in.Add, in.Remove))
 }
 
 type filesIn struct {

@@ -188,7 +188,7 @@ func TestPromptIsBounded(t *testing.T) {
 	}
 	d.verified("a", ticket.Failing, "", failed...)
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		_, err := d.s.Depend(ctx, tx, "a", "user", depends, nil)
+		_, err := d.s.Depend(ctx, tx, "a", "user", true, depends, nil)
 		return err
 	})
 	for _, limit := range []int{learning.MinBytes, 20000, 0, learning.MaxBytes} {
