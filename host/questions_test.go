@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +189,71 @@ func TestApprovalElsewhere(t *testing.T) {
 			}
 			must(t, h, "sentinel/retry", tt.behind, nil) // by a person
 		})
+	}
+}
+
+// TestQuestionsShowChangesOfForks: the question of a fork in which an agent changed a step names the agent and shows the
+// difference, also in a fork of that fork. One that an agent or a person leaves as it is has none. A step with an id
+// that another one has is refused as bad input.
+func TestQuestionsShowChangesOfForks(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	def, problems := h.Runtime().Decode([]byte(`{"name": "deploy", "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}, {"id": "deploy", "type": "shell", "command": "echo deployed"}]}`), "test.json")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked(t, h, id, "")
+	fork := func(of sentinels.RunID, more map[string]any) sentinels.RunID {
+		t.Helper()
+		params := map[string]any{"run": of, "iteration": 1}
+		maps.Copy(params, more)
+		out, err := held(t, h, ws, "sentinel/fork", params)
+		var forked struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &forked)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked(t, h, forked.Run, "")
+		return forked.Run
+	}
+	changed := fork(id, map[string]any{"address": "deploy", "params": map[string]any{"command": "echo changed"}})
+	var byPerson struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/fork", map[string]any{"run": id, "iteration": 1, "address": "deploy", "params": map[string]any{"command": "echo mine"}}, &byPerson)
+	asked(t, h, byPerson.Run, "")
+	for name, c := range map[string]struct {
+		run    sentinels.RunID
+		origin string
+		lines  bool
+	}{
+		"changed":                 {changed, "with steps of agent:ci; started for agent:ci", true},
+		"a fork of the fork":      {fork(changed, nil), "with steps of agent:ci; started for agent:ci", true},
+		"a fork without a change": {fork(id, nil), "started for agent:ci", false},
+		"changed by a person":     {byPerson.Run, "", false},
+	} {
+		var out struct {
+			Entries []struct {
+				Origin string
+				Lines  []string
+			}
+		}
+		must(t, h, "inbox/list", map[string]any{"id": c.run}, &out)
+		if len(out.Entries) != 1 || out.Entries[0].Origin != c.origin {
+			t.Errorf("%s: %+v, want origin %q", name, out.Entries, c.origin)
+			continue
+		}
+		lines := strings.Join(out.Entries[0].Lines, "\n")
+		if shown := strings.Contains(lines, "echo deployed") && strings.Contains(lines, "echo changed"); shown != c.lines || !shown && lines != "" {
+			t.Errorf("%s: lines %q", name, lines)
+		}
+	}
+	_, err = held(t, h, ws, "sentinel/fork", map[string]any{"run": id, "iteration": 1, "address": "deploy", "step": map[string]any{"type": "set", "id": "gate", "values": map[string]any{"a": 1}}})
+	if abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), "gate") {
+		t.Errorf("a step with the id of another one: %v", err)
 	}
 }

@@ -164,3 +164,7 @@ func (rt *Runtime) EditRun(ctx context.Context, id sentinels.RunID, opt EditRunO
 func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 	return rt.exec.RunDefinition(id)
 }
+
+// ForkChanges returns what an agent or model changed in the definition of the other run when it made a fork, as a
+// unified difference without secrets; "" for any other run.
+func (rt *Runtime) ForkChanges(id sentinels.RunID) (string, error) { return rt.exec.ForkChanges(id) }

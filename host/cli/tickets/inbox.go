@@ -119,7 +119,7 @@ func (e entry) why() string {
 }
 
 // showLines prints what a decision is about: the shell lines that a release of a ticket
-// approves, each whole, or the difference of a definition.
+// approves, each whole, or the difference of a definition or of a fork.
 func (a verbs) showLines(e entry) error {
 	if len(e.Lines) == 0 {
 		return nil
@@ -131,6 +131,13 @@ func (a verbs) showLines(e entry) error {
 			page.Printf("  %s\n", app.Block(line))
 		}
 		page.Printf("to accept this revision and no other: %s\n", a.toType(e))
+		return a.Out.Write(page.Text())
+	}
+	if e.Call != "" {
+		page.Printf("\nrun %s is a fork in which steps were changed:\n", e.ID)
+		for _, line := range e.Lines {
+			page.Printf("  %s\n", app.Block(line))
+		}
 		return a.Out.Write(page.Text())
 	}
 	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)

@@ -25,6 +25,8 @@ type Options struct {
 	// Runs lists the runs that are not over.
 	Runs    func() ([]runtime.RunInfo, error)
 	Tickets *ticket.Service
+	// ForkChanges returns what an agent or model changed for a fork, as a unified difference.
+	ForkChanges func(sentinels.RunID) (string, error)
 	// Definitions lists those that wait to be accepted.
 	Definitions func(context.Context) ([]Definition, error)
 }
@@ -80,7 +82,7 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound"`
+	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
 	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
 	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
@@ -168,6 +170,15 @@ func (f family) runs() ([]Entry, error) {
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
 			asked := entry
+			if r.RetryOf != "" {
+				asked.difference = func() ([]string, error) {
+					text, err := f.opt.ForkChanges(r.ID)
+					if text == "" || err != nil {
+						return nil, err
+					}
+					return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
+				}
+			}
 			if d.Expired(time.Now()) {
 				asked.Expired, asked.Pin, asked.Choices, asked.Command = true, nil, []string{"resume"}, "sentinel/resume"
 			}

@@ -3,6 +3,7 @@ package sentinel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -172,6 +173,10 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 		opt.As = call.Who() // else the steps of the fork would be those of the starter of the other run
 	}
 	id, err := f.rt.Fork(ctx, old.ID, opt)
+	var problems sentinels.Problems
+	if errors.As(err, &problems) { // of the changed step, such as an id that another one has
+		return rerunOut{}, refused(problems)
+	}
 	if err != nil {
 		return rerunOut{}, err
 	}

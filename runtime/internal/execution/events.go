@@ -36,7 +36,14 @@ func emitsFor(as string, bounded bool) string {
 // iteration, see [run.PendingDecision].
 func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string) string {
 	var parts []string
-	if maker != "" && maker != begin.As {
+	forked := "" // changed the steps that the fork began with
+	if begin.Fork != nil {
+		forked = begin.Fork.Maker
+	}
+	if forked != "" {
+		parts = append(parts, "with steps of "+forked)
+	}
+	if maker != "" && maker != begin.As && maker != forked {
 		parts = append(parts, "with steps of "+maker)
 	}
 	if revision.AgentOf(begin.As) != "" {

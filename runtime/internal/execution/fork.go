@@ -65,6 +65,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 			return "", err
 		}
 	}
+	ex.noteChanges(start.fork, p, next.def, opt)
 	return ex.startRun(ctx, next.def, start)
 }
 

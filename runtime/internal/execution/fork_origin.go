@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,6 +50,44 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	}
 	o.used, err = ex.readDefinition(used, o.begin.Sentinel, ex.opt.Plugins.Types())
 	return o, err
+}
+
+// maxChanges is how much of the changes of a fork is kept, in bytes.
+const maxChanges = 16 << 10
+
+// noteChanges sets which agent or model changed steps for the fork, and what: a person who decides about the fork
+// has to see it. A fork of the fork has the same changes, unless it uses another definition.
+func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) {
+	switch before := o.begin.Fork; {
+	case opt.Edit != nil:
+		if f.Maker = opt.As; f.Maker == "" && opt.By == "model" {
+			f.Maker = opt.By
+		}
+		if f.Maker == "" {
+			return
+		}
+		text := ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
+		if f.Changes = text; len(text) > maxChanges {
+			end := strings.LastIndexByte(text[:maxChanges], '\n') + 1
+			f.Changes = text[:end] + fmt.Sprintf("... %d more lines\n", strings.Count(text[end:], "\n"))
+		}
+	case before != nil && !opt.Latest && opt.Revision == 0 && opt.Definition == nil:
+		f.Maker, f.Changes = before.Maker, before.Changes
+	}
+}
+
+// ForkChanges is Runtime.ForkChanges of package runtime.
+func (ex *Executor) ForkChanges(id sentinels.RunID) (changes string, err error) {
+	err = history.Read(ex.opt.Store, id, 1, func(_ uint64, rec *journal.Record) error {
+		if begin := rec.RunStart; begin != nil && begin.Fork != nil {
+			changes = begin.Fork.Changes
+		}
+		return history.ErrStop
+	})
+	if errors.Is(err, history.ErrStop) {
+		err = nil
+	}
+	return changes, err
 }
 
 // noIteration returns the error for an iteration that does not exist or whose records

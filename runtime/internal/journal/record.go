@@ -165,6 +165,8 @@ type RunStartBody struct {
 type Fork struct {
 	Run       sentinels.RunID   `json:"run"`
 	By        string            `json:"by,omitempty"`
+	Maker     string            `json:"mk,omitempty"`   // agent or model that changed steps of the other run's definition
+	Changes   string            `json:"ch,omitempty"`   // by Maker, as a unified difference, without secrets
 	Iteration int               `json:"n,omitempty"`    // first iteration of the fork; 0 means the first of all, and the fields below are unset
 	From      int               `json:"from,omitempty"` // index of the first step that is executed in it
 	Variables map[string]Value  `json:"vars,omitempty"` // before that step
