@@ -58,7 +58,7 @@ func TestKeysAreForgottenByAge(t *testing.T) {
 }
 
 // TestKeysOfAgentsAreBounded: an agent that uses more keys than are kept loses its oldest ones, and no other agent
-// or person does. A key that is removed for another reason makes room for one.
+// or person does. A key that is removed for another reason no longer counts.
 func TestKeysOfAgentsAreBounded(t *testing.T) {
 	ctx := t.Context()
 	rt, err := runtime.Open(ctx, runtime.Options{Dir: t.TempDir(), Indexes: []*runtime.DocumentIndex{byUse, byOwner}})
