@@ -523,6 +523,94 @@ func TestLimitsAndPausesOfOthers(t *testing.T) {
 	}
 }
 
+// TestEditsOfOthersRaiseNoLimits: a person's loop that an agent edits, in its sentinel or alone, has the limits of the
+// person's revision also after a restart, until a person accepts the edit; a lower limit counts at once.
+func TestEditsOfOthersRaiseNoLimits(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		opt := host.Options{Workspace: t.TempDir(), State: t.TempDir()}
+		s := &storing{T: t, h: open(t, opt), ws: opt.Workspace}
+		define := func(safety, budget map[string]any) map[string]any {
+			return map[string]any{
+				"id": "x", "name": "x", "loop": map[string]any{"type": "event", "event": "again"}, "safety": safety, "budget": budget,
+				"steps": []any{map[string]any{"id": "look", "type": "set", "values": map[string]any{"m": "x"}}},
+			}
+		}
+		s.must(command.ByUser, "sentinel/create", map[string]any{"definition": define(map[string]any{"maxIterations": 2}, map[string]any{"tokens": 6000, "calls": 50})})
+		raw, err := s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
+		var r struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := "x"
+		if alone {
+			of = string(r.Run)
+		}
+		edit := define(map[string]any{"maxIterations": 9, "maxSteps": 1_000_000, "onInterrupt": "retry"}, map[string]any{"tokens": 1_000_000_000, "calls": 10})
+		edit["steps"] = s.lines()[:1]
+		edit["steps"].([]any)[0].(map[string]any)["values"] = map[string]any{"m": "y"}
+		warning := s.must(command.ByAgent, "sentinel/update", map[string]any{"sentinelId": of, "definition": edit}).Warning
+		for _, field := range []string{"budget.tokens", "safety.maxIterations", "safety.maxSteps", "safety.onInterrupt", "only a person raises limits"} {
+			if !strings.Contains(warning, field) || strings.Contains(warning, "budget.calls") {
+				t.Errorf("alone %t: the warning is %q, want %s", alone, warning, field)
+			}
+		}
+		limits := func() *sentinels.Definition {
+			t.Helper()
+			v, err := s.h.Runtime().RunDefinition(r.Run)
+			if err != nil || len(v.Definition.Steps) != 1 || string(v.Definition.Steps[0].Fields["values"]) != `{"m":"y"}` {
+				t.Fatalf("alone %t: the steps of the edit do not count: %+v, %v", alone, v.Definition, err)
+			}
+			return v.Definition
+		}
+		check := func(when string) {
+			t.Helper()
+			def := limits()
+			if want := (sentinels.Budget{Tokens: 6000, Calls: 10}); def.Budget != want || def.Safety.MaxIterations != 2 || def.Safety.MaxSteps != 0 || def.Safety.OnInterrupt != "" {
+				t.Errorf("alone %t, %s: %+v %+v", alone, when, def.Budget, def.Safety)
+			}
+		}
+		check("after the edit")
+		if err := s.h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.h = open(t, opt)
+		if _, err := s.h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		check("after a restart")
+		again := func(n int) {
+			t.Helper()
+			s.must(command.ByUser, "events/emit", map[string]any{"event": "again"})
+			for {
+				info, err := s.h.Runtime().Status(r.Run)
+				if err != nil || s.Context().Err() != nil {
+					t.Fatal(err, info.Iteration)
+				}
+				if info.Iteration == n {
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		again(1)
+		check("in an iteration that uses it")
+		if !alone {
+			s.accept("x")
+			if def := limits(); def.Budget.Tokens != 1_000_000_000 || def.Safety.MaxIterations != 9 || def.Safety.OnInterrupt != sentinels.InterruptRetry {
+				t.Errorf("accepted: %+v %+v", def.Budget, def.Safety)
+			}
+			continue
+		}
+		s.must(command.ByUser, "events/emit", map[string]any{"event": "again"})
+		if end, err := s.h.Runtime().Wait(t.Context(), r.Run); err != nil || end.Status != sentinels.StatusCompleted || end.Iterations != 2 {
+			t.Errorf("the run ends with %s after %d iterations, %v", end.Status, end.Iterations, err)
+		}
+	}
+}
+
 // TestIDsOfStoredSentinelsAreTheirs: no run of a definition that an agent, a model or a step brings
 // along counts as one of a stored sentinel, nor does that of a definition beside it.
 func TestIDsOfStoredSentinelsAreTheirs(t *testing.T) {

@@ -269,6 +269,16 @@ func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) {
 	return rt.definitions.Revision(id, n)
 }
 
+// WaitingLimits returns the limits that a revision of an agent or a model raises: until a person accepts it, runs for
+// persons that take it keep those of the newest revision of a person.
+func (rt *Runtime) WaitingLimits(s Stored) ([]string, error) {
+	if s.OfPerson() || s.Deleted {
+		return nil, nil
+	}
+	_, raised, err := rt.exec.RaisedLimits(s.ID, s.Revision, sentinels.Lenient(s.Definition, rt.decodeOptions("")), nil)
+	return raised, err
+}
+
 // Decoded returns the definition of a revision. All callers share it: it must not be
 // changed.
 func (rt *Runtime) Decoded(s Stored) (*sentinels.Definition, error) { return rt.definitions.Decoded(s) }

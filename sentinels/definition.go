@@ -221,6 +221,55 @@ type Budget struct {
 	Calls   int64 // model calls
 }
 
+// WithLimitsOf returns the definition with each of its limits, those of budget and safety, that is higher than that
+// of another definition replaced by the other's, and the fields that were replaced. Of onInterrupt only ask, which
+// leaves the decision to a person, replaces another value. defaults are the limits of a definition that sets none; zero is
+// no limit. A definition without a replaced field is returned as it is.
+func (d *Definition) WithLimitsOf(other *Definition, defaults Safety) (*Definition, []string) {
+	out := *d
+	var replaced []string
+	own, of := &out.Safety, &other.Safety
+	note := func(field string, raised bool) {
+		if raised {
+			replaced = append(replaced, field)
+		}
+	}
+	note("budget.tokens", lower(&out.Budget.Tokens, other.Budget.Tokens, 0))
+	note("budget.costUsd", lower(&out.Budget.CostUSD, other.Budget.CostUSD, 0))
+	note("budget.calls", lower(&out.Budget.Calls, other.Budget.Calls, 0))
+	note("safety.maxIterations", lower(&own.MaxIterations, of.MaxIterations, defaults.MaxIterations))
+	note("safety.timeoutMs", lower(&own.TimeoutMs, of.TimeoutMs, defaults.TimeoutMs))
+	note("safety.maxStepTimeoutMs", lower(&own.MaxStepTimeoutMs, of.MaxStepTimeoutMs, defaults.MaxStepTimeoutMs))
+	note("safety.maxMemoryMb", lower(&own.MaxMemoryMB, of.MaxMemoryMB, defaults.MaxMemoryMB))
+	note("safety.maxSteps", lower(&own.MaxSteps, of.MaxSteps, defaults.MaxSteps))
+	note("safety.finallyTimeoutMs", lower(&own.FinallyTimeoutMs, of.FinallyTimeoutMs, DefaultFinally.Milliseconds()))
+	if own.OnInterrupt != of.OnInterrupt && own.OnInterrupt != InterruptAsk {
+		own.OnInterrupt = of.OnInterrupt
+		note("safety.onInterrupt", true)
+	}
+	if replaced == nil {
+		return d, nil
+	}
+	return &out, replaced
+}
+
+// lower replaces a limit that is higher than another one, and reports whether it did. Zero means def, or no limit if
+// that is zero too.
+func lower[T int | int64 | float64](own *T, other, def T) bool {
+	have, most := *own, other
+	if have == 0 {
+		have = def
+	}
+	if most == 0 {
+		most = def
+	}
+	if most == 0 || have != 0 && have <= most {
+		return false
+	}
+	*own = other
+	return true
+}
+
 // An Input is one run-time parameter.
 type Input struct {
 	Type        string // string, number, integer, boolean, array, object; empty is any

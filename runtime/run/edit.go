@@ -37,4 +37,7 @@ type Edit struct {
 	Hash       string                `json:"hash"`
 	Time       time.Time             `json:"time"`
 	Definition *sentinels.Definition `json:"-"`
+	// Kept are the limits that the edit raises and that stay as they were, because an agent or a model has made it
+	// in a run for a person.
+	Kept []string `json:"-"`
 }

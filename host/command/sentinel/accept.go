@@ -114,13 +114,25 @@ func (f family) sinceUnbounded(s runtime.Stored) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
 }
 
-// exceeds warns of the commands that a definition names beyond its bound, "" without any.
-func (f family) exceeds(within []string, def *sentinels.Definition) string {
-	names := f.beyond(within, def)
-	if len(names) == 0 {
+// exceeds warns of the commands that a revision names beyond its bound, and of the limits that it raises, "" without any.
+func (f family) exceeds(s runtime.Stored, def *sentinels.Definition) string {
+	var commands string
+	if names := f.beyond(s.Within, def); len(names) > 0 {
+		commands = "its author may not call " + strings.Join(names, ", ") + ": no run of it may until a person accepts the revision, see sentinel inbox"
+	}
+	raised, err := f.rt.WaitingLimits(s)
+	if err != nil {
+		return joinLines(commands, fmt.Sprintf("it is not known whether revision %d raises limits: %v", s.Revision, err))
+	}
+	return joinLines(commands, waitingLimits(raised))
+}
+
+// waitingLimits warns of limits that wait for a person, "" for none.
+func waitingLimits(raised []string) string {
+	if len(raised) == 0 {
 		return ""
 	}
-	return "its author may not call " + strings.Join(names, ", ") + ": no run of it may until a person accepts the revision, see sentinel inbox"
+	return strings.Join(raised, ", ") + ": only a person raises limits: runs that a person has started keep theirs until a person accepts the revision, see sentinel inbox"
 }
 
 // beyond returns the commands that a definition names and its bound does not allow, and such types

@@ -184,7 +184,7 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 	if err != nil {
 		return saved{}, err
 	}
-	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def))}, nil
+	return saved{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s, def))}, nil
 }
 
 // remaining returns the problems of a definition that was stored in spite of them, as

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -210,7 +211,7 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 	if s.Revision == before.Revision {
 		out.Note = "the sentinel was like that already"
 	}
-	out.Warning, out.Problems = joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def)), f.remaining(ctx, givenText{src: sentinels.Encode(def)})
+	out.Warning, out.Problems = joinLines(f.writeBack(ctx, s), f.exceeds(s, def)), f.remaining(ctx, givenText{src: sentinels.Encode(def)})
 	return out, nil
 }
 
@@ -230,6 +231,9 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 	}
 	out := edited{SentinelID: t.id, Run: t.run, Name: e.Definition.Name, Revision: e.Revision, Edit: e.Edit, Hash: e.Hash, Steps: len(e.Definition.Steps)}
 	out.Problems = f.remaining(ctx, givenText{src: sentinels.Encode(e.Definition)})
+	if len(e.Kept) > 0 {
+		out.Warning = strings.Join(e.Kept, ", ") + ": only a person raises limits: those of the run stay as they were"
+	}
 	// What a person may have expected and does not happen.
 	switch {
 	case e.Definition.Loop.Type == sentinels.LoopOnce:

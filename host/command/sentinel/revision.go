@@ -214,5 +214,5 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	if err != nil {
 		return edited{}, err
 	}
-	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s.Within, def))}, nil
+	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s, def))}, nil
 }

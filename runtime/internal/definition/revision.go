@@ -66,6 +66,24 @@ func (s *Store) Revisions(id sentinels.ID) ([]revision.Stored, error) {
 	return out, err
 }
 
+// OfPerson returns the newest kept revision before another one that has a definition of a person, or one that a person
+// has accepted. One of revision 0 means that there is none.
+func (s *Store) OfPerson(id sentinels.ID, before int) (found revision.Stored, err error) {
+	var bad error
+	err = s.opt.Store.Scan(Bucket, []byte(id+"/"), Key(id, before), true, func(key, value []byte) bool {
+		r, err := Read(value)
+		if err != nil {
+			bad = fmt.Errorf("read revision %q: %w", key, err)
+			return false
+		}
+		if r.OfPerson() {
+			found = r
+		}
+		return found.Revision == 0
+	})
+	return found, errors.Join(err, bad)
+}
+
 // Revision returns one revision of a definition, or the error not_found, whose hint
 // names those that are kept.
 func (s *Store) Revision(id sentinels.ID, n int) (revision.Stored, error) {

@@ -70,7 +70,57 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	return definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}
+	next, err := ex.keepLimits(begin, definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}, have.def)
+	if err != nil {
+		ex.svc.Log.Warn("the limits that a person gave cannot be read, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
+		return have
+	}
+	return next
+}
+
+// keepLimits returns a stored revision as a run uses it. In a run that was started for a person, what an agent or a
+// model has made and no person has accepted changes steps, but does not raise a limit: that is the decision of a person, as
+// in a resume. The limits are those of the newest revision of a person, or of the definition without.
+func (ex *Executor) keepLimits(begin *journal.RunStartBody, next definitionVersion, without *sentinels.Definition) (definitionVersion, error) {
+	if next.within == nil || !ofPerson(begin) {
+		return next, nil
+	}
+	def, _, err := ex.RaisedLimits(begin.Sentinel, next.revision, next.def, without)
+	if err == nil && def != next.def {
+		next.def, next.hash = def, def.Hash()
+	}
+	return next, err
+}
+
+// ofPerson reports whether a run was started for a person, with a definition of a person.
+func ofPerson(begin *journal.RunStartBody) bool {
+	return emitsFor(begin.As, begin.Within != nil) == ""
+}
+
+// RaisedLimits returns a revision of a stored definition with the limits that runs for persons have while no person has
+// accepted it, and the fields in which they differ. without is the definition with these limits if no
+// revision of a person is stored; nil if there is none, and all limits count.
+func (ex *Executor) RaisedLimits(id sentinels.ID, number int, def, without *sentinels.Definition) (*sentinels.Definition, []string, error) {
+	before, err := ex.opt.Definitions.OfPerson(id, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	if before.Revision != 0 { // its step types may be gone, which does not matter here
+		without = sentinels.Lenient(before.Definition, ex.opt.Definitions.DecodeOptions(string(id)))
+	}
+	if without == nil {
+		return def, nil, nil
+	}
+	def, raised := def.WithLimitsOf(without, ex.defaultLimits())
+	return def, raised, nil
+}
+
+// defaultLimits returns the limits of definitions that set none.
+func (ex *Executor) defaultLimits() sentinels.Safety {
+	limits := ex.svc.Limits
+	return sentinels.Safety{
+		MaxStepTimeoutMs: limits.StepTimeout.Milliseconds(), MaxSteps: limits.Steps, MaxMemoryMB: min(limits.Memory, limits.VariableMemory) >> 20,
+	}
 }
 
 // cancelOnEdit returns a context for a wait between iterations. It is cancelled with
@@ -151,17 +201,17 @@ func (r *liveRun) recordDefinition(c definitionVersion) (journal.Value, error) {
 // readDefinitions decodes the definition that a run used last, and the run's own edit,
 // nil if it has none.
 func (ex *Executor) readDefinitions(d *history.Definitions, types *sentinels.TypeSet) (used definitionVersion, own *definitionVersion, err error) {
-	id := d.Start.Sentinel
-	if used, err = ex.readDefinition(d.Used, id, types); err != nil || d.Own == nil {
+	if used, err = ex.readDefinition(d.Used, d.Start, types); err != nil || d.Own == nil {
 		return used, nil, err
 	}
-	c, err := ex.readDefinition(*d.Own, id, types)
+	c, err := ex.readDefinition(*d.Own, d.Start, types)
 	return used, &c, err
 }
 
 // readDefinition decodes a recorded definition with the given step types. If a secret was removed
 // from the record, it is the stored revision.
-func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types *sentinels.TypeSet) (definitionVersion, error) {
+func (ex *Executor) readDefinition(d history.Definition, begin *journal.RunStartBody, types *sentinels.TypeSet) (definitionVersion, error) {
+	id := begin.Sentinel
 	raw, err := ex.svc.Values.Load(d.Value)
 	if err == nil && d.Value.IsRedacted() {
 		raw, err = ex.unredacted(d, id)
@@ -172,7 +222,11 @@ func (ex *Executor) readDefinition(d history.Definition, id sentinels.ID, types 
 	opt := ex.opt.Definitions.DecodeOptions(string(id))
 	opt.Types = types
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
-	return definitionVersion{def, hash, d.Revision, d.Edit, d.Within, d.Maker}, err
+	v := definitionVersion{def, hash, d.Revision, d.Edit, d.Within, d.Maker}
+	if err == nil && d.Value.IsRedacted() { // the text is that of the author, not of the run
+		v, err = ex.keepLimits(begin, v, nil)
+	}
+	return v, err
 }
 
 // unredacted returns the definition of a record from which a secret was removed, as it was stored

@@ -40,42 +40,46 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 	}
 }
 
-// edit applies fn to base and returns the edited definition with its record.
-func (ex *Executor) edit(id sentinels.RunID, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (definitionVersion, *journal.Record, error) {
+// edit applies fn to base and returns the edited definition with its record, and the limits that an agent or a
+// model raises in a run for a person: they stay as they are, see [Executor.keepLimits].
+func (ex *Executor) edit(id sentinels.RunID, begin *journal.RunStartBody, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
-		return definitionVersion{}, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
+		return next, nil, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
 	}
 	// Apply checks against the current step types; those that the run began with may be
 	// older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
 	if err != nil {
-		return definitionVersion{}, nil, err
+		return next, nil, nil, err
 	}
 	if opt.Within != nil {
 		if err := definition.CheckSecrets(base.def, def, ex.opt.Plugins.Types()); err != nil {
-			return definitionVersion{}, nil, err
+			return next, nil, nil, err
+		}
+		if ofPerson(begin) {
+			def, raised = def.WithLimitsOf(base.def, ex.defaultLimits())
 		}
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {
-		return definitionVersion{}, nil, fmt.Errorf("edit run %s: %w", id, err)
+		return next, nil, nil, fmt.Errorf("edit run %s: %w", id, err)
 	}
 	// The next iteration executes it, so every step type has to be live.
 	if _, _, err := ex.opt.Definitions.DecodeStored(canonical, def.ID); err != nil {
-		return definitionVersion{}, nil, err
+		return next, nil, nil, err
 	}
 	if len(canonical) > sentinels.MaxBytes {
-		return definitionVersion{}, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
+		return next, nil, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
-	next := definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
+	next = definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
 	if opt.Within != nil {
 		next.maker = cmp.Or(revision.AgentOf(opt.By), next.maker)
 	}
 	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Maker: next.maker, Hash: next.hash}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}
 	edit.Definition, err = ex.svc.Values.Definition(canonical)
-	return next, &journal.Record{Kind: journal.Signal, Signal: body}, err
+	return next, raised, &journal.Record{Kind: journal.Signal, Signal: body}, err
 }
 
 // editSelf edits a run that this process executes. Plugins validate the edited steps,
@@ -87,7 +91,7 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	r.mu.Lock()
 	number := r.folded.Definitions.Edits() + 1
 	r.mu.Unlock()
-	next, rec, err := r.ex.edit(r.id, r.newest(), number, opt, fn)
+	next, raised, rec, err := r.ex.edit(r.id, r.begin, r.newest(), number, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}
@@ -104,7 +108,7 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 		r.expect(text)
 	}
 	r.wakeForEdit()
-	return r.ex.runEdit(r.id, r.begin.Sentinel, next, rec), r.ex.opt.Health.Await(ctx, t)
+	return r.ex.runEdit(r.id, r.begin.Sentinel, next, raised, rec), r.ex.opt.Health.Await(ctx, t)
 }
 
 // follow records the edit and makes the next iteration use it. Both happen under
@@ -162,7 +166,7 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	if err != nil {
 		return run.Edit{}, err
 	}
-	next, rec, err := ex.edit(id, base, st.Edits()+1, opt, fn)
+	next, raised, rec, err := ex.edit(id, st.Start, base, st.Edits()+1, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}
@@ -170,12 +174,12 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	if err := ex.appendAfter(ctx, seq, &info, rec); err != nil {
 		return run.Edit{}, err
 	}
-	return ex.runEdit(id, info.Sentinel, next, rec), nil
+	return ex.runEdit(id, info.Sentinel, next, raised, rec), nil
 }
 
 // runEdit returns the result of an edit for its caller.
-func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definitionVersion, rec *journal.Record) run.Edit {
-	return run.Edit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def}
+func (ex *Executor) runEdit(id sentinels.RunID, of sentinels.ID, next definitionVersion, raised []string, rec *journal.Record) run.Edit {
+	return run.Edit{Run: id, Sentinel: of, Edit: next.edit, Revision: next.revision, Hash: next.hash, Time: time.UnixMicro(rec.Time).UTC(), Definition: next.def, Kept: raised}
 }
 
 // RunDefinition is Runtime.RunDefinition of package runtime.

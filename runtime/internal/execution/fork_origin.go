@@ -48,7 +48,7 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	case f.Found.Start == nil: // n is 0, and the first records of the newest iteration were removed
 		return nil, noIteration(info, info.Iteration, f.Kept)
 	}
-	o.used, err = ex.readDefinition(used, o.begin.Sentinel, ex.opt.Plugins.Types())
+	o.used, err = ex.readDefinition(used, o.begin, ex.opt.Plugins.Types())
 	return o, err
 }
 

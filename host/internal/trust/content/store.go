@@ -338,7 +338,7 @@ func (f *Folder) stateName(state string) (dir, rel string, named bool) {
 	return "", "", false
 }
 
-// checkStateLink returns why a state folder is not obeyed that the project leads to by a link: whoever made the link,
+// checkStateLink returns why a state folder is not obeyed that the project leads to by a link: who made the link,
 // as by a commit, chose the store. A user who keeps it elsewhere names that folder.
 func (f *Folder) checkStateLink(state string) error {
 	dir, rel, named := f.stateName(state)
