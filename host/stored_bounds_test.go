@@ -569,7 +569,7 @@ func TestEditsOfOthersRaiseNoLimits(t *testing.T) {
 			t.Helper()
 			def := limits()
 			if want := (sentinels.Budget{Tokens: 6000, Calls: 10}); def.Budget != want || def.Safety.MaxIterations != 2 || def.Safety.MaxSteps != 0 || def.Safety.OnInterrupt != "" {
-				t.Errorf("alone %t, %s: %+v %+v", alone, when, def.Budget, def.Safety)
+				t.Fatalf("alone %t, %s: %+v %+v", alone, when, def.Budget, def.Safety)
 			}
 		}
 		check("after the edit")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
@@ -61,7 +62,44 @@ func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *senti
 	}
 	total := *after
 	total.Usage = r.budget.Total(r.id) // with that of children, as the result has it
-	return r.ex.runEvent(&total, word, seq, r.statusChain(), r.EmitsFor())
+	return r.ex.runEvent(&total, word, seq, r.statusChain(), r.EmitsFor(), r.eventSource(after))
+}
+
+// eventSource returns the source of the events of the run.
+func (r *liveRun) eventSource(info *run.Info) string {
+	r.mu.Lock()
+	used := history.Definition{Revision: r.revision, Edit: r.edit, Within: r.within}
+	r.mu.Unlock()
+	return r.ex.eventSource(info, used)
+}
+
+// eventSource returns the source of the events of a run that uses a definition: that of the stored sentinel, or one of
+// the run alone. Of the run alone are those where the definition is not stored, or where an agent or a model has
+// made an edit of the run or a revision of a person's sentinel that no person has accepted: who waits for the sentinel
+// has not seen what that does.
+func (ex *Executor) eventSource(info *run.Info, used history.Definition) string {
+	if info.OfStored() && (used.Edit == 0 || used.Within == nil) && !ex.unaccepted(info, used) {
+		return sentinels.EngineSource(info.Sentinel)
+	}
+	return sentinels.UnstoredSource(info.ID)
+}
+
+// unaccepted reports whether an agent or a model has made the revision that a run uses, of a sentinel that has one of a
+// person. One that cannot be read counts as theirs.
+func (ex *Executor) unaccepted(info *run.Info, used history.Definition) bool {
+	if used.Revision == 0 || info.By == "" && used.Within == nil { // theirs bound the run
+		return false
+	}
+	stored, err := ex.opt.Definitions.Revision(info.Sentinel, used.Revision)
+	if err == nil && stored.OfPerson() {
+		return false
+	}
+	if err != nil && abi.CodeOf(err) != abi.NotFound {
+		ex.svc.Log.Warn("the author of a revision cannot be read, events of its run set off nothing", "run", info.ID, "sentinel", info.Sentinel, "revision", used.Revision, "error", err)
+		return true
+	}
+	before, err := ex.opt.Definitions.OfPerson(info.Sentinel, math.MaxInt32)
+	return err != nil || before.Revision != 0
 }
 
 // expect has the engine write the events of runs that the run may wait for by a
@@ -82,6 +120,13 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	}
 	var c chain
 	var by string
+	used := history.Definition{Revision: info.Revision, Edit: info.Edit}
+	if stored, err := ex.opt.Definitions.Revision(info.Sentinel, info.Revision); err == nil {
+		used.Within = stored.Within
+	}
+	if info.Edit != 0 {
+		used.Within = []string{} // who made the edit is not known here
+	}
 	err := history.Read(ex.opt.Store, info.ID, 1, func(_ uint64, rec *journal.Record) error {
 		if begin := rec.RunStart; begin != nil {
 			c, by = chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within != nil)
@@ -91,20 +136,16 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	if err != nil && !errors.Is(err, history.ErrStop) {
 		return nil, err
 	}
-	return ex.runEvent(info, word, seq, c, by), nil
+	return ex.runEvent(info, word, seq, c, by, ex.eventSource(info, used)), nil
 }
 
-func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, by string) *sentinels.Event {
+func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, by, source string) *sentinels.Event {
 	data, err := json.Marshal(runEvent{
 		Run: info.ID, Sentinel: info.Sentinel, Parent: info.Parent, Status: info.Status, Reason: info.Reason, Error: info.Error,
 		Iterations: info.Iteration, DurationMs: info.Elapsed, Usage: info.Usage,
 	})
 	if err != nil {
 		panic(fmt.Errorf("encode event of run %s: %w", info.ID, err))
-	}
-	source := sentinels.EngineSource(info.Sentinel)
-	if !info.OfStored() {
-		source = sentinels.UnstoredSource(info.ID)
 	}
 	return &sentinels.Event{
 		ID: fmt.Sprintf("%s/%d", info.ID, seq), Name: sentinels.RunEventName(info.Sentinel, word), Source: source,
@@ -156,15 +197,16 @@ func (r *liveRun) recoveredFrom(status sentinels.Status) sentinels.RunID {
 // commit of the run's end but the next one: a crash between both loses it.
 func (r *liveRun) announceRecovery(after sentinels.RunID) *store.Ticket {
 	r.mu.Lock()
-	id := r.info.Sentinel
+	info := r.info
 	r.mu.Unlock()
+	id := info.Sentinel
 	data, err := json.Marshal(recoveredEvent{id, sentinels.SentinelRecovered, r.id, after})
 	if err != nil {
 		panic(fmt.Errorf("encode event of run %s: %w", r.id, err))
 	}
 	c := r.statusChain()
 	return r.ex.enqueue(store.Batch{}, &sentinels.Event{
-		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: sentinels.EngineSource(id),
+		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: r.eventSource(&info),
 		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: r.EmitsFor(),
 	})
 }
