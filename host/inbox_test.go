@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
 )
 
 // TestInboxPages: with 1,000 entries of runs and tickets every page is in order, and all
@@ -77,5 +78,38 @@ func TestInboxPages(t *testing.T) {
 	}
 	if list := all(map[string]any{"id": "T-none"}); len(list) > 0 {
 		t.Errorf("an unknown id has %+v", list)
+	}
+}
+
+// TestInboxHasPersonsFirst: the question of a person's run is before those of an agent's, also if it is the newest,
+// and the pages of both have each question once.
+func TestInboxHasPersonsFirst(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{"id": "gate", "name": "gate", "steps": []any{map[string]any{"type": "approve", "prompt": "?"}}}})
+	type page struct {
+		Entries []struct{ ID string }
+		Next    string
+	}
+	list := func(limit int, after string) (out page) {
+		t.Helper()
+		must(t, s.h, "inbox/list", map[string]any{"limit": limit, "after": after}, &out)
+		return out
+	}
+	var want []string
+	for i, by := range []command.By{command.ByAgent, command.ByAgent, command.ByUser, command.ByUser} {
+		want = append(want, string(s.start(by, "gate")))
+		s.until("nothing is asked", func() bool { return len(list(9, "").Entries) == i+1 })
+	}
+	want = append(want[2:], want[:2]...)
+	var got []string
+	for after, more := "", true; more; {
+		p := list(1, after)
+		for _, e := range p.Entries {
+			got = append(got, e.ID)
+		}
+		after, more = p.Next, p.Next != "" && len(got) < 9
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the questions are %v, want %v", got, want)
 	}
 }

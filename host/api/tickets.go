@@ -40,7 +40,7 @@ func inboxRoutes() []Route {
 		{Name: "kind", Type: "list", Summary: "only these kinds, between commas: approval, doubt, quarantine, limit, ticket, definition"},
 		{Name: "limit", Type: "integer", Summary: "entries on the page, 50 if not given, at most 200"},
 		{Name: "after", Type: "string", Summary: "next of the page before"},
-	}, Summary: "List what waits for a person, the oldest first."}}
+	}, Summary: "List what waits for a person, of agents last, the oldest first."}}
 }
 
 func ticketRoutesAt(root string) []Route {

@@ -17,7 +17,7 @@ func (a verbs) inbox() *cobra.Command {
 	var after string
 	var limit int
 	c := &cobra.Command{
-		Use: "inbox", Short: "List what waits for a person, the oldest first",
+		Use: "inbox", Short: "List what waits for a person, of agents last, the oldest first",
 		Long: "Approvals, calls that a crash left in doubt, steps in quarantine, runs at a limit, tickets that are held,\n" +
 			"blocked or to be reviewed, and sentinels of models and agents that name more commands than their authors\n" +
 			"may call, with what to type.",

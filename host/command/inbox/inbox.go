@@ -43,7 +43,7 @@ type Definition struct {
 // Commands returns the family inbox/*.
 func Commands(opt Options) []command.Command {
 	return []command.Command{
-		command.New("inbox/list", "List what waits for a person, the oldest first.", command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
+		command.New("inbox/list", "List what waits for a person: first of runs of persons and tickets, then of runs and definitions of agents and models, each the oldest first.", command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
 	}
 }
 
@@ -85,6 +85,7 @@ type Entry struct {
 	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
 	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
+	others     bool                     // of an agent or a model: after those of persons, however many there are
 	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
 }
 
@@ -114,7 +115,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			return out, err
 		}
 	}
-	if wanted(kindTicket) {
+	if wanted(kindTicket) && !after.others {
 		// One more than fits shows whether there is a further page.
 		tickets, err := f.tickets(ctx, call, in.ID, after, in.Limit+1)
 		if err != nil {
@@ -161,7 +162,7 @@ func (f family) runs() ([]Entry, error) {
 	}
 	var list []Entry
 	for _, r := range runs {
-		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide"}
+		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide", others: r.By != ""}
 		for _, d := range r.Decisions {
 			entry.Pin = nil
 			if d.Question != "" {
@@ -201,7 +202,7 @@ func definitionEntry(s Definition) Entry {
 		prompt = fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, names)
 	}
 	return Entry{
-		ID: string(s.ID), Kind: kindDefinition, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
+		ID: string(s.ID), Kind: kindDefinition, others: true, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
 		Prompt: prompt, difference: s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
 	}
 }
@@ -240,15 +241,23 @@ func reason(t ticket.View) string {
 	return "it is " + string(t.State)
 }
 
-// A position is behind an entry: entries are in the order of time, then of id and call.
+// A position is behind an entry: entries of persons come first, then they are in the order of time, then of id and
+// call.
 type position struct {
-	at  time.Time
-	key string
+	others bool
+	at     time.Time
+	key    string
 }
 
-func positionOf(e Entry) position { return position{e.Since, e.ID + "\x00" + e.Call} }
+func positionOf(e Entry) position { return position{e.others, e.Since, e.ID + "\x00" + e.Call} }
 
 func (p position) compare(o position) int {
+	if p.others != o.others {
+		if p.others {
+			return 1
+		}
+		return -1
+	}
 	if c := p.at.Compare(o.at); c != 0 {
 		return c
 	}
@@ -259,17 +268,25 @@ func (p position) compare(o position) int {
 func (p position) before(e Entry) bool { return p.compare(positionOf(e)) < 0 }
 
 func (p position) String() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(p.at.Format(time.RFC3339Nano) + "\x00" + p.key))
+	text := p.at.Format(time.RFC3339Nano) + "\x00" + p.key
+	if p.others {
+		text = othersMark + text
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
+
+// othersMark begins the text of a position behind an entry of an agent or a model. No time begins with it.
+const othersMark = "~"
 
 func parsePosition(text string) (p position, err error) {
 	if text == "" {
 		return p, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
-	at, key, ok := strings.Cut(string(raw), "\x00")
+	rest, others := strings.CutPrefix(string(raw), othersMark)
+	at, key, ok := strings.Cut(rest, "\x00")
 	if err == nil && ok {
-		p.key = key
+		p.key, p.others = key, others
 		p.at, err = time.Parse(time.RFC3339Nano, at)
 	}
 	if err != nil || !ok {
