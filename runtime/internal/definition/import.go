@@ -76,7 +76,13 @@ func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision
 			}
 		}
 	})
-	if err := s.opt.Await(ctx, ticket); err != nil {
+	var changed []revision.Stored
+	for _, done := range out {
+		if done.Changed {
+			changed = append(changed, done.Stored)
+		}
+	}
+	if err := s.follow(ctx, ticket, changed...); err != nil {
 		// Unlike a save, an import is not repeated: the caller has compared and decided
 		// to replace an older revision.
 		var race *raceError
@@ -84,11 +90,6 @@ func (s *Store) Import(ctx context.Context, in []revision.Incoming, opt revision
 			return nil, race.conflict
 		}
 		return nil, err
-	}
-	for _, done := range out {
-		if done.Changed {
-			s.saved(ctx, done.Stored)
-		}
 	}
 	return out, nil
 }

@@ -194,11 +194,7 @@ func (s *Store) put(ctx context.Context, op string, r revision.Stored, on int, o
 			}
 		})
 	}
-	if err := s.opt.Await(ctx, ticket); err != nil {
-		return err
-	}
-	s.saved(ctx, r)
-	return nil
+	return s.follow(ctx, ticket, r)
 }
 
 // headPuts writes a revision as the head, if the head's revision is still on, and

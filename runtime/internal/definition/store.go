@@ -106,6 +106,31 @@ func (s *Store) notify(r revision.Stored) {
 	}
 }
 
+// follow waits until a commit with revisions is durable and their triggers follow. If the context of the caller ends
+// before, the commit is done nevertheless, and the triggers follow when it is: those of a deleted sentinel
+// would go on firing.
+func (s *Store) follow(ctx context.Context, ticket *store.Ticket, list ...revision.Stored) error {
+	err := s.opt.Await(ctx, ticket)
+	if err == nil {
+		for _, r := range list {
+			s.saved(ctx, r)
+		}
+	}
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	go func() {
+		if s.opt.Await(s.opt.Context, ticket) != nil {
+			return // it was refused, or the engine ends
+		}
+		for _, r := range list {
+			s.opt.Log.Warn("an edit is stored whose caller has given up", "sentinel", r.ID, "revision", r.Revision)
+			s.saved(s.opt.Context, r)
+		}
+	}()
+	return err
+}
+
 // saved reports a commit to the engine. The revision is durable, whether the
 // context of the caller ends or its triggers cannot be armed.
 func (s *Store) saved(ctx context.Context, r revision.Stored) {

@@ -53,7 +53,9 @@ func open(t testing.TB, opt definition.Options) *definition.Store {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	opt.Await = func(ctx context.Context, ticket *store.Ticket) error { return ticket.Wait(ctx) }
+	if opt.Await == nil {
+		opt.Await = func(ctx context.Context, ticket *store.Ticket) error { return ticket.Wait(ctx) }
+	}
 	opt.Chain = func(sentinels.RunID) (int, []string) { return 0, nil }
 	opt.DecodeOptions, opt.Context = decodeOptions, context.Background()
 	opt.Inspect = func(_ context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
@@ -343,5 +345,38 @@ func TestRevisionOfAPersonStays(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{10, 9, 8}, kept()); diff != "" {
 		t.Errorf("after an edit of a person: %s", diff)
+	}
+}
+
+// TestTriggersFollowAbandonedEdits: the triggers of a sentinel follow its deletion also if its caller gives up before the
+// commit is durable. They would go on firing.
+func TestTriggersFollowAbandonedEdits(t *testing.T) {
+	saved := make(chan sentinels.ID, 8)
+	s := open(t, definition.Options{
+		Saved: func(_ context.Context, id sentinels.ID) error { saved <- id; return nil },
+		Await: func(ctx context.Context, ticket *store.Ticket) error {
+			if ctx.Err() != nil { // also if the commit is done already
+				return ctx.Err()
+			}
+			return ticket.Wait(ctx)
+		},
+	})
+	save(t, s, plain("a"), revision.SaveOptions{})
+	<-saved
+	gone, cancel := context.WithCancel(within(t))
+	cancel()
+	if _, err := s.Delete(gone, "d", revision.SaveOptions{Expect: 1}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("deleted: %v", err)
+	}
+	select {
+	case id := <-saved:
+		if id != "d" {
+			t.Errorf("the triggers of %q follow", id)
+		}
+	case <-within(t).Done():
+		t.Fatal("the triggers follow no deletion")
+	}
+	if head, err := s.Head("d"); err != nil || !head.Deleted {
+		t.Errorf("%+v, %v", head, err)
 	}
 }
