@@ -95,6 +95,9 @@ func BoundsOfCgroups(proc string) (list []Bound) {
 // ProcessesOfUser returns how many processes and threads a user has in a folder /proc.
 func ProcessesOfUser(proc string, uid int) uint64 { return processesOfUser(proc, uid) }
 
+// HasBoundOfIDs reports whether a release of Linux has a bound of ids in each PID namespace.
+func HasBoundOfIDs(release string) bool { return hasBoundOfIDs(release) }
+
 // Part returns what a command gets under one limit where others were promised some.
 func Part(most, used, promised uint64) uint64 {
 	n, _ := part([]bound{{most: most, used: used}}, promised)

@@ -193,5 +193,29 @@ func cgroupFolder(proc, controller, path string) (mount, dir string) {
 	return "", ""
 }
 
+// Of the ids of a PID namespace, the kernel uses the reserved ones once, and the launcher has some.
+const (
+	reservedIDs = 300
+	launcherIDs = 16
+)
+
+// boundIDs bounds the ids of processes and threads of the PID namespace of this process, where the kernel has a bound for
+// each namespace. It holds for the superuser too, whose processes the kernel does not limit, and who could start
+// hundreds before the launcher looks. Where it cannot be written, the launcher's looks are all that holds.
+func boundIDs(processes uint64) {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil || !hasBoundOfIDs(unix.ByteSliceToString(u.Release[:])) {
+		return // an earlier kernel would change the bound of the machine
+	}
+	_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.FormatUint(reservedIDs+launcherIDs+processes, 10)), 0o644)
+}
+
+// hasBoundOfIDs reports whether a release of Linux has kernel.pid_max in each PID namespace: from 6.14 on.
+func hasBoundOfIDs(release string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
+	return n == 2 && (major > 6 || major == 6 && minor >= 14)
+}
+
 // mountEscapes are those of paths in /proc/self/mountinfo.
 var mountEscapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

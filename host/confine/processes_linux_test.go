@@ -186,3 +186,39 @@ func TestProcessesAreLeft(t *testing.T) {
 		t.Errorf("%v %s", err, describe(r))
 	}
 }
+
+// TestIDsOfProcesses: the namespace of a command has few ids, and the machine has those that it had.
+func TestIDsOfProcesses(t *testing.T) {
+	for release, want := range map[string]bool{
+		"6.14.0": true, "6.18.44-fc": true, "7.0-rc1": true, "10.1.2": true,
+		"6.13.9": false, "6.1.0-40-amd64": false, "5.15.0": false, "6": false, "": false, "x": false,
+	} {
+		if got := confine.HasBoundOfIDs(release); got != want {
+			t.Errorf("%q: %t", release, got)
+		}
+	}
+	needNamespaces(t)
+	const file = "/proc/sys/kernel/pid_max"
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := command(t, "cat "+file)
+	c.Limits.Processes = 77
+	r := execute(t, c)
+	after, err := os.ReadFile(file)
+	if err != nil || string(after) != string(before) {
+		t.Fatalf("the machine has %s ids, and had %s: %v", after, before, err)
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	want := string(before)
+	if confine.HasBoundOfIDs(unix.ByteSliceToString(u.Release[:])) {
+		want = "393\n"
+	}
+	if string(r.Output) != want {
+		t.Errorf("want %s ids: %s", want, describe(r))
+	}
+}

@@ -30,6 +30,7 @@ func (p *plan) enter() error {
 	if err := leaveWatches(); err != nil {
 		return err
 	}
+	boundIDs(p.Limits.Processes)
 	// Nothing that is mounted here reaches the host's file system.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
