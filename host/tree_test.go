@@ -172,9 +172,9 @@ var layers = []layer{
 	{"host/internal/termtext", nil, nil},
 	{"internal/share", nil, nil},
 	{"host/internal/trust", []string{"host/internal/termtext", "host/internal/trust/content", "sdk/abi"}, nil},
-	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "sentinels", "sentinels/strictjson", "sdk/abi"}, nil}, // which environment files a definition names
-	{"host/plugin/grant", []string{"host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                             // it is the engine's operator
-	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                    // likewise
+	{"host/internal/trust/content", []string{"host/internal/atomicfile", "host/internal/gitexec", "host/internal/rootfs", "host/internal/trash", "sentinels", "sentinels/strictjson", "sdk/abi"}, nil},                                // which environment files a definition names
+	{"host/plugin/grant", []string{"host/internal/trust", "host/internal/atomicfile", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                   // it is the engine's operator
+	{"host/plugin", []string{"host/command", "host/plugin/grant", "sentinels", "sdk/abi", "runtime", "runtime/plugin"}, nil},                                                                                                          // likewise
 	{"host/serve", []string{"host", "host/*", "host/command/*", "host/internal/*", "host/ops/*", "host/plugin/bundle/lock", "runtime", "runtime/retry", "runtime/plugin", "triggers", "triggers/files", "sentinels", "sdk/abi"}, nil}, // it puts them together
 	{"host/ops/repair", []string{"host/internal/termtext", "sentinels", "sdk/abi", "runtime"}, nil},                                                                                                                                   // the store is the engine's
 	{"host/ops/backup", []string{"host/internal/atomicfile", "sdk/abi", "runtime"}, nil},                                                                                                                                              // it copies the state folder

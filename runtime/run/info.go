@@ -63,7 +63,7 @@ type Info struct {
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
 	// ApprovedBy is who approved a step of the run last, or of the run that it is a fork of, before the place of the
-	// fork; empty for nobody.
+	// fork; empty if there is no approval.
 	ApprovedBy string `json:"approvedBy,omitempty"`
 
 	Retries  []RetryWait `json:"retries,omitempty"`  // steps of an active run that wait for their next attempt
