@@ -331,7 +331,6 @@ func (a *App) scratch(ctx context.Context, opt host.Options) (*Session, error) {
 		return nil, err
 	}
 	opt.State = temp
-	opt.CacheDir = a.CacheDir()
 	p, err := process.Open(ctx, process.Options{Host: opt, Version: a.Env.Version, Private: true})
 	if err != nil {
 		return nil, errors.Join(err, trash.Delete(context.Background(), temp))
@@ -356,7 +355,7 @@ func (a *App) deadPlugins(p *process.Process) {
 	}
 }
 
-// CacheDir is the folder of compiled plugins, also for a scratch session; "" if the user has none.
+// CacheDir is the folder of compiled plugins; "" if the user has none.
 func (a *App) CacheDir() string {
 	dir, _ := host.CacheDir(a.Env.Getenv) // the host itself reports why there is none
 	return dir
