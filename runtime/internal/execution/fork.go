@@ -225,29 +225,29 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 	found, any := approval{}, false
 	place := time.Time{} // when the steps before the place had ended
 	iteration := 0
-	_, err := history.Fold(ex.opt.Store, p.info.ID, 1, func(seq uint64, rec *journal.Record, _ *history.State) error {
-		top, _, _ := strings.Cut(strings.NewReplacer("#", "!", ".", "!").Replace(rec.Path), "!")
-		n, err := strconv.Atoi(top)
+	_, err := history.Fold(ex.opt.Store, p.info.ID, 1, func(_ uint64, rec *journal.Record, _ *history.State) error {
 		switch sig := rec.Signal; {
 		case rec.IterationStart != nil:
 			iteration = rec.IterationStart.Iteration
 			if iteration == p.Number {
 				place = time.UnixMicro(rec.Time)
 			}
-		case seq > p.First && iteration == p.Number && rec.StepEnd != nil && err == nil && top == rec.Path && n < stop:
-			place = time.UnixMicro(rec.Time)
-		case sig != nil && sig.Approves():
-			any = true
-			gate := strings.NewReplacer("#", "!", ".", "!").Replace(sig.Call)
-			top, _, _ := strings.Cut(gate, "!")
-			n, err := strconv.Atoi(top)
-			switch {
-			case iteration < p.Number && found.by == "":
-				found = approval{sig.By, fmt.Sprintf("iteration %d", iteration), again}
-			case iteration == p.Number && err == nil && n < stop && found.by == "":
+		case iteration == p.Number && rec.StepEnd != nil:
+			if n, err := strconv.Atoi(rec.Path); err == nil && n < stop { // of a top-level step
+				place = time.UnixMicro(rec.Time)
+			}
+		case sig == nil || !sig.Approves():
+		case found.by != "":
+		case iteration < p.Number:
+			found = approval{sig.By, fmt.Sprintf("iteration %d", iteration), again}
+		case iteration == p.Number:
+			if n, ok := topOf(sig.Call); ok && n < stop {
 				found = approval{sig.By, fmt.Sprintf("step %d before step %d", n, stop),
 					fmt.Sprintf("begin with step %d at the latest, which asks again; a person may begin behind it", n)}
 			}
+			any = true
+		default: // behind the place
+			any = true
 		}
 		return nil
 	})
@@ -274,6 +274,13 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 		}
 	}
 	return found, nil
+}
+
+// topOf returns the index of the top-level step that makes a host call, or whose nested step does; ok is false for one in
+// onFailure or finally of the definition.
+func topOf(call string) (n int, ok bool) {
+	n, err := strconv.Atoi(call[:strings.IndexAny(call+"!", "#!")])
+	return n, err == nil
 }
 
 // doneSteps returns the end records of the steps before the first one to execute. Steps
