@@ -81,8 +81,7 @@ func (h *Host) isGate(id sentinels.ID) bool {
 		return false // it was deleted
 	}
 	if !stored.OfPerson() {
-		list, err := h.rt.Revisions(id)
-		if err == nil && !slices.ContainsFunc(list, func(r runtime.Stored) bool { return r.OfPerson() }) {
+		if before, err := h.rt.RevisionOfPerson(id, 0); err == nil && before.Revision == 0 {
 			return false // an agent made it
 		}
 	}
@@ -97,12 +96,8 @@ func (h *Host) armedFor(id sentinels.ID, does func(*sentinels.Definition) bool) 
 		return false // it was deleted
 	}
 	if !stored.OfPerson() {
-		list, err := h.rt.Revisions(id)
-		own := slices.IndexFunc(list, func(r runtime.Stored) bool { return r.OfPerson() })
-		if err == nil && own >= 0 {
-			if before, err := h.rt.Revision(id, list[own].Revision); err == nil {
-				stored = before
-			}
+		if before, err := h.rt.RevisionOfPerson(id, 0); err == nil && before.Revision != 0 {
+			stored = before
 		}
 	}
 	def, err := h.rt.Decoded(stored)

@@ -269,6 +269,12 @@ func (rt *Runtime) Revision(id sentinels.ID, n int) (Stored, error) {
 	return rt.definitions.Revision(id, n)
 }
 
+// RevisionOfPerson returns the newest kept revision before another one, 0 for none, that has a definition of a person or that a
+// person has accepted, see [Stored.OfPerson]. One of revision 0 means that there is none.
+func (rt *Runtime) RevisionOfPerson(id sentinels.ID, before int) (Stored, error) {
+	return rt.definitions.OfPerson(id, before)
+}
+
 // WaitingLimits returns the limits that a revision of an agent or a model raises: until a person accepts it, runs for
 // persons that take it keep those of the newest revision of a person.
 func (rt *Runtime) WaitingLimits(s Stored) ([]string, error) {

@@ -90,27 +90,15 @@ func ListUnaccepted(ctx context.Context, opt Options) ([]Unaccepted, error) {
 // sinceUnbounded returns the difference of a revision to the newest one without a bound.
 func (f family) sinceUnbounded(s runtime.Stored) ([]string, error) {
 	def := sentinels.Lenient(s.Definition, f.rt.DecodeOptions(""))
-	kept, err := f.rt.Revisions(s.ID)
+	old, err := f.rt.RevisionOfPerson(s.ID, s.Revision)
 	if err != nil {
 		return nil, err
 	}
 	var before *sentinels.Definition
-	from := 0
-	for _, r := range kept {
-		if r.Revision >= s.Revision || r.Deleted || r.Within != nil {
-			continue
-		}
-		old, err := f.rt.Revision(s.ID, r.Revision)
-		if abi.CodeOf(err) == abi.NotFound {
-			break // removed by an edit meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		before, from = sentinels.Lenient(old.Definition, f.rt.DecodeOptions("")), r.Revision
-		break
+	if old.Revision != 0 {
+		before = sentinels.Lenient(old.Definition, f.rt.DecodeOptions(""))
 	}
-	text := sentinels.DiffText(before, def, fmt.Sprintf("%s@%d", s.ID, from), fmt.Sprintf("%s@%d", s.ID, s.Revision))
+	text := sentinels.DiffText(before, def, fmt.Sprintf("%s@%d", s.ID, old.Revision), fmt.Sprintf("%s@%d", s.ID, s.Revision))
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
@@ -66,9 +67,11 @@ func (s *Store) Revisions(id sentinels.ID) ([]revision.Stored, error) {
 	return out, err
 }
 
-// OfPerson returns the newest kept revision before another one that has a definition of a person, or one that a person
-// has accepted. One of revision 0 means that there is none.
+// OfPerson is Runtime.RevisionOfPerson of package runtime.
 func (s *Store) OfPerson(id sentinels.ID, before int) (found revision.Stored, err error) {
+	if before == 0 {
+		before = math.MaxInt32
+	}
 	var bad error
 	err = s.opt.Store.Scan(Bucket, []byte(id+"/"), Key(id, before), true, func(key, value []byte) bool {
 		r, err := Read(value)

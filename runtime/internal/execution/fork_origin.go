@@ -78,16 +78,26 @@ func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Defin
 
 // ForkChanges is Runtime.ForkChanges of package runtime.
 func (ex *Executor) ForkChanges(id sentinels.RunID) (changes string, err error) {
-	err = history.Read(ex.opt.Store, id, 1, func(_ uint64, rec *journal.Record) error {
-		if begin := rec.RunStart; begin != nil && begin.Fork != nil {
-			changes = begin.Fork.Changes
+	begin, err := ex.startOf(id)
+	if err != nil || begin.Fork == nil {
+		return "", err
+	}
+	return begin.Fork.Changes, nil
+}
+
+// startOf returns the body of the first record of a run, with no field set if retention has removed it.
+func (ex *Executor) startOf(id sentinels.RunID) (*journal.RunStartBody, error) {
+	begin := &journal.RunStartBody{}
+	err := history.Read(ex.opt.Store, id, 1, func(_ uint64, rec *journal.Record) error {
+		if rec.RunStart != nil {
+			begin = rec.RunStart
 		}
 		return history.ErrStop
 	})
 	if errors.Is(err, history.ErrStop) {
 		err = nil
 	}
-	return changes, err
+	return begin, err
 }
 
 // noIteration returns the error for an iteration that does not exist or whose records

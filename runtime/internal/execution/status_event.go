@@ -2,9 +2,7 @@ package execution
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
@@ -98,7 +96,7 @@ func (ex *Executor) unaccepted(info *run.Info, used history.Definition) bool {
 		ex.svc.Log.Warn("the author of a revision cannot be read, events of its run set off nothing", "run", info.ID, "sentinel", info.Sentinel, "revision", used.Revision, "error", err)
 		return true
 	}
-	before, err := ex.opt.Definitions.OfPerson(info.Sentinel, math.MaxInt32)
+	before, err := ex.opt.Definitions.OfPerson(info.Sentinel, 0)
 	return err != nil || before.Revision != 0
 }
 
@@ -118,8 +116,6 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	if !ex.svc.Expected.Has(sentinels.RunEventName(info.Sentinel, word)) {
 		return nil, nil
 	}
-	var c chain
-	var by string
 	used := history.Definition{Revision: info.Revision, Edit: info.Edit}
 	if stored, err := ex.opt.Definitions.Revision(info.Sentinel, info.Revision); err == nil {
 		used.Within = stored.Within
@@ -127,16 +123,11 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	if info.Edit != 0 {
 		used.Within = []string{} // who made the edit is not known here
 	}
-	err := history.Read(ex.opt.Store, info.ID, 1, func(_ uint64, rec *journal.Record) error {
-		if begin := rec.RunStart; begin != nil {
-			c, by = chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within != nil)
-		}
-		return history.ErrStop
-	})
-	if err != nil && !errors.Is(err, history.ErrStop) {
+	begin, err := ex.startOf(info.ID)
+	if err != nil {
 		return nil, err
 	}
-	return ex.runEvent(info, word, seq, c, by, ex.eventSource(info, used)), nil
+	return ex.runEvent(info, word, seq, chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within != nil), ex.eventSource(info, used)), nil
 }
 
 func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, by, source string) *sentinels.Event {
