@@ -34,7 +34,7 @@ func (b *bench) as(by command.By, opt git.Options, p params) (string, error) {
 // models get nothing of another repository, and change none. The person and their steps may do so.
 func TestRepositoriesThatLeadToOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("links")
+		t.Skip("a user may have no right to make symbolic links on Windows")
 	}
 	b := newBench(t)
 	b.repo()
@@ -247,7 +247,7 @@ func TestWorkTreesAreHeld(t *testing.T) {
 		}
 	}
 	if runtime.GOOS == "windows" {
-		t.Skip("links")
+		t.Skip("a user may have no right to make symbolic links on Windows")
 	}
 	b.dir = filepath.Join(top, "sub")
 	opt.HoldTree = func(string) (func(), error) { // the command that has replaced it has ended

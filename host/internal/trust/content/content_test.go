@@ -608,7 +608,7 @@ func TestOtherNames(t *testing.T) {
 	p.write("notes.txt", "text")
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(p.work, link); err != nil {
-		t.Skip(err)
+		t.Skip("symbolic links: ", err)
 	}
 	path := filepath.Join(link, ".sentinel", build)
 	if err := p.folder().Check(path, []byte("one")); abi.CodeOf(err) != abi.Denied {
@@ -659,7 +659,7 @@ func TestLinkedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(filepath.Join(p.work, "shared.json"), link); err != nil {
-			t.Skip(err)
+			t.Skip("symbolic links: ", err)
 		}
 		p.check(name, false)
 		links, err := p.folder().Links()
@@ -700,7 +700,7 @@ func TestLinkedFolders(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := os.Symlink(c.to, link); err != nil {
-				t.Skip(err)
+				t.Skip("symbolic links: ", err)
 			}
 			for _, folder := range []string{c.to, "x/sentinels"} {
 				if err := os.MkdirAll(filepath.Join(filepath.Dir(link), folder), 0o755); err != nil {

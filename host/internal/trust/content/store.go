@@ -171,7 +171,7 @@ func (f *Folder) Check(path string, content []byte) error {
 		return nil
 	}
 	if at.link != "" {
-		return linked(path, at.link)
+		return linked(path, at.link, "replace the link by what it leads to, or set SENTINEL_TRUST_ROOTS to the folder of the project; remove %q if it is not yours")
 	}
 	t, key := at.of, at.key
 	if t.has(key, content) {
@@ -243,12 +243,11 @@ func (f *Folder) denied(path, why string) error {
 	return untrustedError{e}
 }
 
-// linked returns the error about a file in a folder that is found by a link. What a link leads
-// to is outside of the folder that was trusted, and may be anything.
-func linked(path, link string) error {
+// linked returns the error about a file or folder that is found by a link. What a link leads
+// to is outside of the folder that was trusted, and may be anything. hint is a format with the link.
+func linked(path, link, hint string) error {
 	return untrustedError{&abi.Error{
-		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", path, link),
-		Hint: fmt.Sprintf("replace the link by what it leads to, or set SENTINEL_TRUST_ROOTS to the folder of the project; remove %q if it is not yours", link),
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", path, link), Hint: fmt.Sprintf(hint, link),
 	}}
 }
 
@@ -349,10 +348,7 @@ func (f *Folder) checkStateLink(state string) error {
 	if link == "" {
 		return nil
 	}
-	return untrustedError{&abi.Error{
-		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: %q is a symbolic link", state, link),
-		Hint: fmt.Sprintf("remove %q if it is not yours; name the folder that it leads to with --state if it is", link),
-	}}
+	return linked(state, link, "remove %q if it is not yours; name the folder that it leads to with --state if it is")
 }
 
 // stateHasContent reports whether there is anything in a state folder.
