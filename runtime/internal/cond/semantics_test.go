@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -142,7 +143,7 @@ func TestSemantics(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	e := open(t, cond.Options{})
+	e := open(t, cond.Options{ChildTimeout: 20 * time.Second}) // no case is about time
 	for _, r := range []struct {
 		src  string
 		code abi.Code
