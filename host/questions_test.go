@@ -3,11 +3,16 @@ package host_test
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/config"
+	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -189,6 +194,134 @@ func TestApprovalElsewhere(t *testing.T) {
 			}
 			must(t, h, "sentinel/retry", tt.behind, nil) // by a person
 		})
+	}
+}
+
+// TestRerunsOfAgentsAreWhatAPersonDecided: an agent's retry or fork with other inputs behind the first steps, or of a revision
+// that was replaced, executes what no person has decided: a gate may depend on the inputs or be newer. It has no secrets
+// then. A repetition without a change has them, and so has the newest revision from its first step.
+func TestRerunsOfAgentsAreWhatAPersonDecided(t *testing.T) {
+	home := t.TempDir()
+	env := map[string]string{"SENTINEL_SECRET_KEY": "hush-hush-hush", "HOME": home, "XDG_CONFIG_HOME": home, "PATH": os.Getenv("PATH")}
+	opt := host.Options{Workspace: t.TempDir(), Getenv: func(name string) string { return env[name] }}
+	if err := secret.NewAllowed(config.Path(opt.Getenv), filepath.Join(opt.Workspace, ".sentinel"), nil).Set(t.Context(), "KEY", []string{"x"}, true); err != nil {
+		t.Fatal(err)
+	}
+	s := &storing{T: t, h: open(t, opt), ws: opt.Workspace}
+	gate := map[string]any{"id": "gate", "type": "approve", "prompt": "Deploy?", "condition": "$target === 'production'"}
+	deploy := map[string]any{"id": "deploy", "type": "shell", "command": "echo $target with ${#KEY}", "env": map[string]any{"KEY": map[string]any{"secret": "KEY"}}}
+	define := func(steps ...any) map[string]any {
+		return map[string]any{"id": "x", "name": "x", "inputs": map[string]any{"target": map[string]any{"default": "staging"}}, "steps": steps}
+	}
+	start := func() sentinels.RunID {
+		t.Helper()
+		raw, err := s.call(command.ByUser, "sentinel/run", map[string]any{"sentinelId": "x"})
+		var r struct {
+			Run    sentinels.RunID
+			Status sentinels.Status
+		}
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil || r.Status != sentinels.StatusCompleted {
+			t.Fatalf("%s %v", raw, err)
+		}
+		return r.Run
+	}
+	// deployed reports whether an agent's rerun has executed the step with the secret.
+	deployed := func(verb string, params map[string]any) bool {
+		t.Helper()
+		raw, err := s.call(command.ByAgent, verb, params)
+		var r struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal(raw, &r)
+		}
+		if err != nil {
+			t.Fatalf("%s %v: %v", verb, params, err)
+		}
+		for t.Context().Err() == nil {
+			info, err := s.h.Runtime().Status(r.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(info.Decisions) > 0 {
+				return false
+			}
+			if info.Status.Final() {
+				return info.Status == sentinels.StatusCompleted
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return false
+	}
+	production := map[string]any{"target": "production"}
+	set := map[string]any{"id": "first", "type": "set", "values": map[string]any{"n": 1}}
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": define(set, deploy)})
+	old := start()
+	s.must(command.ByUser, "sentinel/update", map[string]any{"sentinelId": "x", "definition": define(set, gate, deploy)})
+	id := start()
+	for _, tt := range []struct {
+		name, verb string
+		params     map[string]any
+		want       bool
+	}{
+		{"the same", "sentinel/retry", map[string]any{"run": id, "from": "deploy"}, true},
+		{"the newest revision with inputs that need no gate", "sentinel/retry", map[string]any{"run": id, "inputs": map[string]any{"target": "test"}}, true},
+		{"the newest revision with inputs that need it", "sentinel/retry", map[string]any{"run": id, "inputs": production}, false},
+		{"other inputs behind the gate", "sentinel/retry", map[string]any{"run": id, "from": "deploy", "inputs": production}, false},
+		{"other inputs behind the gate, fork", "sentinel/fork", map[string]any{"run": id, "iteration": 1, "from": "deploy", "inputs": production}, false},
+		{"a run from before the gate", "sentinel/retry", map[string]any{"run": old, "inputs": production}, false},
+		{"a run from before the gate, fork", "sentinel/fork", map[string]any{"run": old, "iteration": 1, "inputs": production}, false},
+		{"the revision from before the gate", "sentinel/retry", map[string]any{"run": id, "withRevision": 1, "inputs": production}, false},
+		{"a run from before the gate, with the newest revision behind it", "sentinel/retry", map[string]any{"run": old, "withRevision": "latest", "from": "deploy", "inputs": production}, false},
+	} {
+		if got := deployed(tt.verb, tt.params); got != tt.want {
+			t.Errorf("%s: deployed %t, want %t", tt.name, got, tt.want)
+		}
+	}
+	raw, err := s.call(command.ByUser, "sentinel/retry", map[string]any{"run": id, "from": "deploy", "inputs": production})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r struct{ Run sentinels.RunID }
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.h.Runtime().Wait(t.Context(), r.Run); err != nil || res.Status != sentinels.StatusCompleted {
+		t.Errorf("by a person: %+v %v", res, err)
+	}
+}
+
+// TestApprovalBeforeAForkCounts: an approval that a fork of a person uses is not used by a fork of that fork, also if a
+// later step of it was approved too.
+func TestApprovalBeforeAForkCounts(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	def, problems := h.Runtime().Decode([]byte(`{"name": "deploy", "steps": [{"type": "approve", "prompt": "Deploy?"}, {"id": "deploy", "type": "shell", "command": "echo deployed"}, {"type": "approve", "prompt": "Tell?"}]}`), "test.json")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve := func(id sentinels.RunID, questions int) {
+		t.Helper()
+		before := ""
+		for range questions {
+			before = asked(t, h, id, before).Question
+			must(t, h, "sentinel/decide", map[string]any{"run": id, "question": before, "verdict": "approve", "by": "ada"}, nil)
+		}
+		if r, err := h.Runtime().Wait(t.Context(), id); err != nil || r.Status != "completed" {
+			t.Fatalf("%+v %v", r, err)
+		}
+	}
+	approve(id, 2)
+	var fork struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/retry", map[string]any{"run": id, "from": "deploy"}, &fork)
+	approve(fork.Run, 1)
+	if _, err := held(t, h, ws, "sentinel/retry", map[string]any{"run": fork.Run, "from": "deploy"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "approved by ada") {
+		t.Errorf("behind the gate of the run that the other is a fork of: %v", err)
 	}
 }
 

@@ -598,6 +598,19 @@ func TestEditsOfOthersRaiseNoLimits(t *testing.T) {
 		again(1)
 		check("in an iteration that uses it")
 		if !alone {
+			raw, err := s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
+			var later struct{ Run sentinels.RunID }
+			if err == nil {
+				err = json.Unmarshal(raw, &later)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v, err := s.h.Runtime().RunDefinition(later.Run); err != nil || v.Definition.Safety.MaxIterations != 2 || v.Definition.Budget.Tokens != 6000 {
+				t.Errorf("a later start of a person: %+v, %v", v.Definition, err)
+			}
+		}
+		if !alone {
 			s.accept("x")
 			if def := limits(); def.Budget.Tokens != 1_000_000_000 || def.Safety.MaxIterations != 9 || def.Safety.OnInterrupt != sentinels.InterruptRetry {
 				t.Errorf("accepted: %+v %+v", def.Budget, def.Safety)

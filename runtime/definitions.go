@@ -275,8 +275,8 @@ func (rt *Runtime) RevisionOfPerson(id sentinels.ID, before int) (Stored, error)
 	return rt.definitions.OfPerson(id, before)
 }
 
-// WaitingLimits returns the limits that a revision of an agent or a model raises: until a person accepts it, runs for
-// persons that take it keep those of the newest revision of a person.
+// WaitingLimits returns the limits that a revision of an agent or a model raises: until a person accepts it, runs that
+// take it keep those of the newest revision of a person.
 func (rt *Runtime) WaitingLimits(s Stored) ([]string, error) {
 	if s.OfPerson() || s.Deleted {
 		return nil, nil

@@ -37,7 +37,9 @@ type ForkOptions struct {
 	// AskAgain says that approvals of the other run do not count: the fork does not begin behind
 	// one, because what was approved was the other run. Default false.
 	AskAgain bool
-	// Within is as in [StartOptions], beside the bound that the other run has. Default nil.
+	// Within is as in [StartOptions], beside the bound that the other run has. It does not count for what a
+	// person has decided to execute as it is: the newest revision of the stored sentinel from its first step,
+	// with any inputs, or the rest of the other run without a change. Default nil.
 	Within []string
 	// By is the user who forks the run.
 	By string

@@ -120,7 +120,7 @@ func waitingLimits(raised []string) string {
 	if len(raised) == 0 {
 		return ""
 	}
-	return strings.Join(raised, ", ") + ": only a person raises limits: runs that a person has started keep theirs until a person accepts the revision, see sentinel inbox"
+	return strings.Join(raised, ", ") + ": only a person raises limits: runs keep those of before until a person accepts the revision, see sentinel inbox"
 }
 
 // beyond returns the commands that a definition names and its bound does not allow, and such types

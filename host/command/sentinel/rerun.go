@@ -121,9 +121,6 @@ func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunO
 			return f.changed(d, place, in.Step, in.Params)
 		}
 	}
-	if opt.Edit != nil {
-		opt.Within = call.Bound() // a changed step is one of the caller's own
-	}
 	return f.rerun(ctx, call, targetIn{in.Run, in.SentinelID}, opt)
 }
 
@@ -167,7 +164,7 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 			return rerunOut{}, err
 		}
 	}
-	opt.By, opt.AskAgain = string(call.By), call.By != command.ByUser
+	opt.By, opt.AskAgain, opt.Within = string(call.By), call.By != command.ByUser, call.Bound()
 	opt.Key = call.Key
 	if call.ForAgent() {
 		opt.As = call.Who() // else the steps of the fork would be those of the starter of the other run

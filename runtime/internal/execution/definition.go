@@ -70,7 +70,11 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 		ex.svc.Log.Warn("newest revision cannot be decoded, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
 	}
-	next, err := ex.keepLimits(begin, definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}, have.def)
+	without := have.def
+	if !ofPerson(begin) {
+		without = nil // of its own sentinel an agent sets the limits
+	}
+	next, err := ex.keepLimits(begin.Sentinel, definitionVersion{def: def, hash: hash, revision: stored.Revision, within: stored.Within, maker: stored.Agent()}, without)
 	if err != nil {
 		ex.svc.Log.Warn("the limits that a person gave cannot be read, the run keeps its current definition", "sentinel", begin.Sentinel, "revision", stored.Revision, "error", err)
 		return have
@@ -78,14 +82,14 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 	return next
 }
 
-// keepLimits returns a stored revision as a run uses it. In a run that was started for a person, what an agent or a
-// model has made and no person has accepted changes steps, but does not raise a limit: that is the decision of a person, as
-// in a resume. The limits are those of the newest revision of a person, or of the definition without.
-func (ex *Executor) keepLimits(begin *journal.RunStartBody, next definitionVersion, without *sentinels.Definition) (definitionVersion, error) {
-	if next.within == nil || !ofPerson(begin) {
+// keepLimits returns a stored revision as a run uses it. What an agent or a model has made of a person's sentinel and
+// no person has accepted changes steps, but does not raise a limit, whoever starts the run: that is the decision
+// of a person, as in a resume. The limits are those of the newest revision of a person, or of the definition without.
+func (ex *Executor) keepLimits(id sentinels.ID, next definitionVersion, without *sentinels.Definition) (definitionVersion, error) {
+	if next.within == nil || next.revision == 0 {
 		return next, nil
 	}
-	def, _, err := ex.RaisedLimits(begin.Sentinel, next.revision, next.def, without)
+	def, _, err := ex.RaisedLimits(id, next.revision, next.def, without)
 	if err == nil && def != next.def {
 		next.def, next.hash = def, def.Hash()
 	}
@@ -97,7 +101,7 @@ func ofPerson(begin *journal.RunStartBody) bool {
 	return emitsFor(begin.As, begin.Within != nil) == ""
 }
 
-// RaisedLimits returns a revision of a stored definition with the limits that runs for persons have while no person has
+// RaisedLimits returns a revision of a stored definition with the limits that its runs have while no person has
 // accepted it, and the fields in which they differ. without is the definition with these limits if no
 // revision of a person is stored; nil if there is none, and all limits count.
 func (ex *Executor) RaisedLimits(id sentinels.ID, number int, def, without *sentinels.Definition) (*sentinels.Definition, []string, error) {
@@ -224,7 +228,7 @@ func (ex *Executor) readDefinition(d history.Definition, begin *journal.RunStart
 	def, hash, err := ex.opt.Definitions.DecodeStoredWith(raw, opt)
 	v := definitionVersion{def, hash, d.Revision, d.Edit, d.Within, d.Maker}
 	if err == nil && d.Value.IsRedacted() { // the text is that of the author, not of the run
-		v, err = ex.keepLimits(begin, v, nil)
+		v, err = ex.keepLimits(id, v, nil)
 	}
 	return v, err
 }

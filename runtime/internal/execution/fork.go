@@ -52,7 +52,15 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
-	start.Within, start.named = ex.both(ex.both(opt.Within, p.begin.Within), next.within), p.begin.Named
+	within := opt.Within
+	if within != nil {
+		if same, err := ex.decided(p, next, opt); err != nil {
+			return "", err
+		} else if same {
+			within = nil
+		}
+	}
+	start.Within, start.named = ex.both(ex.both(within, p.begin.Within), next.within), p.begin.Named
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
@@ -61,12 +69,32 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		if err != nil {
 			return "", err
 		}
-		if start.fork, start.approvedBy, err = ex.forkAt(p, next, from, opt); err != nil {
+		if start.fork, err = ex.forkAt(p, next, from, opt); err != nil {
 			return "", err
 		}
 	}
 	ex.noteChanges(start.fork, p, next.def, opt)
 	return ex.startRun(ctx, next.def, start)
+}
+
+// decided reports whether what a fork executes is as a person has decided it: the newest revision of the stored
+// sentinel from its first step, as a start would execute it, or the rest of the other run as it was. Anything
+// else is what the caller makes of it. With other inputs behind the first steps, or in a revision that was
+// replaced, nobody may have asked what a person wants to be asked.
+func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptions) (bool, error) {
+	if opt.Edit != nil || opt.Definition != nil {
+		return false, nil
+	}
+	if p.begin.Revision != 0 || next.revision != 0 {
+		newest, err := ex.opt.Definitions.OfPerson(p.begin.Sentinel, 0)
+		if err != nil || newest.Revision != next.revision {
+			return false, err
+		}
+		if p.fromStart {
+			return true, nil
+		}
+	}
+	return len(opt.Inputs) == 0 && next.hash == p.used.hash, nil
 }
 
 // forkedDefinition returns the definition that the fork begins with, and whether the
@@ -147,9 +175,9 @@ func (ex *Executor) forkedInputs(begin *journal.RunStartBody, def *sentinels.Def
 	return inputs, nil
 }
 
-// forkAt returns the record of a fork that begins in the middle of an iteration, and who approved what is before it. All
-// values are stored again, because retention may remove the other run.
-func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (f *journal.Fork, approvedBy string, err error) {
+// forkAt returns the record of a fork that begins in the middle of an iteration. All values are stored again, because
+// retention may remove the other run.
+func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.ForkOptions) (f *journal.Fork, err error) {
 	f = &journal.Fork{
 		Run: p.info.ID, By: opt.By, Iteration: p.Number, From: from, Event: p.Start.Event, EventSeq: p.Start.EventSeq,
 	}
@@ -163,30 +191,30 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	}
 	given, err := ex.approvedBefore(p, stop)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if opt.AskAgain && given.by != "" {
-		return nil, "", &abi.Error{
+		return nil, &abi.Error{
 			Code: abi.Denied, Permanent: true, Field: "from", Message: fmt.Sprintf("fork run %s: %s was approved by %s for that run only", p.info.ID, given.where, given.by), Hint: given.hint,
 		}
 	}
 	done, err := ex.doneSteps(p, next.def, steps[:from], opt.From)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	st, err := ex.stateBefore(p, stop)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	rag, err := ex.svc.Values.Load(st.RAGContext)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if next.def.Recipe != p.used.def.Recipe || !slices.Equal(next.def.RAGSources, p.used.def.RAGSources) {
 		rag = nil // it is built again
 	}
 	if err := ex.svc.Values.LoadScope(st.Scope); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	vars := st.Scope.Variables
 	if vars == nil {
@@ -194,21 +222,22 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	}
 	for name, v := range opt.Inputs { // an input is a variable too
 		if vars[name], err = ex.svc.Values.Keep(v); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
 	if f.Variables, err = ex.svc.Values.KeepScope(vars); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	f.Last, f.Order = st.Scope.Last, slices.Clone(st.Scope.Order)
 	for _, name := range slices.Sorted(maps.Keys(opt.Inputs)) {
 		f.Order = append(slices.DeleteFunc(f.Order, func(n string) bool { return n == name }), name)
 	}
 	if f.RAG, err = ex.svc.Values.Redacted(rag); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	f.Done, f.Cursors, f.EventCursor, f.RunEventCursor = done, st.Cursors, p.begin.EventCursor, p.begin.RunEventCursor
-	return f, given.by, nil
+	f.ApprovedBy = given.by
+	return f, nil
 }
 
 // An approval is one that a fork would use: a person gave it before the place of the fork, for another run.
@@ -222,12 +251,23 @@ type approval struct {
 // earlier one, or in a run that one of these steps started.
 func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 	const again = "start the sentinel again, which asks again; a person may begin here"
-	found, any := approval{}, false
+	found, after := approval{}, false // after: one was given behind the place
+	first := 1
+	if f := p.begin.Fork; f != nil {
+		first = max(f.Iteration, 1)
+		if f.ApprovedBy != "" && (stop > 0 || p.Number > 1) {
+			return approval{f.ApprovedBy, "a step before those of the run", again}, nil
+		}
+	}
 	place := time.Time{} // when the steps before the place had ended
 	iteration := 0
+	kept := true // the records of all iterations
 	_, err := history.Fold(ex.opt.Store, p.info.ID, 1, func(_ uint64, rec *journal.Record, _ *history.State) error {
 		switch sig := rec.Signal; {
 		case rec.IterationStart != nil:
+			if iteration == 0 {
+				kept = rec.IterationStart.Iteration <= first
+			}
 			iteration = rec.IterationStart.Iteration
 			if iteration == p.Number {
 				place = time.UnixMicro(rec.Time)
@@ -245,16 +285,16 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 				found = approval{sig.By, fmt.Sprintf("step %d before step %d", n, stop),
 					fmt.Sprintf("begin with step %d at the latest, which asks again; a person may begin behind it", n)}
 			}
-			any = true
+			after = true
 		default: // behind the place
-			any = true
+			after = true
 		}
 		return nil
 	})
 	if err != nil || found.by != "" {
 		return found, err
 	}
-	if p.info.ApprovedBy != "" && !any { // its record is not kept, or in the run that this one is a fork of
+	if p.info.ApprovedBy != "" && (!after || !kept) { // its record is not kept
 		return approval{p.info.ApprovedBy, "an earlier step", again}, nil
 	}
 	tree, err := ex.opt.Index.List(run.Filter{Root: p.info.Root, Since: p.info.CreatedAt})

@@ -108,9 +108,7 @@ type startOptions struct {
 	commanded bool                           // a child by a command of its parent, see [run.StartOptions.Child]
 	caller    *liveRun                       // whose step starts the run, which is not its child; nil for none
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
-	// approvedBy is run.Info.ApprovedBy of a fork, for approvals that it uses.
-	approvedBy string
-
+	stored    revision.Stored                // of Revision, read by startRun
 	// puts are committed with the run's first record, which is then not lazy. id is the
 	// run's id, so that puts can name it.
 	id       sentinels.RunID
@@ -135,6 +133,17 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	}
 	if err := ex.absent(def, opt); err != nil {
 		return "", err
+	}
+	if opt.Revision != 0 { // read here, so that no way to start a stored definition can forget its bound
+		var err error
+		if opt.stored, err = ex.opt.Definitions.Revision(cmp.Or(opt.identity, def.ID), opt.Revision); err != nil {
+			return "", err
+		}
+		limited, err := ex.keepLimits(opt.stored.ID, definitionVersion{def: def, revision: opt.Revision, within: opt.stored.Within}, nil)
+		if err != nil {
+			return "", err
+		}
+		def = limited.def
 	}
 	canonical, err := json.Marshal(def)
 	if err != nil {
@@ -176,7 +185,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	}
 	if opt.fork != nil {
 		noteFork(&r.info, opt.fork)
-		r.info.ApprovedBy = opt.approvedBy
+		r.info.ApprovedBy = opt.fork.ApprovedBy
 	}
 	w := step.Commit{Lazy: opt.puts == nil && !r.waitsForTurn(), Summary: true, Puts: opt.puts}
 	if opt.Key != "" {
@@ -374,7 +383,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	}
 	begin.Inherited = opt.inherited
 	var maker string
-	if begin.Within, maker, err = ex.bound(begin.Sentinel, opt); err != nil {
+	if begin.Within, maker, err = ex.bound(opt); err != nil {
 		return nil, err
 	}
 	if begin.Named, err = ex.named(opt); err != nil {
@@ -440,7 +449,7 @@ func CheckBoundWorkspace(dir, base string) error {
 
 // bound returns the commands that a new run may call, nil for all: what bounds its
 // starter, the run above it and its revision. maker is the agent that has stored a revision with a bound.
-func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, maker string, err error) {
+func (ex *Executor) bound(opt startOptions) (within []string, maker string, err error) {
 	within = opt.Within
 	if opt.parent != nil && !opt.commanded && (!opt.called || within == nil) {
 		within = ex.both(within, opt.parent.Within())
@@ -448,12 +457,8 @@ func (ex *Executor) bound(id sentinels.ID, opt startOptions) (within []string, m
 	if opt.Revision == 0 {
 		return within, "", nil
 	}
-	// Read here, so that no way to start a stored definition can forget it.
-	stored, err := ex.opt.Definitions.Revision(id, opt.Revision)
-	if err == nil {
-		err = cmp.Or(opt.parent, opt.caller).checkApproved(&stored)
-	}
-	return ex.both(within, stored.Within), stored.Agent(), err
+	err = cmp.Or(opt.parent, opt.caller).checkApproved(&opt.stored)
+	return ex.both(within, opt.stored.Within), opt.stored.Agent(), err
 }
 
 // checkApproved returns an error for a revision that an agent or a model made after the run, or one above

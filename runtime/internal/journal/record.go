@@ -180,6 +180,7 @@ type Fork struct {
 
 	EventCursor    uint64 `json:"c,omitempty"` // EventCursor of the other run's start
 	RunEventCursor uint64 `json:"rc,omitempty"`
+	ApprovedBy     string `json:"ap,omitempty"` // who approved a step before that step, in the other run or before it
 }
 
 // A ForkedStep is the result of a top-level step of the other run.
