@@ -68,6 +68,14 @@ func (p *place) take(ctx context.Context) error {
 	return err
 }
 
+// busy is [command.Call.Busy].
+func (p *place) busy(ctx context.Context) (done func(), err error) {
+	if p.leave != nil {
+		return func() {}, nil
+	}
+	return p.giveBack, p.take(ctx)
+}
+
 // giveBack gives the place back if it is held.
 func (p *place) giveBack() {
 	if p != nil && p.leave != nil {

@@ -41,6 +41,12 @@ func newDesk(t *testing.T) *desk {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}),
+		"code/work~": reply(func(ctx context.Context, call *command.Call) (json.RawMessage, error) {
+			d.began <- call.As
+			done, err := call.Work(ctx)
+			defer done()
+			return json.RawMessage(`{}`), err
+		}),
 		"code/read?":  `{}`,
 		"code/large?": reply(func(context.Context, *command.Call) (json.RawMessage, error) { return large, nil }),
 	})
@@ -136,7 +142,13 @@ func TestWaitsHoldNoPlace(t *testing.T) {
 	<-d.began // also while it is not
 	ask(t, d.addr, "GET", "/ws", "agent-a")
 	<-d.began
+	works := d.call(t, "agent-d", "code/work") // waits for the place only for its work
+	<-d.began
+	d.waits(t, "agent d", 1)
 	d.finish <- struct{}{}
+	if status, text := answered(t, works); status != http.StatusOK {
+		t.Errorf("%d %.200s", status, text)
+	}
 	if got := d.as("agent-b", "POST", "/v1/commands/code/read", "{}"); got.status != http.StatusOK {
 		t.Errorf("%d %s", got.status, got.body)
 	}

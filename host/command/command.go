@@ -157,9 +157,21 @@ type Call struct {
 	// Charge counts bytes of what the answer is made of, as they are read, for a caller whose answers
 	// share memory; its error ends the call. Nil for others. See [Call.Page].
 	Charge func(bytes int64) error
+	// Busy waits until ctx ends for the place that a caller needs for work which keeps a processor busy, and
+	// returns the function that gives it back, which may be called again. It is not nil with an error. A call of a command that waits, see [Command.MayWait], has none
+	// otherwise. Nil for callers that need none. See [Call.Work].
+	Busy func(ctx context.Context) (done func(), err error)
 
 	registry *Registry // set by [Registry.Call]
 	base     string    // likewise: a folder from which Workspace is reached without links, empty if that does not matter
+}
+
+// Work is Busy, for all callers: a command that waits calls it before each part that keeps a processor busy.
+func (c *Call) Work(ctx context.Context) (done func(), err error) {
+	if c.Busy == nil {
+		return func() {}, nil
+	}
+	return c.Busy(ctx)
 }
 
 // Visible returns a text as the caller sees it.

@@ -5,6 +5,7 @@ package shell_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -318,6 +319,47 @@ func TestWatchResultHoldsAllLinesByCursor(t *testing.T) {
 	}
 	if next != lines {
 		t.Errorf("the pages have %d lines, want %d", next, lines)
+	}
+}
+
+// TestWatchNeedsAPlaceToMatch: a watch has the place that its caller needs for work while it matches lines, and not while
+// it waits for them.
+func TestWatchNeedsAPlaceToMatch(t *testing.T) {
+	b := newBench(t, shell.Options{})
+	id := b.do("code/shell/execute", params{"command": "echo first; while ! [ -e go ]; do sleep 0.01; done; echo second", "wait": false}).ExecutionID
+	var mu sync.Mutex
+	taken, held := 0, false
+	text, err := json.Marshal(params{"executionId": id, "cursor": 0, "rules": []params{{"pattern": "second", "classification": "error"}}, "until": "error"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{}, 100)
+	answer, err := b.reg.Call(t.Context(), &command.Call{Command: "code/shell/watch", Params: text, Workspace: b.dir, By: command.ByUser, Busy: func(context.Context) (func(), error) {
+		mu.Lock()
+		defer mu.Unlock()
+		taken, held = taken+1, true
+		return func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if held {
+				waits <- struct{}{}
+			}
+			held = false
+			if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil { // the second line is not printed before
+				t.Error(err)
+			}
+		}, nil
+	}})
+	if err != nil || !strings.Contains(string(answer), "second") {
+		t.Errorf("%s %v", answer, err)
+	}
+	if held || taken < 2 || len(waits) != taken {
+		t.Errorf("held %t, taken %d times, given back %d times", held, taken, len(waits))
+	}
+	if _, err := b.reg.Call(t.Context(), &command.Call{Command: "code/shell/watch", Params: text, Workspace: b.dir, By: command.ByUser, Busy: func(context.Context) (func(), error) {
+		return func() {}, errors.New("no place")
+	}}); err == nil || !strings.Contains(err.Error(), "no place") {
+		t.Errorf("without a place: %v", err)
 	}
 }
 

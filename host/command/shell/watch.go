@@ -88,7 +88,7 @@ func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest)
 	if err != nil {
 		return WatchAnswer{}, err
 	}
-	c := collector{size: answerSize, held: call.Peak(), paged: q.Cursor != nil}
+	c := collector{size: answerSize, held: call.Peak(), work: call.Work, paged: q.Cursor != nil}
 	if q.Cursor != nil {
 		return e.follow(ctx, *q.Cursor, q.Until, set, c)
 	}
@@ -109,8 +109,15 @@ func (m *Manager) watch(ctx context.Context, call *command.Call, q WatchRequest)
 // execution has ended. Without own rules it uses those of the execution, as
 // they are when a line is read.
 func (e *execution) follow(ctx context.Context, from int, until string, own ruleset, c collector) (WatchAnswer, error) {
-	at := from
+	at, done := from, func() {}
+	defer func() { done() }()
 	for {
+		var err error
+		if c.work != nil {
+			if done, err = c.work(ctx); err != nil {
+				return WatchAnswer{}, err
+			}
+		}
 		lines, set, now, changed, err := e.look(at)
 		if err == nil {
 			err = c.held.Hold(bytesOf(lines) + 2*int64(c.headSize+c.tailSize))
@@ -154,6 +161,7 @@ func (e *execution) follow(ctx context.Context, from int, until string, own rule
 		if stop || finished {
 			return c.answer(e.id, from, at, finished, now.Record), nil
 		}
+		done()
 		if now.more {
 			continue
 		}
@@ -232,6 +240,7 @@ const answerSize = 160 << 10
 type collector struct {
 	size       int // bytes in JSON
 	held       *command.Peak
+	work       func(context.Context) (func(), error) // see [command.Call.Work]; nil if the work is the host's
 	paged      bool
 	head, tail []Line
 	headSize   int
