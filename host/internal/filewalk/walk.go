@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/glob"
@@ -37,8 +38,8 @@ type Options struct {
 	MaxDepth int
 }
 
-// maxDepth limits the levels of entries of any walk. Each folder is opened by its path from the root, so that
-// the time of a walk grows with the square of the depth: a chain of 20,000 folders took over a minute.
+// maxDepth limits the levels of entries of any walk: so many folders are open at once, and with ByLevel each is
+// opened from the root, so that the time grows with the square of the depth.
 const maxDepth = 250
 
 // A Func is called for each entry, with its path relative to the root. Its error
@@ -46,18 +47,26 @@ const maxDepth = 250
 // the walk, and for folders [fs.SkipDir], which does not enter the folder.
 type Func func(name string, entry fs.DirEntry) error
 
-// Walk visits the entries below a folder. Links are visited but not followed. A
-// folder that cannot be listed, other than the first one, counts as empty. Folders
+// Walk visits the entries below a folder. Links are visited but not followed, also if a program puts one in the
+// place of a folder during the walk. A folder that cannot be listed, other than the first one, counts as empty. Folders
 // more than 250 in each other are the error limit, unless MaxDepth ends before.
 // complete reports that no limit ended the walk early. Walk returns the context's
 // error once ctx has ended.
 func Walk(ctx context.Context, root *os.Root, opt Options, fn Func) (complete bool, err error) {
-	w := &walk{Options: opt, ctx: ctx, root: root, fsys: root.FS(), fn: fn, complete: true}
+	w := &walk{Options: opt, ctx: ctx, root: root, fn: fn, complete: true}
 	w.Start = cmp.Or(w.Start, ".")
-	err = w.list(folder{path: w.Start, depth: 1, scope: w.above(w.Start)})
+	open, err := rootfs.Enter(root, w.Start)
+	if err != nil {
+		return false, err
+	}
+	err = w.list(folder{open: open, path: w.Start, depth: 1, scope: w.above(w.Start)})
 	for err == nil && len(w.queue) > 0 {
 		next := w.queue[0]
 		w.queue = w.queue[1:]
+		if next.open, err = rootfs.Enter(root, next.path); err != nil {
+			err = nil // it cannot be opened, or was replaced
+			continue
+		}
 		err = w.list(next)
 	}
 	if errors.Is(err, fs.SkipAll) {
@@ -70,31 +79,33 @@ type walk struct {
 	Options
 	ctx      context.Context
 	root     *os.Root
-	fsys     fs.FS
 	fn       Func
 	visited  int
 	complete bool
 	queue    []folder // ByLevel: folders that are not listed yet
 }
 
-// A folder is listed after the entry has been visited.
+// A folder is listed after the entry has been visited. It is opened in the open folder around it, because a path
+// could lead elsewhere by then: to files of the host, if a program puts a link in the place of the folder.
 type folder struct {
+	open  *os.Root // nil in the queue
 	path  string
 	depth int // of its entries
 	scope *scope
 }
 
-// list visits the entries of a folder.
+// list visits the entries of an open folder and closes it.
 func (w *walk) list(dir folder) error {
+	defer dir.open.Close()
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(w.fsys, dir.path)
+	entries, err := fs.ReadDir(dir.open.FS(), ".")
 	if err != nil && dir.path == w.Start {
 		return err
 	}
 	if !w.All && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ignoreFile }) {
-		dir.scope = w.scope(dir.path, dir.scope)
+		dir.scope = scopeOf(dir.open, dir.path, dir.scope)
 	}
 	for _, entry := range entries {
 		if err := w.ctx.Err(); err != nil {
@@ -140,6 +151,9 @@ func (w *walk) visit(dir folder, entry fs.DirEntry) error {
 		w.queue = append(w.queue, below)
 		return nil
 	}
+	if below.open, err = rootfs.EnterFolder(dir.open, entry.Name()); err != nil {
+		return nil // it cannot be opened, or was replaced
+	}
 	return w.list(below)
 }
 
@@ -159,18 +173,22 @@ func (w *walk) above(dir string) *scope {
 		return nil
 	}
 	above := path.Dir(dir)
-	return w.scope(above, w.above(above))
+	open, err := rootfs.Enter(w.root, above)
+	if err != nil {
+		return w.above(above)
+	}
+	defer open.Close()
+	return scopeOf(open, above, w.above(above))
 }
 
-// scope adds the rules of one folder, if it has any. What is not a regular file or
-// cannot be read is no .gitignore file.
-func (w *walk) scope(dir string, outer *scope) *scope {
-	name := join(dir, ignoreFile)
-	info, err := w.root.Lstat(name)
+// scopeOf adds the rules of one open folder, if it has any. What is not a regular file or cannot be read is no
+// .gitignore file.
+func scopeOf(open *os.Root, dir string, outer *scope) *scope {
+	info, err := open.Lstat(ignoreFile)
 	if err != nil {
 		return outer
 	}
-	data, err := ReadFile(w.root, name, info, maxIgnoreFile)
+	data, err := ReadFile(open, ignoreFile, info, maxIgnoreFile)
 	if err != nil {
 		return outer
 	}

@@ -279,3 +279,57 @@ func TestWalkEndsInDeepFolders(t *testing.T) {
 		t.Errorf("with the folder ignored: %q, complete %t", list, complete)
 	}
 }
+
+// TestWalkFollowsNoLinkThatReplacesAFolder: a program that puts a link in the place of a folder after the walk has seen it
+// has the walk list nothing of where the link leads, whether it replaces the folder or one above it.
+func TestWalkFollowsNoLinkThatReplacesAFolder(t *testing.T) {
+	for _, byLevel := range []bool{false, true} {
+		for _, replaced := range []string{"a", "a/b", "start"} {
+			t.Run(fmt.Sprintf("by level %t, %s", byLevel, replaced), func(t *testing.T) {
+				dir := t.TempDir()
+				for _, name := range []string{"a/b/mine.txt", "host/b/secret.txt", "host/secret.txt", "start/mine.txt"} {
+					if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				root, err := os.OpenRoot(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer root.Close()
+				swap := func() {
+					t.Helper()
+					if err := os.Rename(filepath.Join(dir, replaced), filepath.Join(dir, "away")); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.Symlink(filepath.Join(strings.Repeat("../", strings.Count(replaced, "/")), "host"), filepath.Join(dir, replaced)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				opt := filewalk.Options{Start: "a", ByLevel: byLevel}
+				switch replaced {
+				case "a":
+					opt.Start = ""
+				case "start":
+					opt.Start = "start"
+					swap()
+				}
+				_, err = filewalk.Walk(t.Context(), root, opt, func(name string, _ fs.DirEntry) error {
+					if strings.Contains(name, "secret") && !strings.HasPrefix(name, "host/") {
+						t.Errorf("the walk lists %s", name)
+					}
+					if name == replaced {
+						swap()
+					}
+					return nil
+				})
+				if (err != nil) != (replaced == "start") {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

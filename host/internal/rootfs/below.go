@@ -18,22 +18,37 @@ func OpenBelow(base, rest string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	for part := range strings.SplitSeq(filepath.Clean(rest), string(filepath.Separator)) {
-		if part == "." {
-			continue
-		}
-		next, err := enterFolder(root, part)
-		_ = root.Close() // nothing was written through it
-		if err != nil {
-			return nil, fmt.Errorf("open %q in %q: %w", rest, base, err)
-		}
-		root = next
+	defer root.Close() // nothing was written through it
+	if root, err = Enter(root, rest); err != nil {
+		return nil, fmt.Errorf("open %q in %q: %w", rest, base, err)
 	}
 	return root, nil
 }
 
-// enterFolder opens a folder in another one, and returns an error if it is a link.
-func enterFolder(root *os.Root, part string) (*os.Root, error) {
+// Enter opens the folder rest, a relative path, below an open one. No part of rest may be a link, also if links
+// change during the call.
+func Enter(root *os.Root, rest string) (*os.Root, error) {
+	at, err := root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	for part := range strings.SplitSeq(filepath.Clean(rest), string(filepath.Separator)) {
+		if part == "." {
+			continue
+		}
+		next, err := EnterFolder(at, part)
+		_ = at.Close() // nothing was written through it
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// EnterFolder opens a folder in an open one, and returns an error if it is a link, also if it becomes one during the
+// call.
+func EnterFolder(root *os.Root, part string) (*os.Root, error) {
 	seen, err := root.Lstat(part)
 	if err != nil {
 		return nil, err
