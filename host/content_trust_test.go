@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/config"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestAnotherStore: a store that takes the place of the own one, without the file beside it that has the
@@ -80,6 +83,85 @@ func TestAnotherStore(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("trusted: %v", err)
+	}
+}
+
+// TestRunsOfATrustedStoreArePaused: no run that came with a store goes on before a person resumes it, also if its journal
+// says that it has ended: the question of trust shows definitions, not the values that a run has.
+func TestRunsOfATrustedStoreArePaused(t *testing.T) {
+	theirs, ws, configuration := t.TempDir(), t.TempDir(), t.TempDir()
+	start := func(workspace string, options host.Options) *host.Host {
+		t.Helper()
+		options.Workspace, options.CacheDir = workspace, compiled()
+		h, err := host.Open(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	h := start(theirs, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "child", "name": "child", "steps": [{"type": "wait", "event": "never"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "x", "name": "x", "inputs": {"what": {"default": "true"}}, "steps": [{"type": "sentinel", "definition": {"$ref": "child"}}, {"type": "shell", "command": "$what"}]}}`, nil)
+	var r struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/start", `{"sentinelId": "x", "inputs": {"what": "touch executed"}}`, &r)
+	for t.Context().Err() == nil {
+		all, err := h.Runtime().Runs(runtime.RunFilter{Root: r.Run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 2 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(ws, ".sentinel"), os.DirFS(filepath.Join(theirs, ".sentinel"))); err != nil {
+		t.Fatal(err)
+	}
+	ask := host.Options{AskTrust: true, Getenv: func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return configuration
+		}
+		return ""
+	}}
+	settings, err := config.Load(config.Options{Getenv: ask.Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, ask.Getenv)
+	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
+	if err == nil {
+		err = folder.Approve(items)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second start is as any other
+		h = start(ws, ask)
+		if _, err := h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := h.Runtime().Runs(runtime.RunFilter{Root: r.Run})
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%+v %v", all, err)
+		}
+		for _, one := range all {
+			if one.Status != sentinels.StatusPaused || one.Reason != "by sentinel trust" {
+				t.Errorf("run %s of %s: %s, %s", one.ID, one.Sentinel, one.Status, one.Reason)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = start(ws, ask)
+	defer h.Close()
+	must(t, h, "sentinel/resume", map[string]any{"run": r.Run}, nil)
+	must(t, h, "events/emit", `{"event": "never"}`, nil)
+	if res, err := h.Runtime().Wait(t.Context(), r.Run); err != nil || res.Status != sentinels.StatusCompleted {
+		t.Errorf("resumed: %+v %v", res, err)
 	}
 }
 

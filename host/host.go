@@ -261,7 +261,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.trust.Content().CheckStore(h.state, h.rt.StoreID()); err != nil { // before anything of it is executed
+	if err := h.trust.Content().CheckStore(h.state, h.rt.StoreID(), func() error { return h.pauseRuns(ctx) }); err != nil { // before anything of it is executed
 		return fmt.Errorf("open state: %w", err)
 	}
 	if _, err := h.shells.Recover(ctx); err != nil {
@@ -280,6 +280,36 @@ func (h *Host) open(ctx context.Context) error {
 	}
 	h.registry, err = h.openRegistry()
 	return err
+}
+
+// pauseRuns pauses all runs of the store that have not ended. Of a store that came with a folder a person has seen the
+// definitions, but not all that its runs would execute: variables, outputs and events have text of others too.
+func (h *Host) pauseRuns(ctx context.Context) error {
+	all, err := h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
+	if err != nil {
+		return fmt.Errorf("pause the runs of a store that came with the folder: %w", err)
+	}
+	pause := func(r runtime.RunInfo, tree bool) error {
+		if err := h.rt.PauseWith(ctx, r.ID, runtime.PauseOptions{By: "sentinel trust", Tree: tree}); err != nil {
+			return fmt.Errorf("pause run %s of a store that came with the folder: %w", r.ID, err)
+		}
+		return nil
+	}
+	for _, r := range all {
+		if r.ID != r.Root {
+			continue
+		}
+		if err := pause(r, true); err != nil {
+			return err
+		}
+		h.opt.Logger.Warn("a run that came with the folder is paused", "run", r.ID, "sentinel", r.Sentinel, "next", "sentinel trace "+string(r.ID)+", then sentinel resume "+string(r.ID))
+	}
+	for _, r := range all { // those whose root has ended
+		if err := pause(r, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends this process's part in every run, its shells, and closes the

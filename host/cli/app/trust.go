@@ -136,7 +136,7 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 func untrustedText(ctx context.Context, i content.Item) []string {
 	switch {
 	case i.Kind == content.State:
-		return append([]string{"a store with sentinels, triggers and runs of its own, which would go on; its tokens, checkpoints and worktrees are removed"}, storedText(ctx, i.Path)...)
+		return append([]string{"a store with sentinels, triggers and runs of its own; the runs are paused until you resume them, and its tokens, checkpoints and worktrees are removed"}, storedText(ctx, i.Path)...)
 	case i.Kind == content.Plugin:
 		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}
 	case i.Changed && i.Kind != content.Environment: // of which no earlier text is kept

@@ -528,9 +528,11 @@ func (f *Folder) WriteTokens(file string, content []byte, write func() error) er
 }
 
 // CheckStore returns why the store that was opened in a state folder inside the project must not be
-// used: it is another one than before, by the identity in the store itself. That of a new folder is
-// recorded. A file beside the store says nothing about a store that has taken the place of another.
-func (f *Folder) CheckStore(state, id string) error {
+// used: it is another one than before, by the identity in the store itself. A file beside the store says
+// nothing about a store that has taken the place of another. That of a new folder, or of one that was trusted, is
+// recorded after first has returned without an error, which is executed once: before that nothing of the
+// store is.
+func (f *Folder) CheckStore(state, id string, first func() error) error {
 	if f == nil || f.own.covered || !f.stateIsInside(state) {
 		return nil
 	}
@@ -541,8 +543,11 @@ func (f *Folder) CheckStore(state, id string) error {
 	case r.Store == id:
 		return nil
 	case r.Store == "":
+		if err := first(); err != nil {
+			return err
+		}
 		r.Store = id
-		_ = f.own.write(r) // without it the next start records it
+		_ = f.own.write(r) // without it the next start does this again
 		return nil
 	}
 	if err := f.own.write(record{Folder: f.own.dir}); err != nil {
