@@ -2,23 +2,16 @@ package runtime
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/document"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/repair"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/retention"
@@ -191,103 +184,6 @@ func CheckChild(ctx context.Context, child Child) error {
 // It takes one to two seconds a GB from the page cache, else the time to read the
 // disk.
 func CheckStore(dir string) error { return statefolder.Check(dir) }
-
-// A FoundDefinition is a definition in a store that is not open.
-type FoundDefinition struct {
-	ID         sentinels.ID
-	Revision   int             // 0 of one that is not stored by itself: it is of an edited or unnamed run
-	Run        sentinels.RunID // has not ended and goes on with Definition; empty for the newest revision of a sentinel
-	Definition json.RawMessage
-}
-
-// StoredDefinitions returns what the store of a state folder would execute: the newest revisions of its
-// definitions, sorted by their ids, and then the other definitions that the journals of runs which have
-// not ended name. It opens and changes nothing there: as [CheckStore] it reads the file itself, so
-// that no content of the file can end the process. What is damaged is left out.
-func StoredDefinitions(ctx context.Context, dir string) (list []FoundDefinition, err error) {
-	work, err := os.MkdirTemp("", "sentinel-definitions-")
-	if err != nil {
-		return nil, fmt.Errorf("read definitions of %q: %w", dir, err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	var ofRuns []FoundDefinition
-	_, err = store.Rebuild(ctx, filepath.Join(work, "store.db"), store.RebuildOptions{
-		Damaged: filepath.Join(dir, "store.db"),
-		Skip: []string{
-			execution.BucketRuns, execution.BucketResults, execution.BucketStartKeys, execution.BucketSpent, runindex.Bucket,
-			document.Bucket, document.BucketIndex, eventlog.Bucket, eventlog.BucketRuns,
-		},
-		Choose: func(run string, records []store.JournalRecord, _ bool, _ []store.JournalRecord) []store.JournalRecord {
-			ofRuns = append(ofRuns, definitionsOfRun(dir, sentinels.RunID(run), records)...)
-			return nil
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read definitions of %q: %w", dir, err)
-	}
-	db, err := store.Open(work, store.Options{})
-	if err != nil {
-		return nil, statefolder.Error(dir, err)
-	}
-	seen := map[[sha256.Size]byte]bool{}
-	err = db.Scan(definition.Bucket, nil, nil, false, func(key, value []byte) bool {
-		if !definition.IsHead(key) {
-			return true
-		}
-		if s, err := definition.Read(value); err == nil && !s.Deleted {
-			seen[sha256.Sum256(s.Definition)] = true
-			list = append(list, FoundDefinition{ID: s.ID, Revision: s.Revision, Definition: s.Definition})
-		}
-		return true
-	})
-	for _, found := range ofRuns {
-		if sum := sha256.Sum256(found.Definition); !seen[sum] {
-			seen[sum] = true
-			list = append(list, found)
-		}
-	}
-	return list, errors.Join(err, db.Close())
-}
-
-// definitionsOfRun returns the definitions that the journal of a run names, none of a run that has ended.
-func definitionsOfRun(dir string, run sentinels.RunID, records []store.JournalRecord) (list []FoundDefinition) {
-	var id sentinels.ID
-	add := func(v journal.Value, id sentinels.ID, revision int) {
-		text := v.JSON
-		if v.Blob != nil {
-			var err error
-			if text, err = store.ReadBlob(dir, v.Digest); err != nil {
-				return
-			}
-		}
-		if len(text) > 0 {
-			list = append(list, FoundDefinition{ID: id, Revision: revision, Run: run, Definition: text})
-		}
-	}
-	for _, raw := range records {
-		r, err := journal.Decode(raw.Record)
-		if err != nil {
-			continue
-		}
-		switch {
-		case r.RunStart != nil:
-			id = r.RunStart.Sentinel
-			add(r.RunStart.Definition, id, r.RunStart.Revision)
-			for _, named := range slices.Sorted(maps.Keys(r.RunStart.Named)) {
-				add(r.RunStart.Named[named], named, 0)
-			}
-		case r.IterationStart != nil:
-			add(r.IterationStart.Definition, id, r.IterationStart.Revision)
-		case r.IterationEnd != nil:
-			add(r.IterationEnd.Definition, id, r.IterationEnd.Revision)
-		case r.Signal != nil && r.Signal.Edit != nil:
-			add(r.Signal.Edit.Definition, id, r.Signal.Edit.Revision)
-		case r.RunEnd != nil:
-			return nil
-		}
-	}
-	return list
-}
 
 // CheckSpace returns an error if the disk of a folder has so little free space that a runtime with
 // [Options.MinFree] would be read-only. It returns nil where the free space is unknown.

@@ -1,6 +1,8 @@
 package runtime_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -70,5 +72,11 @@ func TestStoredDefinitions(t *testing.T) {
 	}
 	if !strings.Contains(string(found["large"].Definition), large) {
 		t.Error("the definition beside the store is not whole")
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runtime.StoredDefinitions(within(t), dir); err == nil || !strings.Contains(err.Error(), string(started[1])) {
+		t.Errorf("a run whose definition cannot be read: %v", err)
 	}
 }

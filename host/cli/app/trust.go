@@ -17,6 +17,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -57,7 +58,10 @@ func (a *App) AskTrust(ctx context.Context) error {
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	if !a.ShowUntrusted(ctx, items) {
+	switch whole, err := a.ShowUntrusted(ctx, items); {
+	case err != nil:
+		return err
+	case !whole:
 		a.Info("it is too long to show and ask here: sentinel trust -v shows all of it and asks")
 		return nil
 	}
@@ -102,8 +106,8 @@ const (
 var manyBlanks = lazyregexp.New(`[ \t]{60,}`)
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
-// is all of it.
-func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bool) {
+// is all of it. The error names an item that cannot be read, about which nobody is asked therefore.
+func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bool, err error) {
 	var p output.Page
 	left, whole := untrustedRows, true
 	p.Printf("%s came with this folder and you have not trusted it yet:\n", a.Relative(a.Dir()))
@@ -113,7 +117,10 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 			change = "changed since you trusted it"
 		}
 		p.Printf("  %s  %s\n", a.Paint.Strong(output.Escape(i.Key)), a.Paint.Dim(output.Escape(string(i.Kind)+", "+change)))
-		lines := untrustedText(ctx, i)
+		lines, err := untrustedText(ctx, i)
+		if err != nil {
+			return false, err
+		}
 		shown := 0
 		for ; shown < len(lines); shown++ {
 			line := manyBlanks.ReplaceAllStringFunc(lines[shown], func(blanks string) string { return fmt.Sprintf("[%d blanks]", len(blanks)) })
@@ -128,22 +135,23 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 		}
 	}
 	a.PrintErr("%s", p.Text())
-	return whole
+	return whole, nil
 }
 
 // untrustedText describes an item in lines: the difference to what was trusted, or its whole
 // text. A summary would leave out what matters: a variable can have the command.
-func untrustedText(ctx context.Context, i content.Item) []string {
+func untrustedText(ctx context.Context, i content.Item) ([]string, error) {
 	switch {
 	case i.Kind == content.State:
-		return append([]string{"a store with sentinels, triggers and runs of its own; the runs are paused until you resume them, and its tokens, checkpoints and worktrees are removed"}, storedText(ctx, i.Path)...)
+		stored, err := storedText(ctx, i.Path)
+		return append([]string{"a store with sentinels, triggers and runs of its own; the runs are paused until you resume them, and its tokens, checkpoints and worktrees are removed"}, stored...), err
 	case i.Kind == content.Plugin:
-		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}
+		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}, nil
 	case i.Changed && i.Kind != content.Environment: // of which no earlier text is kept
 		diff := linediff.Unified(strings.SplitAfter(string(i.Before), "\n"), strings.SplitAfter(string(i.Content), "\n"), "trusted", "now")
-		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+		return strings.Split(strings.TrimSuffix(diff, "\n"), "\n"), nil
 	}
-	return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(string(i.Content), "\n"), "\n"), nil
 }
 
 // A StoredDefinition is one of the definitions that a store brings and that would be executed.
@@ -193,10 +201,11 @@ func addSecrets(names map[string]bool, value any) {
 }
 
 // storedText describes the definitions in a store, each with its whole text.
-func storedText(ctx context.Context, state string) []string {
+func storedText(ctx context.Context, state string) ([]string, error) {
 	list, err := StoredDefinitions(ctx, state)
 	if err != nil {
-		return []string{"its sentinels cannot be listed: " + err.Error()}
+		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("the store in %q came with the folder and cannot be trusted: not all that it would execute can be shown: %v", state, err),
+			Hint: "remove it, or get it again from where it came"}
 	}
 	var lines []string
 	for _, d := range list {
@@ -214,5 +223,5 @@ func storedText(ctx context.Context, state string) []string {
 		}
 		lines = append(lines, strings.Split("  "+text.String(), "\n")...)
 	}
-	return lines
+	return lines, nil
 }

@@ -154,7 +154,11 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 	case len(items) == 0:
 		a.Info("nothing in %s waits for trust", a.Relative(a.Dir()))
 	case a.Flags.Output == output.FormatTable:
-		if !a.ShowUntrusted(ctx, items) && !yes {
+		whole, err := a.ShowUntrusted(ctx, items)
+		if err != nil {
+			return err
+		}
+		if !whole && !yes {
 			return app.NewUsageError("it is too long to show all of it and ask", "sentinel trust -v shows all of it")
 		}
 		if err := a.agreed(ctx, yes); err != nil {
