@@ -365,6 +365,7 @@ func TestQuestionsShowChangesOfForks(t *testing.T) {
 		lines  bool
 	}{
 		"changed":                 {changed, "with steps of agent:ci; started for agent:ci", true},
+		"changed twice":           {fork(changed, map[string]any{"address": "gate", "params": map[string]any{"prompt": "Deploy now?"}}), "with steps of agent:ci; started for agent:ci", true},
 		"a fork of the fork":      {fork(changed, nil), "with steps of agent:ci; started for agent:ci", true},
 		"a fork without a change": {fork(id, nil), "started for agent:ci", false},
 		"changed by a person":     {byPerson.Run, "", false},

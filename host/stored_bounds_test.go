@@ -598,7 +598,20 @@ func TestEditsOfOthersRaiseNoLimits(t *testing.T) {
 		again(1)
 		check("in an iteration that uses it")
 		if !alone {
-			raw, err := s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
+			var waits struct {
+				Entries []struct {
+					ID  string
+					Pin map[string]any
+				}
+			}
+			raw, err := s.call(command.ByUser, "inbox/list", map[string]any{"kind": []string{"definition"}})
+			if err == nil {
+				err = json.Unmarshal(raw, &waits)
+			}
+			if err != nil || len(waits.Entries) != 1 || waits.Entries[0].ID != "x" || waits.Entries[0].Pin["revision"] != 2.0 {
+				t.Errorf("the revision waits for a person: %+v, %v", waits, err)
+			}
+			raw, err = s.call(command.ByUser, "sentinel/start", map[string]any{"sentinelId": "x"})
 			var later struct{ Run sentinels.RunID }
 			if err == nil {
 				err = json.Unmarshal(raw, &later)
@@ -689,7 +702,7 @@ func TestInboxOfDefinitions(t *testing.T) {
 	type entry struct {
 		ID, Kind, Prompt, Command string
 		Lines                     []string
-		Pin                       map[string]string
+		Pin                       map[string]any
 	}
 	var out struct{ Entries []entry }
 	must(t, s.h, "inbox/list", map[string]any{}, &out)
@@ -701,7 +714,7 @@ func TestInboxOfDefinitions(t *testing.T) {
 	if !added || e.Prompt == "" || !strings.HasSuffix(e.Prompt, ": code/shell/execute") {
 		t.Errorf("%+v", e)
 	}
-	if diff := cmp.Diff(entry{ID: "x", Kind: "definition", Prompt: e.Prompt, Command: "sentinel/accept", Lines: e.Lines, Pin: map[string]string{"revision": "2"}}, e); diff != "" {
+	if diff := cmp.Diff(entry{ID: "x", Kind: "definition", Prompt: e.Prompt, Command: "sentinel/accept", Lines: e.Lines, Pin: map[string]any{"revision": 2.0}}, e); diff != "" {
 		t.Error(diff)
 	}
 	s.must(command.ByUser, "sentinel/step/update", map[string]any{"sentinelId": "x", "address": "look", "params": map[string]any{"values": map[string]any{"m": "other"}}})

@@ -14,8 +14,8 @@ const DigestFlag = "criteria-digest"
 func (a *App) DecideTicket(ctx context.Context, s *Session, params map[string]any) (raw json.RawMessage, err error) {
 	var inbox struct {
 		Entries []struct {
-			Lines []string          `json:"lines"`
-			Pin   map[string]string `json:"pin"`
+			Lines []string       `json:"lines"`
+			Pin   map[string]any `json:"pin"`
 		} `json:"entries"`
 	}
 	if err := s.Call(ctx, "inbox/list", map[string]any{"id": params["id"], "kind": []string{"ticket"}}, &inbox); err != nil {

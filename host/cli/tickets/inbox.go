@@ -2,6 +2,7 @@ package tickets
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -105,8 +106,16 @@ type entry struct {
 
 	Choices []string `json:"choices"`
 
-	Lines []string          `json:"lines"` // that a release approves, or of a difference
-	Pin   map[string]string `json:"pin"`
+	Lines []string       `json:"lines"` // that a release approves, or of a difference
+	Pin   map[string]any `json:"pin"`
+}
+
+// pin returns a parameter that binds the decision to what the entry shows, "" if there is none of that name.
+func (e entry) pin(name string) string {
+	if v, ok := e.Pin[name]; ok {
+		return fmt.Sprint(v)
+	}
+	return ""
 }
 
 // why is what is asked, and until when.
@@ -144,7 +153,7 @@ func (a verbs) showLines(e entry) error {
 	for _, line := range e.Lines {
 		page.Printf("  %s\n", app.Block(line))
 	}
-	page.Printf("to approve these and no others: sentinel decide%s %s release --%s %s\n", a.SameStore(), output.Quote(e.ID), app.DigestFlag, e.Pin["criteria_digest"])
+	page.Printf("to approve these and no others: sentinel decide%s %s release --%s %s\n", a.SameStore(), output.Quote(e.ID), app.DigestFlag, e.pin("criteria_digest"))
 	return a.Out.Write(page.Text())
 }
 
@@ -157,14 +166,14 @@ func (a verbs) toType(e entry) string {
 		return a.ResumeLine(e.ID)
 	}
 	if e.Kind == kindDefinition {
-		return "sentinel accept" + a.SameStore() + " " + output.Quote(e.ID) + " " + output.Quote(e.Pin["revision"])
+		return "sentinel accept" + a.SameStore() + " " + output.Quote(e.ID) + " " + output.Quote(e.pin("revision"))
 	}
 	line := "sentinel decide" + a.SameStore() + " " + output.Quote(e.ID)
-	if asked := cmp.Or(e.Pin["question"], e.Call); asked != "" {
+	if asked := cmp.Or(e.pin("question"), e.Call); asked != "" {
 		line += " " + output.Quote(asked)
 	}
 	line += " " + strings.Join(e.Choices, "|")
-	if commit := e.Pin["verified_commit"]; commit != "" {
+	if commit := e.pin("verified_commit"); commit != "" {
 		line += " --verified-commit " + commit
 	}
 	if e.Kind == "quarantine" {

@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,8 +81,8 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string          `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
-	Pin   map[string]string `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
+	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
+	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
 	others     bool                     // of an agent or a model: after those of persons, however many there are
 	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
@@ -166,7 +165,7 @@ func (f family) runs() ([]Entry, error) {
 		for _, d := range r.Decisions {
 			entry.Pin = nil
 			if d.Question != "" {
-				entry.Pin = map[string]string{"question": d.Question}
+				entry.Pin = map[string]any{"question": d.Question}
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
@@ -203,7 +202,7 @@ func definitionEntry(s Definition) Entry {
 	}
 	return Entry{
 		ID: string(s.ID), Kind: kindDefinition, others: true, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
-		Prompt: prompt, difference: s.Difference, Pin: map[string]string{"revision": strconv.Itoa(s.Revision)},
+		Prompt: prompt, difference: s.Difference, Pin: map[string]any{"revision": s.Revision},
 	}
 }
 
@@ -217,9 +216,9 @@ func (f family) tickets(ctx context.Context, call *command.Call, id string, afte
 	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
 		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: reason(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
 		if t.CriteriaDigest != "" {
-			e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]string{"criteria_digest": t.CriteriaDigest}
+			e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]any{"criteria_digest": t.CriteriaDigest}
 		} else if t.VerifiedCommit != "" {
-			e.Pin = map[string]string{"verified_commit": t.VerifiedCommit}
+			e.Pin = map[string]any{"verified_commit": t.VerifiedCommit}
 		}
 		if after.before(e) && (id == "" || id == t.ID) {
 			list = append(list, e)

@@ -80,7 +80,12 @@ func ListUnaccepted(ctx context.Context, opt Options) ([]Unaccepted, error) {
 		}
 		beyond := f.beyond(s.Within, def)
 		if len(beyond) == 0 && s.Origin == "" {
-			continue
+			// What is an agent's own and stays within its bound waits for nobody.
+			if of, err := f.rt.RevisionOfPerson(s.ID, s.Revision); err != nil {
+				return nil, err
+			} else if of.Revision == 0 {
+				continue
+			}
 		}
 		out = append(out, Unaccepted{s, beyond, func() ([]string, error) { return f.sinceUnbounded(s) }})
 	}

@@ -56,23 +56,26 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 const maxChanges = 16 << 10
 
 // noteChanges sets which agent or model changed steps for the fork, and what: a person who decides about the fork
-// has to see it. A fork of the fork has the same changes, unless it uses another definition.
+// has to see it. A fork of the fork has these changes too, before its own, unless it uses another definition.
 func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) {
-	switch before := o.begin.Fork; {
-	case opt.Edit != nil:
-		if f.Maker = opt.As; f.Maker == "" && opt.By == "model" {
-			f.Maker = opt.By
-		}
-		if f.Maker == "" {
-			return
-		}
-		text := ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
-		if f.Changes = text; len(text) > maxChanges {
-			end := strings.LastIndexByte(text[:maxChanges], '\n') + 1
-			f.Changes = text[:end] + fmt.Sprintf("... %d more lines\n", strings.Count(text[end:], "\n"))
-		}
-	case before != nil && !opt.Latest && opt.Revision == 0 && opt.Definition == nil:
+	if before := o.begin.Fork; before != nil && !opt.Latest && opt.Revision == 0 && opt.Definition == nil {
 		f.Maker, f.Changes = before.Maker, before.Changes
+	}
+	if opt.Edit == nil {
+		return
+	}
+	maker := opt.As
+	if maker == "" && opt.By == "model" {
+		maker = opt.By
+	}
+	if maker == "" {
+		return
+	}
+	f.Maker = maker
+	text := ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
+	if f.Changes += text; len(f.Changes) > maxChanges {
+		end := strings.LastIndexByte(f.Changes[:maxChanges], '\n') + 1
+		f.Changes = f.Changes[:end] + fmt.Sprintf("... %d more lines\n", strings.Count(f.Changes[end:], "\n"))
 	}
 }
 

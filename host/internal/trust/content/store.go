@@ -353,6 +353,9 @@ func (f *Folder) checkStateLink(state string) error {
 
 // stateHasContent reports whether there is anything in a state folder.
 func stateHasContent(state string) bool {
+	if info, err := os.Stat(state); err != nil || !info.IsDir() { // opening a pipe would wait for its other end
+		return err == nil
+	}
 	entries, err := os.ReadDir(state)
 	return err == nil && len(entries) > 0
 }
