@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,8 +39,7 @@ func TestProblemsHavePlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	t.Cleanup(srv.Close)
+	srv := serveAPI(t, a)
 	caller(t, srv, http.StatusCreated)("POST", "/v1/sentinels", `{"name": "there", "steps": [{"id": "s", "type": "shell", "command": "true"}]}`, nil)
 	var doc openAPI
 	caller(t, srv, http.StatusOK)("GET", "/openapi.json", "", &doc)

@@ -46,8 +46,7 @@ func TestAPIOverTheEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	do := caller(t, srv, http.StatusOK, http.StatusCreated)
 	do("POST", "/v1/sentinels", `{"name":"Five","steps":[{"type":"shell","command":"echo $inputs.n","outputTo":"said"}],"inputs":{"n":{"type":"number"}}}`, nil)
 	var ids []string
@@ -111,8 +110,7 @@ func TestFinding18RequestBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	do := caller(t, srv, http.StatusOK, http.StatusCreated)
 	type schema struct {
 		Ref        string                     `json:"$ref"`
@@ -229,8 +227,7 @@ func TestAPIEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	do := caller(t, srv, http.StatusOK, http.StatusCreated)
 	const steps = "/v1/sentinels/edited/steps"
 	do("POST", "/v1/sentinels", `{"name":"Edited","steps":[{"type":"wait","durationMs":3600000,"name":"first"}]}`, nil)

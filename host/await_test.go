@@ -3,7 +3,6 @@ package host_test
 import (
 	"context"
 	"encoding/json"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,8 +148,7 @@ func TestAwaitOverHTTPGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	c, err := client.New(client.Options{URL: srv.URL, Token: "x"})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,8 +18,7 @@ func TestBadBodiesSayWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	created := caller(t, srv, http.StatusCreated)
 	created("POST", "/v1/sentinels", `{"name":"There","steps":[{"type":"shell","command":"true"}]}`, nil)
 	for name, c := range map[string]struct {

@@ -204,7 +204,6 @@ func serve(t *testing.T, h *host.Host) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	t.Cleanup(srv.Close)
+	srv := serveAPI(t, a)
 	return srv
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -43,6 +45,17 @@ func open(t testing.TB, opt host.Options) *host.Host {
 		}
 	})
 	return h
+}
+
+// serveAPI serves an API as the program does, so that the process of a client is looked up once for each
+// connection: for each request it takes most of the time of a test with thousands of them.
+func serveAPI(t testing.TB, a *api.API) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(a.Handler())
+	srv.Config.ConnContext = api.ConnContext
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv
 }
 
 func run(t *testing.T, h *host.Host, src, workspace string) runtime.Result {

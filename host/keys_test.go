@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -22,8 +21,7 @@ func keyed(t *testing.T, h *host.Host) func(key, token, as, target, body string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	t.Cleanup(srv.Close)
+	srv := serveAPI(t, a)
 	return func(key, token, as, target, body string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+target, strings.NewReader(body))

@@ -2,8 +2,8 @@ package host_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -19,8 +19,7 @@ func TestLongNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	ask := func(method, path string, body []byte) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(string(body)))
@@ -34,6 +33,9 @@ func TestLongNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
+		if _, err := io.Copy(io.Discard, res.Body); err != nil { // the connection is used again
+			t.Error(err)
+		}
 		if res.StatusCode >= http.StatusInternalServerError && res.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("%s %.60s %.200s: %d", method, path, body, res.StatusCode)
 		}

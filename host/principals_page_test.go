@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -131,8 +130,7 @@ func principalsOf(t *testing.T, h *host.Host) []pagePrincipal {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv := httptest.NewServer(a.Handler())
-		t.Cleanup(srv.Close)
+		srv := serveAPI(t, a)
 		return func(name string) bool {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/v1/commands/"+name, strings.NewReader(nonsense))
 			if err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,8 +39,7 @@ func sendAs(t *testing.T, h *host.Host) func(token, as, method, target, body str
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	t.Cleanup(srv.Close)
+	srv := serveAPI(t, a)
 	return func(token, as, method, target, body string) (int, httpproblem.Problem, []byte) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+target, strings.NewReader(body))

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -81,8 +80,7 @@ func TestPluginCommandIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	t.Cleanup(srv.Close)
+	srv := serveAPI(t, a)
 	get := caller(t, srv, 200)
 	var doc struct{ Paths map[string]any }
 	get("GET", "/openapi.json", "", &doc)

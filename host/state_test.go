@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -345,8 +344,7 @@ func TestSpecOneSetOfNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(t, a)
 	do := caller(t, srv, http.StatusOK, http.StatusCreated)
 	do("POST", "/v1/sentinels", `{"name": "one", "steps": [{"type": "set", "values": {"n": 1}}]}`, nil)
 	var idle map[string]json.RawMessage

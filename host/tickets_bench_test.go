@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -44,8 +43,7 @@ func BenchmarkTicketsOverHTTP(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	srv := httptest.NewServer(a.Handler())
-	defer srv.Close()
+	srv := serveAPI(b, a)
 	get := func(target string) time.Duration {
 		began := time.Now()
 		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, srv.URL+target, nil)

@@ -108,7 +108,9 @@ func open(t testing.TB, opt api.Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{Server: httptest.NewServer(a.Handler()), api: a, t: t, auth: "Bearer " + goodToken}
+	s := &site{Server: httptest.NewUnstartedServer(a.Handler()), api: a, t: t, auth: "Bearer " + goodToken}
+	s.Config.ConnContext = api.ConnContext // as programs have it: the process of a client is looked up once
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
