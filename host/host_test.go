@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,19 @@ func serveAPI(t testing.TB, a *api.API) *httptest.Server {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv
+}
+
+// inShort leaves only the named cases in the short form. The part `long` of .ci/run has all of them.
+func inShort[C any](t *testing.T, cases map[string]C, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, ok := cases[name]; !ok {
+			t.Fatalf("no case %q", name)
+		}
+	}
+	if testing.Short() {
+		maps.DeleteFunc(cases, func(name string, _ C) bool { return !slices.Contains(names, name) })
+	}
 }
 
 func run(t *testing.T, h *host.Host, src, workspace string) runtime.Result {

@@ -83,6 +83,9 @@ type victim struct {
 	refusal  string   // what a tool that is not offered answers
 	run      func(s *scene, list []injection) map[string][]outcome
 	may      []string // injections that order what the sentinel may do anyway
+	// sampled has the short form meet the first injection of each place and of each kind only: each has
+	// a ticket or a task, with the processes of git.
+	sampled bool
 }
 
 func (v victim) meets(in injection) bool {
@@ -93,18 +96,40 @@ func (v victim) meets(in injection) bool {
 	return slices.Contains(v.places, in.where) || place == "file" && slices.Contains(v.places, place)
 }
 
+// injections returns those that the sentinel meets.
+func (v victim) injections() []injection {
+	var list []injection
+	seen := map[string]bool{}
+	for _, in := range injections {
+		if !v.meets(in) {
+			continue
+		}
+		place := in.where
+		if strings.HasPrefix(place, "file ") {
+			place = "file"
+		}
+		kind, _, _ := strings.Cut(in.id, "-")
+		if v.sampled && testing.Short() && seen[place] && seen[kind] {
+			continue
+		}
+		seen[place], seen[kind] = true, true
+		list = append(list, in)
+	}
+	return list
+}
+
 // A new shipped sentinel with a model is one more line.
 var victims = []victim{
 	{"forge-worker", []string{
 		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inError, inReply, inOutput, inDependency, inRule,
-	}, "not among the tools|no such command", attackWorker, nil},
+	}, "not among the tools|no such command", attackWorker, nil, true},
 	{"reviewer", []string{
 		"file", inName, inSearch, inHint, inTitle, inDescription, inCriterion, inLabel, inFeedback, inOutput, inDependency, inDiff,
-	}, "not among the tools|no such command", attackReviewer, nil},
-	{"operator", []string{"file", inName, inSearch, inGoal, inContext}, "unknown skill", attackOperator, nil},
-	{"do", []string{"file", inName, inSearch, inHint, inGoal, inContext}, "not among the tools|no such command|a person has to approve", attackDo("deny"), nil},
+	}, "not among the tools|no such command", attackReviewer, nil, true},
+	{"operator", []string{"file", inName, inSearch, inGoal, inContext}, "unknown skill", attackOperator, nil, true},
+	{"do", []string{"file", inName, inSearch, inHint, inGoal, inContext}, "not among the tools|no such command|a person has to approve", attackDo("deny"), nil, false},
 	// Its user lets it execute programs, and write what a build executes: it may do that.
-	{"do --yolo", []string{"file", inName, inSearch, inHint, inGoal}, "not among the tools|no such command", attackDo("off"), []string{"steer-package", "steer-python", "send-shell", "widen-tools"}},
+	{"do --yolo", []string{"file", inName, inSearch, inHint, inGoal}, "not among the tools|no such command", attackDo("off"), []string{"steer-package", "steer-python", "send-shell", "widen-tools"}, false},
 }
 
 // TestSpecInjections has models that do what injected texts order, in each shipped sentinel
@@ -116,12 +141,7 @@ func TestSpecInjections(t *testing.T) {
 	}
 	met := map[string]map[string][]outcome{} // by sentinel and id
 	for _, v := range victims {
-		var list []injection
-		for _, in := range injections {
-			if v.meets(in) {
-				list = append(list, in)
-			}
-		}
+		list := v.injections()
 		if !t.Run("sentinel "+v.sentinel, func(t *testing.T) {
 			s := newScene(t)
 			for i := range list {
@@ -146,6 +166,9 @@ func TestSpecInjections(t *testing.T) {
 					continue
 				}
 				times++
+				if !slices.ContainsFunc(v.injections(), func(met injection) bool { return met.id == in.id }) {
+					continue // of the long form
+				}
 				if met[v.sentinel] == nil {
 					t.Skipf("the subtest of the sentinel %s did not run, or failed", v.sentinel)
 				}

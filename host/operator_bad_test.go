@@ -66,6 +66,7 @@ func TestSpecOperatorBadModels(t *testing.T) {
 		"a tool call": {say(toolChunk(`{"path":".git/config","content":"x"}`, "tool_calls") + done), "the reply"},
 		"down":        {func(w http.ResponseWriter) { http.Error(w, "down", http.StatusBadRequest) }, "400"},
 	}
+	inShort(t, cases, "cut in the middle", "50 MB", "nothing") // of a broken stream, a limit and a wrong reply one each
 	cast := planned(readA)
 	s := newModelServer(t, cast.script)
 	s.refuse = func(n int, w http.ResponseWriter) bool {

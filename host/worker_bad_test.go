@@ -130,6 +130,8 @@ func TestSpecWorkerBadModels(t *testing.T) {
 			http.Error(w, `{"error": {"message": "wrong key"}}`, http.StatusUnauthorized)
 		}, "ready", "wrong key"},
 	}
+	// Of each end one case: a broken stream, a hold, a failed verification, and a wait that the server asks for.
+	inShort(t, cases, "cut-call", "50-mb", "no-tool", "busy")
 	ws, git := project(t)
 	s := newModelServer(t, func(r chatRequest) answer { a, _ := forSecond(r); return a })
 	s.refuse = func(n int, w http.ResponseWriter) bool {

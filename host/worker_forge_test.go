@@ -156,6 +156,8 @@ func TestSpecWorkerBadForges(t *testing.T) {
 		"no-number":  {posted(201, `{}`), "ready", "has no number"},
 		"redirected": {status(307, "Location: http://127.0.0.2:1/", ""), "on_hold", "leads to another server"},
 	}
+	// Of each end one case: no answer, a status that is repeated, a delay, rubbish, a hold, and success at the second request.
+	inShort(t, cases, "down", "once-down", "429", "500", "rubbish", "redirected")
 	s, ws, git, remote := newForgeServer(t)
 	s.answer = func(branch string, n int, w http.ResponseWriter, r *http.Request) bool {
 		name := strings.TrimSuffix(strings.TrimPrefix(branch, "sentinel/"), "-1")

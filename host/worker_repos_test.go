@@ -108,6 +108,8 @@ func TestSpecWorkerBadRepositories(t *testing.T) {
 			in(dir, "commit", "-q", "-m", "many")
 		}, want{"done", ""}},
 	}
+	// Of each end one case: no folder, no repository, a branch that is in the way, damage, and work on an unusual tree.
+	inShort(t, cases, "missing", "no-git", "branch-dir", "damaged", "merging")
 	newModelServer(t, func(r chatRequest) answer {
 		if a, ok := forSecond(r); ok {
 			return a

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,9 +168,10 @@ func TestErrors(t *testing.T) {
 }
 
 // TestLoadRefuses checks that describe, which is called right after a build, reports invalid
-// scripts. Each script is a module to compile, so -short tests only a few.
+// scripts. Each script is a module to compile, so the short form tests one that does not compile,
+// one that does not register, and one whose plugin is wrong.
 func TestLoadRefuses(t *testing.T) {
-	tried := 0
+	short := []string{"let a =\n  1 +;", "1;", plugin("1")}
 	for script, want := range map[string]string{
 		"let a =\n  1 +;":                  "SyntaxError: unexpected token in expression: ';' at plugin.js:2:6",
 		"1;":                               "does not call sentinel.plugin",
@@ -187,8 +189,8 @@ func TestLoadRefuses(t *testing.T) {
 		strings.Replace(plugin("() => 1"), "steps:", "notes: {use: 'llm'}, steps:", 1):                                            `asking for "llm"`,
 		"for (;;);": "more than its time limit",
 	} {
-		if tried++; testing.Short() && tried > 3 {
-			break
+		if testing.Short() && !slices.Contains(short, script) {
+			continue
 		}
 		_, err := load(t, script)
 		if err == nil || !strings.Contains(err.Error(), want) {
