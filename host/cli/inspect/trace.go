@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -98,16 +99,17 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 		}
 		b.Add("\n")
 		for _, s := range it.Steps {
-			a.traceStep(&b, s, "  ", tr.Run.Status.Final())
+			a.traceStep(&b, s, "  ", tr.Run)
 		}
 	}
 	return a.Out.Write(b.Text())
 }
 
 // traceStep draws a step under its execution path, which distinguishes the iterations of a loop
-// apart. Attempts get a line when there was more than one. over is whether the run has ended.
-func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, over bool) {
-	p := a.PaintOut
+// apart. Attempts get a line when there was more than one.
+func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, run runtime.RunInfo) {
+	p, over := a.PaintOut, run.Status.Final()
+	logs := termtext.Sprintf("sentinel logs %s --step %s", output.ShortID(run.ID), s.Path)
 	state := output.Escape(s.State())
 	switch {
 	case state == "ok":
@@ -172,14 +174,14 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		}
 		for _, c := range t.Calls {
 			if items == "" || a.Flags.Verbose || c.Function != abi.FuncBlock && c.Function != abi.FuncCheckpoint {
-				a.traceCall(b, c, inner, open)
+				a.traceCall(b, c, inner, open, logs)
 			}
 		}
 		if a.Flags.Verbose {
 			shown = t.Steps
 		}
 		for _, nested := range shown {
-			a.traceStep(b, nested, inner, over)
+			a.traceStep(b, nested, inner, run)
 		}
 	}
 	if len(s.Output) > 0 && string(s.Output) != "null" {
@@ -187,10 +189,14 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ov
 		if s.OutputTo != "" {
 			name = output.Escape("$" + s.OutputTo)
 		}
-		if a.Flags.Verbose && a.printed(b, name, s.Output, indent+"    ") {
+		if a.Flags.Verbose && a.printed(b, name, s.Output, indent+"    ", logs) {
 			return
 		}
-		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(s.Output, shownOf(a, 300)))
+		shown := s.Output
+		if a.Flags.Verbose {
+			shown = withoutPrinted(shown)
+		}
+		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(shown, shownOf(a, 300)))
 	}
 }
 
@@ -260,26 +266,20 @@ func sideBySide(s *runtime.TraceStep, t *runtime.TraceAttempt) (text termtext.Te
 // maxPrinted is how many lines of the output of a command a trace shows, the last ones.
 const maxPrinted = 20
 
-// printed draws the result of a command that was executed with its output as text. It reports false
-// for another result.
-func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessage, indent string) bool {
+// printed draws the result of a command that was executed with its output as text, of which the command
+// logs shows all. It reports false for another result.
+func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessage, indent string, logs termtext.Text) bool {
 	var members map[string]json.RawMessage
 	var text string
 	if json.Unmarshal(result, &members) != nil || members["executionId"] == nil || json.Unmarshal(members["output"], &text) != nil {
 		return false
 	}
-	for _, copied := range []string{"output", "stdout", "stderr", "text", "json", "lines"} {
-		delete(members, copied)
-	}
-	rest, err := json.Marshal(members)
-	if err != nil {
-		return false
-	}
 	p := a.PaintOut
-	b.Printf("%s%s %s\n", indent, p.Dim(name), output.ClipJSON(rest, 1000))
+	b.Printf("%s%s %s\n", indent, p.Dim(name), output.ClipJSON(withoutPrinted(result), 1000))
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if n := len(lines) - maxPrinted; n > 0 {
-		b.Printf("%s  %s\n", indent, p.Dim(termtext.Sprintf("[%d lines before; sentinel logs --step shows all]", n)))
+		// The result has a part of a long output, so its lines are no number of those before.
+		b.Printf("%s  %s\n", indent, p.Dim(termtext.Sprintf("[the last %d lines; %s shows all]", maxPrinted, logs)))
 		lines = lines[n:]
 	}
 	if text != "" {
@@ -290,9 +290,46 @@ func (a verbs) printed(b *output.Page, name termtext.Text, result json.RawMessag
 	return true
 }
 
+// withoutPrinted removes what commands printed from their results, at any depth: the step of each shows it as text.
+func withoutPrinted(result json.RawMessage) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(result))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil || !removePrinted(value) {
+		return result
+	}
+	rest, err := json.Marshal(value)
+	if err != nil {
+		return result
+	}
+	return rest
+}
+
+// removePrinted does so in a decoded value, and reports whether there was any.
+func removePrinted(value any) (found bool) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			found = removePrinted(item) || found
+		}
+	case map[string]any:
+		_, printed := v["output"].(string)
+		if printed = printed && v["executionId"] != nil; printed {
+			for _, copied := range []string{"output", "stdout", "stderr", "text", "json", "lines"} {
+				delete(v, copied)
+			}
+		}
+		for _, member := range v {
+			found = removePrinted(member) || found
+		}
+		found = found || printed
+	}
+	return found
+}
+
 // traceCall draws a host call. Its request and result may be long and private, so it
 // takes -v. open is said of a call that has not ended.
-func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent, open string) {
+func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent, open string, logs termtext.Text) {
 	p := a.PaintOut
 	name := strings.TrimPrefix(c.Function, "sentinel_")
 	b.Printf("%s%s", indent, p.Dim(termtext.Sprintf("!%d %s", c.Number, name)))
@@ -340,9 +377,9 @@ func (a verbs) traceCall(b *output.Page, c *runtime.TraceCall, indent, open stri
 	}
 	b.Add("\n")
 	if a.Flags.Verbose {
-		b.Printf("%s   %s %s\n", indent, p.Dim("asked"), output.ClipJSON(c.Request, 1000))
-		if len(c.Result) > 0 && !a.printed(b, "got", c.Result, indent+"   ") {
-			b.Printf("%s   %s %s\n", indent, p.Dim("got"), output.ClipJSON(c.Result, 1000))
+		b.Printf("%s   %s %s\n", indent, p.Dim("asked"), output.ClipJSON(withoutPrinted(c.Request), 1000))
+		if len(c.Result) > 0 && !a.printed(b, "got", c.Result, indent+"   ", logs) {
+			b.Printf("%s   %s %s\n", indent, p.Dim("got"), output.ClipJSON(withoutPrinted(c.Result), 1000))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,7 @@ func TestOutputSurvivesAKill(t *testing.T) {
 		list := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		for i, line := range list[1 : len(list)-1] {
 			var n int
-			if _, err := fmt.Sscanf(line, "[%d lines of output are not kept]", &n); err == nil {
+			if _, err := fmt.Sscanf(line, "[%d lines of output are not kept: ", &n); err == nil {
 				next += n
 				continue
 			}
@@ -106,7 +107,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		t.Errorf("finished %v, exit code %v, %d lines and %d dropped", end.Finished, end.ExitCode, len(end.Lines), end.Dropped)
 	}
 	text := b.read(id, shell.OutputOptions{}, 0)
-	if !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "\n1000\n") || !strings.HasSuffix(text, " lines of output are not kept]\n") {
+	if !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "\n1000\n") || !regexp.MustCompile(`\n\[\d+ lines of output are not kept: \d+ bytes\]\n$`).MatchString(text) {
 		t.Errorf("%.20q ... %q", text, text[max(len(text)-100, 0):])
 	}
 	if n := strings.Count(log.String(), "output cannot be kept"); n != 1 {

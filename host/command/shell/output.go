@@ -153,9 +153,13 @@ func (o *Output) more(from int) (over bool, changed <-chan struct{}, err error) 
 	return over, changed, nil
 }
 
-// gap adds a line about lines that are not kept.
+// gap adds a line about lines that are not kept. Their bytes are known where these lines are all that
+// was dropped; the size of what another program removed is not.
 func (o *Output) gap(lines int) {
 	text := fmt.Sprintf("[%d lines of output are not kept]\n", lines)
+	if out := o.e.out; lines == out.dropped() {
+		text = fmt.Sprintf("[%d lines of output are not kept: %d bytes]\n", lines, out.bytes)
+	}
 	o.sections = append(o.sections, section{text: text, size: int64(len(text))})
 }
 

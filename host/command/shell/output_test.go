@@ -118,20 +118,28 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 }
 
-// TestOutputSaysWhatIsNotKept: a line stands where lines were dropped, and has their number.
+// TestOutputSaysWhatIsNotKept: a line stands where lines were dropped, and has their number and bytes.
 func TestOutputSaysWhatIsNotKept(t *testing.T) {
 	b := newBench(t, shell.Options{MaxOutput: 64 << 10})
 	id := b.do("code/shell/execute", params{"command": "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done"}).ExecutionID
 	text := b.read(id, shell.OutputOptions{}, 0)
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	kept, gaps, dropped := 0, 0, 0
+	written, bytes := 0, 0
+	for i := range 20000 {
+		written += len(fmt.Sprintf("line %d\n", i))
+	}
 	for _, line := range lines {
-		var n int
-		if _, err := fmt.Sscanf(line, "[%d lines of output are not kept]", &n); err == nil {
-			gaps, dropped = gaps+1, dropped+n
+		var n, size int
+		if _, err := fmt.Sscanf(line, "[%d lines of output are not kept: %d bytes]", &n, &size); err == nil {
+			gaps, dropped, bytes = gaps+1, dropped+n, bytes+size
 			continue
 		}
 		kept++
+		bytes += len(line) + 1
+	}
+	if bytes != written {
+		t.Errorf("%d bytes are kept or said to be dropped, want %d", bytes, written)
 	}
 	if gaps != 1 || kept+dropped != 20000 || lines[0] != "line 0" || lines[len(lines)-1] != "line 19999" {
 		t.Errorf("%d lines, %d not kept, %d gaps", kept, dropped, gaps)
