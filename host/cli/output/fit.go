@@ -1,6 +1,7 @@
 package output
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
@@ -78,7 +79,7 @@ func Fit(rows []Row, width int) []Row {
 }
 
 // WrapLast breaks the last cell of each row at words, if the row is longer than width. The further
-// lines are rows of their own.
+// lines are rows of their own. Where the other columns leave no space for it, their long cells are cut.
 func WrapLast(rows []Row, width int) []Row {
 	wide := widths(rows)
 	last := len(wide) - 1
@@ -89,8 +90,14 @@ func WrapLast(rows []Row, width int) []Row {
 	for _, w := range wide[:max(0, last)] {
 		left -= w
 	}
-	if left < leastLast || wide[last] <= left {
+	if wide[last] <= left {
 		return rows
+	}
+	if left < leastLast {
+		if last == 0 {
+			return rows
+		}
+		rows, left = fitBefore(rows, last, width-gap-leastLast), leastLast
 	}
 	var out []Row
 	for _, r := range rows {
@@ -109,6 +116,19 @@ func WrapLast(rows []Row, width int) []Row {
 			}
 			out = append(out, append(row, line))
 		}
+	}
+	return out
+}
+
+// fitBefore returns the rows with the cells before a column cut, so that they take at most so many columns of the terminal.
+func fitBefore(rows []Row, column, width int) []Row {
+	before := make([]Row, len(rows))
+	for i, r := range rows {
+		before[i] = r[:min(column, len(r))]
+	}
+	out := slices.Clone(rows)
+	for i, r := range Fit(before, width) {
+		out[i] = append(slices.Clone(r), rows[i][len(r):]...)
 	}
 	return out
 }

@@ -65,6 +65,18 @@ func TestPairsAreWrapped(t *testing.T) {
 	if diff := cmp.Diff(want, written(t, output.WrapLast(rows, 32))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	rows = []output.Row{{"name", `"a value that is longer than the terminal"`, "what it is for, in words"}, {"other", "1", "short"}}
+	for width := 40; width < 90; width++ {
+		lines := written(t, output.WrapLast(rows, width))
+		for _, line := range lines {
+			if n := output.Width(termtext.Text(line)); n > width {
+				t.Errorf("in %d columns a row has %d: %q", width, n, line)
+			}
+		}
+		if text := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); !strings.HasPrefix(text, "name ") || !strings.Contains(text, "words") {
+			t.Errorf("in %d columns: %q", width, lines)
+		}
+	}
 	if rows := output.WrapLast(nil, 32); len(rows) > 0 {
 		t.Errorf("of no rows: %q", rows)
 	}
