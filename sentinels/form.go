@@ -34,6 +34,8 @@ func inForm(n *node, typ string) string {
 	case n.Kind == '"' && reference.Contains(n.Text): // its value may have the form
 	case typ == "array" && n.Kind == '{' && slices.Contains(stepFields, key):
 		return stepsInForm(n)
+	case typ == "array" && n.Kind == '"' && key == "onFailure" && asAction(n) != "":
+		return `"onError": ` + asAction(n)
 	case typ == "array" && key == "each" && n.Kind == '0':
 		return `"count": ` + n.Text
 	case typ == "array" && key == "each" && n.Kind == '"' && strings.Contains(n.Text, ","):

@@ -210,6 +210,9 @@ func (s *decodeState) otherWordHint(word string, n *node, kinds ...string) strin
 		if own := statusStep(n, w.as != nil && w.in == inStep && strings.HasPrefix(w.hint, `write "condition"`)); own != "" {
 			return own
 		}
+		if action := asAction(n); action != "" && n.Kind == '"' && slices.Contains(kinds, inOnError) {
+			return `write "onError": ` + action
+		}
 		value := ""
 		if strings.Contains(w.hint, "{}") {
 			as := w.as
