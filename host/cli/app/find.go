@@ -201,6 +201,15 @@ func (a *App) Stored(ctx context.Context, s *Session, name string) bool {
 	return err == nil && len(all.Sentinels) > 0
 }
 
+// TriggersPaused reports whether a trigger of a stored sentinel is paused.
+func (a *App) TriggersPaused(ctx context.Context, s *Session, name string) bool {
+	var all Listed
+	err := s.Call(ctx, "sentinel/list", map[string]any{"sentinelId": name, "only": "sentinels"}, &all)
+	return err == nil && slices.ContainsFunc(all.Sentinels, func(l ListedSentinel) bool {
+		return slices.ContainsFunc(l.Triggers, func(t listedTrigger) bool { return t.Paused })
+	})
+}
+
 // ShowChanged prints the state of a run, or of triggers, after a verb changed it.
 func (a *App) ShowChanged(r runtime.RunInfo) error {
 	if a.Flags.Output != output.FormatTable {

@@ -141,8 +141,8 @@ func (a verbs) resumeCommand() *cobra.Command {
 	return c
 }
 
-// resume resumes a run in the process that executes runs, or here, or the triggers of a
-// sentinel that has no run.
+// resume resumes a run in the process that executes runs, or here, and the triggers of a
+// sentinel that is named.
 func (a verbs) resume(ctx context.Context, word string, f *runFlags) error {
 	f.movesTo = a.MovesTo()
 	return a.inRunProcess(ctx, f, func(s *app.Session) error {
@@ -153,13 +153,23 @@ func (a verbs) resume(ctx context.Context, word string, f *runFlags) error {
 		if err != nil {
 			return err
 		}
+		paused := string(info.Sentinel) == word && a.TriggersPaused(ctx, s, word)
 		if s.Process != nil {
+			if paused {
+				if err := a.resumeTriggers(ctx, s, word); err != nil {
+					return err
+				}
+			}
 			a.Info("no process executes runs, so this one continues it")
 			return a.resumeHere(ctx, s, info, f)
 		}
 		params, _, err := f.resumption(info.ID, a.User())
 		if err != nil {
 			return err
+		}
+		if paused { // the name of a sentinel is both: its triggers, and its run if that is paused too
+			delete(params, "run")
+			params["sentinelId"] = word
 		}
 		if err := s.Call(ctx, "sentinel/resume", params, &info); err != nil {
 			return err
