@@ -48,6 +48,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	start := startOptions{StartOptions: run.StartOptions{
 		Workspace: cmp.Or(opt.Workspace, p.begin.Workspace), Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: cmp.Or(opt.As, next.maker, p.begin.As),
 	}, lenient: true, fork: &journal.Fork{Run: id, By: opt.By}}
+	if err := ex.workspaceIsThere(start.Workspace, id, "name another folder with --workspace DIR"); err != nil {
+		return "", err
+	}
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
 	}

@@ -219,6 +219,15 @@ func (ex *Executor) TreeUsage(info run.Info) sentinels.Usage {
 	return info.Usage
 }
 
+// workspaceIsThere returns an error if the folder that a run would work in is gone: each of its steps
+// would fail with an error of the system in place of what to do.
+func (ex *Executor) workspaceIsThere(dir string, id sentinels.RunID, hint string) error {
+	if exists := ex.opt.WorkspaceExists; exists == nil || exists(dir) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Conflict, Field: "workspace", Message: fmt.Sprintf("the workspace %s of run %s is gone", dir, id), Hint: hint}
+}
+
 // restore rebuilds a run in memory from its journal: the snapshot of the last iteration
 // that ended, and the records after it. An invalid journal fails only this run.
 func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (r *liveRun, err error) {
@@ -237,9 +246,8 @@ func (ex *Executor) restore(ctx context.Context, info run.Info, parent *liveRun,
 	}
 	// The summary has the newest one: a resume may have moved the run.
 	st.Start.Workspace = info.Workspace
-	if exists := ex.opt.WorkspaceExists; exists != nil && !exists(info.Workspace) {
-		return nil, &abi.Error{Code: abi.Conflict, Field: "workspace", Message: fmt.Sprintf("the workspace %s of run %s is gone", info.Workspace, info.ID),
-			Hint: fmt.Sprintf("sentinel resume %s --workspace DIR continues it in another folder", info.ID)}
+	if err := ex.workspaceIsThere(info.Workspace, info.ID, fmt.Sprintf("sentinel resume %s --workspace DIR continues it in another folder", info.ID)); err != nil {
+		return nil, err
 	}
 	view := ex.opt.Plugins.PastView(ctx, begun(st.Executions))
 	used, own, err := ex.readDefinitions(&st.Definitions, view.Types())
