@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
 )
@@ -61,7 +62,8 @@ func (t *telling) add(text []byte) {
 	}
 }
 
-// lastOf returns the last lines of a text that are reported: the last one at least.
+// lastOf returns the last lines of a text that are reported, the end of the last one if that alone is
+// longer: a program may write megabytes without a line end.
 func lastOf(text []byte) []byte {
 	if len(text) <= maxTold {
 		return text
@@ -70,7 +72,12 @@ func lastOf(text []byte) []byte {
 	if i := bytes.IndexByte(text[from-1:len(text)-1], '\n'); i >= 0 {
 		return text[from+i:]
 	}
-	return text[bytes.LastIndexByte(text[:len(text)-1], '\n')+1:]
+	for i := range utf8.UTFMax - 1 { // not within a character
+		if utf8.RuneStart(text[from+i]) {
+			return text[from+i:]
+		}
+	}
+	return text[from:]
 }
 
 // flush reports what was gathered.
