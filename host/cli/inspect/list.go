@@ -61,7 +61,7 @@ func (a verbs) listCommand() *cobra.Command {
 			case params.Status != "" || params.Before != "": // only runs are wanted
 				all.Sentinels = nil
 			case params.PersonaID == "" && !s.ByURL: // files do not name their author
-				all.Sentinels = a.withFiles(all.Sentinels, params.Tag)
+				all.Sentinels = a.withFiles(all.Sentinels, params.Tag, all.Problems)
 			}
 			params.Limit = 0
 			if !s.Serves() { // nothing fires then
@@ -143,8 +143,9 @@ func runsOfThese(l *app.Listed) {
 
 // withFiles adds the sentinels of the project's folders that the store does not
 // have, and to stored ones what is wrong with their file by now. Step types are
-// not looked at: that is what validate is for.
-func (a verbs) withFiles(stored []app.ListedSentinel, tag string) []app.ListedSentinel {
+// not looked at: that is what validate is for. A server that follows the files has looked,
+// and found the problems.
+func (a verbs) withFiles(stored []app.ListedSentinel, tag string, found sentinels.Problems) []app.ListedSentinel {
 	known := map[sentinels.ID]int{}
 	for i, s := range stored {
 		known[s.SentinelID] = i
@@ -157,6 +158,9 @@ func (a verbs) withFiles(stored []app.ListedSentinel, tag string) []app.ListedSe
 	for _, dir := range a.Folders() {
 		for _, file := range a.DefinitionFiles(dir) {
 			l := listFile(policy, file, a.Relative(file))
+			if i := slices.IndexFunc(found, func(p sentinels.Problem) bool { return p.File == l.File && p.Kind != sentinels.KindDuplicate && !p.IsWarning() }); i >= 0 && l.Problem == "" {
+				l.Problem = found[i].String()
+			}
 			if i, is := known[l.SentinelID]; is {
 				if all[i].Problem == "" && i < len(stored) {
 					all[i].Problem = l.Problem

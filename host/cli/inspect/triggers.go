@@ -107,7 +107,7 @@ func (a verbs) allTriggers(ctx context.Context, s *app.Session, word string, nex
 	if err != nil {
 		return nil, err
 	}
-	more, err := a.fileTriggers(ctx, next, a.withFiles(stored.Sentinels, "")[len(stored.Sentinels):])
+	more, err := a.fileTriggers(ctx, next, a.withFiles(stored.Sentinels, "", nil)[len(stored.Sentinels):])
 	return append(list, more...), err
 }
 
