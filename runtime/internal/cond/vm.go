@@ -50,7 +50,10 @@ func newVM() *jsVM {
 	return &jsVM{js: vm, stringify: stringify}
 }
 
-var tame = sync.OnceValue(func() *goja.Program { return goja.MustCompile("", tameSource, true) })
+// tameName is the name of a source of ours: a position in it means nothing to an author.
+const tameName = "tame"
+
+var tame = sync.OnceValue(func() *goja.Program { return goja.MustCompile(tameName, tameSource, true) })
 
 // tameSource makes every key of an object data: Object.prototype has no names, so that a
 // field that an object lacks is undefined, also one that is called "constructor", and one that
@@ -294,7 +297,7 @@ func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 	where := ""
 	for _, frame := range thrown.Stack() {
 		// The source begins on the second line of the compiled text.
-		if p := frame.Position(); p.Line > 1 {
+		if p := frame.Position(); p.Line > 1 && frame.SrcName() != tameName {
 			where = fmt.Sprintf(" at %s", position{p.Line - 1, p.Column})
 			break
 		}
