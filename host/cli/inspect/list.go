@@ -158,7 +158,9 @@ func (a verbs) withFiles(stored []app.ListedSentinel, tag string, found sentinel
 	for _, dir := range a.Folders() {
 		for _, file := range a.DefinitionFiles(dir) {
 			l := listFile(policy, file, a.Relative(file))
-			if i := slices.IndexFunc(found, func(p sentinels.Problem) bool { return p.File == l.File && p.Kind != sentinels.KindDuplicate && !p.IsWarning() }); i >= 0 && l.Problem == "" {
+			if i := slices.IndexFunc(found, func(p sentinels.Problem) bool {
+				return p.File == l.File && p.Kind != sentinels.KindDuplicate && !p.IsWarning()
+			}); i >= 0 && l.Problem == "" {
 				l.Problem = found[i].String()
 			}
 			if i, is := known[l.SentinelID]; is {
