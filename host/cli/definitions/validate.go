@@ -3,6 +3,7 @@ package definitions
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +17,27 @@ import (
 func (a verbs) validateCommand() *cobra.Command {
 	var strict bool
 	c := &cobra.Command{
-		Use: "validate FILE...", Short: "Check definitions and show every problem with its place",
-		Example: "  sentinel validate nightly.json\n  sentinel validate .sentinel/sentinels/*.json",
+		Use: "validate FILE|DIR...", Short: "Check definitions and show every problem with its place",
+		Long:    "Of a folder, the definitions in it are checked; of a project, those in its .sentinel/sentinels.",
+		Example: "  sentinel validate nightly.json\n  sentinel validate .",
 
 		Args: app.RangeArgs(1, -1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.validate(cmd.Context(), args, strict) },
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "a definition with warnings is not valid")
 	return c
+}
+
+// definitionsBelow lists the files of definitions in a folder, or in that of the project which it is.
+func (a verbs) definitionsBelow(dir string) []string {
+	if own := filepath.Join(dir, ".sentinel", "sentinels"); app.IsDir(own) {
+		dir = own
+	}
+	files := a.DefinitionFiles(dir)
+	for i, file := range files {
+		files[i] = a.Relative(file)
+	}
+	return files
 }
 
 // checked is the result of validate for one file with -o json.
@@ -38,8 +52,18 @@ type checked struct {
 func (a verbs) validate(ctx context.Context, files []string, strict bool) (err error) {
 	var sources []*app.Source
 	refs := map[*app.Source]sentinels.Problems{}
-	for _, file := range files {
+	for len(files) > 0 {
+		file := files[0]
+		files = files[1:]
 		src, err := a.ReadSource(file)
+		if dir := a.Path(file); (err != nil || src == nil) && app.IsDir(dir) {
+			within := a.definitionsBelow(dir)
+			if len(within) == 0 {
+				return app.NotFound("`sentinel init` writes one", "no definitions in %q", file)
+			}
+			files = append(within, files...)
+			continue
+		}
 		var bad sentinels.Problems
 		if errors.As(err, &bad) && src != nil {
 			refs[src], err = bad, nil

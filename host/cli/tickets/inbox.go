@@ -50,7 +50,7 @@ func (a verbs) inbox() *cobra.Command {
 				}
 				return nil
 			}
-			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "TYPE")}
+			rows := []output.Row{output.Head(a.PaintOut, "SINCE", "KIND", "SUBJECT", "WHY", "COMMAND")}
 			for _, e := range out.Entries {
 				rows = append(rows, output.Row{output.Ago(a.Env.Now(), e.Since), output.Escape(e.Kind), output.Clip(e.Subject, 40), output.Clip(e.why(), 120), output.Clip(a.toType(e), 160)})
 			}
