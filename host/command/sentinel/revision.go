@@ -214,5 +214,15 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	if err != nil {
 		return edited{}, err
 	}
-	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(f.writeBack(ctx, s), f.exceeds(s, def))}, nil
+	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(joinLines(f.writeBack(ctx, s), f.exceeds(s, def)), f.withoutFile(s))}, nil
+}
+
+// withoutFile says that a rollback of a deleted sentinel does not bring back the file that it was in: its
+// comments are lost, and a person may have put another in its place.
+func (f family) withoutFile(s runtime.Stored) string {
+	gone, err := f.rt.Revision(s.ID, s.Revision-1)
+	if err != nil || !gone.Deleted || gone.Origin == "" {
+		return ""
+	}
+	return fmt.Sprintf("its file %s is not written again: sentinel show %s > FILE writes one", gone.Origin, s.ID)
 }
