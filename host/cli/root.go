@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/definitions"
@@ -24,22 +22,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli/tickets"
 	"github.com/sentinel-runtime/sentinel/host/principal"
 )
-
-// flagError is the text of an error about a flag. That of a number has names of Go in it.
-func flagError(err error) string {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return err.Error()
-	}
-	want := map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
-	switch {
-	case want == "":
-		return err.Error()
-	case errors.Is(err, strconv.ErrRange):
-		want += " that is nearer to 0"
-	}
-	return fmt.Sprintf("invalid --%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
-}
 
 // rootCommand has the verbs in groups, in the order in which a newcomer needs them.
 // Errors of cobra get a hint.
@@ -80,7 +62,7 @@ func rootCommand(a *app.App) *cobra.Command {
 	root.Version = operations.VersionLine(a.Env.Version)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return app.NewUsageError(cmd.CommandPath()+": "+flagError(err), cmd.CommandPath()+" --help shows its flags")
+		return app.NewUsageError(cmd.CommandPath()+": "+app.FlagErrorText(err), cmd.CommandPath()+" --help shows its flags")
 	})
 	f := root.PersistentFlags()
 	f.StringVarP(&a.Flags.Output, "output", "o", output.FormatTable, "format of standard output: table, json, jsonl")

@@ -3,6 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/pflag"
 
 	"github.com/sentinel-runtime/sentinel/host/control"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -129,3 +133,19 @@ func Invalid(err error) error {
 func (e invalidError) Error() string { return e.err.Message }
 
 func (e invalidError) Unwrap() error { return e.err }
+
+// FlagErrorText is the text of an error about a flag. That of a number has names of Go in it.
+func FlagErrorText(err error) string {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	want := map[string]string{"int": "a whole number", "int64": "a whole number", "float64": "a number", "bool": "true or false"}[invalid.GetFlag().Value.Type()]
+	switch {
+	case want == "":
+		return err.Error()
+	case errors.Is(err, strconv.ErrRange):
+		want += " that is nearer to 0"
+	}
+	return fmt.Sprintf("invalid --%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+}

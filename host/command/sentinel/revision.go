@@ -217,7 +217,7 @@ func (f family) rollback(ctx context.Context, call *command.Call, in rollbackIn)
 	return edited{SentinelID: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Steps: len(def.Steps), Warning: joinLines(joinLines(f.writeBack(ctx, s), f.exceeds(s, def)), f.withoutFile(s))}, nil
 }
 
-// withoutFile says that a rollback of a deleted sentinel does not bring back the file that it was in: its
+// withoutFile says that a rollback of a deleted sentinel does not restore the file that it was in: its
 // comments are lost, and a person may have put another in its place.
 func (f family) withoutFile(s runtime.Stored) string {
 	gone, err := f.rt.Revision(s.ID, s.Revision-1)
