@@ -85,7 +85,7 @@ func TestAllow(t *testing.T) {
 		{Args: []string{"plugin", "allow", "scan", "--timeout", "0"}, Code: 2, Stderr: []string{"--timeout 0s is below 1ms\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--timeout", "-1s"}, Code: 2, Stderr: []string{"--timeout -1s is below 1ms\n"}},
 		{Args: []string{"plugin", "allow", "scan", "--timeout", "999us"}, Code: 2, Stderr: []string{"--timeout 999µs is below 1ms\n"}},
-		{Args: []string{"plugin", "allow", "scan", "--memory", "lots"}, Code: 2, Stderr: []string{`invalid argument "lots"`, "hint: sentinel plugin allow --help"}},
+		{Args: []string{"plugin", "allow", "scan", "--memory", "lots"}, Code: 2, Stderr: []string{`invalid --memory "lots": want a whole number`, "hint: sentinel plugin allow --help"}},
 	})
 }
 
