@@ -24,7 +24,7 @@ func TestControl(t *testing.T) {
 		{Args: []string{"stop", "a"}, Results: results, Calls: []string{find, `sentinel/stop {"run":"` + id + `"}`}, Stdout: []string{"paused  a  run " + id}},
 		{Args: []string{"pause", "a", "-o", "jsonl"}, Results: results, Calls: []string{find, `sentinel/pause {"run":"` + id + `"}`}, Stdout: []string{`{"id":"` + id + `"`}},
 		{Args: []string{"resume", "a", "--comment", "it is safe", "--on-interrupt", "retry"}, Results: results, Stdout: []string{"run " + id},
-			Calls: []string{find, `sentinel/resume {"by":"ann","comment":"it is safe","onInterrupt":"retry","run":"` + id + `"}`}},
+			Calls: []string{find, `sentinel/list {"only":"sentinels","sentinelId":"a"}`, `sentinel/resume {"by":"ann","comment":"it is safe","onInterrupt":"retry","run":"` + id + `"}`}},
 		{Args: []string{"decide", "a", "0!1", "skip", "--result", `{"ok": true}`, "--comment", "seen"}, Results: results, Stderr: []string{"decided to skip; run " + id + " continues"},
 			Calls: []string{find, `sentinel/decide {"by":"ann","call":"0!1","comment":"seen","result":{"ok":true},"run":"` + id + `","verdict":"skip"}`}},
 		{Args: []string{"start", "a", "--input", "n=3", "--var", "who=Polly", "--event", `{"x":1}`, "--workspace", "/w"}, Results: results, Stdout: []string{"run " + id},
