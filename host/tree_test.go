@@ -131,7 +131,7 @@ var layers = []layer{
 	}, nil},
 	{"runtime/internal/execution", []string{"internal/fairqueue",
 		"sentinels", "runtime/internal/failure", "sentinels/reference", strictJSON, "sdk/abi", "runtime/external", "runtime/revision", "runtime/run", "runtime/trace",
-		"runtime/internal/budget", "runtime/internal/capacity", "runtime/internal/clock", "runtime/internal/definition", "runtime/internal/eventlog", "runtime/internal/execution/step",
+		"runtime/internal/budget", "runtime/internal/clock", "runtime/internal/definition", "runtime/internal/eventlog", "runtime/internal/execution/step",
 		"runtime/internal/history", "runtime/internal/journal", "runtime/internal/maintenance/health", "runtime/internal/maintenance/retention", "runtime/internal/pluginset",
 		"runtime/internal/runindex", "runtime/internal/store", "runtime/internal/values",
 	}, []string{"github.com/google/uuid"}},

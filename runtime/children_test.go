@@ -318,6 +318,50 @@ func TestStopOfWaitingChildStart(t *testing.T) {
 	}
 }
 
+// The branches of an agent's run execute as many at a time as runs of agents may, and all of them in the end; a
+// person's run executes meanwhile, and all of its branches at once.
+func TestBranchesOfAgentShareSlots(t *testing.T) {
+	const slots, branches = 6, 20
+	var mu sync.Mutex
+	now, most := map[string]int{}, map[string]int{}
+	release := make(chan struct{})
+	w := newFakeHost()
+	w.fail = func(who string, _ int) error {
+		mu.Lock()
+		now[who]++
+		most[who] = max(most[who], now[who])
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		now[who]--
+		mu.Unlock()
+		return nil
+	}
+	executing := func(who string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return now[who]
+	}
+	rt := open(t, w, store.NewMemory(), runtime.Options{Limits: runtime.Limits{Runs: slots}})
+	def := func(who string) string {
+		branch := `[{"type":"call","command":"world/fail","value":"` + who + `"}],`
+		return `{"name":"` + who + `","steps":[{"type":"both","branches":[` + strings.TrimSuffix(strings.Repeat(branch, branches), ",") + `]}],"loop":{"type":"once"}}`
+	}
+	agents := start(t, rt, def("agent"), runtime.StartOptions{As: "agent:ci"})
+	until(t, "the agent's share to execute", func() bool { return executing(`"agent"`) == slots/2 })
+	persons := start(t, rt, def("person"), runtime.StartOptions{})
+	until(t, "the branches of the person's run to execute", func() bool { return executing(`"person"`) == branches })
+	close(release)
+	for _, id := range []sentinels.RunID{agents, persons} {
+		if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+			t.Errorf("run ended %s: %v", res.Status, res.Error)
+		}
+	}
+	if n := most[`"agent"`]; n != slots/2 {
+		t.Errorf("%d branches of the agent's run executed at once, want %d", n, slots/2)
+	}
+}
+
 // kids returns the runs below others.
 func kids(t *testing.T, rt *runtime.Runtime) []runtime.RunInfo {
 	t.Helper()

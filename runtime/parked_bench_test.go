@@ -89,3 +89,42 @@ func profiles(b *testing.B) {
 		f.Close()
 	}
 }
+
+// BenchmarkPersonBesideBranches is how long a person's run of one step takes: alone, and while one run of an agent
+// has thousands of branches that wait.
+func BenchmarkPersonBesideBranches(b *testing.B) {
+	branches := 2000
+	if n, err := strconv.Atoi(os.Getenv("SENTINEL_BENCH_RUNS")); err == nil {
+		branches = n
+	}
+	for _, beside := range []struct{ name, branch string }{
+		{"alone", ""},
+		{"waits", `[{"type":"wait","durationMs":3600000}]`},
+		{"approvals", `[{"type":"approve","prompt":"go?"}]`},
+	} {
+		b.Run(beside.name, func(b *testing.B) {
+			rt := benchOpen(b, b.TempDir(), runtime.Limits{})
+			quick := decode(b, rt, `{"name":"quick","steps":[{"type":"command","command":"bench/look"}],"loop":{"type":"once"}}`)
+			if beside.branch != "" {
+				list := strings.TrimSuffix(strings.Repeat(beside.branch+",", branches), ",")
+				many := decode(b, rt, `{"name":"many","steps":[{"type":"parallel","branches":[`+list+`]}],"loop":{"type":"once"}}`)
+				if _, err := rt.Start(context.Background(), many, runtime.StartOptions{Workspace: "/w", As: "agent:ci"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			var longest time.Duration
+			for b.Loop() {
+				began := time.Now()
+				id, err := rt.Start(context.Background(), quick, runtime.StartOptions{Workspace: "/w"})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := rt.Wait(context.Background(), id); err != nil {
+					b.Fatal(err)
+				}
+				longest = max(longest, time.Since(began))
+			}
+			b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")
+		})
+	}
+}

@@ -50,7 +50,7 @@ func (q *Queue) Enter(ctx context.Context, owner Owner) (leave func(), err error
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	leave = func() { q.leave(owner) }
+	leave = func() { q.Leave(owner) }
 	mine := make(chan struct{})
 	q.mu.Lock()
 	q.kind(owner.Held).add(owner, mine)
@@ -78,14 +78,40 @@ func (q *Queue) TryEnter(owner Owner) (leave func(), ok bool) {
 		return nil, false
 	}
 	q.take(owner.Held, 1)
-	return func() { q.leave(owner) }, true
+	return func() { q.Leave(owner) }, true
 }
 
-func (q *Queue) leave(owner Owner) {
+// Leave gives a place of an owner back, for a caller that does not keep what [Queue.Enter] returned.
+func (q *Queue) Leave(owner Owner) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.take(owner.Held, -1)
 	q.give()
+}
+
+// EnterAll waits for every place until ctx ends, and has none then. A caller that has all of them knows that
+// no owner is at work until it calls leave.
+func (q *Queue) EnterAll(ctx context.Context) (leave func(), err error) {
+	for taken := range q.places {
+		if _, err := q.Enter(ctx, Owner{}); err != nil {
+			q.leaveMany(taken)
+			return nil, err
+		}
+	}
+	return func() { q.leaveMany(q.places) }, nil
+}
+
+func (q *Queue) leaveMany(n int) {
+	for range n {
+		q.Leave(Owner{})
+	}
+}
+
+// Taken returns how many places are taken.
+func (q *Queue) Taken() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.taken
 }
 
 // Waiting returns how many requests of an owner wait.

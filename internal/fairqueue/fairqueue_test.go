@@ -112,3 +112,40 @@ func TestCancel(t *testing.T) {
 		}
 	})
 }
+
+// TestEnterAll: all places are taken when those that others have are given back, or none at the end of the
+// context, with its cause.
+func TestEnterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := fairqueue.New(4)
+		leave, err := q.Enter(t.Context(), fairqueue.Of("agent:a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cause := errors.New("cause")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := q.EnterAll(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel(cause)
+		if err := <-ended; !errors.Is(err, cause) || q.Taken() != 1 {
+			t.Errorf("all places at the end of the context: %v, %d are taken", err, q.Taken())
+		}
+		var behind entered
+		for range 3 {
+			behind.ask(t, q, "agent:b")
+		}
+		leave()
+		leaveAll, err := q.EnterAll(t.Context())
+		if err != nil || q.Taken() != 4 || len(behind.names) != 3 {
+			t.Fatalf("all places: %v, %d are taken, %d others had one", err, q.Taken(), len(behind.names))
+		}
+		leaveAll()
+		if q.Taken() != 0 {
+			t.Errorf("%d places are taken", q.Taken())
+		}
+	})
+}

@@ -6,7 +6,7 @@ import (
 
 // Limits bound what runs may use; each is named in the error that it causes.
 type Limits struct {
-	Runs             int           // runs executing at once; waiting ones do not count. Those of agents and models have half together. Default 200
+	Runs             int           // runs executing at once; waiting ones do not count. Steps and effects of agents' and models' runs each count, and have half together. Default 200
 	Children         int           // active child runs of a run, with those that its ended children started; further ones wait. Default 50
 	Depth            int           // nesting depth of child sentinels. Default 8
 	Steps            int           // step executions an iteration. Default 100,000

@@ -1,6 +1,5 @@
 // Package capacity decides what may execute or stay in memory, over all runs.
 //
-//   - [Slots]: how many runs execute at the same time.
 //   - [Residents]: which waiting guests stay in memory. The one that has waited longest
 //     is evicted first; a replay restores it.
 //   - [Turns]: steps that are suspected of crashing the host execute one at a time.

@@ -21,13 +21,14 @@ func (ex *Executor) Drain(ctx context.Context) error {
 		if err := ex.svc.Effects.Wait(ctx); err != nil {
 			return ex.stillBusy()
 		}
-		if err := ex.slots.TakeAll(ctx); err != nil {
+		leave, err := ex.slots.EnterAll(ctx)
+		if err != nil {
 			return ex.stillBusy()
 		}
 		if ex.svc.Effects.None() {
 			return nil
 		}
-		ex.slots.GiveAll()
+		leave()
 	}
 }
 

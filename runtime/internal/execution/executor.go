@@ -8,7 +8,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/external"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/capacity"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
@@ -97,7 +96,7 @@ type Triggers interface {
 type Executor struct {
 	opt   Options
 	svc   *step.Services
-	slots *capacity.Slots // execution slots: a run that executes a guest or an effect holds one
+	slots *fairqueue.Queue // execution slots, see [liveRun.Enter]
 
 	ctx    context.Context // parent of the runs' contexts; its cause is step.ErrShutdown
 	cancel context.CancelCauseFunc
@@ -126,7 +125,7 @@ type Executor struct {
 // New returns an executor without runs.
 func New(opt Options) *Executor {
 	ex := &Executor{
-		opt: opt, svc: opt.Services, slots: capacity.NewSlots(opt.Services.Limits.Runs),
+		opt: opt, svc: opt.Services, slots: fairqueue.New(opt.Services.Limits.Runs),
 		admission: fairqueue.New(1), runs: map[sentinels.RunID]*liveRun{}, starting: map[string]sentinels.RunID{}, unstored: map[sentinels.RunID]*liveRun{},
 		turns: map[sentinels.ID][]*liveRun{}, shares: map[string]*share{},
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/health"
@@ -32,9 +33,9 @@ type schedule struct {
 	timeout *timeoutTimer
 	gate    *clock.Gate // pause gate, closed while the run is paused
 
-	// slot guards active, and is held while the run waits for an execution slot.
+	// slot guards active, and is held while a person's run waits for its execution slot.
 	slot   sync.Mutex
-	active int // guests and effects that execute now; the run holds an execution slot while it is not 0
+	active int // guests and effects that execute now
 }
 
 // newSchedule returns the schedule of a run that was active for elapsed. The context of
@@ -81,12 +82,20 @@ func (r *liveRun) end(cause error) (again bool) {
 // Paused implements [step.Schedule].
 func (r *liveRun) Paused() bool { return !r.gate.IsOpen() || r.ex.opt.Health.Blocked() }
 
-// Enter implements [step.Schedule].
+// Enter implements [step.Schedule]. A person's run has one slot while something of it executes. In a run of an
+// agent or a model, which have half of the slots together, each guest and effect takes one, so that a thousand
+// branches of such a run execute a share at a time, and a person's run does not wait for the processor behind all of them.
 func (r *liveRun) Enter(ctx context.Context) error {
+	owner := r.slotOwner()
+	if owner.Held {
+		if _, err := r.ex.slots.Enter(ctx, owner); err != nil {
+			return err
+		}
+	}
 	r.slot.Lock()
 	defer r.slot.Unlock()
-	if r.active == 0 {
-		if err := r.ex.slots.Take(ctx, r.held()); err != nil {
+	if r.active == 0 && !owner.Held {
+		if _, err := r.ex.slots.Enter(ctx, owner); err != nil {
 			return err
 		}
 	}
@@ -96,16 +105,17 @@ func (r *liveRun) Enter(ctx context.Context) error {
 
 // Leave implements [step.Schedule].
 func (r *liveRun) Leave() {
+	owner := r.slotOwner()
 	r.slot.Lock()
 	defer r.slot.Unlock()
 	r.active--
-	if r.active == 0 {
-		r.ex.slots.Give(r.held())
+	if r.active == 0 || owner.Held {
+		r.ex.slots.Leave(owner)
 	}
 }
 
-// held reports whether the run executes for an agent or a model, which has fewer execution slots.
-func (r *liveRun) held() bool { return emitsFor(r.begin.As, r.begin.Within != nil) != "" }
+// slotOwner returns for whom the run takes execution slots.
+func (r *liveRun) slotOwner() fairqueue.Owner { return fairqueue.Of(r.share) }
 
 // WaitWhilePaused implements [step.Schedule].
 func (r *liveRun) WaitWhilePaused(ctx context.Context) error {

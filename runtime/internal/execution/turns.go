@@ -61,8 +61,8 @@ func (ex *Executor) fillTurns(id sentinels.ID) {
 		return
 	}
 	next := slices.MinFunc(waiting, func(a, b *liveRun) int {
-		if a.held() != b.held() {
-			if a.held() {
+		if held := a.slotOwner().Held; held != b.slotOwner().Held {
+			if held {
 				return 1
 			}
 			return -1
