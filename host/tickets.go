@@ -13,6 +13,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/verify"
+	"github.com/sentinel-runtime/sentinel/host/worktree"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -27,7 +28,8 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, CheckBranch: checkBranch, Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, CheckBranch: checkBranch, OwnBranch: worktree.BranchOf,
+		Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
 		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,

@@ -2,6 +2,7 @@ package ticket_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -180,4 +181,58 @@ func TestVerdictAboutTheJudgedCommitCounts(t *testing.T) {
 	want(t, "status after an interruption", ticket.Passing, d.get("a").VerificationStatus)
 	d.verify("a", ticket.Verdict{Status: ticket.Failing, BranchName: "work", Commit: commitA})
 	want(t, "state", ticket.Cancelled, d.get("a").State)
+}
+
+// An agent cannot name the branch of another ticket for its own: not when it files, changes, imports or completes it. The
+// names of all of these are checked as those of new tickets are. A person may, and so may an agent its own branch.
+func TestBranchOfAnotherTicket(t *testing.T) {
+	invalid := abi.New(abi.BadFields, "invalid")
+	for branch, want := range map[string]struct{ agent, person abi.Code }{
+		"sentinel/b": {abi.Denied, ""}, "Sentinel/B": {abi.Denied, ""}, "sentinel/a/x": {abi.Denied, ""}, "sentinel": {abi.Denied, ""},
+		"sentinel/a": {}, "work": {}, "bad name": {abi.BadFields, abi.BadFields},
+	} {
+		for person, code := range map[bool]abi.Code{false: want.agent, true: want.person} {
+			d := open(t, func(opt *ticket.Options) {
+				opt.AllowUnverified = true
+				opt.CheckBranch = func(name string) error {
+					if strings.Contains(name, " ") {
+						return invalid
+					}
+					return nil
+				}
+			})
+			for op, do := range map[string]func(ctx context.Context, tx ticket.Tx) error{
+				"create": func(ctx context.Context, tx ticket.Tx) error {
+					_, _, err := d.s.Create(ctx, tx, "a", "", "x", ticket.Fields{Title: p("t"), BranchName: p(branch), Person: person})
+					return err
+				},
+				"import": func(ctx context.Context, tx ticket.Tx) error {
+					_, err := d.s.Import(ctx, tx, "x", person, json.RawMessage(`{"id":"a","title":"t","branch_name":"`+branch+`"}`))
+					return err
+				},
+				"update": func(ctx context.Context, tx ticket.Tx) error {
+					if _, _, err := d.s.Create(ctx, tx, "a", "", "x", ticket.Fields{Title: p("t"), Person: true}); err != nil {
+						return err
+					}
+					_, err := d.s.Update(ctx, tx, "a", "x", ticket.Fields{BranchName: p(branch), Person: person})
+					return err
+				},
+			} {
+				err := d.do(func(ctx context.Context, tx ticket.Tx) error {
+					if err := do(ctx, tx); err != nil {
+						return err
+					}
+					return abi.New(abi.Cancelled, "nothing is kept")
+				})
+				if code == "" && abi.CodeOf(err) != abi.Cancelled || code != "" && abi.CodeOf(err) != code {
+					t.Errorf("%s of %q, by a person: %t: %v, want %q", op, branch, person, err, code)
+				}
+			}
+			d.create("a", ticket.Fields{})
+			_, token := d.claim(ticket.Claim{})
+			if _, err := d.complete("a", ticket.Result{Token: token, BranchName: branch, Person: person}); abi.CodeOf(err) != code {
+				t.Errorf("complete with %q, by a person: %t: %v, want %q", branch, person, err, code)
+			}
+		}
+	}
 }

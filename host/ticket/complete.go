@@ -66,7 +66,10 @@ func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Resul
 		if r.BranchName != "" && t.VerifiedBranch != "" && r.BranchName != t.VerifiedBranch {
 			return &abi.Error{Code: abi.Conflict, Permanent: true, Field: "branch_name", Message: fmt.Sprintf("ticket %s: branch %.100q was verified, not %.100q", t.ID, t.VerifiedBranch, r.BranchName)}
 		}
-		if branch := cmp.Or(r.BranchName, t.VerifiedBranch); branch != "" {
+		if branch := cmp.Or(r.BranchName, t.VerifiedBranch); branch != "" && branch != t.BranchName {
+			if err := s.checkBranch(branch, t.ID, r.Person); err != nil {
+				return err
+			}
 			t.BranchName = branch
 		}
 		proposed := r.PullRequest != nil && !t.proposed(r.PullRequest)

@@ -113,6 +113,9 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	if err := number(ctx, tx, t); err != nil {
 		return v, false, err
 	}
+	if err := s.checkBranch(t.BranchName, t.ID, f.Person); err != nil {
+		return v, false, err
+	}
 	t.CreatedAt = s.Now()
 	t.UpdatedAt = t.CreatedAt
 	if t.State == Ready && s.unapproved(t) {
@@ -233,6 +236,11 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 		if err := t.guard(f); err != nil {
 			return err
 		}
+		if f.BranchName != nil && *f.BranchName != t.BranchName {
+			if err := s.checkBranch(*f.BranchName, t.ID, f.Person); err != nil {
+				return err
+			}
+		}
 		before, old := *t, t.oldCriteria(s.opt.Lines)
 		f.apply(t)
 		if f.AcceptanceCriteria != nil || before.RepoURL != t.RepoURL || before.BranchName != t.BranchName {
@@ -274,8 +282,8 @@ func (s *Service) check(f Fields) error {
 			return err
 		}
 	}
-	if f.BranchName != nil && *f.BranchName != "" && s.opt.CheckBranch != nil {
-		if err := s.opt.CheckBranch(*f.BranchName); err != nil {
+	if f.BranchName != nil {
+		if err := s.checkBranch(*f.BranchName, "", true); err != nil {
 			return err
 		}
 	}
@@ -283,6 +291,17 @@ func (s *Service) check(f Fields) error {
 		return nil
 	}
 	return s.opt.CheckCriteria(f.AcceptanceCriteria)
+}
+
+// checkBranch refuses a branch that cannot be made for a ticket, or that an agent may not name for it.
+func (s *Service) checkBranch(branch, id string, person bool) error {
+	if !person && s.ofOther(branch, id) {
+		return otherBranch(branch)
+	}
+	if branch == "" || s.opt.CheckBranch == nil {
+		return nil
+	}
+	return s.opt.CheckBranch(branch)
 }
 
 // unapproved reports whether the commands of a ticket's criteria need an approval.
@@ -322,6 +341,20 @@ func (t *Ticket) guard(f Fields) error {
 		return refuse("repo_url", "the repository")
 	}
 	return nil
+}
+
+// branchFolder is the first part of the branches of tickets that name none.
+const branchFolder = "sentinel/"
+
+// ofOther reports whether a branch is, or may become, that of another ticket than id. File systems ignore case.
+func (s *Service) ofOther(branch, id string) bool {
+	return strings.HasPrefix(strings.ToLower(branch)+"/", branchFolder) && !strings.EqualFold(branch, s.opt.OwnBranch(id))
+}
+
+func otherBranch(name string) error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch_name",
+		Message: fmt.Sprintf("branch_name: %.100q is or may become the branch of another ticket; an agent cannot name it", name),
+		Hint:    "leave branch_name out, or name one such as work/" + name[strings.LastIndex(name, "/")+1:]}
 }
 
 // changesReading returns the first field that changes of those that a person reads, beside the work, to decide about a

@@ -195,6 +195,9 @@ func (s *Service) fromRow(r row, person bool) (t *Ticket, notes []string, err er
 	if t.RepoURL == "" {
 		t.RepoURL = s.opt.RepoURL
 	}
+	if err := s.checkBranch(t.BranchName, t.ID, person); err != nil {
+		return t, notes, err
+	}
 	for name, at := range map[string]*int{"priority": &t.Priority, "retry_count": &t.RetryCount, "rejection_count": &t.RejectionCount} {
 		if *at, err = r.number(name); err != nil {
 			return t, notes, err

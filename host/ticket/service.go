@@ -56,6 +56,8 @@ type Options struct {
 	CheckRepo func(repoURL string) error
 	// CheckBranch refuses branches that could not be made for a ticket; default none.
 	CheckBranch func(name string) error
+	// OwnBranch returns the branch of a ticket that names none; default sentinel/ID.
+	OwnBranch func(id string) string
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
 	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error
@@ -96,6 +98,9 @@ func New(opt Options) *Service {
 	}
 	if opt.ReviewDelay == 0 {
 		opt.ReviewDelay = 5 * time.Second
+	}
+	if opt.OwnBranch == nil {
+		opt.OwnBranch = func(id string) string { return branchFolder + id }
 	}
 	if opt.Verifications == 0 {
 		opt.Verifications = 3

@@ -74,7 +74,7 @@ func (s *Service) Add(ctx context.Context, in Add) (out Added, err error) {
 		return out, err
 	}
 	t.Ticket, t.Store, t.Token = in.Ticket, s.opt.Store, ticket.Token
-	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, branchFolder+"/"+idName(t.Ticket))
+	t.RepoURL, t.Base, t.Branch = cmp.Or(in.Repo, ticket.RepoURL), cmp.Or(in.Base, ticket.Base), cmp.Or(in.Branch, ticket.Branch, BranchOf(t.Ticket))
 	own := in.Branch == "" && ticket.Branch == ""
 	if err := gitsource.CheckNewBranch("branch", t.Branch); err != nil {
 		return out, err
@@ -111,7 +111,7 @@ func (in *Add) check(repo, branch string) error {
 	case in.Branch != "" && branch != "" && in.Branch != branch:
 		return refuse("branch", in.Branch, branch)
 	case in.Branch == branchFolder: // no other ticket could have a branch then
-		return refuse("branch", in.Branch, branchFolder+"/"+idName(in.Ticket))
+		return refuse("branch", in.Branch, BranchOf(in.Ticket))
 	}
 	return nil
 }

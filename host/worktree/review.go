@@ -56,7 +56,7 @@ func (s *Service) Review(ctx context.Context, id string, token uint64) (out Revi
 		return out, err
 	}
 	t.Ticket, t.Store, t.Token = id, s.opt.Store, ticket.Token
-	t.RepoURL, t.Base, t.Branch = ticket.RepoURL, ticket.Base, cmp.Or(ticket.Branch, branchFolder+"/"+idName(t.Ticket))
+	t.RepoURL, t.Base, t.Branch = ticket.RepoURL, ticket.Base, cmp.Or(ticket.Branch, BranchOf(t.Ticket))
 	t.ReadOnly, t.Commit, t.From = true, ticket.Verified, ticket.Verified
 	if err := t.create(ctx, "review", func() error { return t.checkout(ctx) }); err != nil {
 		return out, err

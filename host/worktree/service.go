@@ -164,6 +164,9 @@ func idName(id string) string {
 	return "id-" + hex.EncodeToString(sum[:12])
 }
 
+// BranchOf returns the branch of a ticket that names none.
+func BranchOf(id string) string { return branchFolder + "/" + idName(id) }
+
 // nameOf returns the name of a ticket's folder and references: it is of one ticket of one store.
 func (s *Service) nameOf(id string) string {
 	if s.opt.Store == "" {
