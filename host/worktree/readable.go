@@ -16,6 +16,9 @@ import (
 const (
 	maxLeftOut = 20   // lines that name what is left out
 	maxGitPath = 4000 // bytes of a path that git can open
+	// maxDepth limits folders in each other. The walk opens each by its path, so that its time grows with the square
+	// of the depth.
+	maxDepth = 250
 )
 
 // stageReadable is stage before the files are removed: it makes them readable. What git still
@@ -116,6 +119,9 @@ func (t *tree) unreadable(ctx context.Context) ([]string, error) {
 			return err
 		case e.IsDir() && len(p) > maxGitPath:
 			lines[name] = line(name, "its path is too long for git")
+			return fs.SkipDir
+		case e.IsDir() && strings.Count(p, "/") > maxDepth:
+			lines[name] = line(name, fmt.Sprintf("it has more than %d folders above it", maxDepth))
 			return fs.SkipDir
 		case err != nil: // of a folder: it could not be listed
 			if errors.Is(err, fs.ErrPermission) {

@@ -131,6 +131,26 @@ func TestRemoveKeepsWhatItCan(t *testing.T) {
 	}
 }
 
+// A walk that makes files readable ends at a depth that no project has, and says where: a command makes a chain of
+// thousands of folders in a second.
+func TestRemoveBoundsDepth(t *testing.T) {
+	b := newBench(t)
+	discardKept(t, b)
+	b.first()
+	w := b.add(worktree.Add{})
+	put(t, w.Path, "b.txt", "work\n")
+	deep := filepath.Join(w.Path, strings.Repeat("d/", 260))
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, deep, "c.txt", "deep\n")
+	unkeepable(t, w.Path) // or git needs no help
+	out, err := b.s.Remove(t.Context(), "T-1", 1)
+	if err != nil || !slices.ContainsFunc(out.LeftOut, func(line string) bool { return strings.HasSuffix(line, "it has more than 250 folders above it") }) {
+		t.Fatalf("remove: %+v, %v", out, err)
+	}
+}
+
 // Worktrees that cannot be committed do not use up the number of worktrees: those of claims
 // that have ended are set aside, and a warning names what they have.
 func TestSweepMakesRoom(t *testing.T) {
