@@ -190,7 +190,8 @@ func (m *Mirrors) UploadPack() string {
 	return "--upload-pack=" + m.Git.Service("upload-pack --strict")
 }
 
-// init makes a mirror, if it does not exist.
+// init makes a mirror, if it does not exist. It gets its name when git has ended: a git that is killed leaves a folder
+// that it takes for no repository, or a lock in which the next one would fail.
 func (m *Mirrors) init(ctx context.Context, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err == nil {
 		return nil
@@ -198,11 +199,20 @@ func (m *Mirrors) init(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
 	}
-	a, err := m.Git.Exec(ctx, m.Dir, "", "", "init", "--quiet", "--bare", "--initial-branch="+DefaultBranch, "--", dir)
+	made := dir + ".new"
+	for _, left := range []string{made, dir} {
+		if err := m.Removed.Remove(left); err != nil {
+			return err
+		}
+	}
+	a, err := m.Git.Exec(ctx, m.Dir, "", "", "init", "--quiet", "--bare", "--initial-branch="+DefaultBranch, "--", made)
 	if err == nil && a.Code != 0 {
 		err = gitexec.Fatal("init", a)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return os.Rename(made, dir)
 }
 
 // clear deletes the references of a mirror that are in the way of one: those that are a folder of

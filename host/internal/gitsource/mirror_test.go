@@ -1,6 +1,7 @@
 package gitsource_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -64,5 +65,57 @@ func TestMirrorKeepsWhatIsBorrowed(t *testing.T) {
 		if _, err := m.Fetch(t.Context(), repo, "branch_name", branch); abi.CodeOf(err) != abi.BadFields {
 			t.Errorf("%s: %v", branch, err)
 		}
+	}
+}
+
+// TestMirrorAfterKill: what a git that was killed at any moment of its init has left does not fail the next fetch.
+func TestMirrorAfterKill(t *testing.T) {
+	program := gitexec.LookPath()
+	if program == "" {
+		t.Skip("git is not installed")
+	}
+	repo := t.TempDir()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"}} {
+		cmd := exec.Command(program, args...)
+		cmd.Dir = repo
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	for name, left := range map[string][]string{
+		"a lock": {"refs/heads/", "HEAD.lock"}, "a lock of the configuration": {"refs/heads/", "HEAD", "config.lock"}, "no objects": {"refs/", "HEAD"},
+	} {
+		m := &gitsource.Mirrors{
+			Dir: filepath.Join(t.TempDir(), "mirrors"), Git: gitexec.Runner{Program: program}, Removed: &trash.Bin{Dir: filepath.Join(t.TempDir(), "removed")},
+		}
+		killed := m.Folder(repo) + ".new"
+		for _, file := range left {
+			at := filepath.Join(killed, file)
+			if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(file, "/") {
+				continue
+			}
+			if err := os.WriteFile(at, []byte("ref: refs/heads/main\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.Fetch(t.Context(), repo, "branch_name", "main"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// An earlier version of this program made the mirror in its place.
+	m := &gitsource.Mirrors{
+		Dir: filepath.Join(t.TempDir(), "mirrors"), Git: gitexec.Runner{Program: program}, Removed: &trash.Bin{Dir: filepath.Join(t.TempDir(), "removed")},
+	}
+	if err := os.MkdirAll(m.Folder(repo), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(m.Folder(repo), "HEAD.lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Fetch(t.Context(), repo, "branch_name", "main"); err != nil {
+		t.Errorf("a lock in the place of the mirror: %v", err)
 	}
 }
