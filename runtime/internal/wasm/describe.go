@@ -87,8 +87,8 @@ func (m *Module) keepFirst(inst *instance, pooled bool) {
 }
 
 // firstInstance creates an instance, sets the manifest and returns the instance. A
-// describe that exceeds its time limit is recorded as a refusal, except of a trusted
-// module.
+// describe that exceeds its time limit is recorded as a refusal, for a short time if the machine was busy, except of a
+// trusted module.
 func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, error) {
 	var cache *compilecache.Cache
 	limits := compilecache.Refusal{Time: m.host.describeTime}
@@ -119,6 +119,8 @@ func (m *Module) firstInstance(ctx context.Context, seed uint64) (*instance, err
 		inst.Close()
 	}
 	if cache != nil {
+		e := abi.As(err)
+		limits.Busy = e != nil && e.Code == abi.Timeout && !e.Permanent && ctx.Err() == nil
 		cache.RecordRefusal(m.digest, compilecache.DescribeRefusal, limits, err)
 	}
 	return nil, err
@@ -164,7 +166,7 @@ func (m *Module) describeWithRetry(ctx context.Context, seed uint64) (*instance,
 }
 
 // describeTimed describes within a time limit. busy reports that the limit was
-// exceeded while the guest had less than half of it on a processor. Otherwise a
+// exceeded while the guest had less than half of the time of a first attempt on a processor. Otherwise a
 // timeout is the guest's fault and permanent.
 func (m *Module) describeTimed(ctx context.Context, seed uint64, limit time.Duration) (inst *instance, text []byte, busy bool, err error) {
 	// The processor time of a locked thread is that of the guest.
@@ -176,8 +178,12 @@ func (m *Module) describeTimed(ctx context.Context, seed uint64, limit time.Dura
 		return inst, text, false, err
 	}
 	after, _ := m.host.threadTime()
-	busy = !known || after-before < limit/2
-	return nil, nil, busy, &abi.Error{Code: abi.Timeout, Permanent: !busy, Hint: "describe should only return the manifest",
+	busy = !known || after-before < min(limit, m.host.describeTime)/2
+	hint := "describe should only return the manifest"
+	if busy {
+		hint += fmt.Sprintf("; the machine was busy, so that it is tried again after %s", compilecache.BusyMaxAge)
+	}
+	return nil, nil, busy, &abi.Error{Code: abi.Timeout, Permanent: !busy, Hint: hint,
 		Message: fmt.Sprintf("describe: the plugin took more than its time limit of %s to start and describe itself", limit)}
 }
 

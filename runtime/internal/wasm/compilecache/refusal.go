@@ -17,6 +17,7 @@ import (
 type Refusal struct {
 	Time   time.Duration `json:"time"`             // limit on processor time
 	Memory int64         `json:"memory,omitempty"` // limit on memory, in bytes
+	Busy   bool          `json:"busy,omitempty"`   // the machine was busy: the refusal is valid for [BusyMaxAge]
 	Error  *abi.Error    `json:"error"`
 }
 
@@ -24,17 +25,20 @@ type Refusal struct {
 // in a way that the host did not detect.
 const refusalMaxAge = 24 * time.Hour
 
+// BusyMaxAge is the same where the host detected that. Verbs that follow each other do not each spend the time again.
+const BusyMaxAge = 10 * time.Minute
+
 // DescribeRefusal is the file name of a refusal for describe.
 const DescribeRefusal = "refused-describe.json"
 
 // CompileRefusal returns the file name of a refusal for the code of a seal.
 func CompileRefusal(seal string) string { return "refused-" + strings.TrimPrefix(seal, "sealed-") }
 
-// RecordRefusal writes a refusal if err is permanent and has code timeout or memory.
+// RecordRefusal writes a refusal if err has code timeout or memory, and is permanent or the machine was busy.
 // Errors are ignored: a missing refusal costs time at the next start.
 func (c *Cache) RecordRefusal(digest, name string, r Refusal, err error) {
 	r.Error = abi.As(err)
-	if r.Error == nil || !r.Error.Permanent || r.Error.Code != abi.Timeout && r.Error.Code != abi.Memory {
+	if r.Error == nil || !r.Error.Permanent && !r.Busy || r.Error.Code != abi.Timeout && r.Error.Code != abi.Memory {
 		return
 	}
 	text, err := json.Marshal(r)
@@ -62,12 +66,14 @@ func (c *Cache) RecordRefusal(digest, name string, r Refusal, err error) {
 func (c *Cache) CheckRefusal(digest, name string, limits Refusal) error {
 	path := filepath.Join(c.Dir(digest), name)
 	info, err := os.Stat(path)
-	if err != nil || time.Since(info.ModTime()) > refusalMaxAge {
+	if err != nil {
 		return nil
 	}
+	age := time.Since(info.ModTime())
 	text, err := regularfile.Read(path, regularfile.Unlimited)
 	var r Refusal
-	if err != nil || json.Unmarshal(text, &r) != nil || r.Error == nil || r.Time < limits.Time || r.Memory < limits.Memory {
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Error == nil || r.Time < limits.Time || r.Memory < limits.Memory ||
+		age > refusalMaxAge || r.Busy && age > BusyMaxAge {
 		return nil
 	}
 	return r.Error
