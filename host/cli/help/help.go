@@ -185,6 +185,11 @@ func mentions(word string) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		if strings.Contains(name, word) {
+			title, _, _ := strings.Cut(string(text), "\n")
+			fmt.Fprintf(&b, "sentinel help %s: %s\n", name, strings.TrimLeft(title, "# "))
+			continue
+		}
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(strings.ToLower(line), word) && !strings.Contains(line, "{{") {
 				fmt.Fprintf(&b, "sentinel help %s: %s\n", name, strings.TrimSpace(line))

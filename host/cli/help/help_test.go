@@ -127,7 +127,7 @@ func TestExitCodes(t *testing.T) {
 
 // TestMentions: "`help WORD` finds by word".
 func TestMentions(t *testing.T) {
-	for word, want := range map[string]string{"backoff": "sentinel help retries: ", "awk": "sentinel help shell-quoting: ", "Weekdays": "sentinel help cron: | `0 9 * * 1-5` | on weekdays", "nosuchword": "", "a": ""} {
+	for word, want := range map[string]string{"backoff": "sentinel help retries: ", "awk": "sentinel help shell-quoting: ", "Weekdays": "sentinel help cron: | `0 9 * * 1-5` | on weekdays", "exit": "sentinel help exit-codes: Exit codes\n", "nosuchword": "", "a": ""} {
 		got, err := mentions(word)
 		if err != nil || !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %v\n%s, want %q", word, err, got, want)

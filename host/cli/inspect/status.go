@@ -117,7 +117,9 @@ func (a verbs) showState(r state) error {
 	add("run", string(r.ID))
 	add("sentinel", string(r.Sentinel))
 	row("status", output.Status(p, r.Status))
-	add("why", output.OneLine(retry.WithoutLine(reason(r.RunInfo))))
+	if why := reason(r.RunInfo); len(r.Queued) == 0 || why != r.Queued[0].Reason { // which has a row of its own, with its time
+		add("why", output.OneLine(retry.WithoutLine(why)))
+	}
 	if r.Error != nil && r.Status != sentinels.StatusStopped {
 		add("hint", output.OneLine(r.Error.Hint))
 	}

@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/clitest"
@@ -43,6 +44,16 @@ func TestStatus(t *testing.T) {
 		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": runs}, Calls: []string{`sentinel/list {"limit":1000,"only":"runs","status":"running"}`, `sentinel/list {"limit":1000,"only":"runs","status":"queued"}`, `sentinel/list {"limit":1000,"only":"runs","status":"paused"}`, `sentinel/list {"limit":1000,"only":"runs","status":"waiting"}`, `sentinel/list {"limit":1000,"only":"runs","status":"quarantined"}`}, Stdout: []string{"0211067c"}},
 		{Args: []string{"status"}, Results: map[string]any{"sentinel/list": `{"sentinels":[],"runs":[]}`}, Calls: []string{`sentinel/list {"limit":1000,"only":"runs","status":"running"}`, `sentinel/list {"limit":1000,"only":"runs","status":"queued"}`, `sentinel/list {"limit":1000,"only":"runs","status":"paused"}`, `sentinel/list {"limit":1000,"only":"runs","status":"waiting"}`, `sentinel/list {"limit":1000,"only":"runs","status":"quarantined"}`}, Stderr: []string{"no active run"}},
 	})
+}
+
+// What a queued run waits behind is shown once, with the time since.
+func TestStatusOfQueuedRun(t *testing.T) {
+	const reply = `{"state":{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","status":"queued","queued":[{"reason":"an earlier run is active","since":"2026-01-02T03:00:00Z"}]}}`
+	e := &clitest.Engine{Results: map[string]any{"sentinel/list": runs, "sentinel/status": reply, "sentinel/triggers": `{"triggers":[]}`}}
+	out := clitest.Run(t, e, t.TempDir(), "", "status", "a")
+	if out.Code != 0 || strings.Count(out.Stdout, "an earlier run is active") != 1 || !strings.Contains(out.Stdout, "the run since") {
+		t.Errorf("exit %d: %s%s", out.Code, out.Stdout, out.Stderr)
+	}
 }
 
 func TestEvents(t *testing.T) {
