@@ -2,25 +2,22 @@ package command
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
 )
 
-// Bounds of the text of a [Preview]: of all of it in lines and bytes, and of one line in
-// bytes.
-const (
-	previewLines = 200
-	previewBytes = 16 << 10
-	previewLine  = 400
-)
+// maxPreview bounds the text of a [Preview], in bytes. All of it is shown, because a person decides about all of it.
+const maxPreview = 64 << 10
 
 // A Preview shows a person what a call would do, before it is made.
 type Preview struct {
-	Text    string            `json:"text" jsonschema:"what the call would do: a unified diff, or the line and its folder; cut if it is long"`
+	Text    string            `json:"text" jsonschema:"what the call would do: a unified diff, or the line and its folder, with long stretches of blanks as counts; beyond 64 KiB the beginning and the end, with what is left out and the digest of all"`
 	Path    string            `json:"path,omitempty" jsonschema:"file that would be written"`
 	Created bool              `json:"created,omitempty" jsonschema:"the file does not exist"`
 	Added   int               `json:"added,omitempty" jsonschema:"lines that would be added"`
@@ -57,29 +54,29 @@ func (r *Registry) Preview(ctx context.Context, call *Call) (Preview, error) {
 	if err != nil {
 		return Preview{}, e.failed(err)
 	}
+	p.Text = textcut.Blanks(p.Text)
+	if len(p.Text) > maxPreview && e.Effect == Executes {
+		return Preview{}, &abi.Error{
+			Code: abi.Limit, Permanent: true,
+			Message: fmt.Sprintf("preview %q: what is executed has %d KiB, and a person is asked about at most %d KiB", e.Name, len(p.Text)>>10, maxPreview>>10),
+			Hint:    "write it to a file, and execute that file",
+		}
+	}
 	p.Text = Excerpt(p.Text)
 	return p, nil
 }
 
-// Excerpt cuts a text for people to 200 lines and 16 KiB, and its lines to 400 bytes. It
-// says what it left out.
+// Excerpt returns a text for people of at most 64 KiB whole, with long stretches of blanks as counts. Of a longer one
+// it returns the beginning and the end, and between them says what it left out, with the digest of the text.
 func Excerpt(text string) string {
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	var out strings.Builder
-	for i, line := range lines {
-		if len(line) > previewLine {
-			head := strings.ToValidUTF8(line[:previewLine], "")
-			line = fmt.Sprintf("%s [%d more bytes]", head, len(line)-len(head))
-		}
-		if i == previewLines || out.Len()+len(line) > previewBytes {
-			fmt.Fprintf(&out, "[%d more lines are not shown]", len(lines)-i)
-			return out.String()
-		}
-		if out.WriteString(line); i < len(lines)-1 {
-			out.WriteByte('\n')
-		}
+	text = textcut.Blanks(strings.TrimSuffix(text, "\n"))
+	if len(text) <= maxPreview {
+		return text
 	}
-	return out.String()
+	head, tail := textcut.Cut(text, maxPreview/2), textcut.CutStart(text, maxPreview/2)
+	left := text[len(head) : len(text)-len(tail)]
+	return fmt.Sprintf("%s\n[%d bytes with %d line feeds are not shown; the SHA-256 of the whole text is %x]\n%s",
+		head, len(left), strings.Count(left, "\n"), sha256.Sum256([]byte(text)), tail)
 }
 
 type previewIn struct {

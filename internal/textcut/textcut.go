@@ -35,9 +35,17 @@ func MarkStart(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	from := len(s) - max(n-len(Ellipsis), 0)
+	return Ellipsis + CutStart(s, n-len(Ellipsis))
+}
+
+// CutStart returns s, or as many of its last characters as have at most n bytes, see [Cut].
+func CutStart(s string, n int) string {
+	if len(s) <= max(n, 0) {
+		return s
+	}
+	from := len(s) - max(n, 0)
 	for from < len(s) && !utf8.RuneStart(s[from]) {
 		from++
 	}
-	return Ellipsis + s[from:]
+	return s[from:]
 }

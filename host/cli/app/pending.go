@@ -93,6 +93,18 @@ func (w Pending) Question() string {
 	return text
 }
 
+// IsLong reports whether the question needs more than a screen, so that it may not have been seen whole.
+func (w Pending) IsLong() bool { return TextLength(w.Prompt) != "" }
+
+// TextLength says how long a text is that fills a screen, and is "" for shorter ones.
+func TextLength(text string) string {
+	lines := strings.Count(text, "\n") + 1
+	if lines <= 20 && len(text) <= 2<<10 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d lines, %d bytes, all of it is shown)", lines, len(text))
+}
+
 // Until says until when a question can be answered, empty for one without a deadline.
 func Until(deadline time.Time, expired bool) string {
 	at := deadline.UTC().Format(time.RFC3339)

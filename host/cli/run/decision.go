@@ -123,6 +123,9 @@ func (f *follower) question(p prompt) {
 	if more {
 		a.PrintErr("  %s\n", colourDiff(a.Paint, app.Block(rest)))
 	}
+	if length := app.TextLength(p.decision.Prompt); length != "" {
+		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape("the question above"+length)))
+	}
 	if until := app.Until(p.decision.Deadline, false); until != "" {
 		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(until)))
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -297,8 +298,14 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		// next question.
 		if word == q.Call || word == q.Question && word != "" || word == "" && len(info.Decisions) == 1 {
 			call, params["call"], params["question"] = q.Call, q.Call, q.Question
+			pending := app.PendingOf(info.ID, q)
+			if word == "" && pending.IsLong() && params["verdict"] == "approve" {
+				a.PrintErr("%s\n", app.Block(pending.Question()))
+				return app.NewUsageError("a question of more than a screen is approved by its name: what "+string(output.ShortID(info.ID))+" asks now is above",
+					fmt.Sprintf("sentinel decide%s %s %s approve", a.SameStore(), info.ID, output.Quote(cmp.Or(q.Question, q.Call))))
+			}
 			if word == "" {
-				a.Info("%s", app.PendingOf(info.ID, q).Question())
+				a.Info("%s", pending.Question())
 			}
 		}
 	}

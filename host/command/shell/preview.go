@@ -10,11 +10,15 @@ import (
 	"unicode"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
 // foldAt is the number of characters after which a line of a preview is folded, so that no
 // part of what is executed is cut off.
 const foldAt = 160
+
+// longPreview is the number of rows behind which a preview says how long the line is.
+const longPreview = 20
 
 // preview shows the line, the folder and what else the program gets.
 func (m *Manager) preview(_ context.Context, call *command.Call, in executeIn) (command.Preview, error) {
@@ -30,7 +34,12 @@ func (m *Manager) preview(_ context.Context, call *command.Call, in executeIn) (
 		words = quoted(in.Argv)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "$ %s\nin %s\n", fold(strings.Join(words, " ")), quoted([]string{dir})[0])
+	line := strings.Join(words, " ")
+	fmt.Fprintf(&b, "$ %s\n", fold(line))
+	if rows := strings.Count(line, "\n") + 1; rows > longPreview || len(line) > longPreview*foldAt/4 {
+		fmt.Fprintf(&b, "these are all of its %d lines, %d bytes\n", rows, len(line))
+	}
+	fmt.Fprintf(&b, "in %s\n", quoted([]string{dir})[0])
 	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
 		value := strconv.Quote(in.Env[name].Text)
 		if secret := in.Env[name].Secret; secret != "" {
@@ -64,10 +73,11 @@ func quoted(words []string) []string {
 	return out
 }
 
-// fold breaks a text into lines of at most foldAt characters; all but the first are indented.
+// fold breaks a text into lines of at most foldAt characters; all but the first are indented. Long stretches of
+// blanks become counts.
 func fold(text string) string {
 	var lines []string
-	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+	for line := range strings.SplitSeq(textcut.Blanks(strings.TrimSuffix(text, "\n")), "\n") {
 		runes := []rune(line)
 		for len(runes) > foldAt {
 			lines, runes = append(lines, string(runes[:foldAt])), runes[foldAt:]
