@@ -24,7 +24,7 @@ const (
 var openValues = map[string]string{
 	"audit/list actor": freeName, "audit/list event": freeGlob, "checkpoint/list run": freeThing, "code/search glob": freeGlob, "code/search pattern": freeText,
 	"collaboration/chat/history room": freeName, "data/list after": freePlace, "data/list collection": freeName, "events/tail pattern": freeGlob, "fs/list pattern": freeGlob, "fs/list after": freePlace,
-	"inbox/list id": freeThing, "logs/list run": freeThing, "logs/search pattern": freeText, "logs/search run": freeThing,
+	"inbox/list by": freeName, "inbox/list id": freeThing, "logs/list run": freeThing, "logs/search pattern": freeText, "logs/search run": freeThing,
 	"memory/recall key": freeName, "memory/recall query": freeText, "memory/recall sentinelId": freeThing, "memory/recall tags": freeName,
 	"rag/build paths": freeGlob, "rag/build query": freePrompt, "rag/build room": freeName, "rag/search paths": freeGlob, "rag/search query": freeText,
 	"search_tools query": freeText, "search_tools tools": freeGlob,

@@ -112,4 +112,22 @@ func TestInboxHasPersonsFirst(t *testing.T) {
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("the questions are %v, want %v", got, want)
 	}
+
+	// Of the agent only the newest with each, with how many more there are, and all of them by its name.
+	var each struct {
+		page
+		More []struct {
+			By      string
+			Entries int
+		}
+	}
+	must(t, s.h, "inbox/list", map[string]any{"each": 1}, &each)
+	if len(each.Entries) != 3 || each.Entries[2].ID != want[3] || len(each.More) != 1 || each.More[0].Entries != 1 || !strings.HasPrefix(each.More[0].By, "agent:") {
+		t.Fatalf("the newest of each are %+v", each)
+	}
+	var of page
+	must(t, s.h, "inbox/list", map[string]any{"by": each.More[0].By}, &of)
+	if len(of.Entries) != 2 || of.Entries[0].ID != want[2] || of.Entries[1].ID != want[3] {
+		t.Errorf("those of %s are %+v", each.More[0].By, of)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/host/cli/clitest"
 )
 
 // A terminal is one invocation with a person at it.
@@ -277,5 +279,28 @@ func TestTrustAtTerminal(t *testing.T) {
 	term.end(app.ExitOK)
 	if strings.Contains(term.shown(), "trust this") {
 		t.Errorf("asked again:\n%s", term.shown())
+	}
+}
+
+// TestInboxOfTerminal: a terminal shows the newest few of each agent, and how the others are listed.
+func TestInboxOfTerminal(t *testing.T) {
+	e := &clitest.Engine{Results: map[string]any{"inbox/list": `{"entries":[{"id":"r1","kind":"approval","subject":"gate","prompt":"?","choices":["approve","reject"],"since":"2026-01-02T03:00:00Z"}],
+		"more":[{"by":"agent:ci","entries":47}]}`}}
+	for _, c := range []struct {
+		args []string
+		call string
+	}{
+		{[]string{"inbox"}, `inbox/list {"each":5,"limit":50}`},
+		{[]string{"inbox", "--by", "agent:ci"}, `inbox/list {"by":"agent:ci","limit":50}`},
+	} {
+		var out, errs bytes.Buffer
+		e.Calls = nil
+		code := cli.Run(t.Context(), app.Env{
+			Args: c.args, Dir: t.TempDir(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, StdoutTerminal: true, Engine: e, Now: func() time.Time { return clitest.Now },
+			Width: func() int { return 100 }, Getenv: trusting(nil),
+		})
+		if code != 0 || !slices.Equal(e.Calls, []string{c.call}) || !strings.Contains(errs.String(), "and 47 more of agent:ci: sentinel inbox --by agent:ci") {
+			t.Errorf("%s: exit %d, calls %q, %s", c.args, code, e.Calls, errs.String())
+		}
 	}
 }

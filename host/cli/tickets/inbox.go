@@ -15,7 +15,7 @@ import (
 
 func (a verbs) inbox() *cobra.Command {
 	var kinds []string
-	var after string
+	var after, by string
 	var limit int
 	c := &cobra.Command{
 		Use: "inbox", Short: "List what waits for a person, of agents last, the oldest first",
@@ -31,9 +31,20 @@ func (a verbs) inbox() *cobra.Command {
 			if after != "" {
 				params["after"] = after
 			}
+			if by != "" {
+				params["by"] = by
+			}
+			filtered := len(params) > 1
+			if a.Env.StdoutTerminal && a.Flags.Output == output.FormatTable && by == "" && after == "" {
+				params["each"] = shownOfEach
+			}
 			var out struct {
 				Entries []entry `json:"entries"`
 				Next    string  `json:"next"`
+				More    []struct {
+					By      string `json:"by"`
+					Entries int    `json:"entries"`
+				} `json:"more"`
 			}
 			raw, err := a.call(cmd.Context(), "inbox/list", params, &out)
 			if err != nil {
@@ -43,7 +54,7 @@ func (a verbs) inbox() *cobra.Command {
 				return a.WriteJSON(raw)
 			}
 			if len(out.Entries) == 0 {
-				if len(params) > 1 {
+				if filtered {
 					a.Info("nothing that matches these flags waits for a person")
 				} else {
 					a.Info("nothing waits for a person")
@@ -75,6 +86,9 @@ func (a verbs) inbox() *cobra.Command {
 					return err
 				}
 			}
+			for _, m := range out.More {
+				a.Info("and %d more of %s: sentinel inbox%s --by %s", m.Entries, m.By, a.SameStore(), output.Quote(m.By))
+			}
 			if out.Next != "" {
 				a.Info("there are more: --cursor %s", out.Next)
 			}
@@ -83,10 +97,14 @@ func (a verbs) inbox() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringArrayVar(&kinds, "kind", nil, "only this kind: approval, doubt, quarantine, limit, ticket or definition; repeatable")
+	f.StringVar(&by, "by", "", "only of this agent, agent:NAME, or of models, model")
 	f.StringVar(&after, "cursor", "", "what the page before printed at its end")
 	f.IntVar(&limit, "limit", 50, "entries on the page, at most 200")
 	return c
 }
+
+// shownOfEach is how many entries of each agent, and of models, a terminal shows if none is named.
+const shownOfEach = 5
 
 // kindDefinition is the kind of entries about definitions.
 const kindDefinition = "definition"
@@ -118,35 +136,38 @@ func (e entry) pin(name string) string {
 	return ""
 }
 
+// whyBytes is how much of a question the table has.
+const whyBytes = 80
+
 // why is what is asked, and until when.
 func (e entry) why() string {
-	prompt := textcut.Mark(e.Prompt, 80)
+	prompt := textcut.Mark(e.Prompt, whyBytes)
 	if until := app.Until(e.Deadline, e.Expired); until != "" {
 		prompt += " (" + until + ")"
 	}
 	return prompt
 }
 
-// showLines prints what a decision is about: the shell lines that a release of a ticket
+// showLines prints what a decision is about: the whole question of a run, the shell lines that a release of a ticket
 // approves, each whole, or the difference of a definition or of a fork.
 func (a verbs) showLines(e entry) error {
-	if len(e.Lines) == 0 {
-		return nil
-	}
 	page := new(output.Page)
+	if why := strings.TrimSpace(e.Prompt); e.Call != "" && (len(why) > whyBytes || strings.Contains(why, "\n")) {
+		page.Printf("\nrun %s asks%s:\n  %s\n", e.ID, app.TextLength(why), app.Block(why))
+		page.Printf("to answer this question and no other: %s\n", a.toType(e))
+	}
+	if len(e.Lines) == 0 {
+		return a.Out.Write(page.Text())
+	}
 	if e.Kind == kindDefinition {
 		page.Printf("\n%s names commands that its author may not call; what was changed:\n", e.ID)
-		for _, line := range e.Lines {
-			page.Printf("  %s\n", app.Block(line))
-		}
+		page.Printf("  %s\n", app.Block(strings.Join(e.Lines, "\n")))
 		page.Printf("to accept this revision and no other: %s\n", a.toType(e))
 		return a.Out.Write(page.Text())
 	}
 	if e.Call != "" {
 		page.Printf("\nrun %s is a fork in which steps were changed:\n", e.ID)
-		for _, line := range e.Lines {
-			page.Printf("  %s\n", app.Block(line))
-		}
+		page.Printf("  %s\n", app.Block(strings.Join(e.Lines, "\n")))
 		return a.Out.Write(page.Text())
 	}
 	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,8 @@ type listIn struct {
 	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket, definition"`
 	Limit int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
 	After string   `json:"after,omitempty" jsonschema:"next of the page before"`
+	By    string   `json:"by,omitempty" jsonschema:"only what waits of runs and definitions of this agent, agent:NAME, or of models, model"`
+	Each  int      `json:"each,omitempty" jsonschema:"of each agent, and of models, only so many entries, the newest; more counts the others" minimum:"1" maximum:"200"`
 }
 
 // The kinds of entries, besides those of decisions about runs.
@@ -78,19 +81,27 @@ type Entry struct {
 	Expired  bool      `json:"expired,omitempty" jsonschema:"the deadline is over and no process executes the run: a resume ends the step with its time-out"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
+	By       string    `json:"by,omitempty" jsonschema:"the agent of a run or definition, or model"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
 	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
 	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
-	others     bool                     // of an agent or a model: after those of persons, however many there are
+	others     bool                     // of an agent or a model, By: after those of persons, however many there are
 	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
 }
 
 type listOut struct {
 	Entries []Entry `json:"entries"`
 	Next    string  `json:"next,omitempty" jsonschema:"there are more: give it as after"`
+	More    []More  `json:"more,omitempty" jsonschema:"with each: what is left out"`
+}
+
+// More is how many entries of an agent, or of models, are left out.
+type More struct {
+	By      string `json:"by" jsonschema:"the agent, or model"`
+	Entries int    `json:"entries" jsonschema:"how many entries are left out"`
 }
 
 func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOut, error) {
@@ -114,7 +125,7 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			return out, err
 		}
 	}
-	if wanted(kindTicket) && !after.others {
+	if wanted(kindTicket) && !after.others && in.By == "" {
 		// One more than fits shows whether there is a further page.
 		tickets, err := f.tickets(ctx, call, in.ID, after, in.Limit+1)
 		if err != nil {
@@ -131,8 +142,13 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			all = append(all, definitionEntry(s))
 		}
 	}
-	all = slices.DeleteFunc(all, func(e Entry) bool { return !wanted(e.Kind) || in.ID != "" && e.ID != in.ID || !after.before(e) })
+	all = slices.DeleteFunc(all, func(e Entry) bool {
+		return !wanted(e.Kind) || in.ID != "" && e.ID != in.ID || in.By != "" && e.By != in.By || !after.before(e)
+	})
 	slices.SortFunc(all, func(a, b Entry) int { return positionOf(a).compare(positionOf(b)) })
+	if in.Each > 0 {
+		all, out.More = newestOf(all, in.Each)
+	}
 	page := call.Page()
 	for i, e := range all {
 		if e.difference != nil {
@@ -153,6 +169,26 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 	return out, nil
 }
 
+// newestOf returns entries, which are in their order, without those of agents and models beyond the newest ones of each.
+func newestOf(all []Entry, each int) (kept []Entry, more []More) {
+	count := map[string]int{}
+	for _, e := range all {
+		count[e.By]++
+	}
+	left := map[string]int{}
+	kept = slices.DeleteFunc(all, func(e Entry) bool {
+		if !e.others || count[e.By]-left[e.By] <= each {
+			return false
+		}
+		left[e.By]++
+		return true
+	})
+	for _, by := range slices.Sorted(maps.Keys(left)) {
+		more = append(more, More{By: by, Entries: left[by]})
+	}
+	return kept, more
+}
+
 // runs returns the entries of runs. A host has few that are not over.
 func (f family) runs() ([]Entry, error) {
 	runs, err := f.opt.Runs()
@@ -161,7 +197,7 @@ func (f family) runs() ([]Entry, error) {
 	}
 	var list []Entry
 	for _, r := range runs {
-		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide", others: r.By != ""}
+		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide", others: r.By != "", By: r.By}
 		for _, d := range r.Decisions {
 			entry.Pin = nil
 			if d.Question != "" {
@@ -201,7 +237,7 @@ func definitionEntry(s Definition) Entry {
 		prompt = fmt.Sprintf("revision %d, by %s, names commands that its author may not call: %s", s.Revision, s.By, names)
 	}
 	return Entry{
-		ID: string(s.ID), Kind: kindDefinition, others: true, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
+		ID: string(s.ID), Kind: kindDefinition, others: true, By: s.By, Since: s.SavedAt, Subject: s.Name, Sentinel: string(s.ID), Choices: []string{"accept"}, Command: "sentinel/accept",
 		Prompt: prompt, difference: s.Difference, Pin: map[string]any{"revision": s.Revision},
 	}
 }
