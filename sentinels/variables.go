@@ -92,17 +92,17 @@ const ResultSchema = `{
   "type": "object",
   "properties": {
     "status": {"type": "string", "enum": ["completed", "failed", "stopped", "timed_out"]},
-    "reason": {"type": "string", "description": "The limit that was reached; absent without one."},
+    "reason": {"type": ["string", "null"], "description": "The limit that was reached; of a loop or group that ends with what is around it also stop, branch, timeout or interrupted."},
     "error": {"type": ["object", "null"], "properties": {
       "code": {"type": "string"},
       "message": {"type": "string"},
-      "step": {"type": "string", "description": "Address of the step that failed, such as 3.then.0."},
-      "stepId": {"type": "string", "description": "Its id, if it has one."},
-      "exitCode": {"type": "integer", "description": "Of a program that failed."},
+      "step": {"type": ["string", "null"], "description": "Address of the step that failed, such as 3.then.0."},
+      "stepId": {"type": ["string", "null"], "description": "Its id, if it has one."},
+      "exitCode": {"type": ["integer", "null"], "description": "Of a program that failed."},
       "data": {"description": "Of the error, if it has some."}
-    }, "required": ["code", "message"], "additionalProperties": false}
+    }, "required": ["code", "message", "step", "stepId", "exitCode", "data"], "additionalProperties": false}
   },
-  "required": ["status", "error"],
+  "required": ["status", "reason", "error"],
   "additionalProperties": false
 }`
 

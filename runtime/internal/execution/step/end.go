@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -239,28 +240,36 @@ func endLists(s *sentinels.Step, o journal.Outcome) []string {
 	return lists
 }
 
-// resultOf returns $result, of [sentinels.ResultSchema].
+// resultOf returns $result, of [sentinels.ResultSchema]. Each of its fields exists, so that a text such as
+// "$result.reason" is empty, and not an error, where there is none.
 func (x *stepExecution) resultOf(o journal.Outcome) any {
 	type fault struct {
 		Code     abi.Code `json:"code"`
 		Message  string   `json:"message"`
-		Step     string   `json:"step,omitempty"`
-		StepID   string   `json:"stepId,omitempty"`
-		ExitCode *int     `json:"exitCode,omitempty"`
-		Data     abi.JSON `json:"data,omitempty"`
+		Step     *string  `json:"step"`
+		StepID   *string  `json:"stepId"`
+		ExitCode *int     `json:"exitCode"`
+		Data     abi.JSON `json:"data"`
 	}
 	result := struct {
 		Status sentinels.Status `json:"status"`
-		Reason string           `json:"reason,omitempty"`
+		Reason *string          `json:"reason"`
 		Error  *fault           `json:"error"`
-	}{Status: o.Status, Reason: o.Reason}
+	}{Status: o.Status, Reason: textOrNull(o.Reason)}
 	if o.Error != nil {
-		result.Error = &fault{o.Error.Code, o.Error.Message, o.Step, "", retry.ExitCode(o.Error.Message), o.Error.Data}
+		result.Error = &fault{o.Error.Code, o.Error.Message, textOrNull(o.Step), nil, retry.ExitCode(o.Error.Message), cmp.Or(o.Error.Data, "null")}
 		if s, err := x.run.Definition().StepAt(o.Step); o.Step != "" && err == nil {
-			result.Error.StepID = s.ID
+			result.Error.StepID = textOrNull(s.ID)
 		}
 	}
 	return result
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // runEnd executes the lists and records the end of that. Its error is that of the process, which ends: the lists
