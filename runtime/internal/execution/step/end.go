@@ -73,14 +73,45 @@ func (x *stepExecution) recordRunEnd(end *EndError) {
 
 // endLoopProcesses ends the background processes that steps of a loop have started to end with it.
 func (x *stepExecution) endLoopProcesses() {
-	if x.step.Type != loopType || x.svc.Executions == nil {
+	if x.step.Type != loopType {
+		return
+	}
+	x.endBackground(func(path string) bool { return strings.HasPrefix(path, x.path+"#") })
+}
+
+// endStartedBefore ends the program that an earlier iteration of the innermost loop around a background step has
+// started with it: a step has one program, or its port would be taken. Items that are executed at once have one each.
+func (x *stepExecution) endStartedBefore() {
+	if x.step.Fields["background"] == nil {
+		return
+	}
+	loop, found := "", false
+	for at := strings.LastIndexByte(x.path, '#'); at >= 0 && !found; at = strings.LastIndexByte(x.path[:at], '#') {
+		s, err := x.run.Definition().StepAt(sentinels.PathAddress(x.path[:at]))
+		if err != nil {
+			return
+		}
+		if found = s.Type == loopType; found {
+			loop = x.path[:at+1]
+			if s.Fields["maxConcurrent"] != nil {
+				return
+			}
+		}
+	}
+	x.endBackground(func(path string) bool {
+		return strings.HasPrefix(path, loop) && sentinels.PathAddress(path) == x.address
+	})
+}
+
+// endBackground ends the background processes of the run whose execution path ends chooses.
+func (x *stepExecution) endBackground(ends func(path string) bool) {
+	if x.svc.Executions == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	within := func(path string) bool { return strings.HasPrefix(path, x.path+"#") }
-	if err := x.svc.Executions.EndBackground(ctx, x.run.ID(), within); err != nil {
-		x.svc.Log.Error("processes of a loop did not end", "run", x.run.ID(), "step", x.address, "error", err)
+	if err := x.svc.Executions.EndBackground(ctx, x.run.ID(), ends); err != nil {
+		x.svc.Log.Error("background processes did not end", "run", x.run.ID(), "step", x.address, "error", err)
 	}
 }
 

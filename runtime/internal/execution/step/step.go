@@ -237,6 +237,7 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 			return true, nil
 		}
 	}
+	x.endStartedBefore()
 	return false, a.begin(ctx)
 }
 
