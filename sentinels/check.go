@@ -52,11 +52,11 @@ type checker struct {
 	typos map[string]bool // answers of isTypo
 	*Findings
 
-	textInputs map[string]bool            // inputs of type string; true if no step sets a variable of that name
-	inShell    bool                       // the text is a shell line
-	env        map[string]json.RawMessage // the environment of the definition
-	stepEnv    json.RawMessage            // and of the step that is being checked
-	shellOf    Interpreter                // of the definition
+	texts   map[string]bool            // inputs of type string, and variables that stay the text that they begin with; true if no step sets a variable of that name
+	inShell bool                       // the text is a shell line
+	env     map[string]json.RawMessage // the environment of the definition
+	stepEnv json.RawMessage            // and of the step that is being checked
+	shellOf Interpreter                // of the definition
 }
 
 // collect records the variables that the steps set.
@@ -121,18 +121,10 @@ func (c *checker) definition(d *Definition, prefix string) {
 		}
 	}
 	c.booleanTexts(d.Inputs)
-	c.textInputs = maps.Clone(c.textInputs)
-	for name, in := range d.Inputs {
-		if in.Type == "string" {
-			if c.textInputs == nil {
-				c.textInputs = make(map[string]bool)
-			}
-			c.textInputs[name] = !d.sets(name, c.types)
-		}
-	}
 	for _, list := range d.Lists() {
 		c.collect(list.Steps)
 	}
+	c.findTexts(d)
 	c.outputs(d)
 	c.filters(d, prefix)
 	for _, ref := range reference.In(d.Loop.Max) {
@@ -582,7 +574,7 @@ func (c *checker) nested(s *Step, stepPath, path string, raw json.RawMessage) {
 	}
 	inner := checker{
 		Findings: c.within(), typos: make(map[string]bool), types: c.types, set: maps.Clone(c.set), assigned: maps.Clone(c.assigned), kept: maps.Clone(c.kept),
-		results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, textInputs: c.textInputs, shellOf: c.shellOf,
+		results: maps.Clone(c.results), inputs: c.inputs, open: c.open, fields: c.fields, texts: c.texts, shellOf: c.shellOf,
 	}
 	c.inlineInputs(s, d, stepPath)
 	inner.inline(d, "")

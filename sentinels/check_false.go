@@ -280,6 +280,28 @@ func (d *Definition) sets(name string, types *TypeSet) (found bool) {
 	return found
 }
 
+// findTexts adds the variables of d that are known to be texts, and leaves out those around it that d hides or sets.
+func (c *checker) findTexts(d *Definition) {
+	texts := maps.Clone(c.texts)
+	if texts == nil {
+		texts = make(map[string]bool)
+	}
+	maps.DeleteFunc(texts, func(name string, _ bool) bool { return d.sets(name, c.types) })
+	for name, value := range d.Variables {
+		delete(texts, name)
+		if _, input := d.Inputs[name]; !input && len(value) > 0 && value[0] == '"' && !c.open && !d.sets(name, c.types) {
+			texts[name] = true
+		}
+	}
+	for name, in := range d.Inputs {
+		delete(texts, name)
+		if in.Type == "string" {
+			texts[name] = !d.sets(name, c.types)
+		}
+	}
+	c.texts = texts
+}
+
 // pathOfText reports a path behind a value that is known to be a text, such as
 // $name.json: it would be a field of the text, and texts have none.
 func (c *checker) pathOfText(path string, ref reference.Reference) {
@@ -289,9 +311,9 @@ func (c *checker) pathOfText(path string, ref reference.Reference) {
 	}
 	before, rest := "", ref.Path
 	switch {
-	case c.textInputs[ref.Name]:
+	case c.texts[ref.Name]:
 	case ref.Name == "inputs" && m[2] != "":
-		if _, text := c.textInputs[m[1]]; !text {
+		if _, text := c.texts[m[1]]; !text || !c.inputs[m[1]] {
 			return
 		}
 		before, rest = "."+m[1], ref.Path[len(m[1])+1:]

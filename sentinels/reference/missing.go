@@ -12,8 +12,8 @@ import (
 // maxListed is the number of names that an error lists.
 const maxListed = 12
 
-// missing returns the error for a reference whose path value does not have.
-func missing(value json.RawMessage, ref Reference) error {
+// missing returns the error for a reference whose path value does not have. In a shell line, the hint has its quotes.
+func missing(value json.RawMessage, ref Reference, shell bool) error {
 	value = bytes.TrimSpace(value)
 	at, _ := firstMissing(value, ref.Path)
 	before := ref.Path[:at]
@@ -24,6 +24,12 @@ func missing(value json.RawMessage, ref Reference) error {
 	if len(value) > 2 && value[0] == '"' {
 		if text := strings.TrimSpace(strictjson.Unquote(value)); text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)) {
 			e.Hint = `the text is JSON: add "parse": "json" to the step that sets it`
+			return e
+		}
+	}
+	if rest := ref.Path[at:]; len(value) > 0 && strings.IndexByte("{[n", value[0]) < 0 && rest != "" && rest[0] == '.' {
+		if e.Hint = `write "${` + ref.Name + before + "}" + rest + `" if ` + rest + " is text behind the value"; shell {
+			e.Hint = `write "$` + ref.Name + before + `"` + rest + " if " + rest + " is text behind the value"
 		}
 	}
 	return e

@@ -115,6 +115,19 @@ func TestMissing(t *testing.T) {
 	if missing := (*reference.MissingError)(nil); !errors.As(err, &missing) || !strings.Contains(missing.Hint, `"parse": "json"`) {
 		t.Errorf("%v has no hint", err)
 	}
+	number := func(string) (json.RawMessage, bool) { return json.RawMessage(`{"n": 3, "list": []}`), true }
+	_, _, err = reference.Resolve(json.RawMessage(`"out/$f.n.pid"`), number)
+	_, _, problems := reference.ShellLine(map[string]string{}, `echo >$f.n.pid`, number)
+	_, _, list := reference.Resolve(json.RawMessage(`"$f.list.pid"`), number)
+	for err, want := range map[error]string{
+		err:         `write "${f.n}.pid" if .pid is text behind the value`,
+		problems[0]: `write "$f.n".pid if .pid is text behind the value`,
+		list:        "",
+	} {
+		if missing := (*reference.MissingError)(nil); !errors.As(err, &missing) || missing.Hint != want {
+			t.Errorf("%v: %+v, want the hint %q", err, missing, want)
+		}
+	}
 }
 
 // TestUnset quotes the specification: "a variable that has no value yet is null with a

@@ -242,7 +242,7 @@ func (r *resolver) find(ref Reference) (json.RawMessage, bool) {
 	}
 	part, ok := Path(value, ref.Path)
 	if !ok && r.missing == nil {
-		r.missing = missing(value, ref)
+		r.missing = missing(value, ref, false)
 	}
 	return part, ok
 }

@@ -23,13 +23,14 @@ const maxShellValue = 128<<10 - 64
 // quoting stays, and every other "$" belongs to the shell, also that of a name that the
 // line itself assigns. A line with problems must not be executed: a reference in it would
 // not have its value.
-func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten string, notes Notes, problems []string) {
+func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten string, notes Notes, problems []error) {
 	names := make(map[string]string)
-	report := func(format string, args ...any) {
-		if text := fmt.Sprintf(format, args...); !slices.Contains(problems, text) {
-			problems = append(problems, text)
+	add := func(err error) {
+		if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) {
+			problems = append(problems, err)
 		}
 	}
+	report := func(format string, args ...any) { add(fmt.Errorf(format, args...)) }
 	assigned := AssignedInShellLine(line)
 	rewritten = scanShell(line, func(ref Reference, at place) string {
 		written := ref.String()
@@ -51,7 +52,7 @@ func ShellLine(env map[string]string, line string, lookup Lookup) (rewritten str
 			part, ok = null, true
 		}
 		if !ok {
-			report("%v", missing(value, ref))
+			add(missing(value, ref, true))
 			return written
 		}
 		text := Text(part)

@@ -290,7 +290,7 @@ func (a *attempt) shellLine(raw json.RawMessage, lookup reference.Lookup) (json.
 		return lookup(name)
 	})
 	if len(problems) > 0 {
-		return nil, notes, errors.New(problems[0])
+		return nil, notes, problems[0]
 	}
 	for _, name := range sentinels.BuiltIn {
 		if strings.Contains(line, name) {
