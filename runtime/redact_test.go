@@ -224,8 +224,8 @@ func setsVariables(g *runtime.GoGuest) (any, error) {
 	return map[string]any{"got": got.OK}, nil
 }
 
-// TestSecretsInVariables: a secret that the code of a step sets a variable to, or that a start gives, is nowhere in the store, in events, results or
-// log lines, also after a restart in the middle of the step, and no value that a condition reads.
+// TestSecretsInVariables: a secret that the code of a step sets a variable to, or that a start gives, is nowhere in the store, in
+// progress, events, results, traces or log lines.
 func TestSecretsInVariables(t *testing.T) {
 	db := newRecordingStore()
 	var logs bytes.Buffer

@@ -104,25 +104,7 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 		if named || !errors.Is(err, fs.ErrNotExist) {
 			return n, err
 		}
-		for _, dir := range a.Folders() {
-			for _, ext := range sentinels.FileExtensions() {
-				if n, err = readBeside(src.Base, dir, string(id)+ext); !errors.Is(err, fs.ErrNotExist) {
-					return n, err
-				}
-			}
-		}
-		for _, dir := range a.Folders() {
-			for _, path := range a.DefinitionFiles(dir) {
-				text, err := regularfile.Read(path, sentinels.MaxBytes)
-				if err != nil {
-					continue // another sentinel's
-				}
-				if def := sentinels.Lenient(text, sentinels.DecodeOptions{}); def != nil && def.ID == id {
-					return readBeside(src.Base, dir, filepath.Base(path))
-				}
-			}
-		}
-		return n, fs.ErrNotExist
+		return a.inProject(src.Base, id)
 	})
 	if bad := (*sentinels.RefError)(nil); errors.As(err, &bad) {
 		for i := range bad.Problems {
@@ -131,6 +113,65 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 		return src, bad.Problems
 	}
 	return src, err
+}
+
+// inProject reads the definition with an id in the project's folders, where a file of another name may define it. The error is
+// [fs.ErrNotExist] if there is none.
+func (a *App) inProject(base string, id sentinels.ID) (n sentinels.Neighbour, err error) {
+	for _, dir := range a.Folders() {
+		for _, ext := range sentinels.FileExtensions() {
+			if n, err = readBeside(base, dir, string(id)+ext); !errors.Is(err, fs.ErrNotExist) {
+				return n, err
+			}
+		}
+	}
+	for _, dir := range a.Folders() {
+		for _, path := range a.DefinitionFiles(dir) {
+			text, err := regularfile.Read(path, sentinels.MaxBytes)
+			if err != nil {
+				continue // another sentinel's
+			}
+			if def := sentinels.Lenient(text, sentinels.DecodeOptions{}); def != nil && def.ID == id {
+				return readBeside(base, dir, filepath.Base(path))
+			}
+		}
+	}
+	return n, fs.ErrNotExist
+}
+
+// addStarted adds the definitions that a command step of src starts by their ids, as those in files beside it and in the
+// project's folders are stored with it. It is for a check alone: the command of a run starts what is stored.
+func (a *App) addStarted(src *Source) {
+	def := sentinels.Lenient(src.Text, sentinels.DecodeOptions{})
+	if def == nil || src.Path == "" {
+		return
+	}
+	def.EachStep(func(_ string, s *sentinels.Step) {
+		var params struct {
+			ID sentinels.ID `json:"sentinelId"`
+		}
+		if json.Unmarshal(s.Fields["params"], &params) != nil || !params.ID.Valid() || src.Beside[params.ID].Text != nil || params.ID == def.ID {
+			return
+		}
+		n, err := sentinels.Neighbour{}, error(fs.ErrNotExist)
+		for _, ext := range sentinels.FileExtensions() {
+			if errors.Is(err, fs.ErrNotExist) {
+				n, err = readBeside(src.Base, src.Base, string(params.ID)+ext)
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			n, err = a.inProject(src.Base, params.ID)
+		}
+		if err != nil {
+			return
+		}
+		if child := sentinels.Lenient(n.Text, sentinels.DecodeOptions{}); child != nil && child.ID == params.ID {
+			if src.Beside == nil {
+				src.Beside = map[sentinels.ID]sentinels.Neighbour{}
+			}
+			src.Beside[params.ID] = n
+		}
+	})
 }
 
 // readBeside reads a file of a folder, with its path relative to base. A link must not lead out.
@@ -324,6 +365,7 @@ type validated struct {
 
 // ValidationBeside is Validation for a definition that [App.ReadSource] returned with problems of its "$ref".
 func (a *App) ValidationBeside(ctx context.Context, s *Session, src *Source, refs sentinels.Problems) (validated, error) {
+	a.addStarted(src)
 	out, err := a.Validation(ctx, s, src)
 	if len(refs) > 0 && err == nil {
 		out.Valid = false

@@ -193,7 +193,7 @@ func (f family) save(ctx context.Context, call *command.Call, def *sentinels.Def
 func (f family) remaining(ctx context.Context, from givenText) sentinels.Problems {
 	def, problems := f.rt.InspectEdit(ctx, from.src, from.file)
 	if def != nil {
-		problems = problems.Merge(f.childInputs(def, nil).Locate(from.file, from.src, f.rt.Types()))
+		problems = problems.Merge(f.childInputs(def, nil, false).Locate(from.file, from.src, f.rt.Types()))
 	}
 	for i := range problems {
 		p := &problems[i]

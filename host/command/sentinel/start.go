@@ -296,7 +296,7 @@ func (f family) startable(ctx context.Context, call *command.Call, in startIn) (
 	if err != nil {
 		return nil, 0, "", nil, err
 	}
-	if wrong := f.childInputs(def, all); len(wrong) > 0 {
+	if wrong := f.childInputs(def, all, false); len(wrong) > 0 {
 		return nil, 0, "", nil, from.refused(wrong.Locate(file, src, f.rt.Types()))
 	}
 	beside = map[sentinels.ID]*sentinels.Definition{}

@@ -127,7 +127,7 @@ func (f family) withoutBeside(
 		bad[i].File = file
 	}
 	problems = problems.Merge(bad)
-	wrong := f.childInputs(def, all)
+	wrong := f.childInputs(def, all, true)
 	for i := range wrong {
 		if in.Edit {
 			wrong[i].Kind = sentinels.KindWarning
@@ -143,8 +143,9 @@ func (f family) withoutBeside(
 }
 
 // childInputs returns what is wrong with the inputs that steps of a definition, and of inline ones
-// in it, give to other sentinels: those beside it, then the stored ones.
-func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]named) (found sentinels.Problems) {
+// in it, give to other sentinels: those beside it, then the stored ones. With absent, it warns of those that a
+// command starts and that are neither.
+func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]named, absent bool) (found sentinels.Problems) {
 	types := f.rt.Types()
 	child := func(id sentinels.ID) *sentinels.Definition {
 		if n, ok := beside[id]; ok {
@@ -164,7 +165,7 @@ func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]n
 		return def
 	}
 	def.Walk(types, func(prefix string, d *sentinels.Definition) {
-		for _, p := range append(d.ChildInputs(types, child), startedInputs(d, types, child)...) {
+		for _, p := range append(d.ChildInputs(types, child), startedInputs(d, types, child, absent)...) {
 			p.Path = prefix + p.Path
 			found = append(found, p)
 		}
@@ -172,12 +173,16 @@ func (f family) childInputs(def *sentinels.Definition, beside map[sentinels.ID]n
 	return found
 }
 
-// startedInputs is [sentinels.Definition.ChildInputs] for steps that start a sentinel by a command of this family.
-func startedInputs(d *sentinels.Definition, types *sentinels.TypeSet, child func(id sentinels.ID) *sentinels.Definition) (found sentinels.Problems) {
+// startedInputs is [sentinels.Definition.ChildInputs] for steps that start a sentinel by a command of this family. With
+// absent, one that is not found is a warning, unless a step of d stores sentinels: something else may do so before the step.
+func startedInputs(
+	d *sentinels.Definition, types *sentinels.TypeSet, child func(id sentinels.ID) *sentinels.Definition, absent bool,
+) (found sentinels.Problems) {
+	stores := false
+	d.EachStep(func(_ string, s *sentinels.Step) { stores = stores || slices.Contains(storing, commandOf(s)) })
 	d.EachStep(func(path string, s *sentinels.Step) {
 		spec, ok := types.Lookup(s.Type)
-		var name string
-		if !ok || json.Unmarshal(s.Fields["command"], &name) != nil || name != "sentinel/run" && name != "sentinel/start" {
+		if name := commandOf(s); !ok || name != "sentinel/run" && name != "sentinel/start" {
 			return
 		}
 		for _, mark := range spec.Marks() {
@@ -188,13 +193,30 @@ func startedInputs(d *sentinels.Definition, types *sentinels.TypeSet, child func
 			if mark.Mark != abi.MarkParams || json.Unmarshal(s.Fields[mark.Path], &params) != nil || !params.SentinelID.Valid() {
 				continue
 			}
+			at := path + "." + mark.Path
 			if def := child(params.SentinelID); def != nil {
-				at := path + "." + mark.Path
 				found = append(found, def.CheckWritten(params.Inputs, at, at+".inputs")...)
+			} else if absent && !stores {
+				found = append(found, sentinels.Problem{
+					Path: at + ".sentinelId", Kind: sentinels.KindWarning,
+					Message: fmt.Sprintf("no sentinel %q is stored here, and this command starts stored ones only", params.SentinelID),
+					Hint:    fmt.Sprintf(`store it first: sentinel create FILE. A file needs no store in a step {"type": "sentinel", "definition": {"$ref": "./%s.json"}}`, params.SentinelID),
+				})
 			}
 		}
 	})
 	return found
+}
+
+// storing are the commands that may store a sentinel that a later step starts.
+var storing = []string{"sentinel/create", "sentinel/save", "sentinel/import", "sentinel/load"}
+
+// commandOf returns the command that a step names, "" for none.
+func commandOf(s *sentinels.Step) (name string) {
+	if json.Unmarshal(s.Fields["command"], &name) != nil {
+		return ""
+	}
+	return name
 }
 
 // definitionText returns the text of a definition that was given as JSON or as a string
