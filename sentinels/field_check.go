@@ -2,6 +2,7 @@ package sentinels
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -383,7 +384,7 @@ func (v *schemaFindings) describe(n *node, e *jsonschema.ValidationError) []Prob
 		}
 		for _, m := range n.Members {
 			if unknown[m.Name] && len(out) <= maxProblems {
-				add(m.Start, m.Value.Path(), KindUnknown, didYouMean(m.Name, known), "unknown key %q", textcut.Mark(m.Name, maxProblemText))
+				add(m.Start, m.Value.Path(), KindUnknown, cmp.Or(eachHint(n, m), didYouMean(m.Name, known)), "unknown key %q", textcut.Mark(m.Name, maxProblemText))
 			}
 		}
 	case *kind.MinItems:

@@ -358,6 +358,34 @@ func asWhere(n *node) string {
 	return asCondition(n)
 }
 
+// eachHint returns what to write for a member of the each of a loop that filters it, or that names its list; "" for others.
+func eachHint(each *node, m member) string {
+	if each.Key() != "each" || each.Parent().Member("steps") == nil {
+		return ""
+	}
+	name := fold(m.Name)
+	list := ""
+	for _, key := range []string{"expr", "list", "items", "in", "of"} {
+		if n := each.Member(key); n != nil && list == "" {
+			list = plainText(n)
+		}
+	}
+	switch {
+	case name != "expr" && slices.Contains([]string{"list", "items", "in", "of"}, name):
+		return `write "each": ` + asWritten(m.Value)
+	case !slices.Contains([]string{"where", "filter", "if", "when", "condition"}, name):
+		return ""
+	case list == "":
+		return `give each of the loop's steps "condition": ` + asCondition(m.Value)
+	}
+	item := "item"
+	if as := each.Parent().Member("as"); as != nil {
+		item = plainText(as)
+	}
+	test := strings.ReplaceAll(withoutTemplate(plainText(m.Value)), "$"+item, item)
+	return `write "each": {"expr": ` + quoted(list+".filter("+item+" => "+test+")") + "}"
+}
+
 func asList(n *node) string {
 	if n.Kind == '[' {
 		return asWritten(n)

@@ -145,6 +145,9 @@ func (v *check) noField(path, written, whole, name string, at *shape) {
 	if at.instead != nil {
 		hint = at.instead(name)
 	}
+	if _, program := at.fields["executionId"]; hint == "" && program && slices.Contains([]string{"stop", "kill", "end", "terminate"}, name) {
+		hint = fmt.Sprintf(`a step ends the program: {"command": "code/shell/kill", "params": {"executionId": "%s.executionId"}}`, whole)
+	}
 	if _, text := at.fields["text"]; hint == "" && text && slices.Contains(otherNamesOfText, name) {
 		hint = fmt.Sprintf("write %s.text", whole)
 	} else if near := v.Suggest(name, names); hint == "" && len(near) > 0 {
