@@ -28,14 +28,13 @@ const maxBatch = 32 << 20
 const restorePrefix = atomicfile.TempPrefix + "restore-"
 
 // clean removes temporary files that a restore which was killed left.
-func (p *restore) clean() error {
-	root, err := os.OpenRoot(p.workspace)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, name := range p.now.left {
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (a *applier) clean() error {
+	for _, name := range a.now.left {
+		dir, err := a.enter(name)
+		if err == nil {
+			err = dir.remove(path.Base(name))
+		}
+		if err != nil && !gone(err) && !errors.Is(err, errMeanwhile) {
 			return err
 		}
 	}
@@ -45,27 +44,55 @@ func (p *restore) clean() error {
 // An applier executes the steps. A step that fails is refused, and the others go on.
 type applier struct {
 	*restore
-	root   *os.Root
-	opened map[string]*node // folders that were made writable, with the state to return to
+	made   map[string]fileID // folders that the restore has made
+	opened map[string]*node  // folders that were made writable, with the state to return to
+}
+
+func (p *restore) applier() *applier {
+	return &applier{restore: p, made: map[string]fileID{}, opened: map[string]*node{}}
+}
+
+// enter opens the folder that a path is in, and everything about the path is done through that: between
+// a look at a folder and a change in it, a command could put a link in its place, to a folder whose files
+// others execute. The folder stays open until the next call.
+func (a *applier) enter(name string) (*openedFolder, error) {
+	dir, _ := splitPath(name)
+	return a.folder(dir)
+}
+
+// folder is enter for the path of the folder itself. It must be the one that the walk has read, or that
+// this restore has made.
+func (a *applier) folder(name string) (*openedFolder, error) {
+	a.reader.forget() // what is at the path may be another one since the last step
+	dir, err := a.reader.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	_, id, err := dir.itself()
+	if err != nil {
+		return nil, err
+	}
+	want, known := a.made[name]
+	if read := a.now.folder(name); !known && read != nil {
+		want, known = read.id, true
+	}
+	if !known || !id.same(want) {
+		return nil, errMeanwhile
+	}
+	return dir, nil
 }
 
 // apply gives the paths of the workspace the wanted state. Each file is replaced atomically where
 // the system can exchange two files, no link is followed, and what is not as the checkpoint of
 // before has it stays, also if it is written between the check and the replacement.
-func (p *restore) apply(ctx context.Context) error {
-	root, err := os.OpenRoot(p.workspace)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	a := &applier{restore: p, root: root, opened: map[string]*node{}}
-	for _, s := range slices.Backward(p.steps) { // a folder after what is in it
+func (a *applier) apply(ctx context.Context) error {
+	for _, s := range slices.Backward(a.steps) { // a folder after what is in it
 		if s.from != nil && !s.meta && (s.to == nil || isFolder(s.from) || isFolder(s.to)) {
 			a.try(s, a.remove)
 		}
 	}
 	var written []*step
-	for _, s := range p.steps {
+	for _, s := range a.steps {
 		switch {
 		case s.done || s.to == nil:
 		case isFolder(s.to) && !s.meta:
@@ -79,7 +106,7 @@ func (p *restore) apply(ctx context.Context) error {
 	if err := a.writeAll(ctx, written); err != nil {
 		return errors.Join(err, a.closeFolders())
 	}
-	for _, s := range slices.Backward(p.steps) {
+	for _, s := range slices.Backward(a.steps) {
 		if isFolder(s.to) && !s.done {
 			a.try(s, a.setMeta)
 		}
@@ -88,14 +115,23 @@ func (p *restore) apply(ctx context.Context) error {
 }
 
 // try executes a part of a step on a path that is as it was kept.
-func (a *applier) try(s *step, do func(*step) error) {
-	err := a.check(s)
-	if s.done {
+func (a *applier) try(s *step, do func(dir *openedFolder, s *step) error) {
+	dir, err := a.enter(s.path)
+	switch {
+	case err == nil:
+		if err = a.check(s); s.done {
+			return
+		}
+	case errors.Is(err, fs.ErrNotExist) && s.to == nil: // it was removed with its folder
+		s.done = true
 		return
+	case gone(err):
+		err = errMeanwhile
 	}
 	if err == nil {
-		a.unlock(path.Dir(s.path))
-		err = do(s)
+		at, _ := splitPath(s.path)
+		a.unlock(dir, at)
+		err = do(dir, s)
 	}
 	if err != nil {
 		s.done = true
@@ -138,29 +174,28 @@ func reasonOf(err error) string {
 }
 
 // unlock makes a folder writable for its owner until the end.
-func (a *applier) unlock(dir string) {
-	info, err := a.root.Lstat(dir)
-	if dir == "." || err != nil || !info.IsDir() || info.Mode()&0o300 == 0o300 || a.opened[dir] != nil {
+func (a *applier) unlock(dir *openedFolder, name string) {
+	state, _, err := dir.itself()
+	if name == "" || err != nil || state.mode&0o300 == 0o300 || a.opened[name] != nil {
 		return
 	}
-	n := a.now.find(dir)
-	if n == nil || a.root.Chmod(dir, info.Mode()|0o700) != nil {
+	n := a.now.find(name)
+	if n == nil || dir.setMode(state.mode|0o700) != nil {
 		return // then the step fails
 	}
-	a.opened[dir] = n
+	a.opened[name] = n
 }
 
-// closeFolders gives the folders that were made writable their mode, those inside others first. One
-// that was removed may be behind a link by now, at a path of another folder: the reader follows none.
+// closeFolders gives the folders that were made writable their mode, those inside others first. Those
+// that are removed or replaced by now have none to return to.
 func (a *applier) closeFolders() (err error) {
-	a.reader.forget()
-	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(a.opened))) {
-		mode := a.opened[dir].mode
-		if s := a.byPath[dir]; s != nil && s.to != nil {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(a.opened))) {
+		mode := a.opened[name].mode
+		if s := a.byPath[name]; s != nil && s.to != nil {
 			mode = s.to.mode
 		}
-		if now, statErr := a.reader.stat(dir); statErr == nil && now != nil && isFolder(now) {
-			err = errors.Join(err, a.root.Chmod(dir, fileMode(mode)))
+		if dir, replaced := a.folder(name); replaced == nil {
+			err = errors.Join(err, dir.setMode(mode))
 		}
 	}
 	return err
@@ -168,14 +203,13 @@ func (a *applier) closeFolders() (err error) {
 
 // remove removes what is to be gone, or clears the path. A folder with something in it that is to
 // stay stays.
-func (a *applier) remove(s *step) error {
+func (a *applier) remove(dir *openedFolder, s *step) error {
 	a.s.opt.At("removing")
 	var err error
 	if isFolder(s.from) {
-		err = a.root.Remove(s.path)
-		a.reader.forget()
+		err = dir.removeFolder(path.Base(s.path))
 	} else {
-		err = a.moveAside(s)
+		err = a.moveAside(dir, s)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -189,25 +223,32 @@ func (a *applier) remove(s *step) error {
 	return err
 }
 
-func (a *applier) makeFolder(s *step) error {
-	a.reader.forget()
-	err := a.root.Mkdir(s.path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		err = nil // a folder, as the check has seen
+func (a *applier) makeFolder(dir *openedFolder, s *step) error {
+	err := dir.makeFolder(path.Base(s.path))
+	if err != nil && !errors.Is(err, fs.ErrExist) { // a folder that is there is one, as the check has seen
+		return err
 	}
+	sub, err := dir.open(path.Base(s.path))
+	if err != nil {
+		return err
+	}
+	_, id, err := sub.itself()
+	sub.close()
+	a.made[s.path] = id
 	a.s.opt.At("made")
 	return err
 }
 
 // setMeta sets the owner and the mode of a file or folder that is there.
-func (a *applier) setMeta(s *step) error {
-	now, err := a.reader.stat(s.path)
-	if err != nil || now == nil || now.kind != s.to.kind {
+func (a *applier) setMeta(dir *openedFolder, s *step) error {
+	name := path.Base(s.path)
+	now, err := dir.stat(name)
+	if err != nil || now.kind != s.to.kind {
 		return errors.Join(err, errMeanwhile)
 	}
 	chowned := now.uid != s.to.uid || now.gid != s.to.gid
 	if chowned {
-		if err := a.root.Lchown(s.path, int(s.to.uid), int(s.to.gid)); err != nil {
+		if err := dir.chown(name, s.to.uid, s.to.gid); err != nil {
 			return err
 		}
 	}
@@ -216,7 +257,7 @@ func (a *applier) setMeta(s *step) error {
 		return nil
 	}
 	delete(a.opened, s.path)
-	return a.root.Chmod(s.path, fileMode(s.to.mode))
+	return dir.chmod(name, s.to.mode)
 }
 
 // fileMode converts a mode to that of Go.
@@ -246,7 +287,9 @@ func (a *applier) writeAll(ctx context.Context, list []*step) error {
 			continue
 		}
 		s := list[0]
-		a.try(s, func(*step) error { return a.write(s, func(f *os.File) error { return a.copyTo(ctx, f, s.to) }) })
+		a.try(s, func(dir *openedFolder, s *step) error {
+			return a.write(dir, s, func(f *os.File) error { return a.copyTo(ctx, f, s.to) })
+		})
 		list = list[1:]
 	}
 	return nil
@@ -294,11 +337,11 @@ func (a *applier) writeBatch(ctx context.Context, list []*step) error {
 		if _, err := fmt.Sscanf(head, "%d", &size); err != nil || len(behind) < size+1 {
 			return fmt.Errorf("read %q: %s", s.path, head) // "HASH missing"
 		}
-		a.try(s, func(*step) error {
+		a.try(s, func(dir *openedFolder, s *step) error {
 			if s.to.kind == kindLink {
-				return a.link(s, behind[:size])
+				return a.link(dir, s, behind[:size])
 			}
-			return a.write(s, func(f *os.File) error { _, err := f.WriteString(behind[:size]); return err })
+			return a.write(dir, s, func(f *os.File) error { _, err := f.WriteString(behind[:size]); return err })
 		})
 		a.s.opt.At("replaced")
 		rest = behind[size+1:]
@@ -306,33 +349,32 @@ func (a *applier) writeBatch(ctx context.Context, list []*step) error {
 	return nil
 }
 
-func (s *step) temp() string {
-	return path.Join(path.Dir(s.path), restorePrefix+rand.Text()+atomicfile.TempSuffix)
-}
+// tempName returns a new name of a temporary file.
+func tempName() string { return restorePrefix + rand.Text() + atomicfile.TempSuffix }
 
-func (a *applier) link(s *step, target string) error {
-	temp := s.temp()
-	if err := a.root.Symlink(target, temp); err != nil {
+func (a *applier) link(dir *openedFolder, s *step, target string) error {
+	temp := tempName()
+	if err := dir.symlink(target, temp); err != nil {
 		return err
 	}
-	info, err := a.root.Lstat(temp)
-	if err == nil {
-		err = own(info, s.to, func(uid, gid int) error { return a.root.Lchown(temp, uid, gid) })
+	now, err := dir.stat(temp)
+	if err == nil && (now.uid != s.to.uid || now.gid != s.to.gid) {
+		err = dir.chown(temp, s.to.uid, s.to.gid)
 	}
-	return a.replace(s, temp, err)
+	return a.replace(dir, s, temp, err)
 }
 
 // write replaces a file. Another name of it, a hard link, keeps its content.
-func (a *applier) write(s *step, fill func(*os.File) error) error {
-	temp := s.temp()
-	f, err := a.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (a *applier) write(dir *openedFolder, s *step, fill func(*os.File) error) error {
+	temp := tempName()
+	f, err := dir.create(temp)
 	if err != nil {
 		return err
 	}
 	err = fill(f)
-	if info, statErr := f.Stat(); err == nil {
-		if err = statErr; err == nil {
-			err = own(info, s.to, f.Chown)
+	if now, statErr := statFile(f); err == nil {
+		if err = statErr; err == nil && (now.uid != s.to.uid || now.gid != s.to.gid) {
+			err = f.Chown(int(s.to.uid), int(s.to.gid))
 		}
 	}
 	if err == nil {
@@ -341,39 +383,39 @@ func (a *applier) write(s *step, fill func(*os.File) error) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return a.replace(s, temp, errors.Join(err, f.Close()))
+	return a.replace(dir, s, temp, errors.Join(err, f.Close()))
 }
 
 // replace gives a path the content of a temporary file that was written without an error. What
 // was there is exchanged with it and compared after: a file that the user has changed or saved again
 // since the check gets its path back, and the step is refused.
-func (a *applier) replace(s *step, temp string, err error) error {
-	var own fs.FileInfo
+func (a *applier) replace(dir *openedFolder, s *step, temp string, err error) error {
+	name, own := path.Base(s.path), fileID{}
 	if err == nil {
-		own, err = a.root.Lstat(temp)
+		own, err = dir.id(temp)
 	}
 	if err != nil {
-		return errors.Join(err, a.root.Remove(temp))
+		return errors.Join(err, dir.remove(temp))
 	}
 	a.s.opt.At("filled")
-	err = a.exchange(temp, s.path)
+	err = dir.exchange(temp, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Nothing is at the path: a file that the user makes now stays.
-		if err = a.place(temp, s.path); err != nil {
-			return errors.Join(err, a.root.Remove(temp))
+		if err = dir.place(temp, name); err != nil {
+			return errors.Join(err, dir.remove(temp))
 		}
 		s.done = true
 		return nil
 	case err != nil:
-		return errors.Join(err, a.root.Remove(temp))
+		return errors.Join(err, dir.remove(temp))
 	}
 	a.s.opt.At("exchanged")
 	if err = a.unchanged(s, temp); err == nil {
 		s.done = true
-		return a.root.Remove(temp)
+		return dir.remove(temp)
 	}
-	return and(err, a.giveBack(s.path, temp, own))
+	return and(err, giveBack(dir, s, temp, &own))
 }
 
 // and adds a second error to the text of the first.
@@ -384,8 +426,10 @@ func and(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
-// unchanged returns an error if a file that was moved aside is not what the step replaces.
+// unchanged returns an error if a file that was moved aside in its folder is not what the step replaces.
 func (a *applier) unchanged(s *step, aside string) error {
+	at, _ := splitPath(s.path)
+	aside = join(at, aside)
 	now, err := a.reader.stat(aside)
 	switch from := s.from; {
 	case err != nil:
@@ -402,78 +446,83 @@ func (a *applier) unchanged(s *step, aside string) error {
 // maxReread is up to which size a file that was moved aside is read again, whatever its times.
 const maxReread = 1 << 20
 
-// giveBack gives a file that was moved aside its path back, where the restore has put own. If the
-// user has written the path once more, that file stays and the one aside is kept beside it.
-func (a *applier) giveBack(name, aside string, own fs.FileInfo) error {
-	if now, err := a.root.Lstat(name); err == nil && os.SameFile(now, own) {
-		if err := a.exchange(aside, name); err != nil {
-			return a.keepAside(name, aside, err)
-		}
-		if now, err := a.root.Lstat(aside); err == nil && os.SameFile(now, own) {
-			return a.root.Remove(aside)
-		}
-		return a.keepAside(name, aside, nil) // what the user wrote between the two
+// giveBack gives a file that was moved aside its path back, where the restore has put own, unless that is
+// nil. If the user has written the path once more, that file stays and the one aside is kept beside it.
+func giveBack(dir *openedFolder, s *step, aside string, own *fileID) error {
+	name := path.Base(s.path)
+	isOwn := func(name string) bool {
+		now, err := dir.id(name)
+		return err == nil && own != nil && now.same(*own)
 	}
-	if err := a.place(aside, name); !errors.Is(err, fs.ErrExist) {
-		return a.keepAside(name, aside, err)
+	if isOwn(name) {
+		if err := dir.exchange(aside, name); err != nil {
+			return keepAside(dir, s, aside, err)
+		}
+		if isOwn(aside) {
+			return dir.remove(aside)
+		}
+		return keepAside(dir, s, aside, nil) // what the user wrote between the two
 	}
-	return a.keepAside(name, aside, nil)
+	if err := dir.place(aside, name); !errors.Is(err, fs.ErrExist) {
+		return keepAside(dir, s, aside, err)
+	}
+	return keepAside(dir, s, aside, nil)
 }
 
 // keepAside gives a file of the user that lost its path a name that no restore removes, and
 // returns an error that says where it is. One that has its path again has no name aside.
-func (a *applier) keepAside(name, aside string, err error) error {
-	if _, gone := a.root.Lstat(aside); errors.Is(gone, fs.ErrNotExist) {
+func keepAside(dir *openedFolder, s *step, aside string, err error) error {
+	if _, missing := dir.id(aside); errors.Is(missing, fs.ErrNotExist) {
 		return err
 	}
-	kept := name + ".kept-" + rand.Text()
-	if failed := a.root.Rename(aside, kept); failed != nil {
+	suffix := ".kept-" + rand.Text()
+	if failed := dir.rename(aside, path.Base(s.path)+suffix); failed != nil {
 		return errors.Join(err, failed)
 	}
-	said := fmt.Errorf("a version that was written meanwhile is in %q", kept)
+	said := fmt.Errorf("a version that was written meanwhile is in %q", s.path+suffix)
 	if err != nil {
 		return and(err, said)
 	}
 	return said
 }
 
-// place moves a file to a path at which nothing is; otherwise the error is [fs.ErrExist] and the
-// file stays where it was.
-func (a *applier) place(from, to string) error {
-	err := a.renameNew(from, to)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	if err := a.root.Link(from, to); err != nil {
-		return err
-	}
-	return a.root.Remove(from)
-}
-
 // moveAside moves what a step removes to a temporary name, compares it, and removes it. What the
 // user has written since the check gets its path back.
-func (a *applier) moveAside(s *step) error {
-	aside := s.temp()
-	if err := a.root.Rename(s.path, aside); err != nil {
+func (a *applier) moveAside(dir *openedFolder, s *step) error {
+	aside := tempName()
+	if err := dir.rename(path.Base(s.path), aside); err != nil {
 		return err
 	}
 	a.s.opt.At("aside")
 	err := a.unchanged(s, aside)
 	if err == nil {
-		return a.root.Remove(aside)
+		return dir.remove(aside)
 	}
-	return and(err, a.giveBack(s.path, aside, nil))
+	return and(err, giveBack(dir, s, aside, nil))
 }
 
-// exchangeByNames is exchange where the system cannot do it in one step: for a moment nothing is
-// at the path other.
-func (a *applier) exchangeByNames(one, other string) error {
-	third := path.Join(path.Dir(one), restorePrefix+rand.Text()+atomicfile.TempSuffix)
-	if err := a.root.Rename(other, third); err != nil {
+// place gives a file in the folder a name that nothing has; otherwise the error is [fs.ErrExist] and the
+// file keeps its name.
+func (f *openedFolder) place(from, to string) error {
+	err := f.renameNew(from, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	if err := a.place(one, other); err != nil {
-		return errors.Join(err, a.place(third, other))
+	if err := f.link(from, to); err != nil {
+		return err
 	}
-	return a.root.Rename(third, one)
+	return f.remove(from)
+}
+
+// exchangeByNames is exchange where the system cannot do it in one step: for a moment nothing has
+// the name other.
+func (f *openedFolder) exchangeByNames(one, other string) error {
+	third := tempName()
+	if err := f.rename(other, third); err != nil {
+		return err
+	}
+	if err := f.place(one, other); err != nil {
+		return errors.Join(err, f.place(third, other))
+	}
+	return f.rename(third, one)
 }

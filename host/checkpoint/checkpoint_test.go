@@ -105,6 +105,17 @@ func (f *folder) state() map[string]string {
 	return out
 }
 
+// inside returns what is in a folder.
+func (f *folder) inside(dir string) map[string]string {
+	state := f.state()
+	for path := range state {
+		if !strings.HasPrefix(path, dir+"/") || path == dir+"/" {
+			delete(state, path)
+		}
+	}
+	return state
+}
+
 func (f *folder) create(of, label string) checkpoint.Checkpoint {
 	f.t.Helper()
 	c, err := f.s.Create(f.t.Context(), checkpoint.Request{Workspace: f.dir, Of: of, Label: label})

@@ -29,6 +29,7 @@ type Change struct {
 const (
 	leftUnkept  = "the content of before is not kept"
 	leftGit     = "git's own folders are left as they are"
+	leftObeyed  = "git or a server of this program obeys it, and confined commands make no such files"
 	leftSpecial = "no content of pipes, sockets and devices is kept"
 	leftBlind   = "the folder could not be read"
 )
@@ -113,6 +114,11 @@ func (r *repository) diff(ctx context.Context, all []Checkpoint, from Checkpoint
 		return d, err
 	}
 	changed := changes(begin, end)
+	for i := range changed {
+		if c := &changed[i]; c.Left == "" && r.s.opt.Obeyed(c.Path) {
+			c.Left = leftObeyed
+		}
+	}
 	if err := r.lines(ctx, changed, from.ref(), to.ref()); err != nil {
 		return d, err
 	}

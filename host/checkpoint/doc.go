@@ -51,12 +51,20 @@
 //	diff.go      what changed between two of them
 //	restore.go   what is taken back, conflicts
 //	apply.go     writing it to the workspace
+//	change_*.go  changes of names in an open folder
 //
 // # Crashes
 //
 // A process may be killed at any point. A checkpoint is complete when its reference is
 // there; files are replaced atomically. A restore that was interrupted can be repeated: it
 // continues under the scope of the first one, and what that has written does not conflict.
+//
+// # Commands beside a restore
+//
+// A restore does everything to a path through its folder, which is opened without following links and has
+// to be the one that the plan was made of. While it executes, [Options.HoldTree] keeps confined commands that
+// can write the workspace away; if one is being executed, the restore is refused. It leaves what
+// [Options.Obeyed] names as it is.
 //
 // # Concurrency
 //

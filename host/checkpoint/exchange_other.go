@@ -4,6 +4,6 @@ package checkpoint
 
 import "errors"
 
-func (a *applier) exchange(one, other string) error { return a.exchangeByNames(one, other) }
+func (f *openedFolder) exchange(one, other string) error { return f.exchangeByNames(one, other) }
 
-func (a *applier) renameNew(string, string) error { return errors.ErrUnsupported }
+func (f *openedFolder) renameNew(string, string) error { return errors.ErrUnsupported }

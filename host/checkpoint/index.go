@@ -23,6 +23,7 @@ type index struct {
 type folder struct {
 	path  string
 	nodes []node
+	id    fileID // of one that a walk has read; it is not stored
 }
 
 // Kinds of a node.

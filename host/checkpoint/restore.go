@@ -45,6 +45,11 @@ const maxConflicts = 100
 // path of which that is not possible is refused, and the others are restored.
 func (s *Service) Restore(ctx context.Context, by, workspace, of string, force bool) (out Restored, err error) {
 	err = s.with(ctx, by, workspace, func(r *repository) error {
+		release, err := s.opt.HoldTree(r.workspace)
+		if err != nil {
+			return err
+		}
+		defer release()
 		all, err := r.checkpoints(ctx)
 		if err != nil {
 			return err
@@ -78,7 +83,7 @@ func (s *Service) Restore(ctx context.Context, by, workspace, of string, force b
 			out.Cut = p.cut
 			return err
 		}
-		if err := p.clean(); err != nil {
+		if err := p.applier().clean(); err != nil {
 			return err
 		}
 		out.Success = true
@@ -230,8 +235,8 @@ func (p *restore) plan() {
 		if p.same(name, b, n) {
 			return
 		}
-		left := leftAt(b, n)
-		if left == leftGit || left != "" && n == nil {
+		left := p.leaves(name, b, n)
+		if left == leftGit || left == leftObeyed || left != "" && n == nil {
 			p.left = append(p.left, p.leftChange(dir, b, n, left))
 			return
 		}
@@ -298,9 +303,9 @@ func (p *restore) makeWay(s *step) {
 	}
 	if isFolder(s.from) && !isFolder(s.to) {
 		for name, n := range p.now.under(s.path) {
-			if n.kind == kindGit {
+			if left := p.leaves(name, nil, n); left != "" {
 				p.conflict(name, "it is in the place of a file that would be restored")
-				p.refuse(s.path, "a repository is in its place, and "+leftGit)
+				p.refuse(s.path, fmt.Sprintf("%q is in its place, and %s", name, left))
 				delete(p.byPath, s.path)
 				return
 			}
@@ -327,6 +332,15 @@ func (p *restore) makeWay(s *step) {
 		}
 		p.add(&step{path: dir, from: n, to: to})
 	}
+}
+
+// leaves is why the restore leaves a path as it is, if it does.
+func (p *restore) leaves(name string, b, n *node) string {
+	left := leftAt(b, n)
+	if left != leftGit && p.s.opt.Obeyed(name) {
+		return leftObeyed
+	}
+	return left
 }
 
 // same compares a state that was kept with the present one.
@@ -422,7 +436,7 @@ func (p *restore) execute(ctx context.Context) (undo string, err error) {
 		return "", err
 	}
 	p.s.opt.At("kept")
-	err = p.apply(ctx)
+	err = p.applier().apply(ctx)
 	if err == nil {
 		var all []Checkpoint
 		if all, err = p.checkpoints(ctx); err == nil {

@@ -307,6 +307,11 @@ func (f *folderReader) leave() {
 // open until the next call.
 func (f *folderReader) enter(name string) (*openedFolder, error) {
 	dir, _ := splitPath(name)
+	return f.folder(dir)
+}
+
+// folder is enter for the path of the folder itself.
+func (f *folderReader) folder(dir string) (*openedFolder, error) {
 	if dir == f.name && f.dir != nil {
 		return f.dir, nil
 	}
@@ -322,7 +327,7 @@ func (f *folderReader) enter(name string) (*openedFolder, error) {
 			now.close()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", name, err)
+			return nil, fmt.Errorf("%q: %w", dir, err)
 		}
 		now = next
 	}

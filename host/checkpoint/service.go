@@ -38,6 +38,12 @@ type Options struct {
 	// number of all, default 64 MiB and 3,000.
 	IgnoredFileBytes, IgnoredBytes int64
 	IgnoredFiles                   int
+	// HoldTree keeps confined commands that can write a workspace from being executed until release is
+	// called; the error is conflict if one is. Default: there are none.
+	HoldTree func(folder string) (release func(), err error)
+	// Obeyed reports whether programs of the user obey what is at a path, relative to the workspace, as a
+	// confined command must not make it: a restore leaves it as it is. Default: nothing.
+	Obeyed func(path string) bool
 	// At is called with the name of each state of an operation that a crash may leave;
 	// default none.
 	At func(state string)
@@ -64,6 +70,12 @@ func New(opt Options) *Service {
 	opt.Keep, opt.Bytes, opt.FileBytes, opt.Most = max(cmp.Or(opt.Keep, 100), 4), cmp.Or(opt.Bytes, 2<<30), cmp.Or(opt.FileBytes, 10<<20), cmp.Or(opt.Most, 50)
 	opt.IgnoredFileBytes, opt.IgnoredBytes = cmp.Or(opt.IgnoredFileBytes, 1<<20), cmp.Or(opt.IgnoredBytes, 64<<20)
 	opt.IgnoredFiles = cmp.Or(opt.IgnoredFiles, 3000)
+	if opt.HoldTree == nil {
+		opt.HoldTree = func(string) (func(), error) { return func() {}, nil }
+	}
+	if opt.Obeyed == nil {
+		opt.Obeyed = func(string) bool { return false }
+	}
 	if opt.At == nil {
 		opt.At = func(string) {}
 	}

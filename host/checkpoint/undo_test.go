@@ -461,3 +461,57 @@ func TestNewestIndexDamaged(t *testing.T) {
 		})
 	}
 }
+
+// TestObeyedPathsStay: what programs obey is listed as left, and neither written, removed nor made way.
+func TestObeyedPathsStay(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{Obeyed: func(path string) bool {
+		return slices.Contains(strings.Split(strings.TrimSuffix(path, "/"), "/"), ".obeyed")
+	}})
+	f.put(".obeyed/changed", "of before")
+	f.put(".obeyed/removed", "of before")
+	f.put("gone/.obeyed/file", "of before")
+	f.put("becomes-folder", "of before")
+	f.put("other", "of before")
+	f.create("r", checkpoint.Begin)
+	f.put(".obeyed/changed", "of the task")
+	f.put(".obeyed/made", "of the task")
+	f.remove(".obeyed/removed", "gone", "becomes-folder")
+	f.put("becomes-folder/.obeyed/made", "of the task")
+	f.put("other", "of the task")
+	f.create("r", checkpoint.End)
+	want := f.inside(".obeyed")
+	if d, err := f.s.DiffOf(t.Context(), "", f.dir, "r", false); err != nil || slices.ContainsFunc(d.Files, func(c checkpoint.Change) bool {
+		return strings.Contains(c.Path, ".obeyed") != (c.Left != "")
+	}) {
+		t.Errorf("%+v %v", d.Files, err)
+	}
+	r := f.restore("r", true)
+	if diff := cmp.Diff(want, f.inside(".obeyed")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	now := f.state()
+	if !r.Success || !strings.HasSuffix(now["other"], "of before") || now["becomes-folder/.obeyed/made"] == "" || now["gone/.obeyed/file"] != "" {
+		t.Errorf("%+v %v", r, now)
+	}
+	var left, refused []string
+	for _, c := range r.Files {
+		if c.Left != "" {
+			left = append(left, c.Path)
+		}
+	}
+	for _, c := range r.Refused {
+		refused = append(refused, c.Path)
+	}
+	if diff := cmp.Diff([]string{".obeyed/changed", ".obeyed/made", ".obeyed/removed", "becomes-folder/.obeyed/made", "gone/.obeyed/file"}, files(left)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"becomes-folder"}, refused); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// files returns the paths that are none of folders, sorted.
+func files(paths []string) []string {
+	slices.Sort(paths)
+	return slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "/") })
+}

@@ -84,6 +84,9 @@ func (w *walk) fail(err error) {
 func (w *walk) visit(ctx context.Context, dir *openedFolder, name string) *visit {
 	v := &visit{folder: folder{path: name}}
 	nodes, err := dir.list()
+	if err == nil {
+		_, v.id, err = dir.itself()
+	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}

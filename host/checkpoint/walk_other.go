@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+
+	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 )
 
 // An openedFolder is a folder that is open for reading its names and the states of what is
@@ -19,7 +21,7 @@ func openFolder(name string) (*openedFolder, error) {
 }
 
 func (f *openedFolder) open(name string) (*openedFolder, error) {
-	root, err := f.root.OpenRoot(name)
+	root, err := rootfs.EnterFolder(f.root, name)
 	return &openedFolder{root}, err
 }
 
@@ -94,6 +96,3 @@ func statFile(f *os.File) (node, error) {
 func (f *openedFolder) readlink(name string) (string, error) { return f.root.Readlink(name) }
 
 func (f *openedFolder) file(name string) (*os.File, error) { return f.root.Open(name) }
-
-// own does nothing: a file has no owner here.
-func own(fs.FileInfo, *node, func(uid, gid int) error) error { return nil }

@@ -5,11 +5,9 @@ package checkpoint
 import (
 	"crypto/sha1"
 	"errors"
-	"io/fs"
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -180,12 +178,4 @@ func (f *openedFolder) file(name string) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), name), nil
-}
-
-// own gives a new file the owner that it had.
-func own(info fs.FileInfo, n *node, chown func(uid, gid int) error) error {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == n.uid && s.Gid == n.gid {
-		return nil
-	}
-	return chown(int(n.uid), int(n.gid))
 }
