@@ -46,7 +46,7 @@ func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.C
 	root, around := at.real, at.real
 	begun, err := h.confining.begin(ctx, root)
 	if err != nil {
-		return nil, nil, fmt.Errorf("confine a command to %q: wait for git of the host: %w", root, err)
+		return nil, nil, fmt.Errorf("confine a command to %q: wait for git of the host, or for a restore of files: %w", root, err)
 	}
 	ends := false // what begun ends
 	defer func() {
@@ -103,7 +103,7 @@ func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.C
 		launch.Close()
 		remove()
 		err := inside.RefuseNew()
-		h.confining.end(begun) // not before: git of the host must not work in what the command has made
+		h.confining.end(begun) // not before: the host must not work in what the command has made
 		if err != nil {
 			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)
 		}
@@ -178,9 +178,10 @@ func obeyedNames() []string {
 }
 
 // confinements are the confined commands that are being executed in workspaces, and the work trees in
-// which git of the host works. Git looks at a folder once and opens the files in it by their paths later. A
-// command that puts a link in the place of the folder between the two would have git read or write files
-// outside of the workspace. So no git works in a tree while a command is executed that can write it.
+// which the host works: its git, and restores of checkpoints. Git looks at a folder once and opens the files
+// in it by their paths later. A command that puts a link in the place of the folder between the two would have
+// git read or write files outside of the workspace. A restore follows no links, but what it compares and
+// replaces would change under it. So neither works in a tree while a command is executed that can write it.
 type confinements struct {
 	mu       sync.Mutex
 	commands map[*confinement]bool
@@ -194,7 +195,7 @@ type confinement struct {
 	set  *obeyed.Set // what was there before it; nil before that is known
 }
 
-// A heldTree is a work tree in which git works.
+// A heldTree is a work tree in which the host works.
 type heldTree struct {
 	folder   string // without links
 	released chan struct{}
@@ -204,8 +205,8 @@ type heldTree struct {
 func overlap(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
 
 // begin notes a command that is about to be executed, until end is called with the result, and returns when
-// no git works in a tree that it can write. No further git begins there: otherwise calls of git without a
-// break would keep a command waiting.
+// the host works in no tree that it can write. No further work begins there: otherwise calls of git without
+// a break would keep a command waiting.
 func (c *confinements) begin(ctx context.Context, root string) (*confinement, error) {
 	one := &confinement{root: root}
 	c.mu.Lock()
@@ -246,15 +247,15 @@ func (c *confinements) end(one *confinement) {
 }
 
 // holdTree keeps confined commands that can write a folder from beginning until release is called. The
-// error is conflict if one is being executed: commands may run for days, so git does not wait for them.
+// error is conflict if one is being executed: commands may run for days, so the host does not wait for them.
 func (c *confinements) holdTree(folder string) (release func(), err error) {
 	tree := &heldTree{folder: rootfs.EvalLinks(folder), released: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for one := range c.commands {
 		if overlap(tree.folder, one.root) {
-			return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("git: a confined command is being executed in %q, and could lead git out of %q by links", one.root, folder),
-				Hint: "wait until it has ended, or end it with code/shell/kill (code/shell/list has its id); log, show, branch, push and fetch of code/git work meanwhile"}
+			return nil, &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("files of %q are not worked on: a confined command is being executed in %q, and could put links in the place of folders", folder, one.root),
+				Hint: "wait until it has ended, or end it with code/shell/kill (code/shell/list has its id)"}
 		}
 	}
 	if c.trees == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/forge"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
+	"github.com/sentinel-runtime/sentinel/host/internal/obeyed"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/host/worktree"
 	"github.com/sentinel-runtime/sentinel/runtime"
@@ -32,10 +33,16 @@ func (h *Host) openWorktrees() *worktree.Service {
 // state folder, where neither models nor plugins read.
 func (h *Host) openCheckpoints() *checkpoint.Service {
 	c := h.settings.Checkpoints
-	return checkpoint.New(checkpoint.Options{
+	opt := checkpoint.Options{
 		Dir: filepath.Join(h.state, "checkpoints"), Keep: c.Keep, Bytes: int64(c.Size), FileBytes: int64(c.FileSize),
 		IgnoredFileBytes: int64(c.IgnoredFileSize), IgnoredBytes: int64(c.IgnoredSize), IgnoredFiles: c.IgnoredFiles, Exclude: []string{h.state},
-	})
+		HoldTree: h.confining.holdTree,
+	}
+	if h.confines() { // a checkpoint may have what a confined command made, before it was renamed
+		names := obeyedNames()
+		opt.Obeyed = func(path string) bool { return obeyed.Holds(path, names) }
+	}
+	return checkpoint.New(opt)
 }
 
 // ticketOfWorktree is a ticket as worktrees see it.

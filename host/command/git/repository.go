@@ -42,10 +42,14 @@ type repository struct {
 // hold keeps confined commands out of a work tree until the call ends.
 func (g *runner) hold(folder string) error {
 	release, err := g.holdTree(folder)
-	if err == nil {
-		*g.trees = append(*g.trees, release)
+	if err != nil {
+		if e := abi.As(err); e != nil && e.Hint != "" {
+			e.Hint += "; log, show, branch, push and fetch of code/git work meanwhile"
+		}
+		return err
 	}
-	return err
+	*g.trees = append(*g.trees, release)
+	return nil
 }
 
 func (g *runner) release() {

@@ -33,8 +33,15 @@ type Set struct {
 }
 
 // named reports whether programs obey a file of this name. Some file systems do not distinguish case.
-func (all *Set) named(name string) bool {
-	return strings.EqualFold(name, gitName) || slices.ContainsFunc(all.names, func(o string) bool { return strings.EqualFold(name, o) })
+func (all *Set) named(name string) bool { return obeys(name, all.names) }
+
+func obeys(name string, names []string) bool {
+	return strings.EqualFold(name, gitName) || slices.ContainsFunc(names, func(o string) bool { return strings.EqualFold(name, o) })
+}
+
+// Holds reports whether a path, with slashes, is that of what programs obey, or in it. names are as in [Find].
+func Holds(path string, names []string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return obeys(part, names) })
 }
 
 // An entry is a file, folder or link that programs obey.
