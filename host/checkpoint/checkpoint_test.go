@@ -29,7 +29,11 @@ func newFolder(t *testing.T, opt checkpoint.Options) *folder {
 	if opt.Dir == "" {
 		opt.Dir = t.TempDir()
 	}
-	return &folder{t: t, dir: t.TempDir(), store: opt.Dir, s: checkpoint.New(opt)}
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as it is given for agents
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &folder{t: t, dir: dir, store: opt.Dir, s: checkpoint.New(opt)}
 }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }

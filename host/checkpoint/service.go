@@ -92,7 +92,8 @@ type repository struct {
 }
 
 // with executes fn on the repository of a workspace, which is made if there is none. Operations on one
-// repository wait in a queue for each agent or model that they are for; by is "" for a person.
+// repository wait in a queue for each agent or model that they are for; by is "" for a person. For another one
+// workspace is a path without links: they could lead to folders in which it does not work.
 func (s *Service) with(ctx context.Context, by, workspace string, fn func(*repository) error) error {
 	if s.opt.Git == "" {
 		return &abi.Error{Code: abi.Unavailable, Permanent: true, Message: "checkpoint: git is not on this machine", Hint: "install git, in an absolute folder of PATH"}
@@ -100,6 +101,9 @@ func (s *Service) with(ctx context.Context, by, workspace string, fn func(*repos
 	real, err := filepath.EvalSymlinks(workspace)
 	if err != nil {
 		return fmt.Errorf("checkpoint of %q: %w", workspace, err)
+	}
+	if by != "" && real != filepath.Clean(workspace) { // a link that was made since the call was admitted
+		return &abi.Error{Code: abi.Conflict, Message: fmt.Sprintf("checkpoint of %q: a link leads to %q", workspace, real), Hint: "name the folder itself as the workspace"}
 	}
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("checkpoint of %q: not a folder", workspace)}

@@ -161,6 +161,70 @@ func TestUndoBesideASwapper(t *testing.T) {
 	}
 }
 
+// TestCheckpointsHaveNothingOfOutside: a folder in the workspace, or the workspace itself, that is exchanged with
+// a link all the time leads no checkpoint of an agent to files outside, not even to their names.
+func TestCheckpointsHaveNothingOfOutside(t *testing.T) {
+	for _, at := range []string{"work/dir", "work"} {
+		t.Run(at, func(t *testing.T) {
+			f := newFolder(t, checkpoint.Options{})
+			f.put("outside/secret", "a secret of outside")
+			f.put("outside/dir/secret", "a secret of outside")
+			f.put("work/file", "1")
+			f.put("work/dir/file", "1")
+			target := "outside"
+			if at == "work/dir" {
+				target = "outside/dir"
+			}
+			if err := os.Symlink(f.path(target), f.path("link")); err != nil {
+				t.Fatal(err)
+			}
+			stop := make(chan struct{})
+			var swapper sync.WaitGroup
+			swapper.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						_ = f.exchange(at, "link")
+					}
+				}
+			})
+			for range 12 { // some are refused
+				_, _ = f.s.Create(t.Context(), checkpoint.Request{Workspace: f.path("work"), By: "bot"})
+			}
+			close(stop)
+			swapper.Wait()
+			f.remove("outside")
+			if info, err := os.Lstat(f.path(at)); err == nil && info.Mode()&os.ModeSymlink != 0 {
+				_ = f.exchange(at, "link")
+			}
+			repositories, err := os.ReadDir(f.store)
+			if err != nil || len(repositories) > 1 {
+				t.Errorf("repositories of other folders: %v %v", repositories, err)
+			}
+			if _, err := f.s.Create(t.Context(), checkpoint.Request{Workspace: f.path("work"), By: "bot"}); err != nil {
+				t.Fatal(err)
+			}
+			list, err := f.s.List(t.Context(), "bot", f.path("work"), "")
+			if err != nil || len(list) == 0 {
+				t.Fatalf("%v %v", list, err)
+			}
+			for _, c := range list {
+				d, err := f.s.Diff(t.Context(), "bot", f.path("work"), c.ID, "", false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, file := range d.Files {
+					if strings.Contains(file.Path, "secret") {
+						t.Errorf("checkpoint %s has %+v", c.ID, file)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestUndoKeepsCommandsAway: an undo is refused while a command that could replace folders is executed, with
 // nothing changed, and otherwise none begins before the undo has ended.
 func TestUndoKeepsCommandsAway(t *testing.T) {

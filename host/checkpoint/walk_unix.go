@@ -19,7 +19,7 @@ type openedFolder struct{ fd int }
 const openFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 
 func openFolder(name string) (*openedFolder, error) {
-	fd, err := retried(func() (int, error) { return unix.Open(name, openFlags, 0) })
+	fd, err := openPath(name)
 	return &openedFolder{fd}, err
 }
 

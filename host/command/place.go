@@ -18,6 +18,19 @@ func (r *Registry) Place(placed Placed) { r.placed = placed }
 // does not matter.
 func (c *Call) Base() string { return c.base }
 
+// RealWorkspace returns the workspace of the call without links. Where [Registry.Place] has decided about it,
+// none below the folder that was returned is followed: one that is there was made since.
+func (c *Call) RealWorkspace() (string, error) {
+	if c.base == "" {
+		return filepath.EvalSymlinks(c.Workspace)
+	}
+	rest, err := filepath.Rel(c.base, filepath.Clean(c.Workspace))
+	if err != nil || !filepath.IsLocal(rest) { // a link of the operator leads into the folder
+		return filepath.EvalSymlinks(c.Workspace)
+	}
+	return filepath.Join(rootfs.EvalLinks(c.base), rest), nil
+}
+
 // OpenWorkspace opens the workspace of the call. Where [Registry.Place] has decided about it, it is
 // opened without following links below the folder that was returned. The caller closes the tree.
 func (c *Call) OpenWorkspace(rules rootfs.Rules) (*rootfs.Tree, error) {

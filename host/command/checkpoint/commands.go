@@ -69,7 +69,8 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ch
 func (f family) scope(call *command.Call, run string) (of, workspace string, err error) {
 	switch {
 	case run == "" || run == string(call.Run):
-		return string(call.Run), call.Workspace, nil
+		workspace, err = call.RealWorkspace()
+		return string(call.Run), workspace, err
 	case call.By != command.ByUser:
 		return "", "", &abi.Error{Code: abi.Denied, Permanent: true, Field: "run", Message: fmt.Sprintf("%s: the checkpoints of another run are for people", call.Command)}
 	}
@@ -89,12 +90,9 @@ type listOut struct {
 }
 
 func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOut, error) {
-	workspace := call.Workspace
-	if in.Run != "" {
-		var err error
-		if _, workspace, err = f.scope(call, in.Run); err != nil {
-			return listOut{}, err
-		}
+	_, workspace, err := f.scope(call, in.Run)
+	if err != nil {
+		return listOut{}, err
 	}
 	list, err := f.Service.List(ctx, call.Share(), workspace, in.Run)
 	if list == nil {
@@ -114,12 +112,12 @@ func (f family) diff(ctx context.Context, call *command.Call, in diffIn) (checkp
 	if in.Patch && call.Held() { // it may have files that models do not read
 		return checkpoint.Diff{}, &abi.Error{Code: abi.Denied, Permanent: true, Field: "patch", Message: "checkpoint/diff: a model does not get the differences", Hint: "code/diff shows those of files that it may read"}
 	}
-	if in.From != "" {
-		return f.Service.Diff(ctx, call.Share(), call.Workspace, in.From, in.To, in.Patch)
-	}
 	of, workspace, err := f.scope(call, in.Run)
 	if err != nil {
 		return checkpoint.Diff{}, err
+	}
+	if in.From != "" {
+		return f.Service.Diff(ctx, call.Share(), workspace, in.From, in.To, in.Patch)
 	}
 	if of == "" {
 		return checkpoint.Diff{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "from", Message: "checkpoint/diff: give run, or from"}

@@ -2,11 +2,31 @@ package checkpoint
 
 import (
 	"errors"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/trash"
 )
+
+// openPath opens the folder at an absolute path without links: one that has taken the place of a folder
+// since the links were resolved is an error. The folders above need not be readable.
+func openPath(name string) (int, error) {
+	fd, err := retried(func() (int, error) { return unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	for part := range strings.SplitSeq(strings.Trim(name, "/")+"/.", "/") {
+		if part == "" || err != nil {
+			continue
+		}
+		flags := unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+		if part == "." { // behind the last one
+			flags = openFlags
+		}
+		above := fd
+		fd, err = retried(func() (int, error) { return unix.Openat(above, part, flags, 0) })
+		_ = unix.Close(above) // nothing was written through it
+	}
+	return fd, err
+}
 
 // exchange gives each of two names in the folder the file of the other, in one step.
 func (f *openedFolder) exchange(one, other string) error {
