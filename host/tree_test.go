@@ -149,7 +149,7 @@ var layers = []layer{
 	{"host/confine", []string{"host/internal/pipes"}, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/net", "golang.org/x/sys", "kernel.org/pub/linux/libs/security/libcap/psx"}}, // it is initialised before each command
 	{"host/verify", []string{"internal/boundedregexp", "host/ticket", "host/confine", "host/internal/gitexec", "host/internal/gitlfs", "host/internal/gitsource", "host/internal/peer", "host/internal/trash", "sdk/abi"}, nil},
 	{"host/checkpoint", []string{"internal/fairqueue", "host/internal/atomicfile", "host/internal/gitexec", "internal/share", "host/internal/rootfs", "host/internal/trash", "sdk/abi"}, []string{"golang.org/x/sys"}}, // walks and clones
-	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                                            // it looks whether a run is active
+	{"host/command/checkpoint", []string{"host/command", "host/checkpoint", "runtime", "sentinels", "sdk/abi"}, nil},                                                                                                   // it looks whether a run is active
 	{"host/internal/fixturetest", nil, nil},
 	{"host/internal/gitexec/gitexectest", nil, nil},
 	{"host/internal/gitexec", []string{"host/internal/pipes", "host/internal/termtext", "sdk/abi"}, nil},
