@@ -208,7 +208,8 @@ func TestErrors(t *testing.T) {
 		{"[].x\n + /(/.test('a')", abi.BadFields, "2:", ""},
 		{`/` + strings.Repeat("a", 1100) + `/.test('')`, abi.BadFields, "regular expression", ""},
 
-		{`$big + 1`, abi.Plugin, "BigInt", "9007199254740993 is over 2^53"},
+		{`$big + 1`, abi.Plugin, "BigInt", "9007199254740993 is over 2^53 and therefore a BigInt, which keeps its digits: write BigInt($x) + 1n"},
+		{`$one + 1n`, abi.Plugin, "BigInt", "write BigInt($x) + 1n"},
 		{`$big === 9007199254740993`, abi.BadFields, "would be rounded", "write 9007199254740993n"},
 		{`$obj.hasOwnProperty('a')`, abi.BadFields, "1:6: hasOwnProperty is not here: use Object.hasOwn", ""},
 		{`Object.groupBy($list, x => x)`, abi.BadFields, "1:1: Object.groupBy is not here: use $list.reduce", ""},
@@ -297,5 +298,41 @@ func TestVarsAsked(t *testing.T) {
 	}
 	if _, err := e.Eval(context.Background(), "", `$a`, nil); err != nil {
 		t.Errorf("nil vars: %v", err)
+	}
+}
+
+// TestWholeNumbersKeepDigits sends whole numbers about 2^53 through JSON.stringify, JSON.parse, templates, spread and map.
+func TestWholeNumbersKeepDigits(t *testing.T) {
+	e := open(t, cond.Options{})
+	for _, n := range []string{"9007199254740990", "9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993", "18446744073709551617", "7"} {
+		vars := values{"x": `{"id":` + n + `,"in":[` + n + `]}`, "text": `"{\"id\":` + n + `,\"in\":[` + n + `]}"`}
+		whole := `{"id":` + n + `,"in":[` + n + `]}`
+		quoted, err := json.Marshal(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for src, want := range map[string]string{
+			`JSON.stringify($x)`:                          string(quoted),
+			`JSON.parse(JSON.stringify($x))`:              whole,
+			`JSON.parse($text)`:                           whole,
+			`JSON.parse($text, (k, v) => v)`:              whole,
+			`JSON.stringify(JSON.parse($text))`:           string(quoted),
+			`JSON.stringify($x, (k, v) => v)`:             string(quoted),
+			"`${$x.id}`":                                  `"` + n + `"`,
+			`({...$x})`:                                   whole,
+			`$x.in.map(n => n)`:                           `[` + n + `]`,
+			`$x.in.map(n => JSON.stringify({n}))[0]`:      `"{\"n\":` + n + `}"`,
+			`JSON.parse('[' + $x.id + ']')[0] === $x.id`:  `true`,
+			`BigInt($x.id) - 1n + 1n === BigInt($x.id)`:   `true`,
+			`JSON.stringify({t: 'bigint', a: [{}, 'x']})`: `"{\"t\":\"bigint\",\"a\":[{},\"x\"]}"`,
+		} {
+			v, err := eval(t, e, src, vars)
+			if err != nil || string(v.JSON) != want {
+				t.Errorf("%s of %s = %s, %v; want %s", src, n, v.JSON, err, want)
+			}
+		}
+	}
+	if _, err := eval(t, e, `JSON.parse('[9007199254740993')`, values{}); err == nil || !strings.Contains(err.Error(), "SyntaxError") {
+		t.Errorf("a text that is no JSON: %v", err)
 	}
 }

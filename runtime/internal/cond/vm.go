@@ -45,10 +45,32 @@ func newVM() *jsVM {
 	for _, name := range []string{"Date", "eval", "Function"} {
 		must(global.Delete(name))
 	}
-	_, err := vm.RunProgram(tame())
+	m := &jsVM{js: vm, stringify: stringify}
+	setUp, err := vm.RunProgram(tame())
 	must(err)
-	return &jsVM{js: vm, stringify: stringify}
+	call, _ := goja.AssertFunction(setUp)
+	_, err = call(goja.Undefined(), vm.ToValue(m.parseExact))
+	must(err)
+	return m
 }
+
+// parseExact is JSON.parse of a text with a number that a float may round: it becomes a BigInt, as in a variable. It is
+// undefined for other texts, and for those that are no JSON, whose error is that of JavaScript's own function.
+func (m *jsVM) parseExact(call goja.FunctionCall) goja.Value {
+	text := call.Argument(0).String()
+	if !longNumber.MatchString(text) {
+		return goja.Undefined()
+	}
+	v, big, err := decode(m.js, text, maxDataDepth)
+	if err != nil || big == "" {
+		return goja.Undefined()
+	}
+	m.big = cmp.Or(big, m.big)
+	return v
+}
+
+// longNumber matches in a text with a whole number of 2^53 or more.
+var longNumber = lazyregexp.New(`[0-9]{16}`)
 
 // tameName is the name of a source of ours: a position in it means nothing to an author.
 const tameName = "tame"
@@ -58,9 +80,10 @@ var tame = sync.OnceValue(func() *goja.Program { return goja.MustCompile(tameNam
 // tameSource makes every key of an object data: Object.prototype has no names, so that a
 // field that an object lacks is undefined, also one that is called "constructor", and one that
 // is called "__proto__" can be set. What the names did for a conversion to a primitive value, a
-// symbol does. A BigInt in a result becomes a marked text, see [jsVM.result]. A Map, a Set and an
-// iterator in a result are errors: JSON.stringify makes {} of them.
-const tameSource = `(function() {
+// symbol does. A BigInt in a result becomes a marked text, see [jsVM.result]; JSON.stringify of the
+// author writes its digits, and JSON.parse reads them. A Map, a Set and an iterator in a result are
+// errors: JSON.stringify makes {} of them.
+const tameSource = `(function(parseExact) {
 	const root = Object.prototype, define = Object.defineProperty;
 	for (const name of Object.getOwnPropertyNames(root)) delete root[name];
 	for (const name of Object.getOwnPropertyNames(globalThis)) {
@@ -77,11 +100,36 @@ const tameSource = `(function() {
 		return hint === "number" ? NaN : "[object Object]";
 	}});
 	define(BigInt.prototype, "toJSON", {value: function() { return "\u0001bigint:" + this; }});
+	const stringify = JSON.stringify, parse = JSON.parse;
+	JSON.stringify = {stringify(value, replacer, space) {
+		const text = stringify(value, typeof replacer !== "function" ? replacer : function(key, v) {
+			v = replacer.call(this, key, typeof this[key] === "bigint" ? this[key] : v);
+			return typeof v === "bigint" ? v.toJSON() : v;
+		}, space);
+		return text !== undefined && text.includes('"\\u0001bigint:') ? text.replace(/"\\u0001bigint:(-?[0-9]+)"/g, "$1") : text;
+	}}.stringify;
+	const revive = function(reviver, holder, key) {
+		const v = holder[key];
+		if (v !== null && typeof v === "object") {
+			for (const k of Object.keys(v)) {
+				const inner = revive(reviver, v, k);
+				if (inner === undefined) delete v[k];
+				else v[k] = inner;
+			}
+		}
+		return reviver.call(holder, key, v);
+	};
+	JSON.parse = {parse(text, reviver) {
+		text = String(text);
+		const exact = parseExact(text);
+		if (exact === undefined) return parse(text, reviver);
+		return typeof reviver === "function" ? revive(reviver, {"": exact}, "") : exact;
+	}}.parse;
 	const iterators = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
 	for (const [kind, what, use] of [[Map.prototype, "a Map", "Object.fromEntries"], [Set.prototype, "a Set", "Array.from"], [iterators, "an iterator", "Array.from"]]) {
 		define(kind, "toJSON", {value: function() { throw new TypeError("the value has " + what + ", which JSON does not have: use " + use); }});
 	}
-})()`
+})`
 
 // bigMark begins a BigInt in the JSON of a result.
 const bigMark = `"\u0001bigint:`
@@ -304,9 +352,13 @@ func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 	}
 	e := abi.New(abi.Plugin, "condition"+where+": "+textcut.Mark(text, maxMessage))
 	e.Permanent = true
-	if m.big != "" && strings.Contains(text, "BigInt") {
+	switch {
+	case !strings.Contains(text, "BigInt"):
+	case m.big != "":
 		e.Hint = textcut.Mark(m.big, maxMessage) + " is over 2^53 and therefore a BigInt, which keeps its digits: " +
-			"calculate with others, such as $x + 1n, or with Number($x), which rounds it"
+			"write BigInt($x) + 1n, which is right for every whole number, or Number($x), which rounds it"
+	case strings.Contains(text, "mix"):
+		e.Hint = "a whole number up to 2^53 is not a BigInt: write BigInt($x) + 1n, which is right for every whole number"
 	}
 	return e
 }
