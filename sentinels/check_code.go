@@ -124,6 +124,10 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string, at int) {
 			switch {
 			case quoted && program != "" && c.set[ref.Name] && !belongs(ref.Name) && c.innerShell(path, text, ref, at, seen):
+			case optionalInShell.MatchString(text[at:]) && !quoted && c.set[ref.Name] && !belongs(ref.Name):
+				m := optionalInShell.FindStringSubmatch(text[at:])
+				c.warn(path, fmt.Sprintf(`write %s.%s if it always exists; else compute it before, with a step of type set: {"expr": "%s"}`, m[1], m[3], m[0]),
+					"a shell line has no \"?.\": the line has the value of %s and behind it the text %q", m[1], m[2])
 			case quoted:
 				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
 					c.warn(path, inDoubleQuotes(text, ref, at), "%s is in single quotes, so %s gets the name and not the value", ref, program)
@@ -160,6 +164,9 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		c.code(path, text, func(name string) bool { return !belongs(name) || name == "event" || name == "item" })
 	}
 }
+
+// optionalInShell matches a reference with "?." behind it, as other fields may have it.
+var optionalInShell = lazyregexp.New(`^(\$[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*|\[(?:[0-9]+|"[^"]*")\])*)(\?\.([A-Za-z_][A-Za-z0-9_]*))`)
 
 // innerShellPattern matches a line up to the code of a shell that the line starts: its name and options.
 var innerShellPattern = lazyregexp.New(`(?:^|[\s;&|(/])(sh|bash|zsh|dash)((?:[ \t]+-[\w-]+)*[ \t]+-[a-z]*c)[ \t]+$`)

@@ -92,14 +92,14 @@ const ResultSchema = `{
   "type": "object",
   "properties": {
     "status": {"type": "string", "enum": ["completed", "failed", "stopped", "timed_out"]},
-    "reason": {"type": ["string", "null"], "description": "The limit that was reached; of a loop or group that ends with what is around it also stop, branch, timeout or interrupted."},
+    "reason": {"type": ["string", "null"], "description": "The limit that was reached; of a loop or group that ends with what is around it also stop, branch, timeout or interrupted; null without one."},
     "error": {"type": ["object", "null"], "properties": {
       "code": {"type": "string"},
       "message": {"type": "string"},
-      "step": {"type": ["string", "null"], "description": "Address of the step that failed, such as 3.then.0."},
-      "stepId": {"type": ["string", "null"], "description": "Its id, if it has one."},
-      "exitCode": {"type": ["integer", "null"], "description": "Of a program that failed."},
-      "data": {"description": "Of the error, if it has some."}
+      "step": {"type": "string", "description": "Address of the step that failed, such as 3.then.0; of a limit, the loop or group that has the list, and empty of the run's."},
+      "stepId": {"type": "string", "description": "Its id, else its name, else its address."},
+      "exitCode": {"type": ["integer", "null"], "description": "Of a program that failed, else null."},
+      "data": {"description": "Of the error; null without some."}
     }, "required": ["code", "message", "step", "stepId", "exitCode", "data"], "additionalProperties": false}
   },
   "required": ["status", "reason", "error"],

@@ -271,14 +271,14 @@ func endLists(s *sentinels.Step, o journal.Outcome) []string {
 	return lists
 }
 
-// resultOf returns $result, of [sentinels.ResultSchema]. Each of its fields exists, so that a text such as
-// "$result.reason" is empty, and not an error, where there is none.
+// resultOf returns $result, of [sentinels.ResultSchema]. It has all members after every end, because a reference to one
+// that is missing would be an error of a step that cleans up, seen only on the day of a failure.
 func (x *stepExecution) resultOf(o journal.Outcome) any {
 	type fault struct {
 		Code     abi.Code `json:"code"`
 		Message  string   `json:"message"`
-		Step     *string  `json:"step"`
-		StepID   *string  `json:"stepId"`
+		Step     string   `json:"step"`
+		StepID   string   `json:"stepId"`
 		ExitCode *int     `json:"exitCode"`
 		Data     abi.JSON `json:"data"`
 	}
@@ -286,11 +286,18 @@ func (x *stepExecution) resultOf(o journal.Outcome) any {
 		Status sentinels.Status `json:"status"`
 		Reason *string          `json:"reason"`
 		Error  *fault           `json:"error"`
-	}{Status: o.Status, Reason: textOrNull(o.Reason)}
+	}{Status: o.Status}
+	if o.Reason != "" {
+		result.Reason = &o.Reason
+	}
 	if o.Error != nil {
-		result.Error = &fault{o.Error.Code, o.Error.Message, textOrNull(o.Step), nil, retry.ExitCode(o.Error.Message), cmp.Or(o.Error.Data, "null")}
-		if s, err := x.run.Definition().StepAt(o.Step); o.Step != "" && err == nil {
-			result.Error.StepID = textOrNull(s.ID)
+		at := o.Step
+		if at == "" && x.address != sentinels.EndAddress { // a limit, or a stop from outside
+			at = x.address
+		}
+		result.Error = &fault{o.Error.Code, o.Error.Message, at, at, retry.ExitCode(o.Error.Message), cmp.Or(o.Error.Data, "null")}
+		if s, err := x.run.Definition().StepAt(at); at != "" && err == nil {
+			result.Error.StepID = cmp.Or(s.ID, s.Name, at)
 		}
 	}
 	return result
@@ -345,6 +352,7 @@ func (x *stepExecution) runEndList(n, ordinal int, field string, limit time.Dura
 		sc:      x.run.BranchScope(history.BranchKey(x.path, ordinal, attempts)),
 		path:    fmt.Sprintf("%s#%d.%s.", x.path, ordinal, field),
 		address: x.address + "." + field + ".",
+		cleanup: true,
 	}
 	_, err := l.RunSteps(ctx)
 	if cause := context.Cause(ctx); cause != nil && err != nil {

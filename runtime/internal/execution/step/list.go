@@ -3,9 +3,11 @@ package step
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -15,10 +17,11 @@ type List struct {
 	run      Run
 	sc       Scope
 	steps    []sentinels.Step
-	path     string // execution path of the list with its last dot: "" or "1#7.steps."
-	address  string // address of the list with its last dot: "" or "1.steps."
-	attempts []int  // numbers of the enclosing attempts, outermost first
-	settle   func() // see [failures]; nil if no block waits for one of these steps
+	path     string          // execution path of the list with its last dot: "" or "1#7.steps."
+	address  string          // address of the list with its last dot: "" or "1.steps."
+	attempts []int           // numbers of the enclosing attempts, outermost first
+	settle   func()          // see [failures]; nil if no block waits for one of these steps
+	cleanup  bool            // onFailure or finally: a step that fails does not keep those behind it from being executed
 }
 
 // NewList returns a List of the run's top-level steps for the current iteration.
@@ -39,9 +42,10 @@ func NewEnd(svc *Services, r Run, sc Scope) *End {
 }
 
 // RunSteps executes the steps in order and returns the output of the last one. The
-// error is that of the step that failed, with its code.
+// error is that of the first step that failed, with its code.
 func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 	var last json.RawMessage
+	var failed error
 	for i := range l.steps {
 		x := l.execution(i)
 		if x.recorded == nil { // else it was counted before the crash
@@ -50,7 +54,14 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 			}
 		}
 		out, err := x.runStep(ctx)
-		if err != nil {
+		switch {
+		case err == nil:
+		case l.cleanup && ctx.Err() == nil && errors.As(err, new(*abi.Error)) && !errors.As(err, new(*UndecidedError)):
+			if failed == nil {
+				failed = err
+			}
+			continue
+		default:
 			return last, err
 		}
 		if x.recorded == nil || x.recorded.End == nil {
@@ -58,7 +69,7 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 		}
 		last = out
 	}
-	return last, nil
+	return last, failed
 }
 
 // execution returns the execution of step i. It is a function of its own, and not
