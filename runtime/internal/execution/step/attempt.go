@@ -403,9 +403,7 @@ func (a *attempt) restore(ctx context.Context, past *history.Attempt) error {
 			}
 		}
 	}
-	if a.n > 1 {
-		a.retry = a.retryValue(a.n, a.recorded.Failed)
-	}
+	a.retry = a.retryValue(a.n, a.recorded.Failed)
 	if err := a.restoreCalls(past); err != nil {
 		return err
 	}
@@ -702,10 +700,14 @@ func (a *attempt) input() (text []byte, large []wasm.LargeValue, err error) {
 	}
 	b.Write(a.fields[done:])
 	fmt.Fprintf(&b, `},"run":%s,"attempt":%d`, run, a.n)
+	own := a.retry
+	if a.n <= 1 { // that of a step around is no news for the guest
+		own = nil
+	}
 	for _, part := range []struct {
 		name  string
 		value json.RawMessage
-	}{{"retry", a.retry}, {"state", a.state}} {
+	}{{"retry", own}, {"state", a.state}} {
 		if len(part.value) > 0 {
 			fmt.Fprintf(&b, `,%q:`, part.name)
 			appendValue(&b, part.value)

@@ -164,6 +164,7 @@ func (a *attempt) runBlock(ctx context.Context, sc Scope, field string, ordinal 
 		path:     a.listPath(ordinal, field),
 		address:  fmt.Sprintf("%s.%s.", a.address, field),
 		attempts: append(append([]int(nil), a.enclosing...), a.n),
+		retry:    a.retry,
 		settle:   settle,
 	}
 	out, err := l.RunSteps(ctx)

@@ -353,6 +353,7 @@ func (x *stepExecution) runEndList(n, ordinal int, field string, limit time.Dura
 		path:    fmt.Sprintf("%s#%d.%s.", x.path, ordinal, field),
 		address: x.address + "." + field + ".",
 		cleanup: true,
+		retry:   x.outerRetry,
 	}
 	_, err := l.RunSteps(ctx)
 	if cause := context.Cause(ctx); cause != nil && err != nil {

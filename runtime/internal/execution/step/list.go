@@ -20,6 +20,7 @@ type List struct {
 	path     string          // execution path of the list with its last dot: "" or "1#7.steps."
 	address  string          // address of the list with its last dot: "" or "1.steps."
 	attempts []int           // numbers of the enclosing attempts, outermost first
+	retry    json.RawMessage // $retry of the step around, nil if none is repeated
 	settle   func()          // see [failures]; nil if no block waits for one of these steps
 	cleanup  bool            // onFailure or finally: a step that fails does not keep those behind it from being executed
 }
@@ -79,7 +80,7 @@ func (l *List) RunSteps(ctx context.Context) (json.RawMessage, error) {
 func (l *List) execution(i int) *stepExecution {
 	x := &stepExecution{
 		svc: l.svc, step: &l.steps[i], run: l.run, sc: l.sc,
-		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts, settle: l.settle,
+		path: l.path + strconv.Itoa(i), address: l.address + strconv.Itoa(i), enclosing: l.attempts, outerRetry: l.retry, settle: l.settle,
 	}
 	x.recorded = l.run.RecordedStep(x.path, x.enclosing)
 	return x

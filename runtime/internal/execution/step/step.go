@@ -20,14 +20,15 @@ import (
 
 // A stepExecution is one execution of a step, including its retries.
 type stepExecution struct {
-	svc       *Services
-	run       Run
-	step      *sentinels.Step
-	sc        Scope
-	path      string             // execution path of the step
-	address   string             // address of the step in the definition
-	enclosing []int              // numbers of the enclosing attempts, outermost first
-	recorded  *history.Execution // records of the execution in an iteration that a crash interrupted; else nil
+	svc        *Services
+	run        Run
+	step       *sentinels.Step
+	sc         Scope
+	path       string             // execution path of the step
+	address    string             // address of the step in the definition
+	enclosing  []int              // numbers of the enclosing attempts, outermost first
+	outerRetry json.RawMessage    // $retry of the step around, nil if none is repeated
+	recorded   *history.Execution // records of the execution in an iteration that a crash interrupted; else nil
 
 	started   time.Time
 	keyOnce   sync.Once
@@ -241,11 +242,11 @@ func (x *stepExecution) prepare(ctx context.Context, a *attempt, failed *abi.Err
 	return false, a.begin(ctx)
 }
 
-// retryValue returns $retry, which is also the retry field of the guest's input; nil
-// for a first attempt.
+// retryValue returns $retry, which is also the retry field of the guest's input in a repeated attempt. In a first
+// attempt it is that of the nearest step around that is repeated, nil without one.
 func (x *stepExecution) retryValue(n int, failed *abi.Error) json.RawMessage {
 	if n <= 1 || failed == nil {
-		return nil
+		return x.outerRetry
 	}
 	b, err := json.Marshal(map[string]any{"attempts": n - 1, "error": failed, "category": x.category})
 	if err != nil {
