@@ -1,6 +1,7 @@
 package sentinels
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -52,16 +53,22 @@ type checker struct {
 	typos map[string]bool // answers of isTypo
 	*Findings
 
-	texts   map[string]bool            // inputs of type string, and variables that stay the text that they begin with; true if no step sets a variable of that name
-	inShell bool                       // the text is a shell line
-	env     map[string]json.RawMessage // the environment of the definition
-	stepEnv json.RawMessage            // and of the step that is being checked
-	shellOf Interpreter                // of the definition
+	texts    map[string]bool            // inputs of type string, and variables that stay the text that they begin with; true if no step sets a variable of that name
+	inShell  bool                       // the text is a shell line
+	env      map[string]json.RawMessage // the environment of the definition
+	stepEnv  json.RawMessage            // and of the step that is being checked
+	shellOf  Interpreter                // of the definition
+	lastOf   map[*Step]bool             // the last steps of nested lists, whose output is that of the list
+	usesLast bool                       // a step reads $last
 }
 
 // collect records the variables that the steps set.
 func (c *checker) collect(steps []Step) {
 	eachStep(steps, "", func(_ string, s *Step) {
+		c.usesLast = c.usesLast || strings.Contains(s.Condition, "$last")
+		for _, raw := range s.Fields {
+			c.usesLast = c.usesLast || bytes.Contains(raw, []byte("$last"))
+		}
 		if s.OutputTo != "" && s.Parse == "" {
 			c.setResult(s.OutputTo, c.resultOf(s))
 		}
@@ -99,6 +106,14 @@ func (c *checker) definition(d *Definition, prefix string) {
 	}
 	for name := range d.Inputs {
 		c.assigned[name], inputs[name] = true, true
+	}
+	for name, in := range d.Inputs {
+		for _, used := range reference.Names(in.Default) {
+			if c.set[used] || slices.Contains(Reserved, used) {
+				c.warn(prefix+"inputs."+name+".default", "compute it with a step of type set", "references in a default are not resolved: $%s stays as it is written", used)
+				break
+			}
+		}
 	}
 	c.inputs = inputs
 	d.EachStep(func(_ string, s *Step) {
@@ -158,6 +173,12 @@ func (c *checker) list(s *Step, key string, steps []Step, path string) {
 		if key == "steps" {
 			c.lostUpdates(s, steps, path)
 		}
+	}
+	if s != nil && len(steps) > 0 && key != BlockOnFailure && key != BlockFinally {
+		if c.lastOf == nil {
+			c.lastOf = make(map[*Step]bool)
+		}
+		c.lastOf[&steps[len(steps)-1]] = true
 	}
 	if instead == "" {
 		c.steps(steps, path)

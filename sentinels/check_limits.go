@@ -82,9 +82,10 @@ func (c *checker) lostUpdates(loop *Step, steps []Step, path string) {
 	})
 }
 
-// output reports a parse whose value nothing gets: an id gives the whole output.
+// output reports a parse whose value nothing gets: an id gives the whole output. That of the last step of a list is
+// the output of the list, which results of a loop have, and $last is that of any step.
 func (c *checker) output(s *Step, path string) {
-	if s.Parse != "" && s.OutputTo == "" {
+	if s.Parse != "" && s.OutputTo == "" && !c.lastOf[s] && !c.usesLast {
 		c.warn(path+".parse", `add "outputTo", the variable that gets the value`, `parse has no effect without "outputTo"`)
 	}
 }

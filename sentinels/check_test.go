@@ -69,6 +69,12 @@ func TestReferences(t *testing.T) {
 		{`{"check":"true","then":[{"type":"llm","prompt":"x","outputTo":"a"}],"else":[{"type":"llm","prompt":"$a"}]}`, "warning: steps[0].else[0].prompt: $a has no value here in the first iteration: a later step sets it"},
 		{`{"check":"true","then":[{"type":"llm","prompt":"x","outputTo":"a"}]},{"type":"llm","prompt":"$a"}`, ""},
 		{`{"each":"$event","steps":[{"type":"llm","prompt":"$item"}]}`, ""},
+		{`{"type":"shell","command":"a","outputTo":"x"},{"type":"shell","command":"echo $x.json?.a *?.go $y?.z"}`, "warning: steps[1].command: a shell line has no \"?.\": the line has the value of $x.json and behind it the text \"?.a\""},
+		// parse without outputTo: the last step of a list gives the output of the list, and $last is that of any step
+		{`{"type":"shell","command":"a","parse":"json"}`, `warning: steps[0].parse: parse has no effect without "outputTo"`},
+		{`{"each":[1],"maxConcurrent":2,"outputTo":"all","steps":[{"type":"shell","command":"a","parse":"json"}]}`, ""},
+		{`{"each":[1],"steps":[{"type":"shell","command":"a","parse":"json"},{"type":"shell","command":"b"}]}`, `warning: steps[0].steps[0].parse: parse has no effect without "outputTo"`},
+		{`{"type":"shell","command":"a","parse":"json"},{"type":"shell","command":"echo $last"}`, ""},
 		// "an error if nothing can ever set it and it has a path or is one edit from a known name"
 		{`{"type":"llm","prompt":"$inputs.nope"}`, "unknown: steps[0].prompt: $inputs has no \"nope\""},
 		{`{"id":"build-it","type":"shell","command":"echo $run.nope"},{"type":"llm","prompt":"$steps[\"build-it\"].output $steps.bild"}`, "unknown: steps[0].command: $run has no \"nope\"\nunknown: steps[1].prompt: $steps has no \"bild\""},

@@ -35,6 +35,9 @@ const (
 	resultVariable = "result"
 )
 
+// approveStep is the step type whose skipped error has all fields of its output.
+const approveStep = "approve"
+
 // shapes returns what is known about the values of variables.
 func (v *check) shapes() map[string]*shape {
 	known := map[string]*shape{}
@@ -333,7 +336,7 @@ func (v *check) lostOutputs() map[string]lostOutput {
 			times[s.OutputTo]++
 		}
 		spec, ok := v.types.Lookup(s.Type)
-		if !ok || s.OutputTo == "" || s.OnError.Action != sentinels.ActionSkip || parses(s) {
+		if !ok || s.OutputTo == "" || s.OnError.Action != sentinels.ActionSkip || parses(s) || s.Type == approveStep {
 			return
 		}
 		if out := v.shape(s); out != nil && !out.list {

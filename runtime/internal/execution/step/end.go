@@ -303,13 +303,6 @@ func (x *stepExecution) resultOf(o journal.Outcome) any {
 	return result
 }
 
-func textOrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // runEnd executes the lists and records the end of that. Its error is that of the process, which ends: the lists
 // continue in another one.
 func (x *stepExecution) runEnd(n int, start *journal.CallStartBody, outcome journal.Outcome, limit time.Duration) error {
