@@ -333,6 +333,6 @@ func TestWholeNumbersKeepDigits(t *testing.T) {
 		}
 	}
 	if _, err := eval(t, e, `JSON.parse('[9007199254740993')`, values{}); err == nil || !strings.Contains(err.Error(), "SyntaxError") {
-		t.Errorf("a text that is no JSON: %v", err)
+		t.Errorf("a text that is not JSON: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func newVM() *jsVM {
 }
 
 // parseExact is JSON.parse of a text with a number that a float may round: it becomes a BigInt, as in a variable. It is
-// undefined for other texts, and for those that are no JSON, whose error is that of JavaScript's own function.
+// undefined for other texts, and for those that are not JSON, whose error is that of JavaScript's own function.
 func (m *jsVM) parseExact(call goja.FunctionCall) goja.Value {
 	text := call.Argument(0).String()
 	if !longNumber.MatchString(text) {
@@ -108,11 +108,11 @@ const tameSource = `(function(parseExact) {
 		}, space);
 		return text !== undefined && text.includes('"\\u0001bigint:') ? text.replace(/"\\u0001bigint:(-?[0-9]+)"/g, "$1") : text;
 	}}.stringify;
-	const revive = function(reviver, holder, key) {
+	const walk = function(reviver, holder, key) {
 		const v = holder[key];
 		if (v !== null && typeof v === "object") {
 			for (const k of Object.keys(v)) {
-				const inner = revive(reviver, v, k);
+				const inner = walk(reviver, v, k);
 				if (inner === undefined) delete v[k];
 				else v[k] = inner;
 			}
@@ -123,7 +123,7 @@ const tameSource = `(function(parseExact) {
 		text = String(text);
 		const exact = parseExact(text);
 		if (exact === undefined) return parse(text, reviver);
-		return typeof reviver === "function" ? revive(reviver, {"": exact}, "") : exact;
+		return typeof reviver === "function" ? walk(reviver, {"": exact}, "") : exact;
 	}}.parse;
 	const iterators = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
 	for (const [kind, what, use] of [[Map.prototype, "a Map", "Object.fromEntries"], [Set.prototype, "a Set", "Array.from"], [iterators, "an iterator", "Array.from"]]) {
