@@ -205,7 +205,7 @@ var layers = []layer{
 	{"host/cli/inspect", []string{"host/audit", "host/client", "host/internal/*", "host/internal/trust/content", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "triggers/standard", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/plugins", []string{"host", "host/config", "host/plugin", "host/plugin/**", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/plugin", "runtime/guest", "sdk/**", "sentinels"}, cobra},
 	{"host/cli/operations", []string{"host", "host/*", "host/plugin/grant", "host/ops/*", "host/llm/**", "host/internal/*", "host/internal/trust/content", "host/cli/app", "host/cli/output", "runtime", "sentinels", "sdk/abi"}, []string{"github.com/spf13/cobra", "golang.org/x/sys", "github.com/lmittmann/tint"}},
-	{"host/cli/help", []string{"host", "host/command/shell", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "sentinels", "sdk/abi"}, cobra},
+	{"host/cli/help", []string{"host", "host/command", "host/command/shell", "host/client", "host/internal/*", "host/cli/app", "host/cli/output", "runtime", "runtime/retry", "sentinels", "sdk/abi"}, cobra},
 	{"host/cli/tickets", []string{"host/internal/termtext", "host/cli/app", "host/cli/output"}, cobra},
 	{"host/cli/clitest", []string{"host/cli", "host/cli/app", "host/client", "sentinels", "sdk/abi"}, nil},
 	{"host/cli", []string{"host/ops/bench", "host/principal", "host/internal/procenv", "host/cli/*"}, []string{"github.com/spf13/cobra", "golang.org/x/term"}},

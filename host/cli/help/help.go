@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/shell"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
@@ -288,11 +289,11 @@ func (s *source) stepTypes() string {
 }
 
 // commands lists the commands, those that a model may be offered by a pattern, or the
-// others.
+// others, without those that only a person calls.
 func (s *source) commands(private bool) string {
 	var names []string
 	for _, c := range s.host.Commands().List() {
-		if c.Private == private {
+		if c.Private == private && c.Effect != command.Decides {
 			names = append(names, c.Name)
 		}
 	}
