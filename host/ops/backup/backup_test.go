@@ -42,6 +42,9 @@ func archive(t *testing.T, more ...string) []byte {
 	for name, text := range map[string]string{
 		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/sentinels/.git/config": "[core]", ".sentinel/recipes/.git": "gitdir: ..", ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
 		".sentinel/state/shell/1.json": `{"id":"1","state":"running","bootId":"this-boot","pid":7}`, ".sentinel/state/shell/1.0.log": "printed",
+		".sentinel/recipes/r.json": `{"id": "r"}`, ".sentinel/plugins/p.wasm": "module", ".sentinel/plugins/plugins.lock.json": `{}`, ".sentinel/state/logs/r1.jsonl": "{}", ".sentinel/state/audit/audit.jsonl": "{}",
+		".sentinel/state/audit/audit.jsonl.20261130T225001.000000001": "{}", ".sentinel/state/files.json": "{}", ".sentinel/state/format.json": `{"format": 1}`, ".sentinel/state/shell/1.1.out": "printed",
+		".sentinel/sentinels/.envrc": "obeyed", ".sentinel/sentinels/.vscode/tasks.json": "obeyed", ".sentinel/recipes/Makefile": "obeyed", ".sentinel/plugins/.mise.toml": "obeyed", ".continuum/sentinels/.mcp.json": "obeyed",
 		".sentinel/state/blobs/aa/bb": "large", ".sentinel/state/token": "hunter2", ".sentinel/state/cache/x": "compiled",
 		"config/config.json": `{"logs": {"level": "debug"}}`, "config/secrets.age": "encrypted", "config/secrets.key": "AGE-SECRET-KEY-1",
 	} {
@@ -110,6 +113,8 @@ func TestRestore(t *testing.T) {
 	got := files(t, project)
 	for name, want := range map[string]string{
 		".sentinel/sentinels/a.json": `{"id": "a"}`, ".sentinel/plugins/grants.json": `{}`, ".continuum/sentinels/b.json": `{"id": "b"}`,
+		".sentinel/recipes/r.json": `{"id": "r"}`, ".sentinel/plugins/p.wasm": "module", ".sentinel/plugins/plugins.lock.json": `{}`, ".sentinel/state/logs/r1.jsonl": "{}", ".sentinel/state/audit/audit.jsonl": "{}",
+		".sentinel/state/audit/audit.jsonl.20261130T225001.000000001": "{}", ".sentinel/state/files.json": "{}", ".sentinel/state/format.json": `{"format": 1}`, ".sentinel/state/shell/1.1.out": "printed",
 		".sentinel/state/shell/1.0.log": "printed", ".sentinel/state/blobs/aa/bb": "large", ".sentinel/state/restored/config.json": `{"logs": {"level": "debug"}}`, ".sentinel/state/restored/secrets.age": "encrypted",
 	} {
 		if got[name] != want {
@@ -120,7 +125,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("record of an execution: %s", text)
 	}
 	for name, text := range got {
-		if strings.Contains(text, "hunter2") || strings.Contains(text, "AGE-SECRET-KEY") || strings.Contains(name, "cache") {
+		if strings.Contains(text, "hunter2") || strings.Contains(text, "AGE-SECRET-KEY") || strings.Contains(text, "obeyed") || strings.Contains(name, "cache") {
 			t.Errorf("%s must not be in a backup", name)
 		}
 	}
@@ -336,6 +341,23 @@ func TestForeignArchive(t *testing.T) {
 		}
 		if what == "newer" && (err == nil || !strings.Contains(err.Error(), "1.2.3")) {
 			t.Errorf("%s: %v does not name the version", what, err)
+		}
+	}
+	for _, name := range []string{ // the folder, an extension that is not its own, or a name that programs obey
+		"sentinel/sentinels/.hg/hgrc", "sentinel/sentinels/.envrc", "sentinel/sentinels/.vscode/tasks.json", "sentinel/sentinels/.mcp.json", "sentinel/sentinels/sub/b.json", "sentinel/sentinels/Makefile",
+		"sentinel/recipes/Makefile", "sentinel/recipes/p.wasm", "sentinel/plugins/.mise.toml", "sentinel/plugins/package.json", "sentinel/plugins/sub/p.wasm", "sentinel/sentinels/.json",
+		"sentinel/state/logs/.envrc", "sentinel/state/logs/sub/r1.jsonl", "sentinel/state/audit/.hg/hgrc", "sentinel/state/blobs/aa/.envrc", "sentinel/state/blobs/tmp/aa", "sentinel/state/blobs/Makefile",
+		"sentinel/state/shell/Makefile", "sentinel/state/files.json/.envrc", "sentinel/Makefile", "sentinel/config.json", "continuum/.mcp.json", "config/.envrc",
+	} {
+		project := t.TempDir()
+		_, err := backup.Restore(t.Context(), bytes.NewReader(rewrite(t, a, func(h *tar.Header, text []byte) []byte {
+			if h.Name == blob {
+				h.Name = name
+			}
+			return bytes.Replace(text, []byte(`"`+blob+`"`), []byte(`"`+name+`"`), 1) // in the list of files
+		})), target(project))
+		if got := files(t, project); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), fmt.Sprintf("an entry that no backup has: %q", name)) || len(got) > 0 {
+			t.Errorf("%s: %v, left %v", name, err, got)
 		}
 	}
 	project := t.TempDir()

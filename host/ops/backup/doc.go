@@ -6,7 +6,7 @@
 // An archive is a tar file, compressed with gzip. Its first entry, [InfoName], is an
 // [Info]: a reader refuses a newer format before it reads on. The last one, listName, has
 // the SHA-256 of all others: an archive without it is not complete. Between them are the
-// store, as of one commit, and then the files that it refers to, in three trees, see written.
+// store, as of one commit, and then the files that it refers to, in three trees, see entries.
 //
 // # Restore
 //

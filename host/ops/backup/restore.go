@@ -17,7 +17,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
@@ -106,37 +105,15 @@ func readInfo(h *tar.Header, content io.Reader) (info Info, err error) {
 	return info, nil
 }
 
-// checkEntry refuses what this program does not write: links, devices, and names that
+// checkEntry refuses what this program does not write: other files, links, devices, and names that
 // leave the folder.
 func checkEntry(h *tar.Header) error {
 	local := filepath.FromSlash(h.Name)
-	known := false
-	for _, one := range written() {
-		known = known || h.Name == one || strings.HasSuffix(one, "/") && strings.HasPrefix(h.Name, one)
-	}
-	if rest, below := strings.CutPrefix(h.Name, rootContinuum); below { // a folder of the project
-		known = isDefinition(rest)
-	}
-	if strings.HasPrefix(h.Name, rootShell) && isTree(h.Name) { // a host ends the processes in it
-		known = false
-	}
-	known = known && !slices.ContainsFunc(strings.Split(h.Name, "/"), isGit)
-	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local || strings.ContainsAny(h.Name, "\x00\\") {
+	known := entries.MatchString(h.Name) || strings.HasPrefix(h.Name, rootSentinel) && forGit(path.Base(h.Name))
+	if h.Typeflag != tar.TypeReg || !known || !filepath.IsLocal(local) || filepath.Clean(local) != local {
 		return bad("it has an entry that no backup has: %q", h.Name)
 	}
 	return nil
-}
-
-// written returns the names of files, and of folders with a final slash, that are in archives.
-func written() []string {
-	list := []string{rootContinuum, rootConfig + configName, rootConfig + secretsName, rootSentinel + "state/store.db", rootSentinel + ".gitignore"}
-	for _, part := range parts {
-		list = append(list, rootSentinel+"state/"+part, rootSentinel+"state/"+part+"/")
-	}
-	for _, part := range folders {
-		list = append(list, rootSentinel+part+"/")
-	}
-	return list
 }
 
 // checkList compares what was read with the last entry.

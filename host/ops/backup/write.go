@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
 
@@ -65,7 +66,7 @@ type Sources struct {
 // and plugins are streamed, because they do not change.
 const maxSmall = 64 << 20
 
-// parts are the files of a state folder that are in an archive. All others are made again
+// parts are the files and folders of a state folder that are in an archive. All others are made again
 // (caches, indexes, tokens, the socket), or bound to this machine (checkpoints, snapshots).
 var parts = []string{"blobs", "shell", "logs", "audit", "files.json", "format.json"}
 
@@ -78,18 +79,23 @@ const (
 	secretsName = "secrets.age"
 )
 
-// isDefinition reports whether a path in a folder of definitions is that of one.
-func isDefinition(rest string) bool {
-	return path.Base(rest) == rest && slices.Contains([]string{".json", ".jsonc"}, path.Ext(rest))
-}
+// fileName matches the name of a file up to its extension. Many programs obey files in the folder where they are
+// started, such as .envrc and .hg/hgrc: names that begin with a dot, or have no known extension.
+const fileName = `[^./\\\x00][^/\\\x00]*`
 
-// isGit reports whether a file or folder is a git repository, or the file that makes the folder with it one, whose
-// settings git executes and which hides files from the repository of the project.
-func isGit(name string) bool {
-	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "HEAD")
-}
+// entries matches the names that an archive may have between its first entry and its last. No other file is written
+// to one, and none is restored.
+var entries = lazyregexp.New(`^(?:` +
+	rootSentinel + `(?:` +
+	`state/(?:(?:store\.db|files\.json|format\.json)|blobs/[0-9a-f]{2}/[0-9a-f]+|` +
+	`shell/` + fileName + `\.(?:json|out|log)|logs/` + fileName + `\.jsonl|audit/audit\.jsonl(?:\.[0-9T.]+)?)|` +
+	`(?:sentinels|recipes)/` + fileName + `\.jsonc?|` +
+	`plugins/(?:grants\.json|plugins\.lock\.json|` + fileName + `\.wasm))|` +
+	rootContinuum + fileName + `\.jsonc?|` +
+	rootConfig + `(?:config\.json|secrets\.age))$`)
 
-// forGit reports whether a file says how git treats others. A host writes its own, which leaves out the state.
+// forGit reports whether a file says how git treats others, which was in archives of earlier versions. A host writes
+// its own, which leaves out the state.
 func forGit(name string) bool {
 	return strings.EqualFold(name, ".gitignore") || strings.EqualFold(name, ".gitattributes")
 }
@@ -98,9 +104,6 @@ func forGit(name string) bool {
 func isExecution(name string) bool {
 	return strings.HasPrefix(name, rootShell) && strings.EqualFold(path.Ext(name), ".json")
 }
-
-// isTree reports whether an entry lists the processes of an execution.
-func isTree(name string) bool { return strings.EqualFold(path.Ext(name), ".tree") }
 
 // Write writes an archive. The caller keeps blobs from being removed meanwhile.
 func Write(ctx context.Context, to io.Writer, s Sources) error {
@@ -157,18 +160,15 @@ func (w *writer) all(s Sources) error {
 	return nil
 }
 
-// tree adds the regular files at or below a path. What is removed meanwhile is left out,
-// unless the files are fixed: then it is an error.
+// tree adds the regular files at or below a path that an archive may have. What is removed meanwhile is left out,
+// unless the files are fixed, as blobs are: then it is an error. Only blobs are in further folders.
 func (w *writer) tree(name, root string, fixed bool) error {
 	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && (file == root || !fixed) {
 			return nil
 		}
-		if err == nil && (isGit(d.Name()) || forGit(d.Name())) {
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
+		if err == nil && d.IsDir() && file != root && !fixed {
+			return filepath.SkipDir
 		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -178,17 +178,11 @@ func (w *writer) tree(name, root string, fixed bool) error {
 			return err
 		}
 		entry := path.Join(name, filepath.ToSlash(rel))
-		if rest, below := strings.CutPrefix(entry, rootContinuum); below && !isDefinition(rest) {
-			return nil // a folder of the project has other files too
+		if !entries.MatchString(entry) {
+			return nil
 		}
 		if fixed {
-			if strings.Contains(entry, "/blobs/tmp/") {
-				return nil // a blob that is being written
-			}
 			return w.stream(entry, file)
-		}
-		if isTree(entry) || strings.HasSuffix(entry, ".tmp") {
-			return nil // processes of this machine, unfinished files
 		}
 		text, err := regularfile.Read(file, maxSmall)
 		if errors.Is(err, fs.ErrNotExist) {
