@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -584,6 +585,55 @@ func TestEnvironmentFileOfArchive(t *testing.T) {
 	p.write("../.env", "A=2\n")
 	if err := p.checkEnvironment(p.work, ".env"); err != nil {
 		t.Errorf("edited: %v", err)
+	}
+}
+
+// TestManyEnvironmentFiles: a folder whose definitions name more environment files than can be shown is not asked
+// about, none of the files counts as the user's own, and what is trusted already counts for no bound.
+func TestManyEnvironmentFiles(t *testing.T) {
+	small, large := "A=1\n", "A="+strings.Repeat("x", 1<<20-10)
+	for what, c := range map[string]struct {
+		text        string
+		files       int
+		definitions int
+		refused     bool
+	}{
+		"as many as are shown":    {small, 200, 1, false},
+		"of one definition":       {small, 201, 1, true},
+		"of several definitions":  {small, 201, 67, true},
+		"with more than is shown": {large, 9, 1, true},
+	} {
+		p := newProject(t)
+		for d := range c.definitions {
+			var names []string
+			for i := d; i < c.files; i += c.definitions {
+				names = append(names, fmt.Sprintf(`"%d.env"`, i))
+				p.write(fmt.Sprintf("../%d.env", i), c.text)
+			}
+			p.write(fmt.Sprintf("sentinels/d%d.json", d), `{"envFiles": [`+strings.Join(names, ", ")+`]}`)
+		}
+		items, err := p.folder().Pending()
+		begin := p.folder().Begin()
+		if !c.refused {
+			if err != nil || begin != nil || len(items) != c.files+c.definitions {
+				t.Fatalf("%s: %d items, %v, %v", what, len(items), err, begin)
+			}
+			p.approve()
+			p.write("sentinels/more.json", `{"envFiles": ["more.env"]}`)
+			p.write("../more.env", small)
+			if _, err := p.folder().Pending(); err != nil {
+				t.Errorf("%s, trusted, and one more: %v", what, err)
+			}
+			continue
+		}
+		for _, err := range []error{err, begin} {
+			if !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), "more than 200 environment files") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if known, err := filepath.Glob(filepath.Join(p.opt.Records, "*", "folder.json")); err != nil || len(known) > 0 {
+			t.Errorf("%s: the folder is known: %v, %v", what, known, err)
+		}
 	}
 }
 

@@ -2,13 +2,14 @@ package content
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -17,6 +18,12 @@ const environmentKey = "./"
 
 // maxEnvironment bounds what is read of an environment file, in bytes; a larger one is refused.
 const maxEnvironment = 1 << 20
+
+// Bounds of the environment files that are judged at once: git is asked about each, and what waits is shown whole.
+const (
+	maxEnvironments     = 200
+	maxEnvironmentBytes = 8 << 20
+)
 
 // digestOnly reports whether the texts of a key are not recorded: no person reads them, or they
 // have secrets. Their digests are in the names.
@@ -74,21 +81,35 @@ func (f *Folder) checkEnvironment(at place, full string, text []byte) error {
 }
 
 // environments lists the environment files that wait for trust, of those that the definitions among items
-// name and those that a run was refused.
-func (f *Folder) environments(items []Item) (waits []Item) {
-	add := func(at place, path string) {
-		if slices.ContainsFunc(waits, func(i Item) bool { return i.Key == at.key }) {
-			return
+// name and those that a run was refused. Of more than can be judged none is listed: a file that was left out
+// would count as the user's own once the folder is known.
+func (f *Folder) environments(items []Item) (waits []Item, err error) {
+	seen, judged, size := map[string]bool{}, 0, 0
+	add := func(at place, path string) error {
+		if seen[at.key] || f.own.covered || at.of.covered {
+			return nil
 		}
+		seen[at.key] = true
 		text, err := regularfile.Read(path, maxEnvironment)
-		if err != nil {
-			return
+		if err != nil || at.of.has(at.key, text) {
+			return nil // a file that cannot be read is refused by runs
+		}
+		judged++
+		size += len(text)
+		if judged > maxEnvironments || size > maxEnvironmentBytes {
+			return untrustedError{&abi.Error{
+				Code: abi.Denied, Permanent: true,
+				Message: fmt.Sprintf("%q is not trusted: its definitions name more than %d environment files or %d MiB of them in envFiles that you have not trusted, which are too many to show",
+					f.own.dir, maxEnvironments, maxEnvironmentBytes>>20),
+				Hint: "remove the definitions whose envFiles are not yours, or have them name fewer files",
+			}}
 		}
 		_, inside := below(f.projects[0].project, path)
-		came := inside && !at.of.known() && !at.of.covered && gitexec.WorkTree(rootfs.EvalLinks(filepath.Dir(path))) == ""
+		came := inside && !at.of.known() && gitexec.WorkTree(rootfs.EvalLinks(filepath.Dir(path))) == ""
 		if came || f.checkEnvironment(at, path, text) != nil {
 			waits = append(waits, Item{Key: at.key, Path: path, Kind: Environment, Content: text, Changed: len(at.of.contents(at.key)) > 0, of: at.of})
 		}
+		return nil
 	}
 	workspace := f.projects[len(f.projects)-1].project
 	for _, i := range items {
@@ -104,13 +125,18 @@ func (f *Folder) environments(items []Item) (waits []Item) {
 			continue // it is not executed
 		}
 		for _, path := range environmentFiles(value) {
-			add(f.environment(workspace, path))
+			at, full := f.environment(workspace, path)
+			if err := add(at, full); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, w := range f.projects[0].waiting() {
-		add(place{of: f.projects[0], key: w.Key}, w.Path)
+		if err := add(place{of: f.projects[0], key: w.Key}, w.Path); err != nil {
+			return nil, err
+		}
 	}
-	return waits
+	return waits, nil
 }
 
 // environmentFiles returns what the lists envFiles in a definition name, with those of inline ones.

@@ -99,7 +99,8 @@ func (f *Folder) untrusted() (items []Item, links []error, err error) {
 		}
 		items = append(items, one)
 	}
-	return append(items, f.environments(files)...), links, nil
+	environments, err := f.environments(files)
+	return append(items, environments...), links, err
 }
 
 // files lists the files that this folder decides about.

@@ -390,6 +390,9 @@ func (f *Folder) CheckState(state string) error {
 	if err == nil {
 		err = f.trustState(state)
 	}
+	if errors.Is(err, ErrUntrusted) {
+		return err
+	}
 	if err != nil { // better now than at the next start
 		return &abi.Error{Code: abi.Unavailable, Message: err.Error(),
 			Hint: fmt.Sprintf("make %s writable, or set SENTINEL_TRUST_ROOTS to the folder of the project", f.opt.Records)}
