@@ -10,11 +10,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
-	"github.com/sentinel-runtime/sentinel/internal/lazyregexp"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -102,8 +103,56 @@ const (
 	rowColumns    = 80
 )
 
-// manyBlanks are so many that they serve to move what follows out of sight.
-var manyBlanks = lazyregexp.New(`[ \t]{60,}`)
+// Blanks and empty lines of more than these numbers are counted where they are shown, as they serve to move what
+// follows out of sight.
+const (
+	manyBlanks     = 60
+	manyEmptyLines = 3
+)
+
+// terminalRows is how many rows a terminal usually shows at once.
+const terminalRows = 24
+
+// countBlanks returns lines of foreign text as they are shown: with the number of many blanks, or of many lines
+// without anything but blanks and the first sign of a difference, in their place.
+func countBlanks(lines []string) (shown []string) {
+	for i := 0; i < len(lines); {
+		empty := 0
+		for i+empty < len(lines) && strings.TrimLeftFunc(strings.TrimLeft(lines[i+empty], "+-"), termtext.IsBlank) == "" {
+			empty++
+		}
+		if empty > manyEmptyLines {
+			shown = append(shown, fmt.Sprintf("[%d empty lines]", empty))
+			i += empty
+			continue
+		}
+		for _, line := range lines[i : i+max(empty, 1)] {
+			shown = append(shown, countBlanksOf(line))
+		}
+		i += max(empty, 1)
+	}
+	return shown
+}
+
+// countBlanksOf does what countBlanks does for one line.
+func countBlanksOf(line string) string {
+	var b strings.Builder
+	for line != "" {
+		rest := strings.TrimLeftFunc(line, termtext.IsBlank)
+		blanks := line[:len(line)-len(rest)]
+		if n := utf8.RuneCountInString(blanks); n >= manyBlanks {
+			blanks = fmt.Sprintf("[%d blanks]", n)
+		}
+		b.WriteString(blanks)
+		end := strings.IndexFunc(rest, termtext.IsBlank)
+		if end < 0 {
+			end = len(rest)
+		}
+		b.WriteString(rest[:end])
+		line = rest[end:]
+	}
+	return b.String()
+}
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
 // is all of it. The error names an item that cannot be read, about which nobody is asked therefore.
@@ -121,9 +170,10 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 		if err != nil {
 			return false, err
 		}
+		lines = countBlanks(lines)
 		shown := 0
 		for ; shown < len(lines); shown++ {
-			line := manyBlanks.ReplaceAllStringFunc(lines[shown], func(blanks string) string { return fmt.Sprintf("[%d blanks]", len(blanks)) })
+			line := output.Escape(lines[shown])
 			if left -= 1 + len(line)/rowColumns; left < 0 && !a.Flags.Verbose {
 				break
 			}
@@ -133,6 +183,9 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 			p.Printf("    ... %d more lines: sentinel trust -v\n", more)
 			whole = false
 		}
+	}
+	if rows := untrustedRows - left; rows > terminalRows {
+		p.Printf("these are some %d rows of a terminal: read them from the first one on\n", rows)
 	}
 	a.PrintErr("%s", p.Text())
 	return whole, nil

@@ -137,6 +137,11 @@ func unsafe(r rune) bool {
 	return unicode.Is(invisible, r)
 }
 
+// IsBlank reports whether a character shows nothing: a space of any width, or one that is invisible.
+func IsBlank(r rune) bool {
+	return unicode.IsSpace(r) || unicode.In(r, unicode.Zs, invisible, joining)
+}
+
 // unsafeBehind is unsafe for a character behind another one. Joiners and variation selectors belong to
 // emoji and to many scripts, and show nothing behind a letter of a file name or command.
 func unsafeBehind(before, r rune) bool {
@@ -172,9 +177,15 @@ var invisible = &unicode.RangeTable{
 		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
 		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, // byte order mark
 		{Lo: 0xffa0, Hi: 0xffa0, Stride: 1}, // Hangul filler of half width
-		{Lo: 0xfff9, Hi: 0xfffb, Stride: 1}, // interlinear annotations
+		{Lo: 0xfff0, Hi: 0xfffb, Stride: 1}, // reserved as invisible, interlinear annotations
 	},
 	R32: []unicode.Range32{
-		{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}, // tags: ASCII that is not shown
+		{Lo: 0x13430, Hi: 0x13442, Stride: 1}, // joiners, brackets and blanks of hieroglyphs
+		{Lo: 0x16fe4, Hi: 0x16fe4, Stride: 1}, // Khitan filler
+		{Lo: 0x1bca0, Hi: 0x1bca3, Stride: 1}, // controls of shorthand
+		{Lo: 0x1d159, Hi: 0x1d159, Stride: 1}, // musical null notehead
+		{Lo: 0x1d173, Hi: 0x1d17a, Stride: 1}, // controls of musical notes
+		{Lo: 0xe0000, Hi: 0xe00ff, Stride: 1}, // tags (ASCII that is not shown), reserved as invisible
+		{Lo: 0xe01f0, Hi: 0xe0fff, Stride: 1}, // reserved as invisible
 	},
 }

@@ -25,6 +25,7 @@ func TestLine(t *testing.T) {
 		"\ufeff\U000e0041":                                  `\ufeff\U000e0041`,
 		"./build\u3164\u00ad\u115f\uffa0\u2800\u034f\u180e": `./build\u3164\xad\u115f\uffa0\u2800\u034f\u180e`,
 		"a\u200cb\ufe0f я\ufe00 é\U000e0100 1\ufe0f\u20e3":  `a\u200cb\ufe0f я\ufe00 é\U000e0100 ` + "1\ufe0f\u20e3",
+		"\U0001d173\U0001bca0\U00013430\U00016fe4\ufff0":    `\U0001d173\U0001bca0\U00013430\U00016fe4\ufff0`,
 		"not UTF-8: \x9b2J\xff":                             `not UTF-8: \x9b2J\xff`,
 		`a backslash \x1b stays`:                            `a backslash \x1b stays`,
 		"replacement \ufffd stays":                          "replacement \ufffd stays",
