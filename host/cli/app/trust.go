@@ -41,6 +41,15 @@ func (a *App) WriteProjectFile(dir string, write func() (name string, err error)
 	return folder.Write(dir, write)
 }
 
+// CheckLink returns why a verb must not write to the folder of the project; see [content.Folder.CheckLink].
+func (a *App) CheckLink() error {
+	folder, err := a.Content()
+	if err != nil {
+		return err
+	}
+	return folder.CheckLink()
+}
+
 // AskTrust asks a person at a terminal about content of the project that is not trusted,
 // before a verb that would execute it. Without a terminal, with --untrusted or after a no
 // it changes nothing, and reading such content is an error.

@@ -116,9 +116,6 @@ func (a verbs) init(ctx context.Context, dir string, starters []starter) error {
 // is one already.
 func (a verbs) writeSentinel(dir, id string, text []byte, hint string) (file string, err error) {
 	folder := filepath.Join(dir, ".sentinel", "sentinels")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", fmt.Errorf("write a sentinel: %w", err)
-	}
 	for _, ext := range sentinels.FileExtensions() {
 		other := filepath.Join(folder, id+ext)
 		if _, err := os.Lstat(other); err == nil {
@@ -126,7 +123,13 @@ func (a verbs) writeSentinel(dir, id string, text []byte, hint string) (file str
 		}
 	}
 	file = filepath.Join(folder, id+extension(text))
-	if err := a.writeNew(file, text, false); err != nil {
+	err = a.WriteProjectFile(folder, func() (string, error) {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", err
+		}
+		return filepath.Base(file), createFile(file, file, text)
+	})
+	if err != nil {
 		return "", fmt.Errorf("write a sentinel: %w", err)
 	}
 	return file, nil

@@ -138,6 +138,9 @@ func (a verbs) pluginUninstallCommand() *cobra.Command {
 			if dir != "" {
 				a.ServedDir = app.ProjectDir(a.Path(dir))
 			}
+			if err := a.CheckLink(); err != nil {
+				return err
+			}
 			e, err := bundle.Uninstall(cmd.Context(), lock.Folder{Dir: a.pluginDir()}, args[0])
 			if err != nil {
 				return err

@@ -37,6 +37,9 @@ func (a verbs) pluginLockCommand() *cobra.Command {
 				if keys.Keys, err = a.trusted(nil); err != nil {
 					return err
 				}
+				if err := a.CheckLink(); err != nil {
+					return err
+				}
 				list, err = bundle.Lock(cmd.Context(), folder, strings.Join(args, ""), keys)
 			}
 			if err != nil {
@@ -91,6 +94,9 @@ func (a verbs) pluginUnlockCommand() *cobra.Command {
 		Example: "  sentinel plugin unlock shout.wasm",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.CheckLink(); err != nil {
+				return err
+			}
 			e, err := bundle.Unlock(cmd.Context(), lock.Folder{Dir: a.pluginDir()}, args[0])
 			if err != nil {
 				return err

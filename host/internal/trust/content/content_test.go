@@ -396,8 +396,28 @@ func TestLinkToAnotherProject(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if err := foreign.folder().Begin(); !errors.Is(err, content.ErrUntrusted) || !strings.Contains(err.Error(), p.dir) {
+		t.Errorf("it would be written to: %v", err)
+	}
+	items, err := foreign.folder().Pending()
+	if err != nil || len(items) == 0 || items[0].Kind != content.Link || !strings.Contains(string(items[0].Content), p.dir) {
+		t.Fatalf("pending: %+v, %v", items, err)
+	}
+	// What it leads to was changed after the question.
+	if err := errors.Join(os.Remove(foreign.dir), os.Symlink(t.TempDir(), foreign.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.folder().Approve(items); !errors.Is(err, content.ErrUntrusted) {
+		t.Errorf("another link was trusted: %v", err)
+	}
+	if err := errors.Join(os.Remove(foreign.dir), os.Symlink(p.dir, foreign.dir)); err != nil {
+		t.Fatal(err)
+	}
 	foreign.approve()
 	foreign.check(build, true)
+	if err := foreign.folder().Begin(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestPullIntoSubmodule: a folder was a submodule, and a commit of the repository around it has files in

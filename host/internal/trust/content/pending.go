@@ -22,6 +22,7 @@ const (
 	State      Kind = "store" // with everything that it has stored
 
 	Environment Kind = "environment file" // variables of programs, which a definition names
+	Link        Kind = "symbolic link"    // the folder's own name; its content is the path that it leads to
 )
 
 // An Item is content that does not count until it is trusted.
@@ -40,9 +41,10 @@ type Item struct {
 // maxFile bounds what is read of one file, in bytes: the limit of a plugin's module.
 const maxFile = 32 << 20
 
-// Pending lists the content that does not count, ordered by its path; the store in state,
-// if that is not "", comes last. A file that cannot be read is left out: it is not
-// executed either. So is a store of which git tracks files, which cannot be trusted.
+// Pending lists the content that does not count, ordered by its path; the folder's own
+// name, if it is a link, comes first, and the store in state, if that is not "", last. A file that
+// cannot be read is left out: it is not executed either. So is a store of which git tracks files,
+// which cannot be trusted.
 func (f *Folder) Pending(state ...string) ([]Item, error) {
 	if f == nil {
 		return nil, nil
@@ -52,6 +54,10 @@ func (f *Folder) Pending(state ...string) ([]Item, error) {
 		return nil, err
 	}
 	items := slices.DeleteFunc(all, func(i Item) bool { return i.link != "" })
+	if f.CheckLink() != nil {
+		link := Item{Key: filepath.Base(f.own.name), Path: f.own.name, Kind: Link, Content: []byte("leads to " + f.own.dir), of: f.own}
+		items = slices.Insert(items, 0, link)
+	}
 	for _, dir := range state {
 		if f.stateIsInside(dir) && stateHasContent(dir) && f.CheckState(dir) != nil && f.CheckTracked(dir) == nil {
 			items = append(items, Item{Key: "state", Path: dir, Kind: State})
@@ -134,10 +140,17 @@ func (f *Folder) Approve(items []Item) error {
 	if f.own.record == "" {
 		return errors.New("trust folder: " + f.hint())
 	}
-	if err := f.Begin(); err != nil {
+	begin := f.Begin
+	if slices.ContainsFunc(items, func(i Item) bool { return i.Kind == Link && string(i.Content) == "leads to "+f.own.dir }) {
+		begin = f.begin // the user has seen where it leads
+	}
+	if err := begin(); err != nil {
 		return err
 	}
 	for _, i := range items {
+		if i.Kind == Link { // the record is of the folder that it leads to
+			continue
+		}
 		record := func() error { return i.of.trust(i.Key, i.Content) }
 		if i.Kind == State {
 			record = func() error { return f.trustState(i.Path) }

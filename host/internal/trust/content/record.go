@@ -22,6 +22,7 @@ import (
 // files count.
 type trusted struct {
 	dir     string // real path
+	name    string // path by which it was named
 	project string // real path of the folder that it is in by its name
 	record  string // folder of the record, "" if there can be none
 	covered bool   // it is below a root of the user
@@ -31,7 +32,7 @@ type trusted struct {
 // may have it, the record is of the link with what it leads to: the steps of a trusted definition execute
 // files of the project, such as a Makefile, so the definition says nothing about another project.
 func newTrusted(dir string, opt Options) *trusted {
-	t := &trusted{dir: rootfs.EvalLinks(dir), project: rootfs.EvalLinks(filepath.Dir(dir))}
+	t := &trusted{dir: rootfs.EvalLinks(dir), name: filepath.Clean(dir), project: rootfs.EvalLinks(filepath.Dir(dir))}
 	name, link := t.dir, filepath.Join(t.project, filepath.Base(dir))
 	if link != t.dir {
 		name = link + "\x00" + t.dir
@@ -48,6 +49,12 @@ func newTrusted(dir string, opt Options) *trusted {
 		return has(t.dir) && (link == t.dir || has(t.project))
 	})
 	return t
+}
+
+// isLink reports whether the folder is the .sentinel of a project and a symbolic link. Links above it do not count,
+// nor those to a folder that the user has named.
+func (t *trusted) isLink() bool {
+	return filepath.Base(t.name) == ".sentinel" && firstLink(filepath.Dir(t.name), ".sentinel") != ""
 }
 
 // has reports whether content of a key is recorded.

@@ -265,10 +265,30 @@ func (f *Folder) hint() string {
 	return "sentinel trust shows what it executes and asks; --untrusted uses only what is part of the program"
 }
 
+// CheckLink returns why this program must not write to the folder: its name is a symbolic link, and the folder
+// is not known yet. A link may have come with the project, and leads to any folder of the user.
+func (f *Folder) CheckLink() error {
+	if f == nil || !f.own.isLink() || f.own.covered || f.own.known() {
+		return nil
+	}
+	link := filepath.Join(f.own.project, filepath.Base(f.own.name))
+	return untrustedError{&abi.Error{
+		Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%q is not trusted: it is a symbolic link to %q, and you have not trusted it yet", link, f.own.dir), Hint: f.hint(),
+	}}
+}
+
 // Begin makes the folder known before this program writes the first file of it. What is
 // there by then and is not trusted is held. It does nothing for a folder that is known or
-// below a root.
+// below a root, and refuses what [Folder.CheckLink] does.
 func (f *Folder) Begin() error {
+	if err := f.CheckLink(); err != nil {
+		return err
+	}
+	return f.begin()
+}
+
+// begin does what Begin does, also for a folder whose name is a link.
+func (f *Folder) begin() error {
 	if f == nil {
 		return nil
 	}
@@ -368,6 +388,9 @@ func (f *Folder) CheckState(state string) error {
 		return nil
 	}
 	if err := f.checkStateLink(state); err != nil {
+		return err
+	}
+	if err := f.CheckLink(); err != nil {
 		return err
 	}
 	if stateHasContent(state) {
