@@ -347,12 +347,15 @@ type endpoint [2 + 16]byte
 func (e endpoint) anyAddress() endpoint { return endpoint{e[0], e[1]} }
 
 // transportBuffersOf returns the bytes that TCP and UDP sockets hold, and whether the kernel says so. Connections that
-// a listener of the command has not accepted belong to it, though they are no file of a process.
+// a listener of the command has not accepted belong to it, though they are no file of a process. So do all connections
+// that were closed before their data was sent: nothing says whose they were, and the kernel keeps what they hold.
 func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
 	const (
 		memory                   = 7
 		sizeRequest, sizeMessage = 56, 72
 		placeState, listening    = 1, 10
+		finWait1, lastAck        = 4, 9
+		closing                  = 11
 		placePort, placeAddress  = 4, 8
 		placeInode               = 68
 	)
@@ -367,6 +370,8 @@ func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
 				if len(data) < sizeMessage {
 					return
 				}
+				state := data[placeState]
+				orphan := protocol == unix.IPPROTO_TCP && (state == finWait1 || state == lastAck || state == closing)
 				inode := uint64(binary.NativeEndian.Uint32(data[placeInode:]))
 				if inode != 0 && !sockets[inode] {
 					return
@@ -374,7 +379,7 @@ func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
 				var local endpoint
 				copy(local[:2], data[placePort:])
 				copy(local[2:], data[placeAddress:])
-				if inode != 0 && data[placeState] == listening {
+				if inode != 0 && state == listening {
 					listeners[local] = true
 				}
 				attributes(data[sizeMessage:], func(kind uint16, value []byte) {
@@ -382,7 +387,7 @@ func transportBuffersOf(sockets map[uint64]bool) (sum uint64, known bool) {
 						return
 					}
 					held := allocated(value, memoryReceived) + allocated(value, memoryReserved) + allocated(value, memoryQueued)
-					if inode != 0 {
+					if inode != 0 || orphan {
 						sum += held
 					} else {
 						withoutFile[local] += held

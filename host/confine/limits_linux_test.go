@@ -194,6 +194,11 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			}
 		})
 	}
+	t.Run("connections that are closed with data to send", func(t *testing.T) {
+		if r := execute(t, taking(t, "take", "orphans")); !strings.Contains(r.Limit, "connections") {
+			t.Errorf("%s", describe(r))
+		}
+	})
 	t.Run("many sockets", func(t *testing.T) {
 		c := taking(t, "take", "many sockets")
 		if raceEnabled {
@@ -417,6 +422,33 @@ func take(what string) {
 			n, _ := c.Write(make([]byte, 32<<20)) // the deadline ends it
 			fmt.Println(i, n)
 		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(kept)
+	case "orphans": // each is filled and closed, and the other end never reads
+		buffer := func(option, size int) func(_, _ string, c syscall.RawConn) error {
+			return func(_, _ string, c syscall.RawConn) (err error) {
+				controlErr := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, size) })
+				return errors.Join(controlErr, err)
+			}
+		}
+		listening := net.ListenConfig{Control: buffer(unix.SO_RCVBUF, 1)}
+		l, err := listening.Listen(context.Background(), "tcp", "127.0.0.1:0")
+		fail(err)
+		dialer := net.Dialer{Control: buffer(unix.SO_SNDBUF, 8<<20)} // the kernel bounds it
+		var kept []net.Conn
+		n := 0
+		for range 3000 {
+			c, err := dialer.Dial("tcp", l.Addr().String())
+			fail(err)
+			accepted, err := l.Accept()
+			fail(err)
+			kept = append(kept, accepted)
+			fail(c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)))
+			written, _ := c.Write(make([]byte, 16<<20)) // the deadline ends it
+			fail(c.Close())
+			n += written
+		}
+		fmt.Println("written", n)
 		time.Sleep(time.Minute)
 		runtime.KeepAlive(kept)
 	case "unaccepted 127.0.0.1:0", "unaccepted :0": // the other end is closed
