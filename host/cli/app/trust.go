@@ -164,7 +164,7 @@ func countBlanksOf(line string) string {
 }
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
-// is all of it. The error names an item that cannot be read, about which nobody is asked therefore.
+// is all of it. The error names an item that cannot be read, and then no question follows.
 func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bool, err error) {
 	var p output.Page
 	left, whole := untrustedRows, true
