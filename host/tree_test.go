@@ -221,7 +221,7 @@ var layers = []layer{
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/principal", "host/internal/endpoint", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},
 	{"host/internal/rootfs", []string{"sdk/abi"}, nil},
-	{"host/internal/filewalk", []string{"sdk/abi", "sentinels/glob"}, nil},
+	{"host/internal/filewalk", []string{"host/internal/rootfs", "sdk/abi", "sentinels/glob"}, nil},
 	{"host/plugin/files", []string{"host/command", "host/internal/rootfs", "host/plugin/hostcall", "sdk/abi"}, nil}, // command: which files steer tools
 	{"host/command/code", []string{"internal/boundedregexp", "host/command", "host/internal/filewalk", "host/internal/rootfs", "host/redact", "internal/linediff", "sentinels/glob", "sdk/abi"}, []string{"golang.org/x/text"}},
 	{"host/internal/codeindex", []string{"host/internal/filewalk", "host/internal/gitexec"}, []string{"modernc.org/sqlite"}},

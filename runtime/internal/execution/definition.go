@@ -83,7 +83,7 @@ func (ex *Executor) newest(begin *journal.RunStartBody, have definitionVersion) 
 }
 
 // keepLimits returns a stored revision as a run uses it. What an agent or a model has made of a person's sentinel and
-// no person has accepted changes steps, but does not raise a limit, whoever starts the run: that is the decision
+// no person has accepted changes steps, but does not raise a limit, for any starter of the run: that is the decision
 // of a person, as in a resume. The limits are those of the newest revision of a person, or of the definition without.
 func (ex *Executor) keepLimits(id sentinels.ID, next definitionVersion, without *sentinels.Definition) (definitionVersion, error) {
 	if next.within == nil || next.revision == 0 {

@@ -82,8 +82,8 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 
 // decided reports whether what a fork executes is as a person has decided it: the newest revision of the stored
 // sentinel from its first step, as a start would execute it, or the rest of the other run as it was. Anything
-// else is what the caller makes of it. With other inputs behind the first steps, or in a revision that was
-// replaced, nobody may have asked what a person wants to be asked.
+// else is what the caller makes of it: with other inputs behind the first steps, or in a revision that was
+// replaced, an approval that the person requires may be missing.
 func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptions) (bool, error) {
 	if opt.Edit != nil || opt.Definition != nil {
 		return false, nil
