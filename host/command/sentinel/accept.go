@@ -80,7 +80,7 @@ func ListUnaccepted(ctx context.Context, opt Options) ([]Unaccepted, error) {
 		}
 		beyond := f.beyond(s.Within, def)
 		if len(beyond) == 0 && s.Origin == "" {
-			// What is an agent's own and stays within its bound waits for nobody.
+			// What is an agent's own and stays within its bound needs no person.
 			if of, err := f.rt.RevisionOfPerson(s.ID, s.Revision); err != nil {
 				return nil, err
 			} else if of.Revision == 0 {
