@@ -57,11 +57,16 @@ var Categories = []string{
 	"verification_error", "verification_failed", "verification_passed", "verification_phase", "verification_started",
 }
 
-// OwnCategory reports whether only the service writes entries of a category.
+// OwnCategory reports whether only the service writes entries of a category: those of tickets and verifications, also with
+// other case and with characters between that a reader does not see.
 func OwnCategory(category string) bool {
-	return slices.Contains([]string{
-		categoryState, categoryUpdated, categoryOnHold, categoryRetry, "ticket_claimed", "verification_error", "verification_failed", "verification_passed", "verification_started",
-	}, category)
+	name := strings.Map(func(r rune) rune {
+		if r == '_' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(category))
+	return name != "verification_phase" && (strings.HasPrefix(name, "ticket_") || strings.HasPrefix(name, "verification_"))
 }
 
 // numbered returns the id of the n-th entry of a ticket, in the order of numbers.

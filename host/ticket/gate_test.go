@@ -413,3 +413,15 @@ func TestSpecGatesReleaseWithDelay(t *testing.T) {
 		t.Error("not claimed after the delay")
 	}
 }
+
+// TestOwnCategories: entries of the categories of the host, and of those that look like them, are not written by agents.
+func TestOwnCategories(t *testing.T) {
+	for category, own := range map[string]bool{
+		"ticket_updated": true, "ticket_done": true, "Ticket_Updated": true, "ticket_updated ": true, "ticket_update\u200bd": true, "verification_completed": true,
+		"verification_phase": false, "comment": false, "my_ticket_note": false, "error": false,
+	} {
+		if got := ticket.OwnCategory(category); got != own {
+			t.Errorf("%q: %t, want %t", category, got, own)
+		}
+	}
+}
