@@ -165,6 +165,13 @@ func TestRunsOfAgents(t *testing.T) {
 			t.Errorf("a person: %v", err)
 		}
 	}
+	// What the agent has changed of a person's sentinel counts for the agent, and the person starts it nevertheless.
+	must(t, h, "sentinel/create", `{"definition": {"id": "mine", "name": "mine", "steps": [{"id": "s", "type": "set", "values": {"a": 1}}]}}`, nil)
+	edit := json.RawMessage(`{"sentinelId": "mine", "address": "s", "params": {"values": {"a": 2}}}`)
+	if _, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/step/update", Params: edit, By: command.ByAgent, As: "ci"}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "sentinel/run", `{"sentinelId": "mine"}`, nil)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}

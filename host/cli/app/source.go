@@ -153,7 +153,7 @@ func (a *App) addStarted(src *Source) {
 		if json.Unmarshal(s.Fields["params"], &params) != nil || !params.ID.Valid() || src.Beside[params.ID].Text != nil || params.ID == def.ID {
 			return
 		}
-		n, err := sentinels.Neighbour{}, error(fs.ErrNotExist)
+		n, err := sentinels.Neighbour{}, fs.ErrNotExist
 		for _, ext := range sentinels.FileExtensions() {
 			if errors.Is(err, fs.ErrNotExist) {
 				n, err = readBeside(src.Base, src.Base, string(params.ID)+ext)

@@ -117,6 +117,12 @@ type startOptions struct {
 	enqueued func(*store.Ticket) // receives the ticket of the first commit; not called if no run is started
 }
 
+// byPerson reports whether a person starts the run by hand. One of a revision that an agent has made counts for the agent,
+// but an agent with many runs keeps no person from starting it.
+func (opt *startOptions) byPerson() bool {
+	return opt.As == "" && opt.Within == nil && opt.parent == nil && opt.caller == nil && opt.trigger == ""
+}
+
 // startRun starts a run and returns its id. If a run was started with the key before,
 // it returns that run's id.
 func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
@@ -174,7 +180,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	}
 	if r.info.By != "" {
 		r.info.StartBytes = startBytes(begin)
-		leave, err := ex.admitHeld(ctx, &r.info, opt.parent == nil || opt.commanded)
+		leave, err := ex.admitHeld(ctx, &r.info, (opt.parent == nil || opt.commanded) && !opt.byPerson())
 		if err != nil {
 			r.cancel(step.ErrStopped)
 			r.expect(nil)
