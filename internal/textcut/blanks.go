@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // As many blank lines, and blanks within a line, stay as they are.
@@ -34,7 +35,7 @@ func Blanks(text string) string {
 				out = append(out, mark)
 			}
 		default:
-			out = append(out, blanksWithin(lines[i]))
+			out = append(out, CountBlanks(lines[i], unicode.IsSpace, keptBlanks))
 		}
 		i += n
 	}
@@ -47,29 +48,22 @@ func blankLine(line string) (mark string, blank bool) {
 	return mark, mark == "" || mark == "+" || mark == "-"
 }
 
-// blanksWithin counts the blanks of a line where they are many.
-func blanksWithin(line string) string {
+// CountBlanks returns a line with each stretch of more than most blanks as a count, such as [300 blanks].
+func CountBlanks(line string, isBlank func(rune) bool, most int) string {
 	var b strings.Builder
 	for line != "" {
-		from := strings.IndexFunc(line, unicode.IsSpace)
-		if from < 0 {
-			break
+		rest := strings.TrimLeftFunc(line, isBlank)
+		blanks := line[:len(line)-len(rest)]
+		if n := utf8.RuneCountInString(blanks); n > most {
+			blanks = fmt.Sprintf("[%d blanks]", n)
 		}
-		n, to := 0, len(line)
-		for i, r := range line[from:] {
-			if !unicode.IsSpace(r) {
-				to = from + i
-				break
-			}
-			n++
+		b.WriteString(blanks)
+		end := strings.IndexFunc(rest, isBlank)
+		if end < 0 {
+			end = len(rest)
 		}
-		if b.WriteString(line[:from]); n > keptBlanks {
-			fmt.Fprintf(&b, "[%d blanks]", n)
-		} else {
-			b.WriteString(line[from:to])
-		}
-		line = line[to:]
+		b.WriteString(rest[:end])
+		line = rest[end:]
 	}
-	b.WriteString(line)
 	return b.String()
 }

@@ -10,13 +10,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/client"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -115,7 +115,7 @@ const (
 // Blanks and empty lines of more than these numbers are counted where they are shown, as they serve to move what
 // follows out of sight.
 const (
-	manyBlanks     = 60
+	manyBlanks     = 59
 	manyEmptyLines = 3
 )
 
@@ -136,31 +136,11 @@ func countBlanks(lines []string) (shown []string) {
 			continue
 		}
 		for _, line := range lines[i : i+max(empty, 1)] {
-			shown = append(shown, countBlanksOf(line))
+			shown = append(shown, textcut.CountBlanks(line, termtext.IsBlank, manyBlanks))
 		}
 		i += max(empty, 1)
 	}
 	return shown
-}
-
-// countBlanksOf does what countBlanks does for one line.
-func countBlanksOf(line string) string {
-	var b strings.Builder
-	for line != "" {
-		rest := strings.TrimLeftFunc(line, termtext.IsBlank)
-		blanks := line[:len(line)-len(rest)]
-		if n := utf8.RuneCountInString(blanks); n >= manyBlanks {
-			blanks = fmt.Sprintf("[%d blanks]", n)
-		}
-		b.WriteString(blanks)
-		end := strings.IndexFunc(rest, termtext.IsBlank)
-		if end < 0 {
-			end = len(rest)
-		}
-		b.WriteString(rest[:end])
-		line = rest[end:]
-	}
-	return b.String()
 }
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
