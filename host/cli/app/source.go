@@ -119,10 +119,8 @@ func (a *App) withBeside(src *Source, err error) (*Source, error) {
 // [fs.ErrNotExist] if there is none.
 func (a *App) inProject(base string, id sentinels.ID) (n sentinels.Neighbour, err error) {
 	for _, dir := range a.Folders() {
-		for _, ext := range sentinels.FileExtensions() {
-			if n, err = readBeside(base, dir, string(id)+ext); !errors.Is(err, fs.ErrNotExist) {
-				return n, err
-			}
+		if n, err = readNamed(base, dir, id); !errors.Is(err, fs.ErrNotExist) {
+			return n, err
 		}
 	}
 	for _, dir := range a.Folders() {
@@ -153,12 +151,7 @@ func (a *App) addStarted(src *Source) {
 		if json.Unmarshal(s.Fields["params"], &params) != nil || !params.ID.Valid() || src.Beside[params.ID].Text != nil || params.ID == def.ID {
 			return
 		}
-		n, err := sentinels.Neighbour{}, fs.ErrNotExist
-		for _, ext := range sentinels.FileExtensions() {
-			if errors.Is(err, fs.ErrNotExist) {
-				n, err = readBeside(src.Base, src.Base, string(params.ID)+ext)
-			}
-		}
+		n, err := readNamed(src.Base, src.Base, params.ID)
 		if errors.Is(err, fs.ErrNotExist) {
 			n, err = a.inProject(src.Base, params.ID)
 		}
@@ -172,6 +165,17 @@ func (a *App) addStarted(src *Source) {
 			src.Beside[params.ID] = n
 		}
 	})
+}
+
+// readNamed reads the file of a folder that has an id as its name. The error is [fs.ErrNotExist] if there is none.
+func readNamed(base, dir string, id sentinels.ID) (n sentinels.Neighbour, err error) {
+	err = fs.ErrNotExist
+	for _, ext := range sentinels.FileExtensions() {
+		if n, err = readBeside(base, dir, string(id)+ext); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return n, err
 }
 
 // readBeside reads a file of a folder, with its path relative to base. A link must not lead out.
