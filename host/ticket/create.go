@@ -343,12 +343,11 @@ func (t *Ticket) guard(f Fields) error {
 	return nil
 }
 
-// branchFolder is the first part of the branches of tickets that name none.
-const branchFolder = "sentinel/"
-
 // ofOther reports whether a branch is, or may become, that of another ticket than id. File systems ignore case.
 func (s *Service) ofOther(branch, id string) bool {
-	return strings.HasPrefix(strings.ToLower(branch)+"/", branchFolder) && !strings.EqualFold(branch, s.opt.OwnBranch(id))
+	own := s.opt.OwnBranch(id)
+	folder, _, _ := strings.Cut(own, "/")
+	return strings.HasPrefix(strings.ToLower(branch)+"/", folder+"/") && !strings.EqualFold(branch, own)
 }
 
 func otherBranch(name string) error {

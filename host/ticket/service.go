@@ -100,7 +100,7 @@ func New(opt Options) *Service {
 		opt.ReviewDelay = 5 * time.Second
 	}
 	if opt.OwnBranch == nil {
-		opt.OwnBranch = func(id string) string { return branchFolder + id }
+		opt.OwnBranch = func(id string) string { return "sentinel/" + id }
 	}
 	if opt.Verifications == 0 {
 		opt.Verifications = 3
