@@ -19,7 +19,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/maintenance/statefolder"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/runindex"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
-	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -61,7 +60,7 @@ func StoredDefinitions(ctx context.Context, dir string) (list []FoundDefinition,
 	if err != nil {
 		return nil, statefolder.Error(dir, err)
 	}
-	ofRuns := found.list
+	ofRuns, heads := found.list, map[string]bool{}
 	found.list = nil
 	err = db.Scan(definition.Bucket, nil, nil, false, func(key, value []byte) bool {
 		if !definition.IsHead(key) {
@@ -71,12 +70,14 @@ func StoredDefinitions(ctx context.Context, dir string) (list []FoundDefinition,
 		case err != nil:
 			found.unread = errors.Join(found.unread, fmt.Errorf("read definition %q: %w", key, err))
 		case !s.Deleted:
-			found.stored(s)
+			heads[digestOf(s.Definition)] = true
+			found.list = append(found.list, FoundDefinition{ID: s.ID, Revision: s.Revision, Definition: s.Definition})
+			found.size += len(s.Definition)
 		}
 		return found.size <= maxFound
 	})
 	for _, d := range ofRuns { // those that are a newest revision too are listed as that
-		if !slices.ContainsFunc(found.list, func(head FoundDefinition) bool { return string(head.Definition) == string(d.Definition) }) {
+		if !heads[digestOf(d.Definition)] {
 			found.list = append(found.list, d)
 		}
 	}
@@ -97,12 +98,6 @@ type foundDefinitions struct {
 	seen   map[string]bool // digests of the texts in list
 	size   int             // bytes in list
 	unread error           // of what cannot be read
-}
-
-// stored adds the newest revision of a stored definition.
-func (f *foundDefinitions) stored(s revision.Stored) {
-	f.list = append(f.list, FoundDefinition{ID: s.ID, Revision: s.Revision, Definition: s.Definition})
-	f.size += len(s.Definition)
 }
 
 // addRun adds the definitions that the journal of a run names, none of a run that has ended.
