@@ -18,6 +18,23 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// trustAll trusts what came with the folder of a project, its store too.
+func trustAll(t *testing.T, ws string, getenv func(string) string) {
+	t.Helper()
+	settings, err := config.Load(config.Options{Getenv: getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, getenv)
+	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
+	if err == nil {
+		err = folder.Approve(items)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAnotherStore: a store that takes the place of the own one, without the file beside it that has the
 // identity of the folder, is not used until it is trusted.
 func TestAnotherStore(t *testing.T) {
@@ -66,18 +83,7 @@ func TestAnotherStore(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	settings, err := config.Load(config.Options{Getenv: ask.Getenv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, ask.Getenv)
-	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
-	if err == nil {
-		err = folder.Approve(items)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	trustAll(t, ws, ask.Getenv)
 	if h, err = start(ws, ask); err == nil {
 		err = h.Close()
 	}
@@ -126,18 +132,7 @@ func TestRunsOfATrustedStoreArePaused(t *testing.T) {
 		}
 		return ""
 	}}
-	settings, err := config.Load(config.Options{Getenv: ask.Getenv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, ask.Getenv)
-	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
-	if err == nil {
-		err = folder.Approve(items)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	trustAll(t, ws, ask.Getenv)
 	for range 2 { // the second start is as any other
 		h = start(ws, ask)
 		if _, err := h.Runtime().ResumeAll(t.Context(), runtime.ResumeOptions{}); err != nil {

@@ -219,10 +219,6 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 		return nil, err
 	}
 	at := placeOf(r.Context())
-	var busy func(context.Context) (func(), error)
-	if at != nil {
-		busy = at.busy
-	}
 	if c.MayWait(text) {
 		at.giveBack()
 	} else if err := at.take(r.Context()); err != nil {
@@ -239,7 +235,7 @@ func (a *API) call(r *http.Request, name string, params any) (json.RawMessage, e
 		defer context.AfterFunc(a.searching, func() { cancel(context.Cause(a.searching)) })()
 	}
 	answer := a.openAnswer(r)
-	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key, Charge: answer.charging(), Busy: busy}))
+	result, err := a.opt.Commands.Call(ctx, callBy(r, &command.Call{Command: name, Params: text, Attempt: 1, Key: key, Charge: answer.charging(), Busy: at.busy}))
 	if err != nil {
 		return result, stillActive(ctx, err)
 	}

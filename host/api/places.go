@@ -70,7 +70,7 @@ func (p *place) take(ctx context.Context) error {
 
 // busy is [command.Call.Busy].
 func (p *place) busy(ctx context.Context) (done func(), err error) {
-	if p.leave != nil {
+	if p == nil || p.leave != nil {
 		return func() {}, nil
 	}
 	return p.giveBack, p.take(ctx)

@@ -158,8 +158,8 @@ type Call struct {
 	// share memory; its error ends the call. Nil for others. See [Call.Page].
 	Charge func(bytes int64) error
 	// Busy waits until ctx ends for the place that a caller needs for work which keeps a processor busy, and
-	// returns the function that gives it back, which may be called again. It is not nil with an error. A call of a command that waits, see [Command.MayWait], has none
-	// otherwise. Nil for callers that need none. See [Call.Work].
+	// returns the function that gives it back, which may be called again and is not nil with an error. A call
+	// of a command that waits, see [Command.MayWait], has no place otherwise. Nil: none is needed. See [Call.Work].
 	Busy func(ctx context.Context) (done func(), err error)
 
 	registry *Registry // set by [Registry.Call]

@@ -55,11 +55,11 @@ func TestOutputIsReported(t *testing.T) {
 // bytes it leaves out.
 func TestLongLineIsReportedInPart(t *testing.T) {
 	var mu sync.Mutex
-	var told []shell.Printed
+	var reports []shell.Printed
 	b := newBench(t, shell.Options{Printed: func(p shell.Printed) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, p)
+		reports = append(reports, p)
 	}})
 	if _, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "r", Key: "k"},
 		params{"command": "head -c 1000000 /dev/zero | tr '\\0' a; printf '\\303\\244end'"}); err != nil {
@@ -69,7 +69,7 @@ func TestLongLineIsReportedInPart(t *testing.T) {
 	defer mu.Unlock()
 	var last string
 	left, printed := 0, 0
-	for _, p := range told {
+	for _, p := range reports {
 		last = p.Text
 		if len(p.Text) > 5<<10 {
 			t.Errorf("%d bytes are reported at a time", len(p.Text))

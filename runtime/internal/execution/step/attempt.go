@@ -701,7 +701,7 @@ func (a *attempt) input() (text []byte, large []wasm.LargeValue, err error) {
 	b.Write(a.fields[done:])
 	fmt.Fprintf(&b, `},"run":%s,"attempt":%d`, run, a.n)
 	own := a.retry
-	if a.n <= 1 { // that of a step around is no news for the guest
+	if a.n <= 1 { // a $retry of a step around is not part of the input
 		own = nil
 	}
 	for _, part := range []struct {
