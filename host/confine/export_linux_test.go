@@ -24,6 +24,13 @@ func Lower(t testing.TB, namespaces bool, landlock int) {
 	kernel = sync.OnceValue(func() machine { return have })
 }
 
+// ShareEpoll gives each command that many watches of epoll until the test ends.
+func ShareEpoll(t testing.TB, most uint64) {
+	before := epollShare
+	t.Cleanup(func() { epollShare = before })
+	epollShare = func() uint64 { return most }
+}
+
 // Sockets returns the Unix sockets below a folder.
 func Sockets(folder string) []string { return sockets([]string{folder}) }
 

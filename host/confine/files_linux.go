@@ -164,7 +164,7 @@ func epollWatches(list []process, most uint64) (n uint64) {
 }
 
 // epollShare returns how many watches of epoll one command may have, 0 if the kernel does not say.
-func epollShare() uint64 {
+var epollShare = func() uint64 {
 	text, err := os.ReadFile("/proc/sys/fs/epoll/max_user_watches")
 	if err != nil {
 		return 0

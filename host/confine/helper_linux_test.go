@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -37,7 +36,8 @@ func TestMain(m *testing.M) {
 	case "ipc":
 		callIPC()
 	case "epoll":
-		takeEpoll(os.Args[1:]...)
+		n, _ := strconv.Atoi(os.Args[1]) // the test wrote it
+		takeEpoll(n, len(os.Args) > 2)
 	case "files":
 		takeFiles(os.Args[1:]...)
 	case "watches":
@@ -187,14 +187,10 @@ func takeSignals() {
 	fmt.Println(n)
 }
 
-// takeEpoll makes watches of epoll until the kernel refuses one, prints that, and waits. With a number, it
-// makes so many, and sends their instances through sockets without receiving them.
-func takeEpoll(hidden ...string) {
+// takeEpoll makes watches of epoll and waits. To hide their instances, it sends them through sockets
+// without receiving them.
+func takeEpoll(most int, hide bool) {
 	const files, sent = 900, 100
-	most := math.MaxInt
-	if len(hidden) > 0 {
-		most, _ = strconv.Atoi(hidden[0]) // the test wrote it
-	}
 	var list []int
 	for range files {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -215,7 +211,7 @@ func takeEpoll(hidden ...string) {
 				break
 			}
 		}
-		if len(hidden) > 0 {
+		if hide {
 			if n%sent == 0 {
 				pair, _ = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0) // sending fails without one
 			}
@@ -226,7 +222,6 @@ func takeEpoll(hidden ...string) {
 			break
 		}
 	}
-	fmt.Println("no watch is left")
 	time.Sleep(time.Minute)
 }
 

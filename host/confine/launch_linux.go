@@ -30,7 +30,7 @@ const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_
 // this program again.
 func start(p *plan) (*exec.Cmd, error) {
 	k := kernel()
-	p.Alone, p.Landlock = k.namespaces == nil, k.landlock
+	p.Alone, p.Landlock, p.Epoll = k.namespaces == nil, k.landlock, epollShare()
 	if p.Alone && k.landlock < movesVersion {
 		p.Landlock = 0 // as a second wall it is not worth what it breaks
 	}

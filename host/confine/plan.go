@@ -30,6 +30,7 @@ type plan struct {
 	Protect  []string  `json:"protect"`
 	Caches   []cache   `json:"caches"`
 	Limits   Limits    `json:"limits"`
+	Epoll    uint64    `json:"epoll"`    // watches of epoll that the command may have; 0 for no limit
 	User     uint64    `json:"user"`     // processes of the user before, which count for its limit where the process is not alone
 	Alone    bool      `json:"alone"`    // the process is the first of new namespaces
 	Offline  bool      `json:"offline"`  // one of them is a network namespace

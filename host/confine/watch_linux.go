@@ -264,23 +264,35 @@ func (w *watcher) exceedsTransport(list []process, now machineMemory) string {
 	return ""
 }
 
+// processorTime returns the time that this thread has had a processor.
+func processorTime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now) // each kernel has it
+	return time.Duration(now.Nano())
+}
+
 // epollWatchSize is what the kernel has for one watch of epoll, in bytes, at least.
 const epollWatchSize = 128
 
 // exceedsEpoll returns the limit of epoll watches if the command exceeds it. The kernel counts them by
 // user, for the host too, and bounds them for no namespace. They are counted when its objects have grown by
-// as much as the permitted ones take, and at most a sixth of the time. A command that keeps files from
-// being seen has them when the objects have grown by twice as much.
+// as much as the permitted ones take, and at most a sixth of the time. That is time of a processor: on a
+// busy machine a count takes long, and a pause by the clock would leave the command time to take them all.
+// A command that keeps files from being seen has them when the objects have grown by twice as much.
 func (w *watcher) exceedsEpoll(list []process, slab uint64) string {
 	if w.epollMost == 0 || slab < w.epollMost*epollWatchSize || time.Now().Before(w.epollNext) {
 		return ""
 	}
-	began, n, unseen := time.Now(), uint64(0), false
+	var n uint64
+	var unseen bool
+	var used time.Duration
 	w.onMain(func() {
+		before := processorTime()
 		n = epollWatches(list, w.epollMost)
 		unseen = slab > 2*w.epollMost*epollWatchSize && openFilesOf(list).unseen
+		used = processorTime() - before
 	})
-	w.epollNext = time.Now().Add(5 * time.Since(began)) // a program makes 200,000 a second
+	w.epollNext = time.Now().Add(5 * used) // a program makes 200,000 a second
 	if n > w.epollMost || unseen {
 		return fmt.Sprintf("it has more than %d watches of epoll", w.epollMost)
 	}
