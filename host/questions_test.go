@@ -391,3 +391,64 @@ func TestQuestionsShowChangesOfForks(t *testing.T) {
 		t.Errorf("a step with the id of another one: %v", err)
 	}
 }
+
+// TestRerunsOfInlineChildren: a retry of a child of an inline definition has the secrets of the sentinel that it
+// is written in, and not those of a stored one with its id; that of an agent has none, because the approval of the run above
+// was for the child that it started.
+func TestRerunsOfInlineChildren(t *testing.T) {
+	home := t.TempDir()
+	env := map[string]string{"SENTINEL_SECRET_KEY": "hush-hush-hush", "SENTINEL_SECRET_OTHER": "hush-hush-other", "HOME": home, "XDG_CONFIG_HOME": home, "PATH": os.Getenv("PATH")}
+	opt := host.Options{Workspace: t.TempDir(), Getenv: func(name string) string { return env[name] }}
+	allowed := secret.NewAllowed(config.Path(opt.Getenv), filepath.Join(opt.Workspace, ".sentinel"), nil)
+	allow := func(name string, owners []string, allow bool) {
+		t.Helper()
+		if err := allowed.Set(t.Context(), name, owners, allow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("KEY", []string{"above"}, true)
+	allow("OTHER", []string{"above", "inner"}, true)
+	s := &storing{T: t, h: open(t, opt), ws: opt.Workspace}
+	child := func(name string) map[string]any {
+		return map[string]any{"type": "sentinel", "onError": "skip", "definition": map[string]any{"id": "inner", "name": "inner", "steps": []any{
+			map[string]any{"type": "shell", "command": "echo deployed", "env": map[string]any{"K": map[string]any{"secret": name}}},
+		}}}
+	}
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{"id": "above", "name": "above", "steps": []any{child("KEY"), child("OTHER")}}})
+	s.must(command.ByUser, "sentinel/run", map[string]any{"sentinelId": "above"})
+	allow("OTHER", []string{"above"}, false)
+	children, err := s.h.Runtime().Runs(runtime.RunFilter{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	retried := 0
+	for _, info := range children {
+		if info.Parent == "" {
+			continue
+		}
+		retried++
+		if info.Status != sentinels.StatusCompleted {
+			t.Errorf("%s: %s", info.Sentinel, info.Status)
+		}
+		for by, want := range map[command.By]bool{command.ByUser: info.Sentinel == "above@0", command.ByAgent: false} {
+			raw, err := s.call(by, "sentinel/retry", map[string]any{"run": info.ID})
+			var r struct{ Run sentinels.RunID }
+			if err == nil {
+				err = json.Unmarshal(raw, &r)
+			}
+			if err != nil {
+				if want || !strings.Contains(err.Error(), "may not use it") {
+					t.Errorf("%s by %s: %v", info.Sentinel, by, err)
+				}
+				continue
+			}
+			res, err := s.h.Runtime().Wait(t.Context(), r.Run)
+			if err != nil || (res.Status == sentinels.StatusCompleted) != want || res.Sentinel != info.Sentinel {
+				t.Errorf("retry of %s by %s: %s of %s, completed should be %t: %v %v", info.Sentinel, by, res.Status, res.Sentinel, want, res.Error, err)
+			}
+		}
+	}
+	if retried != 2 {
+		t.Errorf("%d children", retried)
+	}
+}

@@ -63,6 +63,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 			within = nil
 		}
 	}
+	if strings.Contains(string(p.begin.Sentinel), "@") { // of an inline definition, which is not the stored one with its id
+		start.identity = p.begin.Sentinel
+	}
 	start.Within, start.named = ex.both(ex.both(within, p.begin.Within), next.within), p.begin.Named
 	for name := range start.Inputs {
 		delete(start.Variables, name)
@@ -83,7 +86,8 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 // decided reports whether what a fork executes is as a person has decided it: the newest revision of the stored
 // sentinel from its first step, as a start would execute it, or the rest of the other run as it was. Anything
 // else is what the caller makes of it: with other inputs behind the first steps, or in a revision that was
-// replaced, an approval that the person requires may be missing.
+// replaced, an approval that the person requires may be missing. So it is with a child run as it was: the
+// approval may have been before it, in the run above.
 func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptions) (bool, error) {
 	if opt.Edit != nil || opt.Definition != nil {
 		return false, nil
@@ -97,7 +101,7 @@ func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptio
 			return true, nil
 		}
 	}
-	return len(opt.Inputs) == 0 && next.hash == p.used.hash, nil
+	return p.begin.Parent == "" && len(opt.Inputs) == 0 && next.hash == p.used.hash, nil
 }
 
 // forkedDefinition returns the definition that the fork begins with, and whether the
