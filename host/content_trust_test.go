@@ -27,6 +27,9 @@ func trustAll(t *testing.T, ws string, getenv func(string) string) {
 	}
 	folder := host.Content(filepath.Join(ws, ".sentinel"), ws, settings, getenv)
 	items, err := folder.Pending(filepath.Join(ws, ".sentinel", "state"))
+	for i := range items {
+		items[i].Take = items[i].Kind == content.State
+	}
 	if err == nil {
 		err = folder.Approve(items)
 	}

@@ -184,9 +184,12 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 // text. A summary would leave out what matters: a variable can have the command.
 func untrustedText(ctx context.Context, i content.Item) ([]string, error) {
 	switch {
+	case i.Kind == content.State && !i.Take:
+		return []string{"a store with sentinels, triggers and runs of its own; it is not used: it is moved to " + content.AsideFolder + " in this folder, and a new one begins",
+			"if it is yours, as after you have moved the project: sentinel trust --with-store"}, nil
 	case i.Kind == content.State:
 		stored, err := storedText(ctx, i.Path)
-		return append([]string{"a store with sentinels, triggers and runs of its own; the runs are paused until you resume them, and its tokens, checkpoints and worktrees are removed"}, stored...), err
+		return append([]string{"a store with sentinels, triggers and runs of its own; the runs are paused until you resume them, what else waits in it goes on, such as triggers, events and tickets, and its tokens, checkpoints and worktrees are removed"}, stored...), err
 	case i.Kind == content.Plugin:
 		return []string{fmt.Sprintf("%d bytes, sha256 %x; it may use what you allow: sentinel plugin allow", len(i.Content), sha256.Sum256(i.Content))}, nil
 	case i.Changed && i.Kind != content.Environment: // of which no earlier text is kept

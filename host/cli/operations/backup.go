@@ -99,7 +99,7 @@ func (a verbs) restoreCommand() *cobra.Command {
 		Long: "DIR is the folder of a project (default: the current one) whose .sentinel folder does not\n" +
 			"exist or is empty. The backup is checked completely before anything appears there. The\n" +
 			"configuration and secrets in it are kept beside the state: copy them where they count.",
-		Example: "  sentinel restore state.tar.gz\n  sentinel restore state.tar.gz ~/project && cd ~/project && sentinel trust",
+		Example: "  sentinel restore state.tar.gz\n  sentinel restore state.tar.gz ~/project && cd ~/project && sentinel trust --with-store",
 		Args:    app.RangeArgs(1, 2, "FILE", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to := backup.Target{Project: a.Workspace()}
@@ -149,7 +149,7 @@ func (a verbs) restoreCommand() *cobra.Command {
 			for _, file := range done.Beside {
 				a.Info("%s was not put in place: it is %s", filepath.Base(file), a.Relative(file))
 			}
-			a.Hint("sentinel trust shows what was restored and asks whether it counts; sentinel doctor checks it")
+			a.Hint("sentinel trust --with-store shows what was restored and asks whether it counts; sentinel doctor checks it")
 			return nil
 		},
 	}

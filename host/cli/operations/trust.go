@@ -19,20 +19,23 @@ type untrusted struct {
 	Kind    content.Kind `json:"kind"`
 	Changed bool         `json:"changed"`
 	Digest  string       `json:"digest,omitempty"` // SHA-256 of its content in hex, none for a store
-	// Definitions are those of a store.
+	// Definitions are those of a store that is taken over.
 	Definitions []app.StoredDefinition `json:"definitions,omitempty"`
 }
 
 // trustCommand shows what of a project does not count, and makes it count.
 func (a verbs) trustCommand() *cobra.Command {
-	var yes, revoke, calls bool
+	var yes, revoke, calls, store bool
 	var forget string
 	c := &cobra.Command{
 		Use: "trust [DIR]", Short: "Show what came with a project and would be executed, and trust it",
-		Long: "Definitions, recipes, plugins and the store that came with a folder count only after you have\n" +
-			"trusted them: they are executed with your rights. What you write yourself in a folder that you\n" +
+		Long: "Definitions, recipes and plugins that came with a folder count only after you have trusted\n" +
+			"them: they are executed with your rights. What you write yourself in a folder that you\n" +
 			"trust needs no question, and what git brings into it later does. Servers load what is trusted\n" +
 			"within seconds. The setting trust.roots names folders whose projects need no question.\n\n" +
+			"A store that came with a folder is moved to " + content.AsideFolder + " in the state folder, and a new\n" +
+			"one begins. If it is yours, as after you have moved the project, --with-store takes it over: its\n" +
+			"runs are paused, and what else it has goes on, such as triggers, events that wait and tickets.\n\n" +
 			"--calls lists the kinds of calls that `sentinel do` makes in the folder without a question, because\n" +
 			"you answered always. --forget KIND has it ask again.",
 		Example: "  sentinel trust\n  sentinel trust ~/src/tool --yes\n  sentinel trust --revoke\n  sentinel trust --calls\n  sentinel trust --forget 'go test'",
@@ -51,6 +54,8 @@ func (a verbs) trustCommand() *cobra.Command {
 			switch {
 			case calls && (yes || revoke || forget != "") || forget != "" && (yes || revoke):
 				return app.NewUsageError("--calls, --forget, --revoke and --yes exclude each other", "")
+			case store && (calls || revoke || forget != ""):
+				return app.NewUsageError("--with-store is for trusting: it excludes --calls, --forget and --revoke", "")
 			case calls:
 				return a.listCalls(workspace)
 			case forget != "":
@@ -66,10 +71,11 @@ func (a verbs) trustCommand() *cobra.Command {
 			if !app.IsDir(a.Dir()) {
 				return app.NotFound("name the folder of a project: sentinel trust DIR", "no folder %s", a.Relative(a.Dir()))
 			}
-			return a.trust(cmd.Context(), folder, yes)
+			return a.trust(cmd.Context(), folder, yes, store)
 		},
 	}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "trust without a question what is shown")
+	c.Flags().BoolVar(&store, "with-store", false, "take over the store that came with the folder: it is yours")
 	c.Flags().BoolVar(&revoke, "revoke", false, "trust nothing of the project any more, and forget its calls; what a store has loaded stays in it")
 	c.Flags().BoolVar(&calls, "calls", false, "list the kinds of calls that sentinel do makes here without a question")
 	c.Flags().StringVar(&forget, "forget", "", "have sentinel do ask again about a kind of call, such as 'go test'")
@@ -125,10 +131,13 @@ func (a verbs) revokeTrust(folder *content.Folder) error {
 }
 
 // trust shows what is not trusted and asks about it.
-func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) error {
+func (a verbs) trust(ctx context.Context, folder *content.Folder, yes, store bool) error {
 	items, err := folder.Pending(a.State())
 	if err != nil {
 		return err
+	}
+	for i := range items {
+		items[i].Take = store && items[i].Kind == content.State
 	}
 	if a.Flags.Output != output.FormatTable {
 		list := make([]untrusted, 0, len(items))
@@ -136,8 +145,10 @@ func (a verbs) trust(ctx context.Context, folder *content.Folder, yes bool) erro
 			one := untrusted{File: i.Key, Kind: i.Kind, Changed: i.Changed}
 			if i.Kind != content.State {
 				one.Digest = fmt.Sprintf("%x", sha256.Sum256(i.Content))
-			} else if one.Definitions, err = app.StoredDefinitions(ctx, i.Path); err != nil {
-				return err
+			} else if i.Take {
+				if one.Definitions, err = app.StoredDefinitions(ctx, i.Path); err != nil {
+					return err
+				}
 			}
 			list = append(list, one)
 		}

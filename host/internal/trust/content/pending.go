@@ -33,6 +33,9 @@ type Item struct {
 	Content []byte // nil for a store
 	Changed bool   // other content of this path was trusted before
 	Before  []byte // the newest of it, nil for a plugin and an environment file
+	// Take is of a store: the user takes it over with all that it would execute. Otherwise [Folder.Approve] moves its
+	// content to a folder within it ([AsideFolder]), and a new store begins.
+	Take bool
 
 	of   *trusted
 	link string // of its place; such an item cannot be trusted
@@ -134,8 +137,7 @@ func (f *Folder) files() (items []Item) {
 	return items
 }
 
-// Approve records items as trusted, as they were read. state is the state folder that an
-// item of kind [State] is about.
+// Approve records items as trusted, as they were read; see [Item.Take] for a store.
 func (f *Folder) Approve(items []Item) error {
 	if f.own.record == "" {
 		return errors.New("trust folder: " + f.hint())
@@ -153,7 +155,14 @@ func (f *Folder) Approve(items []Item) error {
 		}
 		record := func() error { return i.of.trust(i.Key, i.Content) }
 		if i.Kind == State {
-			record = func() error { return f.trustState(i.Path) }
+			record = func() error {
+				if !i.Take {
+					if err := setAside(i.Path); err != nil {
+						return err
+					}
+				}
+				return f.trustState(i.Path)
+			}
 		}
 		if err := record(); err != nil {
 			return err

@@ -42,6 +42,7 @@ func TestState(t *testing.T) {
 	if err != nil || len(items) != 1 || items[0].Kind != content.State {
 		t.Fatalf("pending: %+v, %v", items, err)
 	}
+	items[0].Take = true
 	if err := foreign.folder().Approve(items); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +51,40 @@ func TestState(t *testing.T) {
 	}
 	if err := foreign.folder().CheckState(t.TempDir()); err != nil {
 		t.Errorf("store elsewhere: %v", err)
+	}
+}
+
+// TestStateIsSetAside: what a store has that came with the folder is moved aside, also what is no file, and a new store
+// begins in its place. Nothing of it is removed.
+func TestStateIsSetAside(t *testing.T) {
+	p := newProject(t)
+	state := filepath.Join(p.dir, "state")
+	for n, want := range []string{content.AsideFolder, content.AsideFolder + "-2"} {
+		p.write("state/store.db", "theirs")
+		p.write("state/"+content.IdentityFile, strings.Repeat("x", 32))
+		p.write("state/tokens.json", "{}")
+		link := filepath.Join(state, "logs")
+		if err := os.Symlink(t.TempDir(), link); err != nil {
+			t.Skip("symbolic links: ", err)
+		}
+		items, err := p.folder().Pending(state)
+		if err != nil || len(items) != 1 {
+			t.Fatalf("%+v %v", items, err)
+		}
+		if err := p.folder().Approve(items); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.folder().CheckState(state); err != nil {
+			t.Errorf("the new store: %v", err)
+		}
+		for _, name := range []string{"store.db", "tokens.json", "logs"} {
+			if _, err := os.Lstat(filepath.Join(state, name)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s is there: %v", name, err)
+			}
+			if _, err := os.Lstat(filepath.Join(state, want, name)); err != nil {
+				t.Errorf("round %d: %v", n, err)
+			}
+		}
 	}
 }
 
@@ -75,6 +110,7 @@ func TestStateWithLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		items[0].Take = true
 		if err := p.folder().Approve(items); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "symbolic link") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -189,6 +225,7 @@ func TestTrackedState(t *testing.T) {
 	if err != nil || len(items) != 1 || items[0].Kind != content.State {
 		t.Fatalf("pending: %+v, %v", items, err)
 	}
+	items[0].Take = true
 	if err := p.folder().Approve(items); err != nil {
 		t.Fatal(err)
 	}

@@ -598,6 +598,8 @@ func onlyFiles(state string) error {
 	const odd = fs.ModeSymlink | fs.ModeNamedPipe | fs.ModeDevice | fs.ModeCharDevice | fs.ModeIrregular
 	return filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
 		switch {
+		case err == nil && d.IsDir() && strings.HasPrefix(d.Name(), AsideFolder) && filepath.Dir(path) == filepath.Clean(state): // nothing uses it
+			return fs.SkipDir
 		case errors.Is(err, fs.ErrNotExist): // a new folder, or it was removed meanwhile
 			return nil
 		case err != nil:
@@ -618,6 +620,37 @@ func kindOf(m fs.FileMode) string {
 		return "pipe"
 	}
 	return "device"
+}
+
+// AsideFolder is the folder in a state folder to which the content of one is moved that came with the project and that
+// the user does not take over. A further one has a number behind the name.
+const AsideFolder = "came-with-the-folder"
+
+// setAside moves all that a state folder has into a new folder in it. A question can show the definitions of a store,
+// but not all that the store would execute: variables of its runs, events and firings that wait, memory, tickets. What
+// is moved stays hidden from models as the rest of the folder. If it ends in the middle, the next call moves the rest.
+func setAside(state string) error {
+	entries, err := os.ReadDir(state)
+	if err != nil {
+		return fmt.Errorf("set aside a store that came with the folder: %w", err)
+	}
+	names := map[string]bool{}
+	for _, e := range entries {
+		names[e.Name()] = true
+	}
+	to := AsideFolder
+	for n := 2; names[to]; n++ {
+		to = fmt.Sprintf("%s-%d", AsideFolder, n)
+	}
+	if err := os.Mkdir(filepath.Join(state, to), 0o700); err != nil {
+		return fmt.Errorf("set aside a store that came with the folder: %w", err)
+	}
+	for _, e := range entries {
+		if err := os.Rename(filepath.Join(state, e.Name()), filepath.Join(state, to, e.Name())); err != nil {
+			return fmt.Errorf("set aside a store that came with the folder: %w", err)
+		}
+	}
+	return nil
 }
 
 // trustState records the identity of a store, which gets one if it has none. Tokens that came
