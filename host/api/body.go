@@ -38,8 +38,8 @@ func (a *API) timed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stop ends a read under way, and with it the connection of HTTP/1 or the
-// stream of HTTP/2: the rest of the body would be read as the next request.
+// stop ends a read under way, and with it the connection: the rest of the body would be read as the
+// next request.
 func (b *timedBody) stop() { _ = b.control.SetReadDeadline(time.Unix(1, 0)) }
 
 // Read removes the deadline when the body has arrived. The server keeps reading

@@ -161,7 +161,7 @@ type limitedConn struct {
 	net.Conn
 	limit     *connLimit
 	idleSince time.Time // when it was accepted, or its last request ended
-	requests  int       // active handlers; HTTP/2 has several
+	requests  int       // active handlers
 	arriving  int       // the active handlers that wait for their body
 	token     bool      // a request has had a valid token
 	person    bool      // one of a person

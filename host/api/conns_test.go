@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -16,9 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -231,113 +227,6 @@ func TestCloseWithoutRoom(t *testing.T) {
 	}
 }
 
-// An unread client is one of HTTP/2 that takes no bytes of an answer before open is called.
-type unread struct {
-	net.Conn
-	framer *http2.Framer
-}
-
-// getUnread sends a GET on a new connection, and returns the status of its answer, whose text is not taken.
-func getUnread(t *testing.T, addr, path, token string, config *tls.Config) (c unread, status string) {
-	t.Helper()
-	config = config.Clone()
-	config.NextProtos = []string{http2.NextProtoTLS}
-	over, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { over.Close() })
-	if err := over.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	c = unread{over, http2.NewFramer(over, over)}
-	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{{":method", "GET"}, {":path", path}, {":scheme", "https"}, {":authority", addr}, {"authorization", "Bearer " + token}} {
-		if err := encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := io.WriteString(over, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		f, err := c.framer.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, ok := f.(*http2.MetaHeadersFrame); ok {
-			return c, f.PseudoValue("status")
-		}
-	}
-}
-
-// take takes the answer.
-func (c unread) take(t *testing.T) {
-	t.Helper()
-	if err := c.framer.WriteWindowUpdate(1, 1<<20); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		f, err := c.framer.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, ok := f.(*http2.DataFrame); ok && f.StreamEnded() {
-			return
-		}
-	}
-}
-
-// TestUnreadStreamsHaveAShare: connections of HTTP/2 that take no byte of a small answer are counted for
-// their owner when its handler has returned, until it is written or the connection ends (G15).
-func TestUnreadStreamsHaveAShare(t *testing.T) {
-	cert, key, pool := certificate(t)
-	config := &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
-	s := listen(t, api.Options{Tokens: kindTokens{}, Hooks: hooksFunc(takeHooks)}, api.ListenOptions{CertFile: cert, KeyFile: key, MaxConns: 32})
-	addr := s.Addr().String()
-	get := func(token string) (unread, string) { return getUnread(t, addr, "/v1/commands/none", token, config) }
-	hold := func(token string, n int) (open []unread) {
-		t.Helper()
-		for i := range n {
-			c, status := get(token)
-			if open = append(open, c); status != "404" {
-				t.Fatalf("%s, connection %d: %s", token, i, status)
-			}
-		}
-		if _, status := get(token); status != "503" {
-			t.Fatalf("%s, one more: %s", token, status)
-		}
-		return open
-	}
-	first := hold("viewer-wall", 8)
-	hold("agent-a", 8)
-	hold("agent-b", 8)
-	// Refusals that are not taken either are closed for those that come.
-	for i := range 40 {
-		if _, status := get("viewer-wall"); status != "503" {
-			t.Fatalf("connection %d: %s", i, status)
-		}
-	}
-	othersAreServed(t, s.URL(), config)
-	// Each place is free again when the answer is taken, and when the client has gone.
-	first[0].take(t)
-	first[1].Close()
-	for range 2 {
-		until(t, func() bool { _, status := get("viewer-wall"); return status == "404" })
-	}
-	if _, status := get("viewer-wall"); status != "503" {
-		t.Error("a place is given twice:", status)
-	}
-}
-
 // A stalledListener has connections that write nothing, as those do whose client reads nothing.
 type stalledListener struct {
 	net.Listener
@@ -372,8 +261,8 @@ func (c *stalledConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestUnreadAnswersHaveAShare: the same for HTTP/1, where the answer of a handler that has returned waits
-// for the client.
+// TestUnreadAnswersHaveAShare: connections that take no byte of a small answer are counted for their owner
+// when its handler has returned, until it is written or the connection ends (G15).
 func TestUnreadAnswersHaveAShare(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
