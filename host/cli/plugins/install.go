@@ -81,7 +81,7 @@ func (a verbs) pluginInstallCommand() *cobra.Command {
 func (a verbs) registry(plain bool) oci.RegistryOptions {
 	return oci.RegistryOptions{
 		Wire: wire.Options{Plain: plain, Agent: "sentinel/" + a.Env.Version},
-		User: a.Env.Getenv("SENTINEL_REGISTRY_USER"), Password: a.Env.Getenv("SENTINEL_REGISTRY_PASSWORD"), Docker: true,
+		Host: a.Env.Getenv("SENTINEL_REGISTRY"), User: a.Env.Getenv("SENTINEL_REGISTRY_USER"), Password: a.Env.Getenv("SENTINEL_REGISTRY_PASSWORD"), Docker: true,
 	}
 }
 

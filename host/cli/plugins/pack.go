@@ -62,7 +62,8 @@ func (a verbs) pluginPushCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "push FILE|DIR REF", Short: "Store a plugin in a container registry",
 		Long: "FILE is a module or a package; what is pushed is what pack would write. REF is HOST/NAME:TAG.\n" +
-			"Credentials are those of `docker login`, or SENTINEL_REGISTRY_USER and SENTINEL_REGISTRY_PASSWORD.",
+			"Credentials are those of `docker login`, or SENTINEL_REGISTRY_USER and\n" +
+			"SENTINEL_REGISTRY_PASSWORD for the host in SENTINEL_REGISTRY.",
 		Example: "  sentinel plugin push shout.wasm registry.example.com/plugins/shout:1.2.0",
 		Args:    app.ExactArgs("FILE", "REF"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -31,10 +31,10 @@ const Scheme = "oci://"
 // RegistryOptions configure requests to a registry. The zero value is anonymous.
 type RegistryOptions struct {
 	Wire wire.Options // Wire.Plain speaks http, to a registry on this machine
-	// User and Password are for the registry that a reference names. Default: what
-	// the Docker configuration of the user has for it, if Docker is set.
-	User, Password string
-	Docker         bool
+	// User and Password are for the registry Host, with its port if it has one, and are sent to no other. They
+	// need it. Any other registry gets what the Docker configuration of the user has for it, if Docker is set.
+	Host, User, Password string
+	Docker               bool
 }
 
 // Reference reads what names an artifact in a registry, HOST/NAME:TAG or
@@ -77,7 +77,9 @@ func open(ref string, opt RegistryOptions) (repo *remote.Repository, done func()
 		Header: http.Header{"User-Agent": {"sentinel"}},
 	}
 	switch {
-	case opt.User != "" || opt.Password != "":
+	case opt.Host == "" && opt.User+opt.Password != "":
+		return nil, nil, &abi.Error{Code: abi.BadFields, Message: "user and password of a registry are given, but not of which one", Hint: "set SENTINEL_REGISTRY to its host, such as registry.example.com"}
+	case opt.Host == repo.Reference.Registry && opt.User+opt.Password != "":
 		access.Credential = auth.StaticCredential(repo.Reference.Registry, auth.Credential{Username: opt.User, Password: opt.Password})
 	case opt.Docker:
 		store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
@@ -177,7 +179,7 @@ func explain(err error) error {
 	if e := abi.As(err); e != nil {
 		return e
 	}
-	const login = "give credentials by `docker login`, or in SENTINEL_REGISTRY_USER and SENTINEL_REGISTRY_PASSWORD"
+	const login = "give credentials by `docker login`, or in SENTINEL_REGISTRY (the host), SENTINEL_REGISTRY_USER and SENTINEL_REGISTRY_PASSWORD"
 	var answer *errcode.ErrorResponse
 	switch {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):

@@ -74,12 +74,18 @@ func TestPassword(t *testing.T) {
 	if _, err := oci.Pull(t.Context(), r.Host()+"/a:1", opt); abi.CodeOf(err) != abi.Denied || !strings.Contains(abi.As(err).Hint, "docker login") {
 		t.Errorf("without a password: %v", err)
 	}
-	opt.User, opt.Password = "me", "wrong"
+	opt.Host, opt.User, opt.Password = r.Host(), "me", "wrong"
 	if _, err := oci.Pull(t.Context(), r.Host()+"/a:1", opt); abi.CodeOf(err) != abi.Denied || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("with a wrong one: %v", err)
 	}
 	opt.Password = "open sesame"
 	roundTrip(t, r.Host(), opt)
+	for host, want := range map[string]abi.Code{"": abi.BadFields, "registry.example.com": abi.Denied} {
+		opt.Host = host
+		if _, err := oci.Pull(t.Context(), r.Host()+"/a:1", opt); abi.CodeOf(err) != want {
+			t.Errorf("for the host %q: %v", host, err)
+		}
+	}
 
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
@@ -87,7 +93,7 @@ func TestPassword(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opt.User, opt.Password, opt.Docker = "", "", true
+	opt.Host, opt.User, opt.Password, opt.Docker = "", "", "", true
 	roundTrip(t, r.Host(), opt)
 }
 
@@ -178,7 +184,7 @@ func TestHostileRegistry(t *testing.T) {
 			defer r.Close()
 			r.User, r.Password = "me", "open sesame"
 			opt := trusting(r)
-			opt.User, opt.Password, opt.Wire.Stall = r.User, r.Password, 500*time.Millisecond
+			opt.Host, opt.User, opt.Password, opt.Wire.Stall = r.Host(), r.User, r.Password, 500*time.Millisecond
 			if _, err := a.Push(t.Context(), r.Host()+"/slack:1", opt); err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +208,7 @@ func TestHostileRegistry(t *testing.T) {
 	r.User, r.Password = "me", "open sesame"
 	opt := trusting(r)
 	opt.Wire.TLS.RootCAs.AddCert(safe.Certificate())
-	opt.User, opt.Password = r.User, r.Password
+	opt.Host, opt.User, opt.Password = r.Host(), r.User, r.Password
 	if _, err := a.Push(t.Context(), r.Host()+"/slack:1", opt); err != nil {
 		t.Fatal(err)
 	}
