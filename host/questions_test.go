@@ -290,6 +290,11 @@ func TestRerunsOfAgentsAreWhatAPersonDecided(t *testing.T) {
 	if res, err := s.h.Runtime().Wait(t.Context(), r.Run); err != nil || res.Status != sentinels.StatusCompleted {
 		t.Errorf("by a person: %+v %v", res, err)
 	}
+	// What was deleted is executed for a person alone.
+	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "x"})
+	if deployed("sentinel/retry", map[string]any{"run": id}) {
+		t.Error("deleted: deployed for an agent")
+	}
 }
 
 // TestApprovalBeforeAForkCounts: an approval that a fork of a person uses is not used by a fork of that fork, also if a

@@ -93,6 +93,9 @@ func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptio
 		return false, nil
 	}
 	if p.begin.Revision != 0 || next.revision != 0 {
+		if !ex.opt.Definitions.Stored(p.begin.Sentinel) { // deleted, so that nothing executes it
+			return false, nil
+		}
 		newest, err := ex.opt.Definitions.OfPerson(p.begin.Sentinel, 0)
 		if err != nil || newest.Revision != next.revision {
 			return false, err
