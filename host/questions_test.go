@@ -397,6 +397,107 @@ func TestQuestionsShowChangesOfForks(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowChangesOfEdits: so does the question of a run that an agent has edited, and that of a child of a fork.
+// What would be too long to show is refused.
+func TestQuestionsShowChangesOfEdits(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	start := func(text string) sentinels.RunID {
+		t.Helper()
+		def, problems := h.Runtime().Decode([]byte(text), "test.json")
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		id, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{Workspace: ws})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	lines := func(id sentinels.RunID) string {
+		t.Helper()
+		var out struct{ Entries []struct{ Lines []string } }
+		must(t, h, "inbox/list", map[string]any{"id": id}, &out)
+		if len(out.Entries) != 1 {
+			t.Fatalf("%+v", out)
+		}
+		return strings.Join(out.Entries[0].Lines, "\n")
+	}
+	command := func(text string) map[string]any { return map[string]any{"command": text} }
+	edited := start(`{"name": "deploy", "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}, {"id": "deploy", "type": "shell", "command": "echo deployed"}]}`)
+	asked(t, h, edited, "")
+	if got := lines(edited); got != "" {
+		t.Errorf("unchanged: %s", got)
+	}
+	if _, err := held(t, h, ws, "sentinel/step/update", map[string]any{"sentinelId": edited, "address": "deploy", "params": command("echo changed")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(edited); !strings.Contains(got, "echo deployed") || !strings.Contains(got, "echo changed") {
+		t.Errorf("edited: %s", got)
+	}
+	for verb, params := range map[string]map[string]any{
+		"sentinel/step/update": {"sentinelId": edited}, "sentinel/fork": {"run": edited, "iteration": 1},
+	} {
+		params["address"], params["params"] = "deploy", command("echo "+strings.Repeat("x", 70<<10))
+		if _, err := held(t, h, ws, verb, params); abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "has to see all of it") {
+			t.Errorf("%s with a long change: %v", verb, err)
+		}
+	}
+	out, err := held(t, h, ws, "sentinel/fork", map[string]any{"run": edited, "iteration": 1})
+	var forked struct{ Run sentinels.RunID }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &forked)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked(t, h, forked.Run, "")
+	if got := lines(forked.Run); strings.Contains(got, "echo changed") {
+		t.Errorf("a fork of an iteration from before the edit: %s", got)
+	}
+
+	kid := func(line string) map[string]any {
+		return map[string]any{"id": "kid", "type": "sentinel", "definition": map[string]any{"name": "kid", "steps": []any{
+			map[string]any{"type": "approve", "prompt": "Deploy?"}, map[string]any{"type": "shell", "command": line},
+		}}}
+	}
+	text, err := json.Marshal(map[string]any{"name": "above", "steps": []any{kid("echo deployed")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := func(of sentinels.RunID) (id sentinels.RunID) {
+		t.Helper()
+		for t.Context().Err() == nil {
+			all, err := h.Runtime().Runs(runtime.RunFilter{Root: of})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, info := range all {
+				if info.Parent == of && len(info.Decisions) > 0 {
+					return info.ID
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return ""
+	}
+	above := start(string(text))
+	if got := lines(child(above)); got != "" {
+		t.Errorf("a child of an unchanged run: %s", got)
+	}
+	out, err = held(t, h, ws, "sentinel/fork", map[string]any{"run": above, "iteration": 1, "address": "kid", "step": kid("echo changed")})
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &forked)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got := lines(child(forked.Run)); !strings.Contains(got, "above this one") || !strings.Contains(got, "echo changed") {
+		t.Errorf("a child of a fork: %s", got)
+	}
+}
+
 // TestRerunsOfInlineChildren: a retry of a child of an inline definition has the secrets of the sentinel that it
 // is written in, and not those of a stored one with its id; that of an agent has none, because the approval of the run above
 // was for the child that it started.

@@ -165,6 +165,7 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 	return rt.exec.RunDefinition(id)
 }
 
-// ForkChanges returns what an agent or model changed in the definition of the other run when it made a fork, as a
-// unified difference without secrets; "" for any other run.
-func (rt *Runtime) ForkChanges(id sentinels.RunID) (string, error) { return rt.exec.ForkChanges(id) }
+// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, by forks
+// and by edits of runs, as unified differences without secrets; "" for nothing. Those of one run are at most 64 KiB: a
+// fork or edit by which they would exceed that is refused. Revisions of stored sentinels are not among them.
+func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }

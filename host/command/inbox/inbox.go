@@ -25,8 +25,9 @@ type Options struct {
 	// Runs lists the runs that are not over.
 	Runs    func() ([]runtime.RunInfo, error)
 	Tickets *ticket.Service
-	// ForkChanges returns what an agent or model changed for a fork, as a unified difference.
-	ForkChanges func(sentinels.RunID) (string, error)
+	// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, as
+	// unified differences.
+	AgentChanges func(sentinels.RunID) (string, error)
 	// Definitions lists those that wait to be accepted.
 	Definitions func(context.Context) ([]Definition, error)
 }
@@ -206,9 +207,9 @@ func (f family) runs() ([]Entry, error) {
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
 			asked := entry
-			if r.RetryOf != "" {
+			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" {
 				asked.difference = func() ([]string, error) {
-					text, err := f.opt.ForkChanges(r.ID)
+					text, err := f.opt.AgentChanges(r.ID)
 					if text == "" || err != nil {
 						return nil, err
 					}

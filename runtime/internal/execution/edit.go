@@ -42,7 +42,7 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 
 // edit applies fn to base and returns the edited definition with its record, and the limits that an agent or a
 // model raises in a run for a person: they stay as they are, see [Executor.keepLimits].
-func (ex *Executor) edit(id sentinels.RunID, begin *journal.RunStartBody, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
+func (ex *Executor) edit(ctx context.Context, id sentinels.RunID, begin *journal.RunStartBody, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
 	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
 		return next, nil, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
 			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
@@ -75,6 +75,13 @@ func (ex *Executor) edit(id sentinels.RunID, begin *journal.RunStartBody, base d
 	next = definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
 	if opt.Within != nil {
 		next.maker = cmp.Or(revision.AgentOf(opt.By), next.maker)
+		start, err := ex.committedStart(ctx, id)
+		if err == nil {
+			err = checkChanges("edit", id, ex.changes(start, next))
+		}
+		if err != nil {
+			return next, nil, nil, err
+		}
 	}
 	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Maker: next.maker, Hash: next.hash}
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}
@@ -91,7 +98,7 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	r.mu.Lock()
 	number := r.folded.Definitions.Edits() + 1
 	r.mu.Unlock()
-	next, raised, rec, err := r.ex.edit(r.id, r.begin, r.newest(), number, opt, fn)
+	next, raised, rec, err := r.ex.edit(ctx, r.id, r.begin, r.newest(), number, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}
@@ -166,7 +173,7 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	if err != nil {
 		return run.Edit{}, err
 	}
-	next, raised, rec, err := ex.edit(id, st.Start, base, st.Edits()+1, opt, fn)
+	next, raised, rec, err := ex.edit(ctx, id, st.Start, base, st.Edits()+1, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}

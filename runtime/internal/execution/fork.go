@@ -79,7 +79,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 			return "", err
 		}
 	}
-	ex.noteChanges(start.fork, p, next.def, opt)
+	if err := ex.noteChanges(start.fork, p, next.def, opt); err != nil {
+		return "", err
+	}
 	return ex.startRun(ctx, next.def, start)
 }
 

@@ -1,6 +1,8 @@
 package execution
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -52,40 +55,108 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	return o, err
 }
 
-// maxChanges is how much of the changes of a fork is kept, in bytes.
-const maxChanges = 16 << 10
+// maxChanges bounds what agents and models have changed in the definition of one run, as a difference, in bytes: a
+// person who decides about the run sees all of it.
+const maxChanges = 64 << 10
 
 // noteChanges sets which agent or model changed steps for the fork, and what: a person who decides about the fork
-// has to see it. A fork of the fork has these changes too, before its own, unless it uses another definition.
-func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) {
-	if before := o.begin.Fork; before != nil && !opt.Latest && opt.Revision == 0 && opt.Definition == nil {
-		f.Maker, f.Changes = before.Maker, before.Changes
+// has to see it. A fork has the changes of the other run too, before its own, unless it uses another definition.
+func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) (err error) {
+	if !opt.Latest && opt.Revision == 0 && opt.Definition == nil {
+		if f.Changes = ex.changes(o.begin, o.used); f.Changes != "" {
+			f.Maker = o.used.maker
+			if before := o.begin.Fork; before != nil {
+				f.Maker = cmp.Or(f.Maker, before.Maker)
+			}
+		}
 	}
 	if opt.Edit == nil {
-		return
+		return nil
 	}
 	maker := opt.As
 	if maker == "" && opt.By == "model" {
 		maker = opt.By
 	}
 	if maker == "" {
-		return
+		return nil
 	}
 	f.Maker = maker
-	text := ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
-	if f.Changes += text; len(f.Changes) > maxChanges {
-		end := strings.LastIndexByte(f.Changes[:maxChanges], '\n') + 1
-		f.Changes = f.Changes[:end] + fmt.Sprintf("... %d more lines\n", strings.Count(f.Changes[end:], "\n"))
+	f.Changes += ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
+	return checkChanges("fork", o.info.ID, f.Changes)
+}
+
+func checkChanges(what string, id sentinels.RunID, changes string) error {
+	if len(changes) <= maxChanges {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s run %s: what agents and models have changed in its definition is %d bytes as a difference, more than %d: a person who decides about the run has to see all of it", what, id, len(changes), maxChanges),
+		Hint: "create a sentinel with the changed definition",
 	}
 }
 
-// ForkChanges is Runtime.ForkChanges of package runtime.
-func (ex *Executor) ForkChanges(id sentinels.RunID) (changes string, err error) {
-	begin, err := ex.startOf(id)
-	if err != nil || begin.Fork == nil {
-		return "", err
+// changes returns what agents and models have changed in the definition of a run until the version now, as a unified
+// difference without secrets: in the fork that the run is, and by edits of it.
+func (ex *Executor) changes(begin *journal.RunStartBody, now definitionVersion) (text string) {
+	if begin.Fork != nil {
+		text = begin.Fork.Changes
 	}
-	return begin.Fork.Changes, nil
+	if now.edit == 0 || now.within == nil {
+		return text
+	}
+	var first *sentinels.Definition // nil, so that all is shown, if the record does not have it any more
+	if !begin.Definition.Empty() {
+		if v, err := ex.readDefinition(history.Definition{Value: begin.Definition, Revision: begin.Revision}, begin, ex.opt.Plugins.Types()); err == nil {
+			first = v.def
+		}
+	}
+	return text + ex.svc.Redact.Text(sentinels.DiffText(first, now.def, "at the start of the run", "edited"))
+}
+
+// AgentChanges is Runtime.AgentChanges of package runtime.
+func (ex *Executor) AgentChanges(id sentinels.RunID) (string, error) {
+	var all strings.Builder
+	for above := false; id != ""; above = true {
+		info, err := ex.Status(id)
+		if above && abi.CodeOf(err) == abi.NotFound { // removed by retention
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.RetryOf != "" || info.Edit != 0 {
+			begin, err := ex.startOf(id)
+			if err != nil {
+				return "", err
+			}
+			if r := ex.live(id); r != nil { // its first record may not be committed yet
+				begin.Fork = r.begin.Fork
+			}
+			now, _, err := ex.runDefinition(id)
+			if err != nil {
+				return "", err
+			}
+			text := ex.changes(begin, now)
+			if text != "" && above {
+				fmt.Fprintf(&all, "in run %s of %s, above this one:\n", id, info.Sentinel)
+			}
+			all.WriteString(text)
+		}
+		id = info.Parent
+	}
+	return all.String(), nil
+}
+
+// committedStart is startOf for a run whose first record may not be committed yet.
+func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*journal.RunStartBody, error) {
+	begin, err := ex.startOf(id)
+	if err != nil || begin.Sentinel != "" || ex.live(id) == nil {
+		return begin, err
+	}
+	if err := ex.opt.Health.Await(ctx, ex.opt.Store.Enqueue(store.Batch{})); err != nil {
+		return nil, err
+	}
+	return ex.startOf(id)
 }
 
 // startOf returns the body of the first record of a run, with no field set if retention has removed it.

@@ -110,7 +110,7 @@ func (ex *Executor) both(a, b []string) []string { return external.Both(ex.svc.C
 func (r *liveRun) dropStart() {
 	r.begin.Definition, r.begin.Variables, r.begin.Inherited = journal.Value{}, nil, nil
 	if f := r.begin.Fork; f != nil {
-		f.Variables, f.Order, f.Last, f.Changes = nil, nil, journal.Value{}, ""
+		f.Variables, f.Order, f.Last = nil, nil, journal.Value{} // Changes is shown while the run waits
 	}
 }
 
