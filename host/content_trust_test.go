@@ -15,6 +15,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -156,6 +157,9 @@ func TestRunsOfATrustedStoreArePaused(t *testing.T) {
 	}
 	h = start(ws, ask)
 	defer h.Close()
+	if _, err := held(t, h, ws, "sentinel/resume", map[string]any{"run": r.Run}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("resumed by an agent: %v", err)
+	}
 	must(t, h, "sentinel/resume", map[string]any{"run": r.Run}, nil)
 	must(t, h, "events/emit", `{"event": "never"}`, nil)
 	if res, err := h.Runtime().Wait(t.Context(), r.Run); err != nil || res.Status != sentinels.StatusCompleted {

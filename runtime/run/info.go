@@ -82,6 +82,21 @@ func (i Info) OfStored() bool {
 	return i.Revision > 0 || i.By == "" || strings.Contains(string(i.Sentinel), "@")
 }
 
+// PausedBy returns the user that paused the run, see [PauseOptions]; "" for a run that is not paused, or that a limit paused.
+func (i Info) PausedBy() string {
+	by, ok := strings.CutPrefix(i.Reason, pausedBy)
+	if !ok || i.Status != sentinels.StatusPaused {
+		return ""
+	}
+	return by
+}
+
+// PauseReason returns the reason of a run that a user pauses.
+func PauseReason(by string) string { return pausedBy + by }
+
+// pausedBy begins the reason of a run that a user paused.
+const pausedBy = "by "
+
 // StepCrashes counts the crashes of the host at which a step was executing.
 type StepCrashes struct {
 	Count int `json:"count"`

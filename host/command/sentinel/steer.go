@@ -161,6 +161,9 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err := liftsQuarantine(call, "resume", info); err != nil {
 		return info, err
 	}
+	if by := info.PausedBy(); by != "" && call.Bounded() && by != string(command.ByAgent) && by != string(command.ByModel) {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: %s paused it, so only a person resumes it", info.ID, by), Hint: "sentinel resume " + string(info.ID) + ", by a person"}
+	}
 	more := runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls}
 	if more != (runtime.LimitExtension{}) && call.By != command.ByUser {
 		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: "sentinel inbox lists what waits for a person"}

@@ -23,10 +23,10 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 		with = id
 	}
 	if r := ex.live(id); r != nil {
-		tickets := []*store.Ticket{r.pause("by "+opt.By, "", opt.By, with)}
+		tickets := []*store.Ticket{r.pause(run.PauseReason(opt.By), "", opt.By, with)}
 		if opt.Tree {
 			for _, c := range ex.liveDescendants(id) {
-				tickets = append(tickets, c.pause("by "+opt.By, "", opt.By, with))
+				tickets = append(tickets, c.pause(run.PauseReason(opt.By), "", opt.By, with))
 			}
 		}
 		for _, t := range tickets {
@@ -52,7 +52,7 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 // pauseStored pauses a run that no process executes, by a record in its journal.
 func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.PauseOptions, with sentinels.RunID) error {
 	if info.Status != sentinels.StatusPaused {
-		info.Status, info.Reason, info.PausedWith = sentinels.StatusPaused, "by "+opt.By, with
+		info.Status, info.Reason, info.PausedWith = sentinels.StatusPaused, run.PauseReason(opt.By), with
 		body := &journal.StatusBody{Status: info.Status, Reason: info.Reason, By: opt.By, With: with}
 		if err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Status, Status: body}); err != nil {
 			return err
