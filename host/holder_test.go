@@ -307,3 +307,65 @@ func TestLogNamesItsAuthor(t *testing.T) {
 	}
 	is("a claim", "agent:bot/user")
 }
+
+// TestAgentsKeepTheWordsOfPersons: no agent changes title or description of a ticket after a person wrote them, whoever
+// filed it, and the inbox says whose they are otherwise. Without a claim an agent records no changed files.
+func TestAgentsKeepTheWordsOfPersons(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.approval": "on", "tickets.review": "off", "tickets.unverified": "true"}})
+	refused := func(agent, command string, params map[string]any, why string) {
+		t.Helper()
+		if err := as(t, h, agent, command, params, nil); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s by agent:%s: %v, want %q", command, agent, err, why)
+		}
+	}
+	work := func(id string) (prompt string) {
+		t.Helper()
+		var claim struct{ Token uint64 }
+		if err := as(t, h, "ci", "ticket/claim", map[string]any{"id": id}, &claim); err != nil {
+			t.Fatal(err)
+		}
+		refused("ci", "ticket/update", map[string]any{"id": id, "title": "only a typo"}, "which a person wrote")
+		files := []any{map[string]any{"file_path": "README.md", "change_type": "modified"}}
+		if err := as(t, h, "ci", "ticket/files", map[string]any{"id": id, "token": claim.Token, "files": files}, nil); err != nil {
+			t.Errorf("the files of the claim: %v", err)
+		}
+		if err := as(t, h, "ci", "ticket/complete", map[string]any{"id": id, "token": claim.Token}, nil); err != nil {
+			t.Fatal(err)
+		}
+		refused("bot", "ticket/files", map[string]any{"id": id, "files": files}, "has no claim")
+		var inbox struct{ Entries []struct{ Subject, Prompt string } }
+		must(t, h, "inbox/list", map[string]any{"id": id}, &inbox)
+		if len(inbox.Entries) != 1 || inbox.Entries[0].Subject != "Fix login" {
+			t.Fatalf("the inbox has %+v", inbox)
+		}
+		return inbox.Entries[0].Prompt
+	}
+
+	must(t, h, "ticket/create", map[string]any{"id": "T-1", "title": "Fix login", "description": "It fails."}, nil)
+	refused("bot", "ticket/update", map[string]any{"id": "T-1", "description": "trivial"}, "description: an agent cannot change the description of ticket T-1")
+	if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-1", "title": "Fix login", "priority": 3}, nil); err != nil {
+		t.Errorf("the same title and another priority: %v", err)
+	}
+	if prompt := work("T-1"); strings.Contains(prompt, "title") {
+		t.Errorf("a person's ticket: %s", prompt)
+	}
+
+	// That of an agent becomes a person's with the words of one.
+	for _, id := range []string{"T-2", "T-3"} {
+		if err := asAgent(t, h, "ticket/create", map[string]any{"id": id, "title": "Typo"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := as(t, h, "ci", "ticket/update", map[string]any{"id": id, "title": "Typo 2"}, nil); err != nil {
+			t.Errorf("the title of an agent: %v", err)
+		}
+	}
+	must(t, h, "ticket/update", map[string]any{"id": "T-2", "title": "Fix login"}, nil)
+	if prompt := work("T-2"); strings.Contains(prompt, "title") {
+		t.Errorf("with a person's title: %s", prompt)
+	}
+	must(t, h, "ticket/decide", map[string]any{"id": "T-3", "action": "hold"}, nil)
+	var inbox struct{ Entries []struct{ Prompt string } }
+	if must(t, h, "inbox/list", map[string]any{"id": "T-3"}, &inbox); len(inbox.Entries) != 1 || !strings.Contains(inbox.Entries[0].Prompt, "(title and description by agent:ci)") {
+		t.Errorf("an agent's ticket: %+v", inbox)
+	}
+}

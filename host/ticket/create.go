@@ -31,6 +31,7 @@ type Fields struct {
 	BaseBranch         *string   `json:"base_branch,omitempty" jsonschema:"branch that the work begins from; the repository's default if not given"`
 	Person             bool      `json:"-"` // a person writes them, no agent
 	Bound              bool      `json:"-"` // by an agent or model, which chooses no repository
+	By                 string    `json:"-"` // agent or model that writes them, "" for a person and the steps of their definitions
 	AcceptanceCriteria *Criteria `json:"acceptance_criteria,omitempty" jsonschema:"what verification checks"`
 	DependsOn          *[]string `json:"depends_on,omitempty" jsonschema:"ids of tickets that must be done before"`
 	ParentID           *string   `json:"parent_id,omitempty" jsonschema:"id of the ticket that this one is part of"`
@@ -44,6 +45,7 @@ func set[T any](to *T, from *T) {
 
 // apply writes fields into a ticket.
 func (f Fields) apply(t *Ticket) {
+	title, description := t.Title, t.Description
 	set(&t.Title, f.Title)
 	set(&t.Description, f.Description)
 	set(&t.Priority, f.Priority)
@@ -68,6 +70,9 @@ func (f Fields) apply(t *Ticket) {
 	}
 	t.DependsOn = slices.Compact(slices.Sorted(slices.Values(t.DependsOn)))
 	t.Title = strings.TrimSpace(t.Title)
+	if t.Title != title || t.Description != description {
+		t.TextBy = f.By
+	}
 }
 
 // validID is what a client may name a ticket.
@@ -325,8 +330,14 @@ func (t *Ticket) guard(f Fields) error {
 	differs := func(to *string, is string) bool { return to != nil && *to != is }
 	decided := t.State == Approved || t.workHeld() || t.State == NeedsReview
 	judged := decided || t.State == Done
-	if field := f.changesReading(t); field != "" && (decided || t.criteriaHeld()) {
+	field := f.changesReading(t)
+	if field != "" && (decided || t.criteriaHeld()) {
 		return refuse(field, "what a person reads while deciding about it, the "+field)
+	}
+	// A person who decides takes title and description for what a person asked for, if one wrote them.
+	if f.By != "" && t.TextBy == "" && (field == "title" || field == "description") {
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: field,
+			Message: fmt.Sprintf("%s: an agent cannot change the %s of ticket %s, which a person wrote", field, field, t.ID), Hint: "ticket/comment proposes another one"}
 	}
 	switch {
 	case judged && (f.AcceptanceCriteria != nil || differs(f.BranchName, t.BranchName) || differs(f.BaseBranch, t.BaseBranch)):
@@ -363,7 +374,7 @@ func (f Fields) changesReading(t *Ticket) string {
 	f.apply(&after)
 	for _, field := range changedFields(t, &after) {
 		switch field {
-		case "title", "description", "assignee_type", "depends_on":
+		case "title", "description", "assignee_type", "depends_on", "labels", "parent_id":
 			return field
 		}
 	}

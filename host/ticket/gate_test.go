@@ -148,6 +148,7 @@ func TestAgentKeepsWhatAPersonReads(t *testing.T) {
 	for field, f := range map[string]ticket.Fields{
 		"title": {Title: p("only a typo")}, "description": {Description: p("")},
 		"assignee_type": {AssigneeType: p("human")}, "depends_on": {DependsOn: &[]string{"b"}},
+		"labels": {Labels: &[]string{"trivial"}}, "parent_id": {ParentID: p("b")},
 	} {
 		err := update(f)
 		if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), field+": an agent cannot change") {

@@ -28,6 +28,7 @@ type Ticket struct {
 	Project     string   `json:"project,omitempty"`
 	Session     string   `json:"session,omitempty"`
 	CreatedBy   string   `json:"created_by,omitempty"`
+	TextBy      string   `json:"text_by,omitempty"`   // agent or model that wrote title and description, "" if a person changed either last
 	Key         string   `json:"key,omitempty"`       // idempotency key of its creation
 	DesignID    *string  `json:"design_id,omitempty"` // of a design in another system
 

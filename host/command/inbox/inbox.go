@@ -251,7 +251,7 @@ func (f family) tickets(ctx context.Context, call *command.Call, id string, afte
 	}
 	var list []Entry
 	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
-		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: reason(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
+		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: prompt(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
 		if t.CriteriaDigest != "" {
 			e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]any{"criteria_digest": t.CriteriaDigest}
 		} else if t.VerifiedCommit != "" {
@@ -263,6 +263,14 @@ func (f family) tickets(ctx context.Context, call *command.Call, id string, afte
 		return len(list) < limit
 	})
 	return list, err
+}
+
+// prompt says why a ticket waits, and who wrote its title if that was no person.
+func prompt(t ticket.View) string {
+	if t.TextBy == "" {
+		return reason(t)
+	}
+	return reason(t) + " (title and description by " + t.TextBy + ")"
 }
 
 func reason(t ticket.View) string {

@@ -90,6 +90,14 @@ func begin(call *command.Call) (tickets.Tx, error) {
 // person reports whether a person calls, and no step or model.
 func person(call *command.Call) bool { return call.By == command.ByUser }
 
+// author returns the agent or model that calls, also by a step of a definition of its own; "" for others.
+func author(call *command.Call) string {
+	if call.Share() == "" {
+		return ""
+	}
+	return call.Who()
+}
+
 // people refuses a call of a model or an agent.
 func people(call *command.Call) error {
 	if call.OwnClaims() {
@@ -127,7 +135,7 @@ func (f family) create(ctx context.Context, call *command.Call, in createIn) (ou
 	if in.Title == nil {
 		return out, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "title", Message: call.Command + ": title is missing"}
 	}
-	in.Person, in.Bound = person(call), call.OwnClaims()
+	in.Person, in.Bound, in.By = person(call), call.OwnClaims(), author(call)
 	out.Ticket, out.Created, err = f.s.Create(ctx, tx, in.ID, in.Key, call.Who(), in.Fields)
 	return out, err
 }
@@ -187,7 +195,7 @@ func (f family) update(ctx context.Context, call *command.Call, in updateIn) (ti
 			return ticketOut{}, err
 		}
 	}
-	in.Person = person(call)
+	in.Person, in.By = person(call), author(call)
 	return answer(f.s.Update(ctx, tx, in.ID, call.Who(), in.Fields))
 }
 
@@ -546,7 +554,7 @@ func (f family) files(ctx context.Context, call *command.Call, in filesIn) (tick
 	if err != nil {
 		return ticketOut{}, err
 	}
-	if err := f.own(ctx, tx, call, in.ID, in.Token); err != nil {
+	if err := f.holder(ctx, tx, call, in.ID, in.Token); err != nil {
 		return ticketOut{}, err
 	}
 	return answer(f.s.AddFiles(ctx, tx, in.ID, call.Who(), in.Token, in.Files))
