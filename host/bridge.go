@@ -65,7 +65,15 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 	if call.Documents != nil {
 		own.Records = (*Host)(c).recordsOf(own, call.Documents)
 	}
-	return (*Host)(c).call(runtime.WithDocumentOwner(withRun(ctx, call.Run), own.Share()), own)
+	others := own.Share() != ""
+	if others {
+		own.Hashes = c.hashes.Of
+	}
+	out, err := (*Host)(c).call(runtime.WithDocumentOwner(withRun(ctx, call.Run), own.Share()), own)
+	if others {
+		out = c.hashes.JSON(out)
+	}
+	return out, err
 }
 
 // records is a transaction as commands see it.

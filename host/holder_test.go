@@ -333,7 +333,9 @@ func TestAgentsKeepTheWordsOfPersons(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused("bot", "ticket/files", map[string]any{"id": id, "files": files}, "has no claim")
-		var inbox struct{ Entries []struct{ Subject, Prompt string } }
+		var inbox struct {
+			Entries []struct{ Subject, Prompt string }
+		}
 		must(t, h, "inbox/list", map[string]any{"id": id}, &inbox)
 		if len(inbox.Entries) != 1 || inbox.Entries[0].Subject != "Fix login" {
 			t.Fatalf("the inbox has %+v", inbox)

@@ -61,6 +61,7 @@ type Host struct {
 	state       string
 	settings    *config.Loaded
 	redactor    *redact.Redactor
+	hashes      *redact.Hashes
 	trust       *trust.Policy
 	secrets     *secret.Source
 	egress      *egress.Client // of requests of plugins, steps and commands
@@ -126,7 +127,7 @@ func Open(ctx context.Context, opt Options) (*Host, error) {
 		redactor = new(redact.Redactor)
 	}
 	opt.Logger = slog.New(redact.NewHandler(opt.Logger.Handler(), redactor))
-	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: redactor}
+	h := &Host{opt: opt, dir: opt.Dir, state: opt.State, settings: settings, trust: settings.Policy, redactor: redactor, hashes: redact.NewHashes()}
 	h.secrets = secret.New(secret.Options{
 		Places: settings.Secrets, Vault: secret.NewVault(config.Path(opt.Getenv), h.trust), Environ: opt.Environ, Getenv: opt.Getenv, Redactor: h.redactor, Trust: h.trust,
 	})
@@ -418,6 +419,9 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 	}
 	own.Attempt = max(own.Attempt, 1)
 	own.Redact = h.redactFor(&own)
+	if own.By != command.ByUser {
+		own.Hashes = h.hashes.Of
+	}
 	if own.Run == "" {
 		by := principal.From(ctx).Process
 		own.Sender = h.senderRun(by.PID, by.Remote)
@@ -441,7 +445,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		h.record(ctx, &own, err)
 	}
 	if own.By != command.ByUser {
-		out = h.redact(out)
+		out = h.hide(out)
 	}
 	return out, h.redactError(err)
 }
@@ -532,6 +536,9 @@ func (h *Host) RedactToken(token string) {
 
 // redact takes registered secrets out of a JSON value.
 func (h *Host) redact(b []byte) []byte { return h.redactor.JSON(b) }
+
+// hide returns a JSON text without registered secrets, and without the hashes that would confirm a guess of one.
+func (h *Host) hide(b []byte) []byte { return h.hashes.JSON(h.redact(b)) }
 
 // printed reports what a command of a run prints.
 func (h *Host) printed(p shell.Printed) {

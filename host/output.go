@@ -155,7 +155,7 @@ func (h *Host) OpenRunLog(ctx context.Context, run sentinels.RunID) (io.ReadClos
 		return f, nil
 	}
 	h.secrets.LearnStored()
-	return &redactedLines{Closer: f, in: bufio.NewReader(f), redact: h.redact}, nil
+	return &redactedLines{Closer: f, in: bufio.NewReader(f), redact: h.hide}, nil
 }
 
 // redactedLines are lines of JSON without secrets.
@@ -187,5 +187,5 @@ func (l *redactedLines) Read(p []byte) (int, error) {
 // secret set` stored since the host was opened.
 func (h *Host) WithoutSecrets(text json.RawMessage) json.RawMessage {
 	h.secrets.LearnStored()
-	return h.redact(text)
+	return h.hide(text)
 }

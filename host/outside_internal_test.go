@@ -113,7 +113,7 @@ func TestSecretsStayOutside(t *testing.T) {
 	}
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h := &Host{dir: dir, state: filepath.Join(dir, "state"), redactor: new(redact.Redactor), opt: Options{Logger: log}}
+	h := &Host{dir: dir, state: filepath.Join(dir, "state"), redactor: new(redact.Redactor), hashes: redact.NewHashes(), opt: Options{Logger: log}}
 	h.secrets = secret.New(secret.Options{Redactor: h.redactor, Getenv: func(name string) string {
 		return map[string]string{"SENTINEL_SECRET_TOKEN": token, "SENTINEL_SECRET_OTHER": "value-of-the-other"}[name]
 	}})

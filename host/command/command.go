@@ -154,6 +154,8 @@ type Call struct {
 	// are without them; nil for others. What selects, sorts and matches for such a caller is
 	// the redacted text: else a parameter would confirm what the result does not show.
 	Redact func([]byte) []byte
+	// Hashes returns what such a caller gets for a hash of a definition, see [Call.HashOf]; nil for others.
+	Hashes func(hash string) string
 	// Charge counts bytes of what the answer is made of, as they are read, for a caller whose answers
 	// share memory; its error ends the call. Nil for others. See [Call.Page].
 	Charge func(bytes int64) error
@@ -256,6 +258,15 @@ func (c *Call) Who() string {
 		return c.As
 	}
 	return string(ByUser)
+}
+
+// HashOf returns a hash of a definition as the caller knows it from results. What a caller gives is compared with that,
+// and never with the hash itself, which who knows all but a secret can compute for each guess of it.
+func (c *Call) HashOf(hash string) string {
+	if c.Hashes == nil {
+		return hash
+	}
+	return c.Hashes(hash)
 }
 
 // Named returns who calls, and beside it the name that the caller gave itself: "agent:ci/worker-3".

@@ -274,9 +274,13 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, 
 		if a.Code > 1 {
 			return gitexec.Fatal("diff", a)
 		}
-		out.Diff, out.Truncated = a.Out, a.Cut || len(a.Out) > maxText
+		text := a.Out
+		if s.opt.Hides != nil {
+			text = gitexec.WithoutIndex(text)
+		}
+		out.Diff, out.Truncated = text, a.Cut || len(text) > maxText
 		if out.Truncated {
-			out.Diff = textcut.Mark(a.Out, maxText)
+			out.Diff = textcut.Mark(text, maxText)
 		}
 		out.Diff = strings.ToValidUTF8(out.Diff, "\uFFFD")
 		return nil

@@ -243,7 +243,7 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	}
 	out.Conflict, out.Commit = true, t.Commit
 	out.Files, out.Truncated = conflicts[:min(len(conflicts), maxFiles)], len(conflicts) > maxFiles
-	out.Text = strings.ToValidUTF8(textcut.Mark(text, maxConflict), "\uFFFD")
+	out.Text = strings.ToValidUTF8(textcut.Mark(gitexec.WithoutIndex(text), maxConflict), "\uFFFD")
 	t.BaseCommit, t.Unresolved = base, &unresolved{Rebased: *out, Marked: strings.TrimSpace(made.Out)}
 	if err := t.save(); err != nil {
 		return err

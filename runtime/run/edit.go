@@ -8,9 +8,6 @@ import (
 
 // EditOptions configure an edit of one run.
 type EditOptions struct {
-	// ExpectHash is the hash of the definition that the edit was made on; the
-	// error conflict names the one that is in force. Default: any.
-	ExpectHash string
 	// By is the user who makes the edit. Default empty: not known.
 	By string
 	// Note is the reason for the edit. Default empty.

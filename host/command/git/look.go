@@ -172,7 +172,7 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 	if err != nil {
 		return err
 	}
-	out.Diff, out.Truncated = fit(text, maxText)
+	out.Diff, out.Truncated = fit(r.shown(text), maxText)
 	out.Output = fmt.Sprintf("%d files changed, %d lines added, %d removed", len(files), added, removed)
 	if len(files) > maxFiles {
 		files, out.Truncated = files[:maxFiles], true
@@ -183,6 +183,14 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 	}
 	out.Files = files
 	return nil
+}
+
+// shown returns a patch as the caller sees it.
+func (r *repository) shown(text string) string {
+	if r.hides == nil {
+		return text
+	}
+	return gitexec.WithoutIndex(text)
 }
 
 // numstat runs a git that lists changed files with --numstat -z.
@@ -330,7 +338,7 @@ func (r *repository) show(ctx context.Context, in request, out *Result) error {
 		return err
 	}
 	out.Output, _ = fit(head, maxText/8)
-	out.Diff, out.Truncated = fit(text, maxText)
+	out.Diff, out.Truncated = fit(r.shown(text), maxText)
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (f family) saveBeside(ctx context.Context, call *command.Call, all map[sent
 		expect := 0
 		head, err := f.rt.Definition(id)
 		switch {
-		case err == nil && head.Hash == all[id].Hash():
+		case err == nil && head.Hash == all[id].Hash() && !hidden(call, head.Definition):
 			continue
 		case err == nil && !replace:
 			warning = joinLines(warning, fmt.Sprintf("%s: another definition of %q is stored, at revision %d, and is used; with replace (--replace) this one is stored", all[id].file, id, head.Revision))

@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,7 +76,7 @@ func (f family) createWithin(ctx context.Context, call *command.Call, in createI
 	if err := f.sync(ctx, def.ID); err != nil {
 		return saved{}, err
 	}
-	expect, err := f.replaced(in, def)
+	expect, err := f.replaced(call, in, def)
 	if err != nil {
 		return saved{}, err
 	}
@@ -121,7 +122,7 @@ func (in createIn) path(file string) string {
 // replaced returns the revision that the definition may take the place of. Another
 // definition with its id is a conflict, unless the caller names its revision or says that it
 // is to be replaced: two authors who choose the same name do not lose anything.
-func (f family) replaced(in createIn, def *sentinels.Definition) (int, error) {
+func (f family) replaced(call *command.Call, in createIn, def *sentinels.Definition) (int, error) {
 	switch {
 	case in.Revision != nil:
 		return *in.Revision, nil
@@ -134,15 +135,21 @@ func (f family) replaced(in createIn, def *sentinels.Definition) (int, error) {
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case head.Hash == def.Hash():
+	case head.Hash == def.Hash() && !hidden(call, head.Definition):
 		return head.Revision, nil
 	}
 	e := &abi.Error{Code: abi.Conflict, Permanent: true, Hint: fmt.Sprintf("choose another name, or give replace (--replace); over HTTP, PUT /v1/sentinels/%s with If-Match replaces it", def.ID),
 		Message: fmt.Sprintf("create sentinel %q: another definition is stored, at revision %d", def.ID, head.Revision)}
-	if before := sentinels.Lenient(head.Definition, f.rt.DecodeOptions("")); before != nil {
+	if before := sentinels.Lenient(head.Definition, f.rt.DecodeOptions("")); before != nil && !hidden(call, head.Definition) {
 		e.Message += "; the difference to this one:\n" + clipLines(sentinels.DiffText(before, def, fmt.Sprintf("%s@%d", def.ID, head.Revision), "new"), maxDiffLines)
 	}
 	return 0, e
+}
+
+// hidden reports whether a definition has what the caller does not see. What the caller gives is then not compared with
+// it: that nothing differs would confirm a guess of a secret.
+func hidden(call *command.Call, definition []byte) bool {
+	return call.Redact != nil && !bytes.Equal(call.Redact(definition), definition)
 }
 
 // maxDiffLines is how much of a difference an error shows.

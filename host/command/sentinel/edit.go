@@ -168,6 +168,16 @@ type edited struct {
 	Problems sentinels.Problems `json:"problems,omitempty" jsonschema:"errors that the sentinel had before, as warnings, and what it needs that is not available here"`
 }
 
+// sameHash is the error conflict if the definition has another hash than the edit names. It is called within the edit,
+// so that it holds for what the edit is made on.
+func (in editIn) sameHash(call *command.Call, op string, d *sentinels.Definition) error {
+	if in.Hash == "" || in.Hash == call.HashOf(d.Hash()) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Conflict, Field: "hash", Hint: "read the definition again and repeat the edit on it",
+		Message: fmt.Sprintf("%s: definition conflict: have hash %.12s, current is %.12s", op, in.Hash, call.HashOf(d.Hash()))}
+}
+
 // An editor makes another definition of one; it may be called more than once.
 type editor func(*sentinels.Definition) (*sentinels.Definition, error)
 
@@ -196,10 +206,8 @@ func (f family) edit(ctx context.Context, call *command.Call, in editIn, note st
 		opt.Expect = *in.Revision
 	}
 	s, err := f.rt.Edit(ctx, t.id, opt, func(d *sentinels.Definition) (*sentinels.Definition, error) {
-		// Within the edit, so that it holds for what the edit is made on.
-		if in.Hash != "" && in.Hash != d.Hash() {
-			return nil, &abi.Error{Code: abi.Conflict, Field: "hash", Hint: "read the definition again and repeat the edit on it",
-				Message: fmt.Sprintf("edit sentinel %q: definition conflict: have hash %.12s, current is %.12s", t.id, in.Hash, d.Hash())}
+		if err := in.sameHash(call, fmt.Sprintf("edit sentinel %q", t.id), d); err != nil {
+			return nil, err
 		}
 		return fn(d)
 	})
@@ -225,7 +233,12 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 	if err := f.keepsGate(call, string(t.id)); err != nil {
 		return edited{}, err
 	}
-	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{ExpectHash: in.Hash, By: who(call), Note: note, Within: call.Bound()}, fn)
+	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{By: who(call), Note: note, Within: call.Bound()}, func(d *sentinels.Definition) (*sentinels.Definition, error) {
+		if err := in.sameHash(call, fmt.Sprintf("edit run %s", t.run), d); err != nil {
+			return nil, err
+		}
+		return fn(d)
+	})
 	if err != nil {
 		return edited{}, problemsOf(err)
 	}

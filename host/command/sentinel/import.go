@@ -65,7 +65,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 		}
 		return importOut{}, err
 	}
-	if err := f.expect(ctx, incoming, in.Overwrite); err != nil {
+	if err := f.expect(ctx, call, incoming, in.Overwrite); err != nil {
 		return importOut{}, err
 	}
 	for _, d := range incoming {
@@ -191,7 +191,7 @@ func importedBy(call *command.Call, by string) string {
 // expect sets the revision that each import replaces, and reports other sentinels with
 // these ids unless overwrite is set. An equal definition is not a conflict, so an import
 // can be repeated.
-func (f family) expect(ctx context.Context, incoming []runtime.Incoming, overwrite bool) error {
+func (f family) expect(ctx context.Context, call *command.Call, incoming []runtime.Incoming, overwrite bool) error {
 	var conflicts []error
 	for i := range incoming {
 		id := incoming[i].Definition.ID
@@ -203,7 +203,7 @@ func (f family) expect(ctx context.Context, incoming []runtime.Incoming, overwri
 		case abi.CodeOf(err) == abi.NotFound: // also a deleted one
 		case err != nil:
 			return err
-		case !overwrite && s.Hash != incoming[i].Definition.Hash():
+		case !overwrite && (s.Hash != incoming[i].Definition.Hash() || hidden(call, s.Definition)):
 			conflicts = append(conflicts, fmt.Errorf("another sentinel %q exists, at revision %d", id, s.Revision))
 		default:
 			incoming[i].Expect = s.Revision

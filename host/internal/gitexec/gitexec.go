@@ -274,3 +274,15 @@ func (c *capped) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// WithoutIndex returns a patch without the lines that name the contents of its files before and after. They are hashes
+// of all of a file: where the patch is shown without a secret, they would confirm each guess of it.
+func WithoutIndex(patch string) string {
+	var out strings.Builder
+	for line := range strings.Lines(patch) { // those of files begin with a blank or a sign
+		if !strings.HasPrefix(line, "index ") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}

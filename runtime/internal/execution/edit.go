@@ -43,10 +43,6 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 // edit applies fn to base and returns the edited definition with its record, and the limits that an agent or a
 // model raises in a run for a person: they stay as they are, see [Executor.keepLimits].
 func (ex *Executor) edit(ctx context.Context, id sentinels.RunID, begin *journal.RunStartBody, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
-	if opt.ExpectHash != "" && opt.ExpectHash != base.hash {
-		return next, nil, nil, &abi.Error{Code: abi.Conflict, Hint: "read the run's definition again and repeat the edit on it",
-			Message: fmt.Sprintf("edit run %s: definition conflict: have hash %.12s, current is %.12s", id, opt.ExpectHash, base.hash)}
-	}
 	// Apply checks against the current step types; those that the run began with may be
 	// older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
