@@ -558,3 +558,79 @@ func TestRerunsOfInlineChildren(t *testing.T) {
 		t.Errorf("%d children", retried)
 	}
 }
+
+// TestQuestionsShowInputsOfAgents: the question of a run shows the inputs that an agent gave for it, also in a fork, in a
+// child and where a person retries the run, and none that a person gave or that are defaults.
+func TestQuestionsShowInputsOfAgents(t *testing.T) {
+	h := open(t, host.Options{})
+	ws := t.TempDir()
+	must(t, h, "sentinel/create", `{"definition": {"id": "deploy", "inputs": {"target": {"default": "staging"}, "note": {"default": "none"}}, "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "parent", "inputs": {"where": {"default": "staging"}}, "steps": [{"type": "sentinel", "definition": {"$ref": "deploy"}, "inputs": {"target": "$where"}}]}}`, nil)
+	started := func(out string, err error) sentinels.RunID {
+		t.Helper()
+		var made struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &made)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Run
+	}
+	byAgent := func(command string, params map[string]any) sentinels.RunID {
+		t.Helper()
+		return started(held(t, h, ws, command, params))
+	}
+	byPerson := func(command string, params map[string]any) sentinels.RunID {
+		t.Helper()
+		text, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := h.Call(t.Context(), command, text)
+		return started(string(out), err)
+	}
+	prod := map[string]any{"target": "PROD"}
+	mine, theirs := byPerson("sentinel/start", map[string]any{"sentinelId": "deploy", "inputs": prod}), byAgent("sentinel/start", map[string]any{"sentinelId": "deploy", "inputs": prod})
+	for id, c := range map[sentinels.RunID]struct{ what, lines string }{
+		mine:   {"a person's start", ""},
+		theirs: {"an agent's start", `input "target", given by agent:ci: "PROD"`},
+		byAgent("sentinel/start", map[string]any{"sentinelId": "deploy"}):                                          {"an agent's start without inputs", ""},
+		byAgent("sentinel/retry", map[string]any{"run": mine}):                                                     {"an agent's retry without inputs", ""},
+		byAgent("sentinel/retry", map[string]any{"run": mine, "inputs": map[string]any{"note": "now"}}):            {"an agent's retry", `input "note", given by agent:ci: "now"`},
+		byPerson("sentinel/retry", map[string]any{"run": theirs}):                                                  {"a person's retry of an agent's run", `input "target", given by agent:ci: "PROD"`},
+		byPerson("sentinel/retry", map[string]any{"run": theirs, "inputs": map[string]any{"target": "elsewhere"}}): {"a person's retry with another value", ""},
+	} {
+		asked(t, h, id, "")
+		if lines := linesOfQuestion(t, h, id); lines != c.lines {
+			t.Errorf("%s: lines %q, want %q", c.what, lines, c.lines)
+		}
+	}
+	byAgent("sentinel/start", map[string]any{"sentinelId": "parent", "inputs": map[string]any{"where": "PROD"}})
+	child := sentinels.RunID("")
+	for deadline := time.Now().Add(time.Minute); child == ""; time.Sleep(20 * time.Millisecond) {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "deploy"})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("there is no child: %v", err)
+		}
+		for _, r := range runs {
+			if r.Parent != "" {
+				child = r.ID
+			}
+		}
+	}
+	asked(t, h, child, "")
+	if lines := linesOfQuestion(t, h, child); lines != `input "target", given by agent:ci: "PROD"` {
+		t.Errorf("the child of an agent's run: lines %q", lines)
+	}
+}
+
+// linesOfQuestion returns the lines that the inbox shows with the question of a run.
+func linesOfQuestion(t *testing.T, h *host.Host, id sentinels.RunID) string {
+	t.Helper()
+	var out struct{ Entries []struct{ Lines []string } }
+	if must(t, h, "inbox/list", map[string]any{"id": id}, &out); len(out.Entries) != 1 {
+		t.Fatalf("run %s: %+v", id, out)
+	}
+	return strings.Join(out.Entries[0].Lines, "\n")
+}

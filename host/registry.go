@@ -70,7 +70,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 		notify.Commands(h.notify, h.notifyWanted),
 		checkpointcommand.Commands(checkpointcommand.Options{Service: h.checkpoints, Runs: h.rt}),
 		auditcommand.Commands(h.state),
-		inbox.Commands(inbox.Options{Tickets: h.tickets, AgentChanges: h.rt.AgentChanges, Runs: func() ([]runtime.RunInfo, error) {
+		inbox.Commands(inbox.Options{Tickets: h.tickets, AgentChanges: h.rt.AgentChanges, GivenInputs: h.rt.GivenInputs, Runs: func() ([]runtime.RunInfo, error) {
 			return h.rt.Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
 		}, Definitions: func(ctx context.Context) (list []inbox.Definition, err error) {
 			waiting, err := sentinel.ListUnaccepted(ctx, steering)

@@ -169,3 +169,10 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 // and by edits of runs, as unified differences without secrets; "" for nothing. Those of one run are at most 64 KiB: a
 // fork or edit by which they would exceed that is refused. Revisions of stored sentinels are not among them.
 func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }
+
+// GivenInputs returns the inputs of a run that an agent or a model gave, in the order of their names: a person who
+// decides about the run has to see them. Of a run that is not active whose first record retention has removed there are
+// none.
+func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
+	return rt.exec.GivenInputs(id)
+}

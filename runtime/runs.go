@@ -17,6 +17,7 @@ type (
 	Decision        = run.Decision
 	DecisionKind    = run.DecisionKind
 	PendingDecision = run.PendingDecision
+	GivenInput      = run.GivenInput
 	StartOptions    = run.StartOptions
 	StepCall        = run.StepCall
 	PauseOptions    = run.PauseOptions

@@ -79,3 +79,10 @@ type Decision struct {
 	Comment  string          // why; required to retry a step that is quarantined
 	Result   json.RawMessage // with skip: result of the call that is skipped
 }
+
+// A GivenInput is an input of a run that an agent or a model gave.
+type GivenInput struct {
+	Name  string
+	By    string          // agent:NAME, or model
+	Value json.RawMessage // without secrets
+}

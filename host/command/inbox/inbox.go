@@ -28,6 +28,8 @@ type Options struct {
 	// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, as
 	// unified differences.
 	AgentChanges func(sentinels.RunID) (string, error)
+	// GivenInputs returns the inputs of a run that an agent or model gave.
+	GivenInputs func(sentinels.RunID) ([]runtime.GivenInput, error)
 	// Definitions lists those that wait to be accepted.
 	Definitions func(context.Context) ([]Definition, error)
 }
@@ -86,7 +88,7 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a fork in which an agent changed steps: that to the other run"`
+	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs that an agent gave, and of a fork in which one changed steps the difference to the other run"`
 	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
 	others     bool                     // of an agent or a model, By: after those of persons, however many there are
@@ -207,14 +209,8 @@ func (f family) runs() ([]Entry, error) {
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
 			asked := entry
-			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" {
-				asked.difference = func() ([]string, error) {
-					text, err := f.opt.AgentChanges(r.ID)
-					if text == "" || err != nil {
-						return nil, err
-					}
-					return strings.Split(strings.TrimSuffix(text, "\n"), "\n"), nil
-				}
+			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" || r.By != "" {
+				asked.difference = func() ([]string, error) { return f.ofOthers(r.ID) }
 			}
 			if d.Expired(time.Now()) {
 				asked.Expired, asked.Pin, asked.Choices, asked.Command = true, nil, []string{"resume"}, "sentinel/resume"
@@ -229,6 +225,22 @@ func (f family) runs() ([]Entry, error) {
 		}
 	}
 	return list, nil
+}
+
+// ofOthers returns what an agent or model made of a run: the inputs that it gave, and its changes of a fork.
+func (f family) ofOthers(run sentinels.RunID) (lines []string, err error) {
+	inputs, err := f.opt.GivenInputs(run)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		lines = append(lines, strings.Split(command.Excerpt(fmt.Sprintf("input %q, given by %s: %s", in.Name, in.By, in.Value)), "\n")...)
+	}
+	text, err := f.opt.AgentChanges(run)
+	if text == "" || err != nil {
+		return lines, err
+	}
+	return append(lines, strings.Split(strings.TrimSuffix(text, "\n"), "\n")...), nil
 }
 
 func definitionEntry(s Definition) Entry {

@@ -54,6 +54,17 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
 	}
+	start.inputsBy = maps.Clone(p.begin.InputsBy)
+	for name := range opt.Inputs {
+		if by := emitsFor(opt.As, opt.Within != nil); by != "" {
+			if start.inputsBy == nil {
+				start.inputsBy = map[string]string{}
+			}
+			start.inputsBy[name] = by
+		} else {
+			delete(start.inputsBy, name)
+		}
+	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
 	within := opt.Within
 	if within != nil {

@@ -3,8 +3,11 @@ package execution
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -157,6 +160,33 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 		return nil, err
 	}
 	return ex.startOf(id)
+}
+
+// GivenInputs is Runtime.GivenInputs of package runtime.
+func (ex *Executor) GivenInputs(id sentinels.RunID) ([]run.GivenInput, error) {
+	var begin *journal.RunStartBody
+	var err error
+	if r := ex.live(id); r != nil {
+		begin = r.begin // retention may have removed the record
+	} else {
+		begin, err = ex.startOf(id)
+	}
+	if err != nil || len(begin.InputsBy) == 0 {
+		return nil, err
+	}
+	raw, err := ex.svc.Values.Load(begin.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return nil, fmt.Errorf("inputs of run %s: %w", id, err)
+	}
+	var list []run.GivenInput
+	for _, name := range slices.Sorted(maps.Keys(begin.InputsBy)) {
+		list = append(list, run.GivenInput{Name: name, By: begin.InputsBy[name], Value: values[name]})
+	}
+	return list, nil
 }
 
 // startOf returns the body of the first record of a run, with no field set if retention has removed it.

@@ -107,6 +107,7 @@ type startOptions struct {
 	called    bool                           // the host has made the definition, and chosen its workspace
 	commanded bool                           // a child by a command of its parent, see [run.StartOptions.Child]
 	caller    *liveRun                       // whose step starts the run, which is not its child; nil for none
+	inputsBy  map[string]string              // of a fork: RunStartBody.InputsBy
 	fork      *journal.Fork                  // origin of a fork, whose workspace the run keeps; else nil
 	stored    revision.Stored                // of Revision, read by startRun
 	// puts are committed with the run's first record, which is then not lazy. id is the
@@ -121,6 +122,14 @@ type startOptions struct {
 // but an agent with many runs keeps no person from starting it.
 func (opt *startOptions) byPerson() bool {
 	return opt.As == "" && opt.Within == nil && opt.parent == nil && opt.caller == nil && opt.trigger == ""
+}
+
+// maker returns the agent or model that starts the run, or whose run does; "" for a person.
+func (opt *startOptions) maker() string {
+	if by := emitsFor(opt.As, opt.Within != nil); by != "" || opt.parent == nil {
+		return by
+	}
+	return emitsFor(opt.parent.begin.As, opt.parent.begin.Within != nil)
 }
 
 // startRun starts a run and returns its id. If a run was started with the key before,
@@ -386,6 +395,13 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	}
 	if begin.Inputs, err = ex.svc.Values.Redacted(raw); err != nil {
 		return nil, err
+	}
+	begin.InputsBy = opt.inputsBy
+	if by := opt.maker(); by != "" && opt.fork == nil {
+		begin.InputsBy = map[string]string{}
+		for name := range opt.Inputs {
+			begin.InputsBy[name] = by
+		}
 	}
 	begin.Inherited = opt.inherited
 	var maker string

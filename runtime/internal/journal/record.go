@@ -138,6 +138,7 @@ type RunStartBody struct {
 	Revision       int                        `json:"rev,omitempty"` // 0: not a stored definition
 	Pinned         bool                       `json:"pin,omitempty"`
 	Inputs         Value                      `json:"in,omitzero"`
+	InputsBy       map[string]string          `json:"inby,omitempty"` // of inputs that an agent or a model gave: by name, which
 	Event          *sentinels.Event           `json:"event,omitempty"`
 	Workspace      string                     `json:"ws"`
 	Parent         sentinels.RunID            `json:"parent,omitempty"`
