@@ -145,3 +145,49 @@ func TestMemoryOfModels(t *testing.T) {
 		t.Errorf("recall: %+v", out)
 	}
 }
+
+// TestMemoriesHaveAuthors: an agent replaces no memory that a person or a step of a person's definition stored, and the
+// text of what it adds names it. A person's definition that it starts stores under the keys of the person.
+func TestMemoriesHaveAuthors(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "memory/store", `{"sentinelId": "quick", "key": "host", "text": "prod1"}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "quick", "inputs": {"n": {"default": "1"}}, "steps": [{"command": "memory/store", "params": {"key": "last", "text": "run $n"}}]}}`, nil)
+	must(t, h, "sentinel/run", `{"sentinelId": "quick"}`, nil)
+	for _, key := range []string{"host", "last"} {
+		err := asAgent(t, h, "memory/store", map[string]any{"sentinelId": "quick", "key": key, "text": "evil.example"}, nil)
+		if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "an agent does not replace it") {
+			t.Errorf("%s by an agent: %v", key, err)
+		}
+	}
+	own := map[string]any{"definition": map[string]any{"id": "quick", "name": "quick", "steps": []any{map[string]any{"command": "memory/store", "params": map[string]any{"key": "host", "text": "evil.example"}}}}}
+	var res struct{ Status, Error any }
+	if err := asAgent(t, h, "sentinel/run", own, &res); abi.CodeOf(err) != abi.Denied && abi.CodeOf(err) != abi.Conflict {
+		t.Errorf("a definition of the agent with the id of the person's: %v, %+v", err, res)
+	}
+	if err := asAgent(t, h, "sentinel/run", map[string]any{"sentinelId": "quick", "inputs": map[string]any{"n": "2"}}, &res); err != nil || res.Status != "completed" {
+		t.Errorf("a person's definition that an agent starts: %v, %+v", err, res)
+	}
+	for _, text := range []string{"first", "second"} {
+		if err := asAgent(t, h, "memory/store", map[string]any{"sentinelId": "quick", "key": "mine", "text": text}, nil); err != nil {
+			t.Errorf("a key of the agent: %v", err)
+		}
+	}
+	must(t, h, "memory/store", `{"sentinelId": "quick", "key": "host", "text": "prod1"}`, nil) // the same again
+	var out struct {
+		Memories []struct{ Key, Text, By string }
+		Text     string
+	}
+	must(t, h, "memory/recall", `{"sentinelId": "quick"}`, &out)
+	got := map[string]string{}
+	for _, m := range out.Memories {
+		got[m.Key] = m.By + ": " + m.Text
+	}
+	for key, want := range map[string]string{"host": "user: prod1", "mine": "agent:bot: second", "last": "agent:bot: run 2"} {
+		if got[key] != want {
+			t.Errorf("%s is %q, want %q", key, got[key], want)
+		}
+	}
+	if !strings.Contains(out.Text, "[stored by agent:bot] second") || strings.Contains(out.Text, "] prod1") {
+		t.Errorf("text %q", out.Text)
+	}
+}

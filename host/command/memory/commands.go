@@ -27,7 +27,11 @@ type memory struct {
 	Key      string   `json:"key,omitempty"`
 	Text     string   `json:"text"`
 	Tags     []string `json:"tags,omitempty"`
+	By       string   `json:"by,omitempty" jsonschema:"who stored it: user or a persona, agent:NAME, step of ID or model of ID"`
 }
+
+// byAgent reports whether an agent stored the memory, or a run that executed for one.
+func (m memory) byAgent() bool { return strings.HasPrefix(m.By, string(command.ByAgent)+":") }
 
 // ownerOf returns the sentinel whose memories are meant: that of the caller unless another
 // one is named; "" for a user who names none. Inline definitions share the memories of the

@@ -32,7 +32,7 @@ type recallIn struct {
 type recallOut struct {
 	Memories []recalled `json:"memories" jsonschema:"those with the most words of the query first, then the newest"`
 	Total    int        `json:"total" jsonschema:"how many match"`
-	Text     string     `json:"text" jsonschema:"their texts, with an empty line between them"`
+	Text     string     `json:"text" jsonschema:"their texts, with an empty line between them; one that another agent stored begins with its name"`
 	Next     string     `json:"next,omitempty" jsonschema:"give it as after to search the rest; absent if all memories were searched"`
 }
 
@@ -71,6 +71,9 @@ func recall(ctx context.Context, call *command.Call, in recallIn) (recallOut, er
 		out.Memories = append(out.Memories, r)
 		if out.Text != "" {
 			out.Text += "\n\n"
+		}
+		if r.byAgent() && r.By != call.Who() {
+			out.Text += "[stored by " + r.By + "] "
 		}
 		out.Text += r.Text
 	}

@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -52,10 +54,7 @@ func store(ctx context.Context, call *command.Call, in storeIn) (out storeOut, e
 	}
 	tags := slices.Clone(in.Tags)
 	slices.Sort(tags)
-	text, err := json.Marshal(memory{owner, in.Key, in.Text, slices.Compact(tags)})
-	if err != nil {
-		return out, err
-	}
+	m := memory{owner, in.Key, in.Text, slices.Compact(tags), call.Who()}
 	out.ID = idOf(owner, in.Key, call.Key)
 	old, err := call.Records.Get(ctx, Collection, out.ID)
 	switch {
@@ -63,11 +62,38 @@ func store(ctx context.Context, call *command.Call, in storeIn) (out storeOut, e
 		out.Created = true
 	case err != nil:
 		return out, err
-	case command.SameJSON(old.Data, text):
-		return out, nil
+	default:
+		var before memory
+		if err := json.Unmarshal(old.Data, &before); err != nil {
+			before = memory{} // a document that data/create made
+		}
+		if same := m; reflect.DeepEqual(before, same.by(before.By)) {
+			return out, nil
+		}
+		if outsider(call) && !before.byAgent() {
+			return out, &abi.Error{Code: abi.Denied, Permanent: true, Field: "key",
+				Message: fmt.Sprintf("%s: the memory %.80q of sentinel %q is by %s: an agent does not replace it", call.Command, in.Key, owner, cmp.Or(before.By, "a person")),
+				Hint:    "store it with another key"}
+		}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return out, err
 	}
 	_, err = call.Records.Put(ctx, Collection, out.ID, text, sentinels.AnyRevision)
 	return out, err
+}
+
+// by returns the memory as another author would have stored it.
+func (m memory) by(author string) memory {
+	m.By = author
+	return m
+}
+
+// outsider reports whether an agent calls, or a definition of its own. A definition of a person that an agent started
+// stores what the person wrote in it.
+func outsider(call *command.Call) bool {
+	return call.By == command.ByAgent || call.Within != nil && call.ForAgent()
 }
 
 func (in storeIn) check(op string) error {
