@@ -28,7 +28,7 @@ func (h *Host) openTickets() *ticket.Service {
 		profile = retry.Fine()
 	}
 	return ticket.New(ticket.Options{
-		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, CheckBranch: checkBranch, OwnBranch: worktree.BranchOf,
+		CheckCriteria: verify.CheckWith((*checkTypes)(h)), CheckRepo: checkRepo, CheckBranch: checkBranch, OwnBranch: worktree.BranchOf, AgentBranch: worktree.AgentMayName,
 		Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,

@@ -255,3 +255,41 @@ func TestBranchesOfTicketsHideNothing(t *testing.T) {
 		t.Error("to name none:", err)
 	}
 }
+
+// TestBranchesOfAgentsAreOutOfTheWay: the branch that an agent names for a ticket is below work/, so that the ticket of a
+// person gets the branch release/1.0. A person names any.
+func TestBranchesOfAgentsAreOutOfTheWay(t *testing.T) {
+	dir, _ := project(t)
+	h := open(t, host.Options{Workspace: dir})
+	must(t, h, "ticket/create", `{"id": "T-1", "title": "x", "branch_name": "release/1.0"}`, nil)
+	if err := asAgent(t, h, "ticket/create", map[string]any{"id": "T-2", "title": "y"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for command, params := range map[string]map[string]any{"ticket/create": {"title": "y"}, "ticket/update": {"id": "T-2"}} {
+		params["branch_name"] = "release"
+		if err := asAgent(t, h, command, params, nil); abi.CodeOf(err) != abi.Denied || abi.As(err).Field != "branch_name" || !strings.Contains(abi.As(err).Hint, "work/release") {
+			t.Errorf("%s of an agent: %v", command, err)
+		}
+	}
+	work := func(id string, add map[string]any) error {
+		var claim struct{ Token uint64 }
+		err := asAgent(t, h, "ticket/claim", map[string]any{"id": id}, &claim)
+		add["ticket"], add["token"] = id, claim.Token
+		if err == nil {
+			err = asAgent(t, h, "worktree/add", add, nil)
+		}
+		return err
+	}
+	if err := work("T-2", map[string]any{"branch": "release"}); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("worktree/add of an agent: %v", err)
+	}
+	if err := asAgent(t, h, "ticket/update", map[string]any{"id": "T-2", "branch_name": "work/release"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := asAgent(t, h, "worktree/add", map[string]any{"ticket": "T-2", "token": 1}, nil); err != nil {
+		t.Errorf("the branch of the agent: %v", err)
+	}
+	if err := work("T-1", map[string]any{}); err != nil {
+		t.Errorf("the branch of the person: %v", err)
+	}
+}

@@ -118,7 +118,7 @@ func (s *Service) Create(ctx context.Context, tx Tx, id, key, actor string, f Fi
 	if err := number(ctx, tx, t); err != nil {
 		return v, false, err
 	}
-	if err := s.checkBranch(t.BranchName, t.ID, f.Person); err != nil {
+	if err := s.checkNamed(f, t.BranchName, t.ID); err != nil {
 		return v, false, err
 	}
 	t.CreatedAt = s.Now()
@@ -242,7 +242,7 @@ func (s *Service) Update(ctx context.Context, tx Tx, id, actor string, f Fields)
 			return err
 		}
 		if f.BranchName != nil && *f.BranchName != t.BranchName {
-			if err := s.checkBranch(*f.BranchName, t.ID, f.Person); err != nil {
+			if err := s.checkNamed(f, *f.BranchName, t.ID); err != nil {
 				return err
 			}
 		}
@@ -307,6 +307,17 @@ func (s *Service) checkBranch(branch, id string, person bool) error {
 		return nil
 	}
 	return s.opt.CheckBranch(branch)
+}
+
+// checkNamed is checkBranch for a branch that a client names: one of an agent stays out of the way of others.
+func (s *Service) checkNamed(f Fields, branch, id string) error {
+	if err := s.checkBranch(branch, id, f.Person); err != nil || branch == "" || f.By == "" || s.opt.AgentBranch == nil || s.opt.AgentBranch(branch, id) {
+		return err
+	}
+	name := branch[strings.LastIndex(branch, "/")+1:]
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch_name",
+		Message: fmt.Sprintf("branch_name: an agent names branches below work/ only: %.100q would be in the way of %.100q", branch, branch+"/1.0"),
+		Hint:    "leave branch_name out, or name work/" + name}
 }
 
 // unapproved reports whether the commands of a ticket's criteria need an approval.

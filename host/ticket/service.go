@@ -58,6 +58,8 @@ type Options struct {
 	CheckBranch func(name string) error
 	// OwnBranch returns the branch of a ticket that names none; default sentinel/ID.
 	OwnBranch func(id string) string
+	// AgentBranch reports whether an agent may name a branch for a ticket; default any that is not another ticket's.
+	AgentBranch func(branch, id string) bool
 	// Learn is called in the transaction that ends an attempt of a ticket or changes its
 	// state, before the ticket is written, with the attempt or nil; default none.
 	Learn func(ctx context.Context, tx Tx, t *Ticket, ended *Attempt) error

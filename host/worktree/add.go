@@ -110,7 +110,7 @@ func (in *Add) check(repo, branch string) error {
 		return refuse("repo", in.Repo, repo)
 	case in.Branch != "" && branch != "" && in.Branch != branch:
 		return refuse("branch", in.Branch, branch)
-	case in.Branch == branchFolder: // no other ticket could have a branch then
+	case in.Branch != "" && in.Branch != branch && !AgentMayName(in.Branch, in.Ticket):
 		return refuse("branch", in.Branch, BranchOf(in.Ticket))
 	}
 	return nil
@@ -118,6 +118,15 @@ func (in *Add) check(repo, branch string) error {
 
 // branchFolder is the first part of the branches of tickets.
 const branchFolder = "sentinel"
+
+// agentFolder is the first part of the branches that agents name.
+const agentFolder = "work"
+
+// AgentMayName reports whether an agent may name a branch for a ticket: that of the ticket, or one below work. Git makes no
+// branch beside a folder of its name, so that another one, such as release, would be in the way of release/1.0.
+func AgentMayName(branch, ticket string) bool {
+	return branch == BranchOf(ticket) || strings.HasPrefix(branch, agentFolder+"/")
+}
 
 // create makes a worktree whose ticket, claim and branch are set: fill makes its files. When
 // it fails, nothing is left.

@@ -783,11 +783,15 @@ func TestWorktreeIsOfItsTicket(t *testing.T) {
 		"another repository":     {Ticket: "T-1", Repo: other},
 		"another branch":         {Ticket: "T-1", Branch: "main2"},
 		"the folder of branches": {Ticket: "T-2", Branch: "sentinel"},
+		"a folder of others":     {Ticket: "T-2", Branch: "release"},
 	} {
 		in.Bound = true
 		if _, err := b.s.Add(t.Context(), in); abi.CodeOf(err) != abi.Denied {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if got, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-2", Branch: "work/release", Bound: true}); err != nil || got.Branch != "work/release" {
+		t.Errorf("one for agents: %+v %v", got, err)
 	}
 	if got, err := b.s.Add(t.Context(), worktree.Add{Ticket: "T-1", Repo: b.repo, Branch: "feature/x", Bound: true}); err != nil || got.Branch != "feature/x" {
 		t.Errorf("those of the ticket: %+v %v", got, err)
