@@ -308,8 +308,8 @@ func TestLogNamesItsAuthor(t *testing.T) {
 	is("a claim", "agent:bot/user")
 }
 
-// TestAgentsKeepTheWordsOfPersons: no agent changes title or description of a ticket after a person wrote them, whoever
-// filed it, and the inbox says whose they are otherwise. Without a claim an agent records no changed files.
+// TestAgentsKeepTheWordsOfPersons: no agent changes title or description of a ticket of any
+// ticket after a person wrote them, and the inbox says whose they are otherwise. Without a claim an agent records no changed files.
 func TestAgentsKeepTheWordsOfPersons(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"tickets.approval": "on", "tickets.review": "off", "tickets.unverified": "true"}})
 	refused := func(agent, command string, params map[string]any, why string) {
