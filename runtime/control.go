@@ -171,8 +171,7 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }
 
 // GivenInputs returns the inputs of a run that an agent or a model gave, in the order of their names: a person who
-// decides about the run has to see them. Of a run that is not active whose first record retention has removed there are
-// none.
+// decides about the run has to see them.
 func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
 	return rt.exec.GivenInputs(id)
 }

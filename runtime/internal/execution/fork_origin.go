@@ -164,13 +164,7 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 
 // GivenInputs is Runtime.GivenInputs of package runtime.
 func (ex *Executor) GivenInputs(id sentinels.RunID) ([]run.GivenInput, error) {
-	var begin *journal.RunStartBody
-	var err error
-	if r := ex.live(id); r != nil {
-		begin = r.begin // retention may have removed the record
-	} else {
-		begin, err = ex.startOf(id)
-	}
+	begin, err := ex.startOf(id)
 	if err != nil || len(begin.InputsBy) == 0 {
 		return nil, err
 	}
