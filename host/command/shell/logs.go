@@ -224,6 +224,8 @@ type logsSearchOut struct {
 	Text       string     `json:"text" jsonschema:"the matches as executionId:lineNumber: text"`
 	Executions int        `json:"executions" jsonschema:"number of executions that were searched"`
 	Truncated  bool       `json:"truncated" jsonschema:"there are more matches"`
+	Missing    int        `json:"missing" jsonschema:"lines of these executions that are not kept, so they were not searched"`
+	Warning    string     `json:"warning,omitempty" jsonschema:"what was not searched"`
 }
 
 func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSearchIn) (logsSearchOut, error) {
@@ -259,7 +261,7 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 	size, held := 0, call.Peak()
 	for i := len(list) - 1; i >= 0 && !out.Truncated; i-- {
 		out.Executions++
-		err := list[i].match(ctx, pattern, func(l logLine) bool {
+		missing, err := list[i].match(ctx, pattern, func(l logLine) bool {
 			if size += 2*l.size() + len(list[i].id); len(out.Matches) == in.MaxResults || size > answerSize {
 				out.Truncated = true
 				return false
@@ -271,6 +273,11 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 		if err != nil {
 			return logsSearchOut{}, err
 		}
+		out.Missing += missing
+	}
+	if out.Missing > 0 {
+		out.Warning = fmt.Sprintf("%d lines were not searched: of a large output only the beginning and the end are kept; to search all of it, "+
+			"write it to a file (command | tee FILE) and search that", out.Missing)
 	}
 	return out, nil
 }
@@ -279,31 +286,31 @@ func (m *Manager) logsSearch(ctx context.Context, call *command.Call, in logsSea
 const maxSearch = 1 << 10
 
 // match passes the lines that match to found, until it returns false, and the size of the lines that
-// it holds to hold.
-func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool, hold func(bytes int64) error) error {
+// it holds to hold. missing is how many lines are not kept: none of them is found.
+func (e *execution) match(ctx context.Context, pattern *boundedregexp.Regexp, found func(logLine) bool, hold func(bytes int64) error) (missing int, err error) {
 	for at := 0; ; {
-		lines, _, now, _, err := e.look(at)
+		lines, now, missing, err := e.read(at, batch)
 		if err == nil {
 			err = hold(bytesOf(lines))
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, l := range lines {
 			at = l.number + 1
 			matches, err := pattern.MatchString(ctx, l.text)
 			if err != nil {
-				return fmt.Errorf("search output %q: %w", e.id, err)
+				return 0, fmt.Errorf("search output %q: %w", e.id, err)
 			}
 			if jsonSize(l.text) > maxMatch {
 				l.text = cutJSON(l.text, maxMatch) + lineCut
 			}
 			if matches && !found(newLogLine(l)) {
-				return nil
+				return missing, nil
 			}
 		}
 		if !now.more {
-			return nil
+			return missing, nil
 		}
 	}
 }

@@ -35,6 +35,8 @@ type logsOut struct {
 		Text        string
 	}
 	Truncated bool
+	Missing   int
+	Warning   string
 }
 
 func (b *bench) logs(name string, by command.By, run sentinels.RunID, p params) (o logsOut, err error) {
@@ -129,6 +131,36 @@ func TestLogsOfLongOutput(t *testing.T) {
 	}
 	if o, err := b.logs("logs/search", command.ByUser, "", params{"pattern": "<<<<", "maxResults": 1000}); err != nil || len(o.Matches) == 0 {
 		t.Errorf("search for long lines: %v, %d matches", err, len(o.Matches))
+	}
+}
+
+// TestSearchSaysWhatIsNotKept: a line that was written and is not kept cannot be found, which differs from one that
+// was never written.
+func TestSearchSaysWhatIsNotKept(t *testing.T) {
+	b := newBench(t, shell.Options{MaxOutput: 64 << 10})
+	whole := b.do("code/shell/execute", params{"command": "echo ERROR: first"})
+	cut := b.do("code/shell/execute", params{"command": "seq 1 50000; echo ERROR: in the middle; seq 1 50000"})
+	search := func(execution string) logsOut {
+		t.Helper()
+		o, err := b.logs("logs/search", command.ByStep, "run-1", params{"pattern": "ERROR", "executionId": execution})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	if o := search(whole.ExecutionID); len(o.Matches) != 1 || o.Missing != 0 || o.Warning != "" {
+		t.Errorf("a whole output: %+v", o)
+	}
+	tail, err := b.logs("logs/tail", command.ByStep, "run-1", params{"executionId": cut.ExecutionID})
+	if err != nil || tail.Missing == 0 {
+		t.Fatalf("tail: %v, %d lines are missing", err, tail.Missing)
+	}
+	o := search(cut.ExecutionID)
+	if want := fmt.Sprintf("%d lines were not searched", tail.Missing); len(o.Matches) != 0 || o.Missing != tail.Missing || !strings.HasPrefix(o.Warning, want) {
+		t.Errorf("an output that is cut: %+v, want %s", o, want)
+	}
+	if o := search(""); len(o.Matches) != 1 || o.Missing != tail.Missing {
+		t.Errorf("all executions of the run: %+v", o)
 	}
 }
 

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,7 +122,7 @@ func (a *attempt) attachCommand(ctx context.Context, c *call) (callEnd, bool, er
 }
 
 // commandEnd returns the outcome of a command; a result that is too large for a guest
-// becomes an error.
+// becomes an error. The warning of a result is logged, as a step may read only other parts of it.
 func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 	if err != nil {
 		return callEnd{err: failure.From(err, abi.Internal)}
@@ -132,7 +133,22 @@ func (a *attempt) commandEnd(out json.RawMessage, err error) callEnd {
 			Hint: "ask for less: most commands take a limit, an offset or a path",
 		}}
 	}
+	if warning := warningOf(out); warning != "" {
+		a.log("warn", warning)
+	}
 	return callEnd{result: out}
+}
+
+// warningOf returns the warning in the result of a command, "" without one. A result without
+// its name is not decoded.
+func warningOf(out json.RawMessage) string {
+	var fields struct {
+		Warning string `json:"warning"`
+	}
+	if !bytes.Contains(out, []byte(`"warning"`)) || strictjson.DecodeForeign(out, &fields) != nil {
+		return ""
+	}
+	return fields.Warning
 }
 
 // maxMessage is the maximum size of a request or an answer in bytes, ABI clause A8: a value of
