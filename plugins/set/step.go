@@ -47,7 +47,7 @@ func run(c *sdk.Context) (sdk.Value, error) {
 // author throws, to fail the step, has the author's text alone: only that of the expression itself
 // begins as such errors do.
 func failed(name string, err error) error {
-	const own = "condition"
+	const own = "expression"
 	if e := sdk.AsError(err); e.Code == sdk.CodePlugin && (len(e.Message) < len(own) || e.Message[:len(own)] != own) {
 		return err
 	}

@@ -38,8 +38,8 @@ func TestNothingIsSetAfterAnError(t *testing.T) {
 // text; an error of the expression is one of the variable.
 func TestAThrownErrorIsTheAuthors(t *testing.T) {
 	for message, want := range map[string]string{
-		"no model answered":               "no model answered",
-		"condition at 1:3: TypeError: no": "values.n: condition at 1:3: TypeError: no",
+		"no model answered":                "no model answered",
+		"expression at 1:3: TypeError: no": "values.n: expression at 1:3: TypeError: no",
 	} {
 		h := sdktest.New(t).Fail("sentinel_eval", &sdk.Error{Code: sdk.CodePlugin, Message: message})
 		if _, fault := sdktest.Run(t, sdktest.Only(set.Step()), "set", `{"values":{"n":{"expr":"f()"}}}`, h); fault == nil || fault.Message != want {

@@ -18,8 +18,9 @@ import (
 
 const noChildHint = "begin main and TestMain with runtime.ServeChild(), or set Options.Child"
 
+// errf returns an error. It names an expression, as not only conditions are evaluated: also values, lists and counts.
 func errf(code abi.Code, format string, args ...any) *abi.Error {
-	e := abi.New(code, "condition: "+fmt.Sprintf(format, args...))
+	e := abi.New(code, "expression: "+fmt.Sprintf(format, args...))
 	switch code {
 	case abi.BadFields, abi.Plugin, abi.Limit, abi.Memory:
 		e.Permanent = true
@@ -33,7 +34,7 @@ func errAt(src string, offset int, format string, args ...any) *abi.Error {
 }
 
 func errAtPosition(p position, format string, args ...any) *abi.Error {
-	e := abi.New(abi.BadFields, fmt.Sprintf("condition at %s: ", p)+fmt.Sprintf(format, args...))
+	e := abi.New(abi.BadFields, fmt.Sprintf("expression at %s: ", p)+fmt.Sprintf(format, args...))
 	e.Permanent = true
 	return e
 }

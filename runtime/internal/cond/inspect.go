@@ -150,7 +150,7 @@ func (in *inspector) node(n any) bool {
 	case *ast.BranchStatement, *ast.MetaProperty:
 		return false
 	case *ast.AwaitExpression:
-		in.fail(n.Await, wordHints["await"], "a condition cannot wait")
+		in.fail(n.Await, wordHints["await"], "an expression cannot wait")
 	case *ast.AssignExpression:
 		in.write(n.Left, "assign")
 	case *ast.UnaryExpression:
@@ -194,7 +194,7 @@ func (in *inspector) use(id *ast.Identifier) {
 
 func (in *inspector) function(at file.Idx, async bool, name *ast.Identifier) {
 	if async {
-		in.fail(at, "a condition has no promises", "a condition cannot be asynchronous")
+		in.fail(at, "an expression has no promises", "an expression cannot be asynchronous")
 	}
 	in.declareName(name)
 	in.inside++
@@ -256,7 +256,7 @@ func (in *inspector) write(target ast.Expression, verb string) {
 		hint = "write === to compare"
 	}
 	if in.inside == 0 {
-		in.fail(target.Idx0(), hint, "a condition cannot %s", verb)
+		in.fail(target.Idx0(), hint, "an expression cannot %s", verb)
 		return
 	}
 	for {
@@ -269,7 +269,7 @@ func (in *inspector) write(target ast.Expression, verb string) {
 			continue
 		case *ast.Identifier:
 			if name := t.Name.String(); name != "" && name[0] == '$' {
-				in.fail(t.Idx, hint, "a condition cannot %s %q", verb, name)
+				in.fail(t.Idx, hint, "an expression cannot %s %q", verb, name)
 			}
 		}
 		return

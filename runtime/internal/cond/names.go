@@ -25,12 +25,12 @@ var wordHints = map[string]string{
 	"is": "write === to compare", "eq": "write === to compare", "ne": "write !== to compare",
 	"contains": "write $text.includes('part')", "matches": "write /pattern/.test($text)",
 	"True": "write true", "False": "write false", "None": "write null", "nil": "write null",
-	"Date":  "a condition has no clock, because it must give the same answer when it is replayed; use $NOW, a text in RFC 3339, or $ELAPSED_MS",
-	"eval":  "a condition cannot make code out of data",
-	"await": "a condition has no promises", "Promise": "a condition has no promises",
-	"Function": "a condition cannot make code out of data", "arguments": "name the parameters",
-	"globalThis": "a condition sees its variables alone", "window": "a condition sees its variables alone",
-	"process": "a condition sees its variables alone", "require": "a condition sees its variables alone",
+	"Date":  "an expression has no clock, because it must give the same answer when it is replayed; use $NOW, a text in RFC 3339, or $ELAPSED_MS",
+	"eval":  "an expression cannot make code out of data",
+	"await": "an expression has no promises", "Promise": "an expression has no promises",
+	"Function": "an expression cannot make code out of data", "arguments": "name the parameters",
+	"globalThis": "an expression sees its variables alone", "window": "an expression sees its variables alone",
+	"process": "an expression sees its variables alone", "require": "an expression sees its variables alone",
 }
 
 func set(words string) map[string]bool {

@@ -39,7 +39,7 @@ func parseSource(src string) (*source, *abi.Error) {
 	}
 	list := onlyList(prg, len(src)+len("[\n"))
 	if list == nil || len(list.Value) > 1 {
-		return nil, errAtPosition(position{1, 1}, "a condition is one expression")
+		return nil, errAtPosition(position{1, 1}, "want one expression")
 	}
 	if len(list.Value) == 0 {
 		return nil, errAtPosition(position{1, 1}, "empty")

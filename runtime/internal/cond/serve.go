@@ -145,7 +145,7 @@ func (s *server) prepare() {
 func (s *server) failed(err *abi.Error) []string {
 	text, jerr := json.Marshal(err)
 	if jerr != nil {
-		text = []byte(`{"code":"internal","message":"condition: child: error cannot be encoded"}`)
+		text = []byte(`{"code":"internal","message":"expression: child: error cannot be encoded"}`)
 	}
 	return []string{"error", string(text), s.grownFlag()}
 }

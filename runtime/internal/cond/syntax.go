@@ -54,9 +54,9 @@ func (p *fastParser) expectEnd() {
 	switch t := p.tok; {
 	case p.failed || t.kind == tokEnd:
 	case t.text == "=":
-		p.fail(invalid, t.at, "write === to compare", "a condition cannot assign")
+		p.fail(invalid, t.at, "write === to compare", "an expression cannot assign")
 	case t.text == "," || t.text == ";":
-		p.fail(invalid, t.at, "", "unexpected "+quote(t.text)+": a condition is one expression")
+		p.fail(invalid, t.at, "", "unexpected "+quote(t.text)+": want one expression")
 	default:
 		p.failAfterOperand("")
 	}

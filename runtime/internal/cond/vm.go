@@ -263,7 +263,7 @@ var (
 func (m *jsVM) result(v goja.Value) (Value, *abi.Error) {
 	if o, ok := v.(*goja.Object); ok {
 		if o.ClassName() == "Promise" {
-			return Value{}, withHint(errf(abi.Plugin, "the result is a promise"), "a condition has no promises")
+			return Value{}, withHint(errf(abi.Plugin, "the result is a promise"), "an expression has no promises")
 		}
 	}
 	out := Value{Truthy: v.ToBoolean()}
@@ -350,7 +350,7 @@ func (m *jsVM) exception(thrown *goja.Exception) *abi.Error {
 			break
 		}
 	}
-	e := abi.New(abi.Plugin, "condition"+where+": "+textcut.Mark(text, maxMessage))
+	e := abi.New(abi.Plugin, "expression"+where+": "+textcut.Mark(text, maxMessage))
 	e.Permanent = true
 	switch {
 	case !strings.Contains(text, "BigInt"):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/cond"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -33,13 +34,7 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 		return callEnd{err: failure.From(err, abi.Plugin)}, nil
 	}
 	if req.Strict && (v.JSON == nil || v.NotFinite) {
-		what := "undefined or a function"
-		if v.NotFinite {
-			what = "NaN or an infinity"
-		}
-		return callEnd{err: &abi.Error{
-			Code: abi.BadFields, Permanent: true, Message: "the value is " + what + ", which JSON does not have", Hint: "use ?? null for a missing value",
-		}}, nil
+		return callEnd{err: noValue(v.NotFinite, req.Expression, vars)}, nil
 	}
 	end, err := reply(struct {
 		Value  json.RawMessage `json:"value,omitempty"`
@@ -47,4 +42,19 @@ func (a *attempt) callEval(ctx context.Context, c *call) (callEnd, error) {
 	}{v.JSON, v.Truthy})
 	end.body.Reads = a.svc.ReadsIn(req.Expression, vars)
 	return end, err
+}
+
+// noValue returns the error of an expression whose value JSON does not have. The usual cause is a part that is missing:
+// paths and calls are optional in an expression, so that it has no error of its own.
+func noValue(notFinite bool, source string, vars cond.Vars) *abi.Error {
+	e := &abi.Error{Code: abi.BadFields, Permanent: true, Message: "the value is undefined or a function", Hint: "use ?? null for a missing value"}
+	if notFinite {
+		e.Message = "the value is NaN or an infinity"
+	}
+	e.Message += ", which JSON does not have"
+	if missing := missingIn(source, vars); missing != "" {
+		e.Message += ": " + missing + " is undefined"
+		e.Hint = "say what is used where it is missing, such as (" + missing + " ?? 0)"
+	}
+	return e
 }

@@ -44,11 +44,7 @@ var pathPattern = lazyregexp.New(`\$([A-Za-z_]\w*)((?:\s*\??\.\s*[A-Za-z_]\w*|\s
 func (s *Services) ReadsIn(source string, vars cond.Vars) map[string]string {
 	var reads map[string]string
 	for _, m := range pathPattern.FindAllStringSubmatch(source, -1) {
-		name, path := m[1], strings.Join(strings.Fields(m[2]), "")
-		if m[3] != "" { // a method
-			path = path[:max(0, strings.LastIndexByte(path, '.'))]
-			path = strings.TrimSuffix(path, "?")
-		}
+		name, path := readPath(m)
 		key := "$" + name + path
 		if _, has := reads[key]; has || len(reads) == maxReads {
 			continue
@@ -65,6 +61,36 @@ func (s *Services) ReadsIn(source string, vars cond.Vars) map[string]string {
 		reads[key] = text
 	}
 	return reads
+}
+
+// readPath returns what a match of pathPattern reads: a variable and a path, without the name of a method.
+func readPath(match []string) (name, path string) {
+	name, path = match[1], strings.Join(strings.Fields(match[2]), "")
+	if match[3] != "" { // a method
+		path = path[:max(0, strings.LastIndexByte(path, '.'))]
+		path = strings.TrimSuffix(path, "?")
+	}
+	return name, path
+}
+
+// missingIn returns the first path that an expression reads, that has no value and no other one behind ??; "" without
+// one.
+func missingIn(source string, vars cond.Vars) string {
+	for _, at := range pathPattern.FindAllStringSubmatchIndex(source, -1) {
+		if strings.HasPrefix(strings.TrimLeft(source[at[1]:], " \t\r\n)"), "??") {
+			continue
+		}
+		match := pathPattern.FindStringSubmatch(source[at[0]:at[1]])
+		name, path := readPath(match)
+		required := strings.ReplaceAll(strings.ReplaceAll(path, "?.[", "["), "?.", ".")
+		if v, ok := vars(name); ok {
+			if _, ok := reference.Path(v, required); ok {
+				continue
+			}
+		}
+		return "$" + name + path
+	}
+	return ""
 }
 
 // cutList returns the reference in field each of a loop to a list in a result that says that it was cut; "" if there is
