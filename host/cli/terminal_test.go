@@ -17,6 +17,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/clitest"
+	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // A terminal is one invocation with a person at it.
@@ -301,6 +303,52 @@ func TestInboxOfTerminal(t *testing.T) {
 		})
 		if code != 0 || !slices.Equal(e.Calls, []string{c.call}) || !strings.Contains(errs.String(), "and 47 more of agent:ci: sentinel inbox --by agent:ci") {
 			t.Errorf("%s: exit %d, calls %q, %s", c.args, code, e.Calls, errs.String())
+		}
+	}
+}
+
+// TestRowsFitTerminal: a trace and a list have no row that the terminal breaks. Columns go before cells are cut, and
+// what says why something fails is whole.
+func TestRowsFitTerminal(t *testing.T) {
+	const cause = "exit code 4: a cause in so many words that it does not fit on a line of eighty characters, up to its end"
+	const problem = ".sentinel/sentinels/nightly-backup-of-the-archive.json:3:14: steps[0].comand: unknown key 'comand', and so on up to the end"
+	e := &clitest.Engine{Results: map[string]any{
+		"sentinel/list": `{"sentinels":[{"sentinelId":"nightly-backup-of-the-archive","name":"Nightly backup","status":"idle","loop":"once","steps":2,"revision":12,
+			"runCount":31,"file":".sentinel/sentinels/nightly-backup-of-the-archive.json","problem":"` + problem + `","triggers":[{"type":"schedule","detail":"*/5 * * * *"}]}],
+			"runs":[{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","sentinel":"nightly-backup-of-the-archive","status":"failed","iteration":1,
+			"createdAt":"2026-01-02T03:00:00Z","reason":"error","error":{"code":"output","message":"` + cause + `"}}]}`,
+		"sentinel/trace": `{"run":{"id":"01a207be-283b-7b36-bbb7-8aa60211067c","sentinel":"nightly-backup-of-the-archive","status":"failed","reason":"error",
+			"error":{"code":"output","message":"` + cause + `"}},"iterations":[{"number":1,"start":"2026-01-02T03:00:00Z","steps":[
+			{"path":"0","type":"shell","ended":true,"outputTo":"line","output":{"executionId":"a94121301fa9f1f6","success":true,"exitCode":0,"text":"` + strings.Repeat("long ", 30) + `","output":"` + strings.Repeat("long ", 30) + `"}},
+			{"path":"1","type":"shell","ended":true,"error":{"code":"output","message":"` + cause + `"}}]}]}`,
+	}}
+	for _, c := range []struct {
+		args []string
+		want []string // white space aside
+	}{
+		{[]string{"list"}, []string{"SENTINEL STATUS TRIGGER", "schedule */5 * * * *", "nightly-backup-of-the-archive: " + problem}},
+		{[]string{"trace", "01a207be-283b-7b36-bbb7-8aa60211067c"}, []string{"characters, up to its end iteration 1", "$line.text long long", "1 shell failed", cause}},
+	} {
+		for _, width := range []int{60, 80, 100} {
+			var out, errs bytes.Buffer
+			code := cli.Run(t.Context(), app.Env{
+				Args: c.args, Dir: t.TempDir(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, StdoutTerminal: true, Engine: e, Now: func() time.Time { return clitest.Now },
+				Width: func() int { return width }, Getenv: trusting(map[string]string{"NO_COLOR": "1"}),
+			})
+			if code != 0 {
+				t.Fatalf("%s: exit %d, %s", c.args, code, errs.String())
+			}
+			for line := range strings.Lines(out.String()) {
+				if n := output.Width(termtext.Text(strings.TrimSuffix(line, "\n"))); n > width {
+					t.Errorf("%s in %d columns: a row of %d: %s", c.args, width, n, line)
+				}
+			}
+			joined := strings.Join(strings.Fields(out.String()), " ")
+			for _, want := range c.want {
+				if width >= 80 && !strings.Contains(joined, want) {
+					t.Errorf("%s in %d columns: no %q in\n%s", c.args, width, want, out.String())
+				}
+			}
 		}
 	}
 }

@@ -32,10 +32,11 @@ func WriteItems[T any](a *App, whole any, items []T) (done bool, err error) {
 func (a *App) WriteLine(v any) error { return a.Out.Value(v, "") }
 
 // Table writes rows in columns; the first row is the header. On a terminal it has no column without
-// cells, and long cells are cut so that each row fits on a line.
-func (a *App) Table(rows []output.Row) error {
+// cells, and each row fits on a line: columns that are less needed are left out, the first of them first, then long
+// cells are cut.
+func (a *App) Table(rows []output.Row, lessNeeded ...int) error {
 	if a.Env.StdoutTerminal {
-		rows = output.Fit(output.Filled(rows), a.Env.Width())
+		rows = output.Fit(output.Filled(output.Narrow(rows, a.Env.Width(), lessNeeded...)), a.Env.Width())
 	}
 	return output.Table(a.Out, rows)
 }

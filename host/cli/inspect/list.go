@@ -230,8 +230,7 @@ func (a verbs) showList(all app.Listed, filtered bool) error {
 	}
 	a.ShowProblems(slices.DeleteFunc(slices.Clone(all.Problems), func(p sentinels.Problem) bool { return p.Kind != sentinels.KindDuplicate })) // rows show others
 	if len(all.Sentinels) > 0 {
-		rows := a.sentinelRows(all.Sentinels)
-		if err := a.Table(rows); err != nil {
+		if err := a.showSentinels(all.Sentinels); err != nil {
 			return err
 		}
 	}
@@ -259,16 +258,43 @@ func (a verbs) showList(all app.Listed, filtered bool) error {
 	return nil
 }
 
-// sentinelRows are the table of sentinels. What triggers wait for has columns only
-// where there are triggers: the table is wide as it is.
-func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
+// showSentinels writes the table of sentinels. A terminal has their problems below it, whole: a column would cut them.
+func (a verbs) showSentinels(list []app.ListedSentinel) error {
+	rows, lessNeeded := a.sentinelRows(list)
+	if !a.Env.StdoutTerminal {
+		return a.Table(rows)
+	}
+	var problems []output.Row
+	for i, r := range rows {
+		problem := len(r) - 1
+		if r[problem] != "" {
+			text := string(list[i-1].SentinelID) + ": " + a.problemOf(list[i-1]) // the first row is the header
+			problems = append(problems, output.Row{"", a.PaintOut.Bad(output.Clip(text, maxProblem))})
+		}
+		rows[i] = r[:problem]
+	}
+	if err := a.Table(rows, lessNeeded...); err != nil {
+		return err
+	}
+	return a.Pairs(problems)
+}
+
+// maxProblem is how much of a problem a terminal shows, in characters.
+const maxProblem = 400
+
+// sentinelRows are the table of sentinels, and its columns that are less needed, least first. What triggers wait for
+// has columns only where there are triggers: the table is wide as it is.
+func (a verbs) sentinelRows(list []app.ListedSentinel) (rows []output.Row, lessNeeded []int) {
 	p := a.PaintOut
 	fired := slices.ContainsFunc(list, func(s app.ListedSentinel) bool { return len(s.Triggers) > 0 })
 	titles := output.Row{"SENTINEL", "STATUS", "TRIGGER", "NEXT", "LOOP", "STEPS", "RUNS", "LAST", "REVISION", "FILE", "NAME", ""}
 	if !fired {
 		titles = slices.Delete(titles, 2, 4)
 	}
-	rows := []output.Row{output.Head(p, titles...)}
+	for _, title := range []termtext.Text{"NAME", "STEPS", "LOOP", "REVISION", "FILE", "RUNS"} {
+		lessNeeded = append(lessNeeded, slices.Index(titles, title))
+	}
+	rows = []output.Row{output.Head(p, titles...)}
 	for _, s := range list {
 		var revision, runs, name, last, problem termtext.Text
 		if s.Revision > 0 { // else it is not stored, and its runs are not counted
@@ -290,7 +316,7 @@ func (a verbs) sentinelRows(list []app.ListedSentinel) []output.Row {
 		}
 		rows = append(rows, append(r, output.Escape(s.Loop), output.Number(s.Steps), runs, last, revision, output.Escape(s.File), name, problem))
 	}
-	return rows
+	return rows, lessNeeded
 }
 
 // showRuns names runs by the ends of their ids, which every verb takes.

@@ -64,14 +64,14 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 	b.Printf("%s  run %s  %s", p.Strong(output.Escape(tr.Run.Sentinel)), tr.Run.ID, output.Status(p, tr.Run.Status))
 	if tr.Run.Reason != "" {
 		b.Printf("  reason %s", tr.Run.Reason)
-		if tr.Run.Error != nil {
-			b.Printf("\n  %s", p.Bad(output.Clip(tr.Run.Error.Message, 700)))
-			if tr.Run.Error.Hint != "" {
-				b.Printf("\n  %s %s", p.Dim("hint:"), output.Clip(tr.Run.Error.Hint, 700))
-			}
-		}
 	}
 	b.Add("\n")
+	if tr.Run.Reason != "" && tr.Run.Error != nil {
+		a.traceCause(&b, "  ", p.Bad(output.Clip(tr.Run.Error.Message, maxCause)))
+		if tr.Run.Error.Hint != "" {
+			a.traceCause(&b, "  ", "hint: "+output.Clip(tr.Run.Error.Hint, maxCause))
+		}
+	}
 	for _, it := range tr.Iterations {
 		b.Printf("%s  %s", p.Strong(termtext.Sprintf("iteration %d", it.Number)), p.Dim(output.LocalClock(it.Start)))
 		if it.Revision > 0 {
@@ -102,8 +102,28 @@ func (a verbs) showTrace(tr *runtime.Trace) error {
 			a.traceStep(&b, s, "  ", tr.Run)
 		}
 	}
+	if a.Env.StdoutTerminal && !a.Flags.Verbose {
+		return a.Out.Write(output.CutLines(b.Text(), a.Env.Width()))
+	}
 	return a.Out.Write(b.Text())
 }
+
+// traceCause draws the message or hint of an error, which a terminal wraps at words: what says why is not cut.
+func (a verbs) traceCause(b *output.Page, indent string, text termtext.Text) {
+	lines := []termtext.Text{text}
+	if a.Env.StdoutTerminal {
+		lines = output.FillText(lines[0], max(leastCause, a.Env.Width()-len(indent)))
+	}
+	for _, line := range lines {
+		b.Printf("%s%s\n", indent, line)
+	}
+}
+
+// Limits of a message or hint of an error in a trace, and least width of its lines, in characters.
+const (
+	maxCause   = 700
+	leastCause = 20
+)
 
 // traceStep draws a step under its execution path, which distinguishes the iterations of a loop
 // apart. Attempts get a line when there was more than one.
@@ -138,7 +158,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 	}
 	b.Add("\n")
 	if s.Error != nil {
-		b.Printf("%s    %s\n", indent, p.Bad(output.Clip(s.Error.Message, 700)))
+		a.traceCause(b, indent+"    ", p.Bad(output.Clip(s.Error.Message, maxCause)))
 	}
 	open := "open"
 	switch {
@@ -192,11 +212,12 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 		if a.Flags.Verbose && a.printed(b, name, s.Output, indent+"    ", logs) {
 			return
 		}
-		shown := s.Output
 		if a.Flags.Verbose {
-			shown = withoutPrinted(shown)
+			b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(withoutPrinted(s.Output), shownOf(a, 300)))
+			return
 		}
-		b.Printf("%s    %s %s\n", indent, p.Dim(name), output.ClipJSON(shown, shownOf(a, 300)))
+		field, shown := output.Gist(s.Output)
+		b.Printf("%s    %s %s\n", indent, p.Dim(name+output.Escape(field)), output.Cut(shown, shownOf(a, 300)))
 	}
 }
 

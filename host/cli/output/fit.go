@@ -38,6 +38,29 @@ func Filled(rows []Row) []Row {
 	return out
 }
 
+// Narrow empties columns of a table, the first one of columns first, until its rows fit into width: a table whose
+// less needed columns are gone says more than one in which all cells are cut. columns are counted from 0.
+func Narrow(rows []Row, width int, columns ...int) []Row {
+	for _, column := range columns {
+		wide := widths(Filled(rows))
+		total := gap * max(0, len(wide)-1)
+		for _, w := range wide {
+			total += w
+		}
+		if total <= width {
+			break
+		}
+		narrower := make([]Row, len(rows))
+		for n, r := range rows {
+			if narrower[n] = slices.Clone(r); n > 0 && column < len(r) {
+				narrower[n][column] = ""
+			}
+		}
+		rows = narrower
+	}
+	return rows
+}
+
 // Fit cuts the longest cells of a table, so that no row is longer than width. Widths are given up by
 // the widest columns first.
 func Fit(rows []Row, width int) []Row {
@@ -105,7 +128,7 @@ func WrapLast(rows []Row, width int) []Row {
 			out = append(out, r)
 			continue
 		}
-		for n, line := range fillColoured(r[last], left) {
+		for n, line := range FillText(r[last], left) {
 			row := Row{}
 			for i := range last {
 				cell := r[i]
@@ -169,8 +192,17 @@ func cutColoured(text termtext.Text, n int) termtext.Text {
 	return termtext.Text(b.String())
 }
 
-// fillColoured is [Fill] for text that may have one colour as a whole.
-func fillColoured(text termtext.Text, width int) (lines []termtext.Text) {
+// CutLines cuts each line of a text that is longer than width. The text may have colours.
+func CutLines(text termtext.Text, width int) termtext.Text {
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		lines[i] = string(cutColoured(termtext.Text(line), width))
+	}
+	return termtext.Text(strings.Join(lines, "\n"))
+}
+
+// FillText is [Fill] for text that may have one colour as a whole. It breaks a word that is longer than a line.
+func FillText(text termtext.Text, width int) (lines []termtext.Text) {
 	s, begin, end := string(text), "", ""
 	if strings.HasPrefix(s, "\x1b[") && strings.HasSuffix(s, "\x1b[0m") {
 		at := strings.IndexByte(s, 'm') + 1

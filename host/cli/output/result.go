@@ -72,6 +72,43 @@ func (r *StepResult) Line() string {
 	return termtext.Overwrite(line)
 }
 
+// Gist returns what a person wants to know of a value, and the field that has it, as a
+// definition would write it: of a program's output the JSON or the text, of a model's
+// reply the text, else the value itself. -o json has all of it.
+func Gist(value json.RawMessage) (field string, shown termtext.Text) {
+	var text string
+	var fields struct {
+		Text, Output, ExecutionID string
+		Running                   bool
+		JSON                      json.RawMessage
+	}
+	isText := json.Unmarshal(value, &text) == nil
+	switch {
+	case isText:
+	case json.Unmarshal(value, &fields) != nil:
+		return "", JSONText(value)
+	case fields.Running && fields.ExecutionID != "":
+		return "", termtext.Sprintf("a command that continued in the background, execution %s", fields.ExecutionID)
+	case len(fields.JSON) > 0 && fields.Text != "":
+		return ".json", JSONText(fields.JSON)
+	case fields.Text != "":
+		field, text = ".text", fields.Text
+	case fields.Output != "":
+		field, text = ".output", fields.Output
+	default:
+		return "", JSONText(value)
+	}
+	first, rest, more := strings.Cut(strings.TrimSpace(termtext.Overwrite(text)), "\n")
+	if result := ReadStepResult(value); !isText && result.ExitCode != nil {
+		first = result.Line() // of what a command printed
+	}
+	first = strings.Join(strings.Fields(first), " ")
+	if more {
+		first += fmt.Sprintf("  (and %s)", Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
+	}
+	return field, Escape(first)
+}
+
 // httpStatus returns the status of the answer to a request, 0 for another result.
 func (r *StepResult) httpStatus() (status int) {
 	if len(r.Method) == 0 || len(r.URL) == 0 || json.Unmarshal(r.Status, &status) != nil {

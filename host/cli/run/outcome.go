@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
@@ -79,7 +78,7 @@ func (a verbs) resultTable(r runtime.Result) error {
 	var list []shown
 	width := 0
 	for _, name := range output.SortedKeys(r.Variables) {
-		field, value := gist(r.Variables[name])
+		field, value := output.Gist(r.Variables[name])
 		list = append(list, shown{output.Escape("$" + name + field), value})
 		width = max(width, output.Width(list[len(list)-1].reference))
 	}
@@ -92,41 +91,4 @@ func (a verbs) resultTable(r runtime.Result) error {
 		rows = append(rows, output.Row{"  " + p.Dim(v.reference), output.Cut(v.value, limit)})
 	}
 	return a.Pairs(rows)
-}
-
-// gist is what a person wants to know of a value, and the field that has it, as a
-// definition would write it: of a program's output the JSON or the text, of a model's
-// reply the text, else the value itself. -o json has all of it.
-func gist(value json.RawMessage) (field string, shown termtext.Text) {
-	var text string
-	var fields struct {
-		Text, Output, ExecutionID string
-		Running                   bool
-		JSON                      json.RawMessage
-	}
-	isText := json.Unmarshal(value, &text) == nil
-	switch {
-	case isText:
-	case json.Unmarshal(value, &fields) != nil:
-		return "", output.JSONText(value)
-	case fields.Running && fields.ExecutionID != "":
-		return "", termtext.Sprintf("a command that continued in the background, execution %s", fields.ExecutionID)
-	case len(fields.JSON) > 0 && fields.Text != "":
-		return ".json", output.JSONText(fields.JSON)
-	case fields.Text != "":
-		field, text = ".text", fields.Text
-	case fields.Output != "":
-		field, text = ".output", fields.Output
-	default:
-		return "", output.JSONText(value)
-	}
-	first, rest, more := strings.Cut(strings.TrimSpace(termtext.Overwrite(text)), "\n")
-	if result := output.ReadStepResult(value); !isText && result.ExitCode != nil {
-		first = result.Line() // of what a command printed
-	}
-	first = strings.Join(strings.Fields(first), " ")
-	if more {
-		first += fmt.Sprintf("  (and %s)", output.Plural(strings.Count(rest, "\n")+1, "more line", "more lines"))
-	}
-	return field, output.Escape(first)
 }
