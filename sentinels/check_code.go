@@ -19,6 +19,9 @@ type interpreter struct {
 	first   bool     // its first argument
 	second  bool     // the one behind a word that is no option
 	hint    string   // how it gets a value as data
+	// own are parts of a line that give "$NAME" a meaning in the code of the interpreter; nil for one whose own
+	// variables begin with "$", so that a "$" says nothing.
+	own []string
 }
 
 var interpreters = []interpreter{
@@ -26,12 +29,15 @@ var interpreters = []interpreter{
 	{names: []string{"su"}, options: []string{"-c"}, hint: "pass it on standard input"},
 	{names: []string{"eval"}, first: true, hint: "leave eval out: a variable of a shell line has the value"},
 	{names: []string{"ssh"}, second: true, hint: "pass it on standard input: the other machine's shell reads the line once more"},
-	{names: []string{"python", "python2", "python3"}, options: []string{"-c"}, hint: `give it as an argument: python3 -c 'import sys; print(sys.argv[1])' "$value"`},
-	{names: []string{"node", "bun"}, options: []string{"-e", "-p", "-pe", "--eval", "--print"}, hint: `give it as an argument: node -e 'console.log(process.argv[1])' "$value"`},
+	{names: []string{"python", "python2", "python3"}, options: []string{"-c"}, hint: `give it as an argument: python3 -c 'import sys; print(sys.argv[1])' "$value"`,
+		own: []string{"Template("}},
+	{names: []string{"node", "bun"}, options: []string{"-e", "-p", "-pe", "--eval", "--print"}, hint: `give it as an argument: node -e 'console.log(process.argv[1])' "$value"`,
+		own: []string{"${NAME}", "let $NAME", "const $NAME", "var $NAME", "$NAME =>", "$NAME=>", "$NAME ="}},
 	{names: []string{"perl", "ruby", "php", "lua", "Rscript"}, options: []string{"-e", "-E", "-ne", "-pe", "-r"}, hint: "give it as an argument behind the code"},
 	{names: []string{"psql", "mysql", "mariadb", "clickhouse-client"}, options: []string{"-c", "-e", "-q", "--command", "--execute", "--query"}, hint: `pass it as a variable of the client, such as psql -v value="$value", and :'value' in the statement on standard input`},
 	{names: []string{"sqlite3", "duckdb"}, options: []string{"-c"}, second: true, hint: `bind it: .parameter set @value "..." before the statement`},
-	{names: []string{"jq"}, first: true, options: []string{"-r", "-e", "-c", "-n", "-s", "-rc", "-nr"}, hint: `give it with --arg: jq --arg v "$value" '.[$v]'`},
+	{names: []string{"jq"}, first: true, options: []string{"-r", "-e", "-c", "-n", "-s", "-rc", "-nr"}, hint: `give it with --arg: jq --arg v "$value" '.[$v]'`,
+		own: []string{"arg NAME ", "argjson NAME ", "slurpfile NAME ", "rawfile NAME ", " as $NAME", " as [", " as {", "def "}},
 	{names: []string{"awk", "gawk", "mawk"}, first: true, hint: `give it with -v: awk -v v="$value" '{print v}'`},
 }
 
@@ -98,6 +104,22 @@ var plainPrograms = []string{
 	"head", "tail", "wc", "sort", "tee", "diff", "cmp", "tar", "zip", "unzip", "basename", "dirname", "realpath", "mail", "sentinel",
 }
 
+// literalIn returns how a program gets the value of a reference that stands in single quotes of its arguments in a line,
+// if the program takes the "$" there as text.
+func literalIn(program, line string, ref reference.Reference, at int) (hint string, literal bool) {
+	if slices.Contains(plainPrograms, program) {
+		return inDoubleQuotes(line, ref, at), true
+	}
+	i := slices.IndexFunc(interpreters, func(in interpreter) bool { return in.own != nil && slices.Contains(in.names, program) })
+	if i < 0 {
+		return "", false
+	}
+	meant := slices.ContainsFunc(interpreters[i].own, func(part string) bool {
+		return strings.Contains(line, strings.ReplaceAll(part, "NAME", ref.Name))
+	})
+	return interpreters[i].hint, !meant
+}
+
 // shell warns about references that the shell would not expand. Names that are never set
 // are variables of the shell, and so are those that the line assigns.
 func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
@@ -129,8 +151,8 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 				c.warn(path, fmt.Sprintf(`write %s.%s if it always exists; else compute it before, with a step of type set: {"expr": "%s"}`, m[1], m[3], m[0]),
 					"a shell line has no \"?.\": the line has the value of %s and behind it the text %q", m[1], m[2])
 			case quoted:
-				if c.set[ref.Name] && !belongs(ref.Name) && slices.Contains(plainPrograms, program) {
-					c.warn(path, inDoubleQuotes(text, ref, at), "%s is in single quotes, so %s gets the name and not the value", ref, program)
+				if hint, literal := literalIn(program, text, ref, at); literal && c.set[ref.Name] && !belongs(ref.Name) {
+					c.warn(path, hint, "%s is in single quotes, so %s gets the name and not the value", ref, program)
 				}
 				return
 			case seen[ref.String()]:
