@@ -75,6 +75,8 @@ var layers = []layer{
 	{"sdk/**", []string{"sdk", "sdk/abi", "sdk/role", "sdk/internal/**"}, nil},
 	{"plugins", nil, nil},
 	{"plugins/internal/**", []string{"plugins/**", "sdk", "sdk/abi"}, nil},
+	{"plugins/http", []string{"plugins/http/fields", "sdk"}, nil},
+	{"plugins/http/fields", nil, nil}, // the guest and the host share it
 	{"plugins/builtin", []string{"plugins/*", "sdk"}, nil},
 	{"plugins/*", []string{"plugins/sentinel", "plugins/group", "sdk", "sdk/abi"}, nil}, // wait and watch return the result of a run as sentinel does, loop ends as group does
 	{"triggers", []string{"sentinels"}, nil},
@@ -216,7 +218,7 @@ var layers = []layer{
 	{"host/llm/steptype", []string{"host/llm/wire", "sdk/abi", "sdk/role"}, nil},
 	{"host/llm/**", []string{"host/llm", "host/redact", "host/llm/**", "host/internal/termtext", "sentinels", "sdk/abi"}, nil},
 	{"host/llm", []string{"host/llm/**", "host/redact", "sentinels", "sdk/abi"}, []string{"golang.org/x/net"}},
-	{"host/command/http", []string{"host/command", "host/internal/endpoint", "host/plugin/egress", "internal/textcut", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil},                                                                            // a client of egress
+	{"host/command/http", []string{"host/command", "host/internal/endpoint", "host/plugin/egress", "internal/textcut", "plugins/http/fields", "sentinels", "sentinels/reference", "sentinels/strictjson", "sdk/abi"}, nil},                                                     // a client of egress
 	{"host/config", []string{"host/confine", "host/plugin/egress", "host/internal/endpoint", "host/internal/trust", "host/internal/atomicfile", "host/llm", "host/llm/providers", "host/notify", "host/secret", "runtime/run", "sentinels", "sentinels/glob", "sdk/abi"}, nil}, // what it settles is described there
 	{"host/command/shell/supervise", nil, nil}, // what it imports is initialised before each command
 	{"host/command/shell", []string{"internal/boundedregexp", "host/command", "host/principal", "host/internal/endpoint", "host/internal/pipes", "host/internal/rootfs", "internal/share", "host/internal/termtext", "host/command/shell/supervise", "host/redact", "sentinels", "sdk/abi", "sdk/role"}, []string{"golang.org/x/sys"}},

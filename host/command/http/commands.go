@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/endpoint"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
+	"github.com/sentinel-runtime/sentinel/plugins/http/fields"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -58,35 +59,14 @@ type auth struct {
 	} `json:"basic"`
 }
 
-// input is the schema of the parameters. Steps of type http have the same fields.
+// input is the schema of the parameters.
 const input = `{
   "type": "object",
-  "properties": {
-    "url": {"type": "string", "minLength": 1, "description": "http or https, with a host"},
-    "method": {"type": "string", "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "description": "GET if not given"},
-    "query": {"type": "object", "description": "added to the query of the URL, escaped; a list repeats its name, null leaves it out"},
-    "headers": {"type": "object", "additionalProperties": ` + secretText + `, "description": "by name; {\"secret\": NAME} is the value of a secret that the step itself names"},
-    "json": {"description": "the body, as JSON"},
-    "form": {"type": "object", "description": "the body, as a form; values as in query"},
-    "body": {"type": "string", "description": "the body, as it is"},
-    "auth": {"type": "object", "description": "the header Authorization, from one of both",
-      "properties": {"bearer": ` + secretText + `,
-        "basic": {"type": "object", "properties": {"username": ` + secretText + `, "password": ` + secretText + `}, "required": ["username", "password"], "additionalProperties": false}},
-      "minProperties": 1, "maxProperties": 1, "additionalProperties": false},
-    "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 1000000000000, "description": "of the request with its redirects and the body; 30000 if not given"},
-    "redirects": {"type": "integer", "minimum": 0, "maximum": 50, "description": "how many are followed, 5 if not given; with 0 a redirect is the answer"},
-    "expect": {"anyOf": [` + statusSchema + `, {"type": "array", "items": ` + statusSchema + `, "minItems": 1}], "description": "statuses that are a success: 200, \"2xx\", \"200-204\", or a list of these; 2xx if not given"},
-    "idempotencyKey": {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1}],
-      "description": "true: the header Idempotency-Key has a key that is the same at each repetition, which the server has to know; a text is the name of another header"}
+  "properties": {` + fields.Request + `
   },
   "required": ["url"],
   "additionalProperties": false
 }`
-
-const (
-	secretText   = `{"anyOf": [{"type": "string"}, {"type": "object", "properties": {"secret": {"type": "string"}}, "required": ["secret"], "additionalProperties": false}]}`
-	statusSchema = `{"anyOf": [{"type": "integer", "minimum": 100, "maximum": 599}, {"type": "string", "pattern": "^[1-5]([0-9][0-9](-[1-5][0-9][0-9])?|xx)$"}]}`
-)
 
 // output is the schema of the result.
 const output = `{

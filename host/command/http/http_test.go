@@ -16,6 +16,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/command/http"
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
+	httpstep "github.com/sentinel-runtime/sentinel/plugins/http"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -287,5 +288,25 @@ func TestRepetition(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string][]string{"method": {"", "GET", "HEAD", "OPTIONS"}}, c.Reads); diff != "" {
 		t.Errorf("reads (-want +got):\n%s", diff)
+	}
+}
+
+// TestParametersAreFieldsOfSteps: what a step of type http has in its definition is what it hands to the command.
+func TestParametersAreFieldsOfSteps(t *testing.T) {
+	properties := func(schema []byte) map[string]json.RawMessage {
+		t.Helper()
+		var s struct{ Properties map[string]json.RawMessage }
+		if err := json.Unmarshal(schema, &s); err != nil || len(s.Properties) == 0 {
+			t.Fatalf("%v, %d properties", err, len(s.Properties))
+		}
+		return s.Properties
+	}
+	step := properties([]byte(httpstep.Step().Fields))
+	if step["allowFailure"] == nil {
+		t.Error("a step has no allowFailure")
+	}
+	delete(step, "allowFailure") // of the step alone
+	if diff := cmp.Diff(step, properties(http.Commands(http.Options{})[0].Input())); diff != "" {
+		t.Errorf("fields of a step and parameters of the command (-step +command):\n%s", diff)
 	}
 }
