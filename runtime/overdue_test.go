@@ -96,3 +96,49 @@ func TestOverdueEvent(t *testing.T) {
 		rt.Close()
 	})
 }
+
+// TestOverdueBesideUnstoredRun: a run of an agent's definition that is not stored is not the one that the schedule of the
+// stored sentinel with its id expects; its author chose the id. One of a person is, clause T4.10.
+func TestOverdueBesideUnstoredRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nightly = `{"id":"nightly","name":"n","loop":{"type":"once"},"steps":[],"trigger":{"type":"schedule","cronExpression":"0 * * * *","timeZone":"UTC","expectWithinMs":600000}}`
+		const alarm = `{"id":"alarm","name":"a","loop":{"type":"once"},"steps":[],"trigger":{"type":"event","event":"sentinel:*:overdue"}}`
+		for _, c := range []struct {
+			name    string
+			start   runtime.StartOptions
+			overdue bool
+		}{
+			{"of an agent's definition", runtime.StartOptions{As: "agent:ci"}, true},
+			{"of a person's file", runtime.StartOptions{}, false},
+			{"of the stored definition", runtime.StartOptions{Revision: 1}, false},
+		} {
+			rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{Triggers: standard.Set()})
+			for _, src := range []string{nightly, alarm} {
+				if _, err := rt.Save(t.Context(), decode(t, rt, src), runtime.AnyRevision); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := rt.Arm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := rt.PauseTriggers(t.Context(), "nightly", true); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + time.Minute))) // within the time of the next run
+			if _, err := rt.Start(t.Context(), decode(t, rt, nightly), c.start); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+			alarms, err := rt.Runs(runtime.RunFilter{Sentinel: "alarm"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if overdue := len(alarms) > 0; overdue != c.overdue {
+				t.Errorf("with a run %s: overdue %t, want %t", c.name, overdue, c.overdue)
+			}
+			rt.Close()
+		}
+	})
+}

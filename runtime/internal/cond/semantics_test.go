@@ -3,6 +3,7 @@ package cond_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -334,5 +335,35 @@ func TestWholeNumbersKeepDigits(t *testing.T) {
 	}
 	if _, err := eval(t, e, `JSON.parse('[9007199254740993')`, values{}); err == nil || !strings.Contains(err.Error(), "SyntaxError") {
 		t.Errorf("a text that is not JSON: %v", err)
+	}
+}
+
+// TestLargeList: a condition over a list of more than 1 MB, of which it reads each item, is right, and done within the
+// limit of an evaluation.
+func TestLargeList(t *testing.T) {
+	const items = 20_000
+	var list strings.Builder
+	for i := range items {
+		fmt.Fprintf(&list, `%s{"id":%d,"name":"item number %d of the list","done":%t}`, map[bool]string{true: "[", false: ","}[i == 0], i, i, i%2 == 0)
+	}
+	list.WriteString("]")
+	if list.Len() < 1<<20 {
+		t.Fatalf("a list of %d bytes", list.Len())
+	}
+	e := open(t, cond.Options{})
+	for src, want := range map[string]string{
+		`$list.length === 20000`:                                                       "true",
+		`$list.filter(x => x.done).length`:                                             "10000",
+		`$list.reduce((sum, x) => sum + x.id, 0)`:                                      "199990000",
+		`$list.some(x => x.name === 'item number 19999 of the list')`:                  "true",
+		`$list.every(x => x.id < 19999)`:                                               "false",
+		`$list.toSorted((a, b) => b.id - a.id)[0].id`:                                  "19999",
+		`$list.at(-1).name.length + $list.findIndex(x => x.id === 12345)`:              "12374",
+		`JSON.stringify($list) === JSON.stringify($other) && $list.length > 0 && true`: "true",
+	} {
+		v, err := eval(t, e, src, values{"list": list.String(), "other": list.String()})
+		if err != nil || string(v.JSON) != want {
+			t.Errorf("%s: %s, %v, want %s", src, v.JSON, err, want)
+		}
 	}
 }
