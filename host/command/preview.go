@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels/strictjson"
@@ -54,7 +55,7 @@ func (r *Registry) Preview(ctx context.Context, call *Call) (Preview, error) {
 	if err != nil {
 		return Preview{}, e.failed(err)
 	}
-	p.Text = textcut.Blanks(p.Text)
+	p.Text = termtext.Blanks(p.Text)
 	if len(p.Text) > maxPreview && e.Effect == Executes {
 		return Preview{}, &abi.Error{
 			Code: abi.Limit, Permanent: true,
@@ -69,7 +70,7 @@ func (r *Registry) Preview(ctx context.Context, call *Call) (Preview, error) {
 // Excerpt returns a text for people of at most 64 KiB whole, with long stretches of blanks as counts. Of a longer one
 // it returns the beginning and the end, and between them says what it left out, with the digest of the text.
 func Excerpt(text string) string {
-	text = textcut.Blanks(strings.TrimSuffix(text, "\n"))
+	text = termtext.Blanks(strings.TrimSuffix(text, "\n"))
 	if len(text) <= maxPreview {
 		return text
 	}

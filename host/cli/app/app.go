@@ -11,7 +11,6 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -128,7 +127,7 @@ func (a *App) Info(format string, args ...any) {
 func (a *App) PrintErr(format string, args ...any) { _ = a.Err.Printf(format, args...) }
 
 // Block escapes text that may have several lines. Long stretches of blanks become counts.
-func Block(text string) termtext.Text { return termtext.Block(textcut.Blanks(text), "  ") }
+func Block(text string) termtext.Text { return termtext.Block(termtext.Blanks(text), "  ") }
 
 // ShowProblems prints each problem on a line of its own, with its hint below.
 func (a *App) ShowProblems(list sentinels.Problems) {

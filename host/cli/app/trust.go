@@ -16,7 +16,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/host/internal/trust/content"
 	"github.com/sentinel-runtime/sentinel/internal/linediff"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -112,36 +111,8 @@ const (
 	rowColumns    = 80
 )
 
-// Blanks and empty lines of more than these numbers are counted where they are shown, as they serve to move what
-// follows out of sight.
-const (
-	manyBlanks     = 59
-	manyEmptyLines = 3
-)
-
 // terminalRows is how many rows a terminal usually shows at once.
 const terminalRows = 24
-
-// countBlanks returns lines of foreign text as they are shown: with the number of many blanks, or of many lines
-// without anything but blanks and the first sign of a difference, in their place.
-func countBlanks(lines []string) (shown []string) {
-	for i := 0; i < len(lines); {
-		empty := 0
-		for i+empty < len(lines) && strings.TrimLeftFunc(strings.TrimLeft(lines[i+empty], "+-"), termtext.IsBlank) == "" {
-			empty++
-		}
-		if empty > manyEmptyLines {
-			shown = append(shown, fmt.Sprintf("[%d empty lines]", empty))
-			i += empty
-			continue
-		}
-		for _, line := range lines[i : i+max(empty, 1)] {
-			shown = append(shown, textcut.CountBlanks(line, termtext.IsBlank, manyBlanks))
-		}
-		i += max(empty, 1)
-	}
-	return shown
-}
 
 // ShowUntrusted writes what items are, for the person who is asked, and reports whether that
 // is all of it. The error names an item that cannot be read, and then no question follows.
@@ -159,7 +130,7 @@ func (a *App) ShowUntrusted(ctx context.Context, items []content.Item) (whole bo
 		if err != nil {
 			return false, err
 		}
-		lines = countBlanks(lines)
+		lines = strings.Split(termtext.Blanks(strings.Join(lines, "\n")), "\n")
 		shown := 0
 		for ; shown < len(lines); shown++ {
 			line := output.Escape(lines[shown])

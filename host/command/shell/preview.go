@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/sentinel-runtime/sentinel/host/command"
-	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
 // foldAt is the number of characters after which a line of a preview is folded, so that no
@@ -77,7 +77,7 @@ func quoted(words []string) []string {
 // blanks become counts.
 func fold(text string) string {
 	var lines []string
-	for line := range strings.SplitSeq(textcut.Blanks(strings.TrimSuffix(text, "\n")), "\n") {
+	for line := range strings.SplitSeq(termtext.Blanks(strings.TrimSuffix(text, "\n")), "\n") {
 		runes := []rune(line)
 		for len(runes) > foldAt {
 			lines, runes = append(lines, string(runes[:foldAt])), runes[foldAt:]

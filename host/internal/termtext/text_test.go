@@ -133,3 +133,22 @@ func FuzzEscape(f *testing.F) {
 
 // steers is an independent statement of what must not be left.
 func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// TestBlanks: what would push the end of a text out of sight is counted, and all else is as it was.
+func TestBlanks(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a": "a", "a\n\n\n\nb\n": "a\n\n\n\nb\n",
+		"a" + strings.Repeat("\n", 3001) + "rm":            "a\n[3000 blank lines]\nrm",
+		"a" + strings.Repeat("\n \t\u00a0", 40) + "\nrm":   "a\n[40 blank lines]\nrm",
+		"@@\n" + strings.Repeat("+\n", 50) + "+rm\n-\n-\n": "@@\n+[50 blank lines]\n+rm\n-\n-\n",
+		"a" + strings.Repeat(" ", 59) + "b":                "a" + strings.Repeat(" ", 59) + "b",
+		"a" + strings.Repeat("\u200b\u2800", 40) + "b":     "a[80 blanks]b", // invisible
+		strings.Repeat("+\n-\n \u200b\n", 40) + "+rm":      "[120 blank lines]\n+rm",
+		"a" + strings.Repeat(" \u2003", 50) + "b é":        "a[100 blanks]b é",
+		"a" + strings.Repeat("\t", 90):                     "a[90 blanks]",
+	} {
+		if got := termtext.Blanks(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
