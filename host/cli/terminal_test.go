@@ -310,7 +310,7 @@ func TestInboxOfTerminal(t *testing.T) {
 // TestRowsFitTerminal: a trace and a list have no row that the terminal breaks. Columns go before cells are cut, and
 // what says why something fails is whole.
 func TestRowsFitTerminal(t *testing.T) {
-	const cause = "exit code 4: a cause in so many words that it does not fit on a line of eighty characters, up to its end"
+	const cause = "exit code 4: a cause with many words, so that it does not fit on a line of eighty characters, up to its end"
 	const problem = ".sentinel/sentinels/nightly-backup-of-the-archive.json:3:14: steps[0].comand: unknown key 'comand', and so on up to the end"
 	e := &clitest.Engine{Results: map[string]any{
 		"sentinel/list": `{"sentinels":[{"sentinelId":"nightly-backup-of-the-archive","name":"Nightly backup","status":"idle","loop":"once","steps":2,"revision":12,

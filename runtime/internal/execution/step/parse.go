@@ -67,7 +67,7 @@ func cutOutput(out, outline json.RawMessage) *abi.Error {
 	switch {
 	case fields.Truncated:
 		e.Message = fmt.Sprintf("the output was cut, its field truncated is true: %d bytes of it are here", len(out))
-		e.Hint = `without "parse", a loop with "each": {"linesOf": "$id.executionId"} has each line of a program's output; ` +
+		e.Hint = `a loop with "each": {"linesOf": "$id.executionId"} has each line of a program's output; ` +
 			"or write it to a file and read that in parts; a value has at most 16 MiB, of a program 8 MiB"
 	case fields.StopReason == "length":
 		e.Permanent = false // another reply may be shorter

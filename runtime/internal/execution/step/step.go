@@ -209,9 +209,12 @@ func (x *stepExecution) runAttempt(ctx context.Context, n int, failed *abi.Error
 		case cut == nil:
 			x.value, err = parseOutput(x.step.Parse, out)
 		case x.step.Parse == "":
-			a.log("warn", cut.Message)
+			a.log("warn", cut.Message+"; "+cut.Hint)
 		default:
 			cut.Field, cut.Message = "parse", "parse: "+cut.Message
+			if cut.Permanent { // no other attempt makes it whole
+				cut.Hint = `without "parse", ` + cut.Hint
+			}
 			err = cut
 		}
 	}
