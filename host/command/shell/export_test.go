@@ -21,10 +21,18 @@ type (
 )
 
 var (
-	Clean     = clean
-	Plain     = plain
-	OpenSpill = openSpill
+	Clean = clean
+	Plain = plain
 )
+
+// OpenSpill opens the output of an execution as it is in a folder.
+func OpenSpill(dir, id string, max int64) (*Spill, error) {
+	outputs, err := listOutputs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return openSpill(dir, id, max, outputs[id])
+}
 
 // NewSplitter is a splitter that removes secrets.
 func NewSplitter(r *redact.Redactor) *splitter { return &splitter{redact: r} }

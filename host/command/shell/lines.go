@@ -17,19 +17,16 @@ import (
 const lineSuffix = ".log"
 
 // convert writes the files of the first format as those of this one, and removes them. A process that
-// is killed meanwhile leaves a file in one of the two formats, or in both.
-func (s *spill) convert() error {
-	seqs, err := s.sequence(lineSuffix)
-	if err != nil {
-		return err
-	}
+// is killed meanwhile leaves a file in one of the two formats, or in both. It returns the numbers of those
+// that are in this format now.
+func (s *spill) convert(seqs []int) (converted []int, err error) {
 	for _, seq := range seqs {
 		old, to := fmt.Sprintf("%s/%s.%d%s", s.dir, s.id, seq, lineSuffix), s.path(seq)
 		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
 			lines, err := regularfile.Read(old, regularfile.Unlimited)
 			if errors.Is(err, regularfile.ErrKind) { // a pipe or a folder: this part of the output is lost
 				if err := os.Rename(old, old+setAside); err != nil {
-					return err
+					return nil, err
 				}
 				continue
 			}
@@ -40,14 +37,15 @@ func (s *spill) convert() error {
 				err = os.Rename(to+".tmp", to)
 			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := os.Remove(old); err != nil {
-			return err
+			return nil, err
 		}
+		converted = append(converted, seq)
 	}
-	return nil
+	return converted, nil
 }
 
 // chunksOf returns the content of a file of the first format in this one. A line that a crash left

@@ -326,7 +326,16 @@ func (m *Manager) lookUp(ctx context.Context, id string) (*execution, error) {
 
 // attach brings a stored execution that is not live into memory.
 func (m *Manager) attach(r Record) (*execution, error) {
-	out, err := openSpill(m.opt.Dir, r.ID, m.opt.MaxOutput)
+	outputs, err := listOutputs(m.opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return m.attachWith(r, outputs[r.ID])
+}
+
+// attachWith is attach for a caller that has listed the files of its output.
+func (m *Manager) attachWith(r Record, files outputFiles) (*execution, error) {
+	out, err := openSpill(m.opt.Dir, r.ID, m.opt.MaxOutput, files)
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,15 @@ func (m *Manager) Recover(ctx context.Context) ([]Leftover, error) {
 	records, problem := m.store.List(ctx)
 	var found []Leftover
 	boot := bootID()
+	outputs, err := listOutputs(m.opt.Dir)
+	if err != nil {
+		return nil, errors.Join(problem, err)
+	}
 	for _, r := range records {
-		e, err := m.attach(r)
+		if ctx.Err() != nil {
+			return found, errors.Join(problem, context.Cause(ctx))
+		}
+		e, err := m.attachWith(r, outputs[r.ID])
 		if err != nil {
 			problem = errors.Join(problem, err)
 			continue

@@ -118,18 +118,55 @@ const (
 	outputSuffix = ".out" // of the names of files
 )
 
-// openSpill opens what is on disk, nothing if there is nothing.
-func openSpill(dir, id string, max int64) (*spill, error) {
+// outputFiles are the numbers of the files of one output, in ascending order.
+type outputFiles struct {
+	parts []int
+	lines []int // in the first format, see [spill.convert]
+}
+
+// listOutputs returns the files of all outputs in a folder by the id of their execution. It reads the folder once:
+// a host that starts opens thousands of outputs, and a listing for each takes time by the square of their number.
+func listOutputs(dir string) (map[string]outputFiles, error) {
+	// Not filepath.Glob: the folder's path may have characters of a pattern.
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list outputs: %w", err)
+	}
+	list := map[string]outputFiles{}
+	for _, e := range entries {
+		base, isOutput := strings.CutSuffix(e.Name(), outputSuffix)
+		base, isLines := strings.CutSuffix(base, lineSuffix)
+		id, number, numbered := strings.Cut(base, ".")
+		seq, err := strconv.Atoi(number)
+		if isOutput == isLines || !numbered || err != nil {
+			continue
+		}
+		files := list[id]
+		if isOutput {
+			files.parts = append(files.parts, seq)
+		} else {
+			files.lines = append(files.lines, seq)
+		}
+		list[id] = files
+	}
+	for _, files := range list {
+		slices.Sort(files.parts)
+		slices.Sort(files.lines)
+	}
+	return list, nil
+}
+
+// openSpill opens what is on disk, nothing if there is nothing. files are those of the output, see [listOutputs].
+func openSpill(dir, id string, max int64, files outputFiles) (*spill, error) {
 	s := &spill{dir: dir, id: id, max: max}
-	if err := s.convert(); err != nil {
+	converted, err := s.convert(files.lines)
+	if err != nil {
 		return nil, fmt.Errorf("open output %q: convert the format of an earlier version: %w", id, err)
 	}
-	seqs, err := s.sequence(outputSuffix)
-	if err != nil {
-		return nil, fmt.Errorf("open output %q: %w", id, err)
-	}
+	seqs := slices.Concat(files.parts, converted)
+	slices.Sort(seqs)
 	var messages []string
-	for _, seq := range seqs {
+	for _, seq := range slices.Compact(seqs) {
 		message, err := s.load(seq)
 		if errors.Is(err, regularfile.ErrKind) || errors.Is(err, errNoOutput) { // this part of the output is lost
 			err = os.Rename(s.path(seq), s.path(seq)+setAside)
@@ -146,24 +183,6 @@ func openSpill(dir, id string, max int64) (*spill, error) {
 		_ = s.append(chunk{stream: 'h', ms: time.Now().UnixMilli(), lines: 1}, []byte(text))
 	}
 	return s, nil
-}
-
-// sequence returns the numbers of the files whose names end so.
-func (s *spill) sequence(suffix string) (seqs []int, err error) {
-	// Not filepath.Glob: the folder's path may have characters of a pattern.
-	entries, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		rest, ours := strings.CutPrefix(e.Name(), s.id+".")
-		middle, isOutput := strings.CutSuffix(rest, suffix)
-		if n, err := strconv.Atoi(middle); ours && isOutput && err == nil {
-			seqs = append(seqs, n)
-		}
-	}
-	slices.Sort(seqs)
-	return seqs, nil
 }
 
 // errNoOutput is the cause of an error about a file that no version of this format has written.
