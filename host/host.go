@@ -268,6 +268,9 @@ func (h *Host) open(ctx context.Context) error {
 	if _, err := h.shells.Recover(ctx); err != nil {
 		h.opt.Logger.Warn("processes of an earlier host", "error", err)
 	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("open state: %w", context.Cause(ctx))
+	}
 	h.learner = learning.New(learning.Options{Trials: h.settings.Tickets.Trials})
 	h.tickets = h.openTickets()
 	h.verify = h.openVerifier()

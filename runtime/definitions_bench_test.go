@@ -13,7 +13,7 @@ import (
 // BenchmarkDefinitions reads 5,000 definitions of about 1 KB, as a list of all
 // sentinels does; decoded also has each of them read.
 func BenchmarkDefinitions(b *testing.B) {
-	db, err := store.Open(b.TempDir(), store.Options{})
+	db, err := store.Open(b.Context(), b.TempDir(), store.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

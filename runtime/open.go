@@ -36,7 +36,7 @@ var buckets = append([]string{
 
 // openParts opens the parts of the engine, each after those that it uses.
 func (rt *Runtime) openParts(ctx context.Context) error {
-	if err := rt.openStore(); err != nil {
+	if err := rt.openStore(ctx); err != nil {
 		return err
 	}
 	calendar := clock.NewCalendar(rt.opt.now)
@@ -44,7 +44,7 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 	child := rt.opt.Child.resolve()
 	rt.conditions = cond.New(cond.Options{Child: child, OnFileShortage: rt.heldCondition})
 	rt.openDefinitions()
-	if err := rt.openRunIndex(); err != nil {
+	if err := rt.openRunIndex(ctx); err != nil {
 		return err
 	}
 	if err := rt.openEvents(); err != nil {
@@ -67,25 +67,25 @@ func (rt *Runtime) openParts(ctx context.Context) error {
 }
 
 // openStore opens the store and what watches it.
-func (rt *Runtime) openStore() error {
+func (rt *Runtime) openStore(ctx context.Context) error {
 	switch {
 	case rt.opt.store != nil:
 		rt.db = rt.opt.store
 	case rt.opt.Dir == "":
 		rt.db = store.NewMemory()
 	default:
-		return rt.openFolder()
+		return rt.openFolder(ctx)
 	}
 	rt.upkeep.health = rt.newMonitor()
 	return nil
 }
 
 // openFolder opens the store in the state folder.
-func (rt *Runtime) openFolder() error {
+func (rt *Runtime) openFolder(ctx context.Context) error {
 	if err := os.MkdirAll(rt.opt.Dir, 0o700); err != nil {
 		return fmt.Errorf("open state: %w", err)
 	}
-	db, err := statefolder.Open(rt.opt.Dir, rt.opt.Version, rt.opt.Logger)
+	db, err := statefolder.Open(ctx, rt.opt.Dir, rt.opt.Version, rt.opt.Logger)
 	if err != nil {
 		return err
 	}
@@ -99,13 +99,13 @@ func (rt *Runtime) openFolder() error {
 }
 
 // openRunIndex makes the index of the runs in the store.
-func (rt *Runtime) openRunIndex() error {
+func (rt *Runtime) openRunIndex(ctx context.Context) error {
 	rt.index = runindex.New(runindex.Options{
 		Store: rt.db, Summaries: execution.BucketRuns, Project: runindex.Project(rt.opt.Project),
 		Active:   func(id sentinels.RunID) (RunInfo, bool) { return rt.exec.Summary(id) },
 		Starting: func() []RunInfo { return rt.exec.Starting() },
 	})
-	return rt.index.Open(rt.ctx)
+	return rt.index.Open(ctx)
 }
 
 // openExecutor makes what executes runs.

@@ -56,7 +56,7 @@ func StoredDefinitions(ctx context.Context, dir string) (list []FoundDefinition,
 	if err != nil {
 		return nil, fmt.Errorf("read definitions of %q: %w", dir, err)
 	}
-	db, err := store.Open(work, store.Options{})
+	db, err := store.Open(ctx, work, store.Options{})
 	if err != nil {
 		return nil, statefolder.Error(dir, err)
 	}

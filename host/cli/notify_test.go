@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sentinel-runtime/sentinel/host/cli"
+	"github.com/sentinel-runtime/sentinel/host/cli/app"
+	"github.com/sentinel-runtime/sentinel/runtime"
 )
 
 // A service manager hears when a server is up and when it begins to end, and the
@@ -58,5 +63,24 @@ func TestServeTellsItsManager(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("the server ended with %v\n%s", err, log.String())
+	}
+}
+
+// A signal that comes while a server opens its state ends it at once, as a success, and the state
+// belongs to nobody afterwards.
+func TestSignalEndsTheStartOfServe(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(app.ErrInterrupted)
+	var out, log bytes.Buffer
+	env := app.Env{
+		Args: []string{"serve", "--listen", "none"}, Dir: dir, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &log,
+		Getenv: func(name string) string { return map[string]string{"HOME": dir, "SENTINEL_TRUST_ROOTS": dir}[name] },
+	}
+	if code := cli.Run(ctx, env); code != app.ExitOK || !strings.Contains(log.String(), "stopped before it served") || strings.Contains(log.String(), "msg=serving") {
+		t.Errorf("exit %d:\n%s%s", code, out.String(), log.String())
+	}
+	if state, err := runtime.InspectState(filepath.Join(dir, ".sentinel", "state")); err != nil || state.Held || !state.Closed {
+		t.Errorf("the state behind it: %+v, %v", state, err)
 	}
 }

@@ -21,7 +21,7 @@ type Start struct {
 	Recovery runtime.Recovery // of the unfinished runs
 	Files    int              // definitions of the watched folders
 	Problems int              // files with problems
-	Took     time.Duration    // from Run's call until everything was up
+	Took     time.Duration    // from the call of Open until everything was up
 }
 
 // Run resumes every unfinished run, arms triggers, watches the folder and
@@ -47,7 +47,6 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) run(ctx context.Context) error {
-	began := time.Now()
 	s.logMeant()
 	ports, err := s.listen(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (s *Server) run(ctx context.Context) error {
 	if port := ports[listenerVerifier]; port != nil {
 		start.Verifier = port.URL()
 	}
-	start.Took = time.Since(began)
+	start.Took = time.Since(s.opened)
 	s.state.up()
 	if s.opt.Ready != nil {
 		s.opt.Ready(start)

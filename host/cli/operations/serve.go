@@ -122,6 +122,7 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 	if err := doctor.LocalZone(); err != nil {
 		log.Warn("schedules without a time zone follow UTC", "error", err)
 	}
+	log.Info("opening", "dir", a.Dir())
 	s, err := serve.Open(ctx, serve.Options{
 		Host: opt, Version: a.Env.Version, Logger: log,
 		Ready: func(start serve.Start) {
@@ -133,6 +134,10 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
 		},
 	})
+	if errors.Is(err, app.ErrInterrupted) { // a signal to a server is no failure, also before it serves
+		log.Info("stopped before it served")
+		return nil
+	}
 	if err != nil {
 		return a.refused(ctx, err)
 	}

@@ -214,7 +214,7 @@ func TestOpenDetectsBitFlip(t *testing.T) {
 	wait(t, db.Enqueue(store.Batch{Puts: []store.Put{{Bucket: "things", Key: []byte("k"), Value: []byte("the value")}}}))
 	closeStore(t, db)
 	flip(t, filepath.Join(dir, "store.db"), "the value")
-	_, err := store.Open(dir, store.Options{})
+	_, err := store.Open(t.Context(), dir, store.Options{})
 	var bad *store.DamagedError
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `table "things" key "k"`) {
 		t.Errorf("open: %v", err)

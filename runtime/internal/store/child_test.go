@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -25,7 +26,7 @@ func childMain() bool {
 	if dir == "" {
 		return false
 	}
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(context.Background(), dir, store.Options{})
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)

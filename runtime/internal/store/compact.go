@@ -33,7 +33,7 @@ func Compact(ctx context.Context, path string, o Options) (done Compacted, err e
 	if _, err := os.Stat(file); err != nil {
 		return done, fmt.Errorf("compact store: %w", err)
 	}
-	if err := checkBeforeOpen(path, o); err != nil {
+	if err := checkBeforeOpen(ctx, path, o); err != nil {
 		return done, err
 	}
 	b, err := openBolt(file, o)
@@ -66,10 +66,10 @@ func fileStats(b *bolt.DB, file string, page int64) (bytes, free int64) {
 
 // compactAndReopen replaces an open file by a copy and opens the copy. If the
 // copy cannot be made it returns the file as it is.
-func compactAndReopen(b openFile, file string, o Options) (openFile, error) {
+func compactAndReopen(ctx context.Context, b openFile, file string, o Options) (openFile, error) {
 	begin := time.Now()
-	done, err := compact(context.Background(), b.DB, file)
-	if errors.Is(err, ErrDamaged) {
+	done, err := compact(ctx, b.DB, file)
+	if errors.Is(err, ErrDamaged) || err != nil && ctx.Err() != nil {
 		return openFile{}, errors.Join(err, b.Close())
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	// bbolt copies what it can reach, so damage would be lost without notice.
 	// Inspecting the source first also keeps bbolt from following damaged
 	// references.
-	source, err := InspectFile(file)
+	source, err := inspectNamed(ctx, file)
 	if err == nil {
 		err = source.Err(file)
 	}
@@ -113,7 +113,7 @@ func compact(ctx context.Context, b *bolt.DB, file string) (done Compacted, err 
 	}
 	// bbolt copies each value with its key, so the only undetected fault could
 	// be a missing pair. Hence compare the numbers of pairs.
-	result, err := InspectFile(copied)
+	result, err := inspectNamed(ctx, copied)
 	if err != nil {
 		return done, err
 	}
@@ -138,8 +138,8 @@ func copyPairs(ctx context.Context, to string, b *bolt.DB, file string) error {
 
 // copyBolt writes the pairs of b to a new file and syncs it.
 func copyBolt(ctx context.Context, to string, b *bolt.DB) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	// One sync at the end is enough: the file is not in use before the rename.
 	dst, err := bolt.Open(to, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType, NoSync: true})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,7 @@ func (db *DB) examineInCommit() error {
 	if b := db.broken.Load(); b != nil {
 		return b.err
 	}
-	found, err := inspectStore(db.path, db.file)
+	found, err := inspectStore(context.Background(), db.path, db.file)
 	if errors.Is(err, os.ErrClosed) {
 		return ErrClosed
 	}

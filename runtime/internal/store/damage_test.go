@@ -89,7 +89,7 @@ func TestForgedMeta(t *testing.T) {
 				if err := os.WriteFile(file, b, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				db, err := store.Open(dir, store.Options{})
+				db, err := store.Open(t.Context(), dir, store.Options{})
 				if err == nil || !strings.Contains(err.Error(), "forged") {
 					t.Errorf("opened: %v", err)
 				}
@@ -202,7 +202,7 @@ func checkBroken(t *testing.T, db *store.DB) {
 // recover. In a damaged file that must not happen.
 func TestDamageWhenACommitFails(t *testing.T) {
 	dir, file := filledStore(t)
-	db, err := store.Open(dir, store.Options{MaxBytes: 1 << 20})
+	db, err := store.Open(t.Context(), dir, store.Options{MaxBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

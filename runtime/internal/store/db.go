@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -112,21 +113,23 @@ type DB struct {
 // migrated after a store snapshot, see [DB.Migration]; if that fails the error is a
 // [*MigrationError].
 //
+// If ctx ends while Open reads or compacts the file, the error is its cause, and the file is unchanged.
+//
 // Open works on a full disk, except for creating or migrating a store. Commits then fail
 // until there is free space, see [DB.Health].
-func Open(path string, o Options) (*DB, error) {
+func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	path = filepath.Clean(path)
 	if err := makeDirs(path); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if err := checkBeforeOpen(path, o); err != nil {
+	if err := checkBeforeOpen(ctx, path, o); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(path, dbFile)
 	b, err := openBolt(file, o)
 	if err == nil && o.CompactAbove > 0 && shouldCompact(b.DB, file, o.CompactAbove) {
-		b, err = compactAndReopen(b, file, o)
+		b, err = compactAndReopen(ctx, b, file, o)
 	}
 	flag := filepath.Join(path, flagFile)
 	if errors.Is(err, berrors.ErrTimeout) {

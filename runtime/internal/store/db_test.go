@@ -96,7 +96,7 @@ func TestPrivateFiles(t *testing.T) {
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
 	db := open(t, dir)
-	_, err := store.Open(dir, store.Options{LockTimeout: time.Millisecond})
+	_, err := store.Open(t.Context(), dir, store.Options{LockTimeout: time.Millisecond})
 	var held *store.HeldError
 	if !errors.Is(err, store.ErrHeld) || !errors.As(err, &held) || held.PID != os.Getpid() || held.Since.IsZero() {
 		t.Errorf("second open: %v", err)

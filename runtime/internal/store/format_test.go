@@ -58,7 +58,7 @@ func formatFile(t *testing.T, dir string) string {
 func checkMigrated(t *testing.T, dir string, want []string) *store.Migration {
 	t.Helper()
 	var log bytes.Buffer
-	db, err := store.Open(dir, store.Options{Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	db, err := store.Open(t.Context(), dir, store.Options{Version: "1.2.3", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestMigration(t *testing.T) {
 	file := filepath.Join(dir, store.FormatFile)
 	for _, text := range []string{"", "{\"format\"", `{"format":1e3}`, `{"format":99999999999999999999}`, `{"format":"1"}`, `[]`, `{}`, `{"format":-1}`, `{"format":0}`, `{"format":1.5}`} {
 		writeFile(t, dir, store.FormatFile, []byte(text))
-		db, err := store.Open(dir, store.Options{Version: "1.2.3"})
+		db, err := store.Open(t.Context(), dir, store.Options{Version: "1.2.3"})
 		if !errors.Is(err, store.ErrFormat) || abi.As(err) == nil || !strings.Contains(err.Error(), store.FormatFile) || !strings.Contains(abi.As(err).Hint, "delete "+file) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -145,7 +145,7 @@ func migrateMain() bool {
 		}
 		return nil
 	})
-	_, err := store.Open(dir, store.Options{Version: "1.2.3"})
+	_, err := store.Open(context.Background(), dir, store.Options{Version: "1.2.3"})
 	fmt.Println("not killed:", err)
 	return true
 }
@@ -196,7 +196,7 @@ func TestMigrationFails(t *testing.T) {
 				}
 				return nil
 			})
-			_, err := store.Open(dir, store.Options{Version: "1.2.3"})
+			_, err := store.Open(t.Context(), dir, store.Options{Version: "1.2.3"})
 			restore()
 			var failed *store.MigrationError
 			if !errors.As(err, &failed) || !store.IsFull(err) || failed.From != 0 || (failed.Snapshot == "") != (step == "snapshot") {
@@ -219,7 +219,7 @@ func TestMigrationOnFullDisk(t *testing.T) {
 	formatZero(t, dir)
 	want := pairsOf(t, filepath.Join(dir, "store.db"))
 	free := fill(t, dir)
-	_, err := store.Open(dir, store.Options{Version: "1.2.3"})
+	_, err := store.Open(t.Context(), dir, store.Options{Version: "1.2.3"})
 	var failed *store.MigrationError
 	if !errors.As(err, &failed) || !store.IsFull(err) {
 		t.Errorf("error %v", err)
@@ -242,7 +242,7 @@ func checkRefused(t *testing.T, dir string, want ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, opened := store.Open(dir, store.Options{})
+	_, opened := store.Open(t.Context(), dir, store.Options{})
 	_, compacted := store.Compact(context.Background(), dir, store.Options{})
 	found, inspected := store.Inspect(dir)
 	if inspected == nil {

@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,7 +50,7 @@ func failWrites(dir string) error {
 	if err := allowWrites(0); err != nil {
 		return err
 	}
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(context.Background(), dir, store.Options{})
 	if err != nil {
 		return err
 	}

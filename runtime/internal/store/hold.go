@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func (h *Hold) Inspect() (Inspection, error) {
 	if h.file == nil {
 		return inspectMissing(h.path, "the file is missing"), nil
 	}
-	return inspectStore(h.path, h.file)
+	return inspectStore(context.Background(), h.path, h.file)
 }
 
 // Replace renames the sound file fresh to the name of the database file, which

@@ -44,7 +44,7 @@ func TestMissingStoreIsDamage(t *testing.T) {
 				if content != nil {
 					writeFile(t, dir, "store.db", content)
 				}
-				_, err := store.Open(dir, store.Options{})
+				_, err := store.Open(t.Context(), dir, store.Options{})
 				var bad *store.DamagedError
 				if !errors.As(err, &bad) || what != "half of a new file" && !strings.Contains(err.Error(), name) {
 					t.Fatalf("open: %v; want damage that names %s", err, name)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 )
+
+// checkEvery is after how many pairs an inspection looks whether its context has ended.
+const checkEvery = 256
 
 // maxNamed bounds how many damaged places an [Inspection] describes.
 const maxNamed = 20
@@ -73,12 +77,12 @@ func Inspect(path string) (Inspection, error) {
 		return Inspection{}, fmt.Errorf("inspect store: %w", err)
 	}
 	defer f.Close()
-	return inspectStore(path, f)
+	return inspectStore(context.Background(), path, f)
 }
 
 // inspectStore reads the database file of a state folder.
-func inspectStore(path string, f *os.File) (Inspection, error) {
-	i, err := inspectFile(f)
+func inspectStore(ctx context.Context, path string, f *os.File) (Inspection, error) {
+	i, err := inspectFile(ctx, f)
 	if i.formatLost && i.Format == 0 {
 		f, readErr := readFolderFormat(path)
 		if i.Format = f.Format; err == nil {
@@ -104,15 +108,21 @@ func inspectMissing(path, what string) (i Inspection) {
 // InspectFile is [Inspect] for a file that no process writes, such as a store
 // snapshot.
 func InspectFile(file string) (Inspection, error) {
+	return inspectNamed(context.Background(), file)
+}
+
+// inspectNamed is InspectFile until ctx ends.
+func inspectNamed(ctx context.Context, file string) (Inspection, error) {
 	f, err := regularfile.OpenFile(file, os.O_RDONLY, 0)
 	if err != nil {
 		return Inspection{}, fmt.Errorf("inspect store: %w", err)
 	}
 	defer f.Close()
-	return inspectFile(f)
+	return inspectFile(ctx, f)
 }
 
-func inspectFile(f *os.File) (i Inspection, err error) {
+// inspectFile reads a whole file, or until ctx ends: then the error is the cause, and what was found is not all.
+func inspectFile(ctx context.Context, f *os.File) (i Inspection, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return i, fmt.Errorf("inspect store: %w", err)
@@ -131,7 +141,9 @@ func inspectFile(f *os.File) (i Inspection, err error) {
 	i.OneMeta, i.txid = !p.bothMeta, p.meta.txid
 	err = p.walk(pageVisitor{
 		pair: func(table string, key, value []byte) error {
-			i.Pairs++
+			if i.Pairs++; i.Pairs%checkEvery == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			if table == storeBucket && string(key) == string(idKey) && len(value) == 8 {
 				i.Store = idText(binary.BigEndian.Uint64(value))
 			}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -183,7 +184,7 @@ func TestOpenRefusesDamage(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "store.open"), []byte("1 1\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err = store.Open(dir, store.Options{})
+			_, err = store.Open(t.Context(), dir, store.Options{})
 			var damaged *store.DamagedError
 			if !errors.As(err, &damaged) || damaged.Path != file || damaged.Count == 0 || len(damaged.Places) == 0 {
 				t.Fatalf("open: %v", err)
@@ -312,4 +313,31 @@ func readFile(t testing.TB, file string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A start ends with its context also while the file is read, and the next one finds the same store, without a holder
+// and without the flag of one that crashed.
+func TestOpenEndsWithItsContext(t *testing.T) {
+	dir, file := filledStore(t)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := errors.New("a signal")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	if db, err := store.Open(ctx, dir, store.Options{CompactAbove: 1}); !errors.Is(err, stopped) {
+		t.Errorf("opened %v, %v; want the cause of the end", db != nil, err)
+	}
+	if _, err := store.Compact(ctx, dir, store.Options{}); !errors.Is(err, stopped) {
+		t.Errorf("compact: %v", err)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was changed, %v", err)
+	}
+	if db := open(t, dir); db.Unclean() {
+		t.Error("the store was left as by a crash")
+	} else {
+		closeStore(t, db)
+	}
 }

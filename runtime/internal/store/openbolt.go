@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ import (
 
 // checkBeforeOpen refuses a damaged file, and one of a newer format, before bbolt sees it. bbolt reads all
 // pages of a file that it opens, on a goroutine whose panic ends the process.
-func checkBeforeOpen(path string, o Options) error {
+func checkBeforeOpen(ctx context.Context, path string, o Options) error {
 	if err := checkFolderFormat(path); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func checkBeforeOpen(path string, o Options) error {
 	} else if err != nil {
 		return fmt.Errorf("open store %q: lock: %w", file, err)
 	}
-	found, err := inspectFile(f)
+	found, err := inspectFile(ctx, f)
 	if err != nil {
 		return err
 	}

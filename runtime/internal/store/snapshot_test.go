@@ -204,14 +204,14 @@ func TestCompactAtOpen(t *testing.T) {
 	if size() != big {
 		t.Errorf("compacted below the limit")
 	}
-	db, err = store.Open(dir, store.Options{CompactAbove: 1 << 20})
+	db, err = store.Open(t.Context(), dir, store.Options{CompactAbove: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if size() >= big/2 {
 		t.Errorf("%d bytes after %d", size(), big)
 	}
-	if _, err := store.Open(dir, store.Options{}); !errors.Is(err, store.ErrHeld) {
+	if _, err := store.Open(t.Context(), dir, store.Options{}); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("the lock is not on the copy: %v", err)
 	}
 	closeStore(t, db)

@@ -107,7 +107,7 @@ func TestDiskFull(t *testing.T) {
 // store is opened with a larger cap.
 func TestMaxBytes(t *testing.T) {
 	dir := t.TempDir()
-	db, err := store.Open(dir, store.Options{MaxBytes: 1 << 20, CloseGrace: time.Millisecond})
+	db, err := store.Open(t.Context(), dir, store.Options{MaxBytes: 1 << 20, CloseGrace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestMemory(t *testing.T) {
 
 func open(t testing.TB, dir string) *store.DB {
 	t.Helper()
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(t.Context(), dir, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (r *repair) build(ctx context.Context, work, damaged, base string) error {
 	r.reportBuckets(done)
 	// What follows depends on records and not on pages, so it uses the same way as
 	// every other write.
-	if r.db, err = store.Open(work, store.Options{}); err != nil {
+	if r.db, err = store.Open(ctx, work, store.Options{}); err != nil {
 		return err
 	}
 	return errors.Join(r.mend(ctx), r.db.Close())

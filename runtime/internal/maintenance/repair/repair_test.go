@@ -53,7 +53,7 @@ func newFolder(t *testing.T) *folder {
 func (f *folder) open(t *testing.T) {
 	t.Helper()
 	var err error
-	if f.db, err = store.Open(f.dir, store.Options{}); err != nil {
+	if f.db, err = store.Open(t.Context(), f.dir, store.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.db.Close() })

@@ -208,7 +208,7 @@ func TestKeep(t *testing.T) {
 // The newest snapshot of the same store counts, also of an earlier process.
 func TestOpenFindsTheNewest(t *testing.T) {
 	dir := t.TempDir()
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(t.Context(), dir, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

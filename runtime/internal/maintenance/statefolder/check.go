@@ -1,6 +1,7 @@
 package statefolder
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 
@@ -8,9 +9,9 @@ import (
 )
 
 // Open opens the store in the folder dir, or creates it. The error is in the form
-// of [Error]. version names this program in the store.
-func Open(dir, version string, log *slog.Logger) (*store.DB, error) {
-	db, err := store.Open(dir, store.Options{Version: version, Logger: log})
+// of [Error], or the cause of the end of ctx. version names this program in the store.
+func Open(ctx context.Context, dir, version string, log *slog.Logger) (*store.DB, error) {
+	db, err := store.Open(ctx, dir, store.Options{Version: version, Logger: log})
 	if err != nil {
 		return nil, Error(dir, err)
 	}

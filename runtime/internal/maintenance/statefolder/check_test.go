@@ -19,7 +19,7 @@ import (
 func newFolder(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(t.Context(), dir, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestCheck(t *testing.T) {
 // process.
 func TestHeld(t *testing.T) {
 	dir := t.TempDir()
-	db, err := statefolder.Open(dir, "", slog.New(slog.DiscardHandler))
+	db, err := statefolder.Open(t.Context(), dir, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, second := statefolder.Open(dir, "", slog.New(slog.DiscardHandler))
+	_, second := statefolder.Open(t.Context(), dir, "", slog.New(slog.DiscardHandler))
 	for what, err := range map[string]error{"open": second, "check": statefolder.Check(dir)} {
 		if !errors.Is(err, statefolder.ErrHeld) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 			t.Errorf("%s: %v", what, err)
