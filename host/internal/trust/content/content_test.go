@@ -294,6 +294,7 @@ func TestConversionOfTrustedContent(t *testing.T) {
 				return &q
 			}
 			pulled, pulledTwice, edited := unjudged(), unjudged(), unjudged()
+			read, reset := unjudged(), unjudged()
 			p.git("merge", "-q", "theirs~1")
 			now, err := os.ReadFile(filepath.Join(p.dir, c.file))
 			if err != nil || string(now) == c.text {
@@ -305,6 +306,12 @@ func TestConversionOfTrustedContent(t *testing.T) {
 			if c.file != build {
 				return // an edit of a module is a new one
 			}
+			// These write the index anew, without the time of the file.
+			p.git("read-tree", "HEAD")
+			read.check(c.file, false)
+			p.git("rm", "-q", "--cached", ".sentinel/"+c.file)
+			p.git("reset", "-q")
+			reset.check(c.file, false)
 			p.git("reset", "-q", "--soft", "theirs~1")
 			p.git("reset", "-q", "--", ".gitattributes")
 			p.write(c.file, string(now)+" ")
@@ -360,6 +367,32 @@ func TestEditOfTrackedFile(t *testing.T) {
 	p.stage(".sentinel/Sentinels/BUILD.json", "{\"a\": 4}\n")
 	p.write(build, "{\"a\": 5}\n")
 	p.check(build, false)
+}
+
+// TestEditThatWasUnstaged: an edit counts behind a command that writes the index without the time of the file, unless a commit has
+// had git convert files.
+func TestEditThatWasUnstaged(t *testing.T) {
+	p := newProject(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(build, "{\"a\": 1}\n")
+	if err := os.WriteFile(filepath.Join(p.work, ".gitattributes"), []byte("*.json text eol=lf\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.git("add", "-A")
+	p.git("commit", "-qm", "one")
+	p.approve()
+	p.write(build, "{\"a\": 2}\n")
+	p.git("add", "-A")
+	p.git("reset", "-q")
+	p.write(build, "{\"a\": 3}\n")
+	p.check(build, true)
+	p.stage(".gitattributes", "*.png filter=lfs\n")
+	p.git("commit", "-qm", "two")
+	p.write(build, "{\"a\": 4}\n")
+	p.git("read-tree", "HEAD")
+	p.check(build, false)
+	p.approve()
+	p.check(build, true)
 }
 
 // TestLinkToAnotherProject: a project whose folder is a link to that of a trusted one is not

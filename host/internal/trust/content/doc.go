@@ -33,7 +33,9 @@
 // In a known folder without git, or in one that another program writes to (rsync, a sync
 // service, an archive unpacked over it), changed content looks like an edit and counts. So
 // does converted content of a checkout that was interrupted before it wrote the index, and an
-// edit of converted content that no reader saw before a second pull removed the attributes.
+// edit of converted content that no reader saw before a second pull removed the attributes,
+// unless the index has no time of the file: then no edit counts in a repository of which a
+// commit has set or removed such an attribute.
 //
 // # Records
 //

@@ -105,7 +105,11 @@ func (f *Folder) writerIn(dir string, at place, path string, content []byte) wro
 			return byGit
 		}
 		// An edit of what git has converted has a time of its own.
-		switch converts, err := r.converts(ctx, e.name); {
+		converts, err := r.converts(ctx, e.name)
+		if err == nil && !converts && e.modified == noTime {
+			converts, err = r.converted(ctx)
+		}
+		switch {
 		case err != nil:
 			return byGit
 		case converts:
@@ -205,6 +209,10 @@ type entry struct {
 	modified   string // time of the file when git wrote it or compared it with the blob: seconds:nanoseconds
 }
 
+// noTime is the time of an entry that git has made without looking at the file, as "git read-tree" and "git rm --cached" with
+// "git reset" do. Nothing tells then whether the file is an edit or was converted by attributes that are gone.
+const noTime = "0:0"
+
 // writtenAt reports whether the file of the entry has the content that git wrote or compared, by the time of its
 // modification. The size does not count: git sets it to 0 to compare a file again. Some programs write no nanoseconds,
 // and some file systems have none.
@@ -230,6 +238,14 @@ func (r *repository) converts(ctx context.Context, name string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// converted reports whether any commit that the repository has, by a branch or by its reflogs, set or removed an attribute with which git
+// writes other content than that of a blob.
+func (r *repository) converted(ctx context.Context) (bool, error) {
+	out, err := r.out(ctx, "", "log", "--all", "--reflog", "--full-history", "-m", "--text", "--no-ext-diff", "--no-textconv", "--no-renames",
+		"--max-count=1", "--format=%H", "-G", "filter|ident|working-tree-encoding", "--", ":(top,icase,glob)**/.gitattributes")
+	return out != "", err
 }
 
 // tracked returns what the index has for a path or below it, several entries of one file in the
