@@ -44,20 +44,7 @@ const maxConflicts = 100
 // What a restore replaces or removes is kept before under a scope of its own, at any size. A
 // path of which that is not possible is refused, and the others are restored.
 func (s *Service) Restore(ctx context.Context, by, workspace, of string, force bool) (out Restored, err error) {
-	err = s.with(ctx, by, workspace, func(r *repository) error {
-		release, err := s.opt.HoldTree(r.workspace)
-		if err != nil {
-			return err
-		}
-		defer release()
-		all, err := r.checkpoints(ctx)
-		if err != nil {
-			return err
-		}
-		begin, end, err := pair(all, of)
-		if err != nil {
-			return err
-		}
+	err = s.restorable(ctx, by, workspace, of, func(r *repository, all []Checkpoint, begin Checkpoint, end *Checkpoint) error {
 		p := &restore{repository: r, of: begin, again: interrupted(all, of)}
 		if err := p.read(ctx, all, end); err != nil {
 			return err
@@ -98,6 +85,35 @@ func (s *Service) Restore(ctx context.Context, by, workspace, of string, force b
 		return err
 	})
 	return out, err
+}
+
+// CheckRestore returns the error with which a [Service.Restore] is refused whatever its conflicts of paths are, nil if
+// there is none: confined commands that can write the workspace, or no checkpoints of the scope.
+func (s *Service) CheckRestore(ctx context.Context, by, workspace, of string) error {
+	return s.restorable(ctx, by, workspace, of, func(*repository, []Checkpoint, Checkpoint, *Checkpoint) error { return nil })
+}
+
+// restorable calls fn with the checkpoints of a workspace and the pair of a scope, end nil if there is none, while no confined
+// command can write the workspace.
+func (s *Service) restorable(
+	ctx context.Context, by, workspace, of string, fn func(r *repository, all []Checkpoint, begin Checkpoint, end *Checkpoint) error,
+) error {
+	return s.with(ctx, by, workspace, func(r *repository) error {
+		release, err := s.opt.HoldTree(r.workspace)
+		if err != nil {
+			return err
+		}
+		defer release()
+		all, err := r.checkpoints(ctx)
+		if err != nil {
+			return err
+		}
+		begin, end, err := pair(all, of)
+		if err != nil {
+			return err
+		}
+		return fn(r, all, begin, end)
+	})
 }
 
 // overlapping returns the other scopes that were at work between two checkpoints: until now

@@ -145,6 +145,10 @@ func (f family) restore(ctx context.Context, call *command.Call, in restoreIn) (
 			Code: abi.Conflict, Permanent: true, Field: "run", Message: fmt.Sprintf("restore: run %s is active", of), Hint: "sentinel stop " + of + " ends it",
 		}
 	case unfinished && in.Force:
+		// A restore that is refused leaves the run as it was.
+		if err := f.Service.CheckRestore(ctx, call.Share(), workspace, of); err != nil {
+			return checkpoint.Restored{}, err
+		}
 		if err := f.Runs.Stop(ctx, info.ID); err != nil && abi.CodeOf(err) != abi.Conflict {
 			return checkpoint.Restored{}, err
 		}
