@@ -40,6 +40,7 @@ type API struct {
 	endSearches context.CancelCauseFunc
 
 	places *fairqueue.Queue // for the execution of requests of agents and viewers
+	turn   chan struct{}    // of requests without a token, has an element while one has it
 
 	document rendering // of OpenAPI
 	commands rendering // the list of commands
@@ -65,7 +66,7 @@ func New(opt Options) (*API, error) {
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies), answers: newBodyBudget(maxAnswers),
 		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime, searching: searching, endSearches: endSearches,
-		places: newPlaces(),
+		places: newPlaces(), turn: make(chan struct{}, 1),
 	}
 	var errs []error
 	for _, h := range opt.Hosts {

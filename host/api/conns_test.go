@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -336,4 +338,66 @@ func TestServeOutlivesAShortage(t *testing.T) {
 	r.Body.Close()
 	_ = s.Close()
 	<-done
+}
+
+// G17: probes and refusals are answered one at a time, connections in turn, however many requests they have sent ahead, and nothing
+// else waits for them.
+func TestRequestsWithoutTokenTakeTurns(t *testing.T) {
+	const conns, each = 12, 8
+	first, let := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var active, most atomic.Int32
+	s := listen(t, api.Options{
+		Health: func(context.Context) api.Health {
+			if n := active.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			once.Do(func() { close(first) })
+			<-let
+			runtime.Gosched() // whoever may come beside this one comes
+			active.Add(-1)
+			return api.Health{OK: true, Status: "ok"}
+		},
+		Hooks: hooksFunc(func(sentinels.ID, string, triggers.Request) ([]triggers.Admission, error) { return nil, nil }),
+	}, api.ListenOptions{})
+	addr := s.Addr().String()
+	one := "GET /health HTTP/1.1\r\nHost: " + addr + "\r\n\r\n" + "GET /v1/commands HTTP/1.1\r\nHost: " + addr + "\r\n\r\n"
+	var clients []net.Conn
+	for range conns {
+		c := dialAs(t, addr, "")
+		if _, err := io.WriteString(c, strings.Repeat(one, each)); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	<-first
+	person := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	defer person.CloseIdleConnections()
+	person.get(t, "/v1/commands")
+	res, err := person.Post(s.URL()+"/v1/hooks/nightly", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal("a webhook is not answered:", err)
+	}
+	res.Body.Close()
+	close(let)
+	for _, c := range clients {
+		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(c)
+		for range each {
+			for _, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != want {
+					t.Fatalf("%s, %v; want %d", res.Status, err, want)
+				}
+			}
+		}
+	}
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d probes were answered at the same time", n)
+	}
 }

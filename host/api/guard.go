@@ -45,10 +45,19 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.observe(r, route, answer, began)
 	}()
-	if err := g.admit(r, route); err != nil {
-		if !g.local && a.refuseSocket(answer, r, route, err) {
+	err := g.admit(r, route)
+	if err != nil && !g.local && a.refuseSocket(answer, r, route, err) { // waits for the client, so without a turn
+		return
+	}
+	if err != nil || route != nil && route.Access == AccessOpen {
+		leave, cancelled := a.takeTurn(r.Context())
+		if cancelled != nil {
+			a.fail(answer, r, cancelled)
 			return
 		}
+		defer leave()
+	}
+	if err != nil {
 		a.fail(answer, r, err)
 		return
 	}

@@ -84,6 +84,18 @@ func (p *place) giveBack() {
 	}
 }
 
+// takeTurn waits until a request without a token has its turn, or ctx ends. Those of one connection come one behind the other, so
+// that connections take turns. Else each with many requests in its buffer keeps a processor for milliseconds, and with some
+// hundred of them a person waits for seconds.
+func (a *API) takeTurn(ctx context.Context) (leave func(), err error) {
+	select {
+	case a.turn <- struct{}{}:
+		return func() { <-a.turn }, nil
+	case <-ctx.Done():
+		return nil, abi.New(abi.Cancelled, "the request was cancelled before it was executed")
+	}
+}
+
 // executes reports whether the handler itself of a route is executed in a place. Commands take theirs when they are
 // called, and a WebSocket has none.
 func (r *Route) executes() bool {
