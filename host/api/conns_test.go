@@ -354,7 +354,7 @@ func TestRequestsWithoutTokenTakeTurns(t *testing.T) {
 			}
 			once.Do(func() { close(first) })
 			<-let
-			runtime.Gosched() // whoever may come beside this one comes
+			runtime.Gosched() // to those that come beside this one
 			active.Add(-1)
 			return api.Health{OK: true, Status: "ok"}
 		},

@@ -116,6 +116,21 @@ func (a *Allowed) Set(ctx context.Context, name string, sentinels []string, allo
 	})
 }
 
+// Forget removes the permissions to use a secret in all folders, and returns how many there were. It is for a secret that is
+// removed: another value of its name, later, is another secret.
+func (a *Allowed) Forget(ctx context.Context, name string) (n int, err error) {
+	if a.dir == "" {
+		return 0, nil
+	}
+	err = a.change(ctx, func(all sentinelsOf) {
+		for _, folder := range all {
+			n += len(folder[name])
+			delete(folder, name)
+		}
+	})
+	return n, err
+}
+
 // Revoke removes all permissions of the folder, and reports whether there were any.
 func (a *Allowed) Revoke(ctx context.Context) (had bool, err error) {
 	all, err := a.read()

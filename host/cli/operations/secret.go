@@ -82,6 +82,10 @@ func (a verbs) setSecret() *cobra.Command {
 				a.Info("stored %s, but its value is taken from: %s", args[0], from[args[0]])
 				return nil
 			}
+			if may, err := s.allowed.Sentinels(args[0]); err == nil && len(may) > 0 {
+				a.Info("stored %s; these sentinels may use it: %s", args[0], strings.Join(may, ", "))
+				return nil
+			}
 			a.Info("stored %s; allow it with `sentinel secret allow %s SENTINEL`", args[0], args[0])
 			return nil
 		},
@@ -162,7 +166,9 @@ func (a verbs) listSecrets() *cobra.Command {
 
 func (a verbs) removeSecret() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Delete the stored value of a secret",
+		Use: "remove NAME", Short: "Delete the stored value of a secret, and what may use it",
+		Long: "The sentinels of all folders that were allowed to use the secret may use it no longer, also if a\n" +
+			"value of this name is stored again or comes from elsewhere: allow them anew then.",
 		Example: "  sentinel secret remove GITHUB_TOKEN",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -172,10 +178,15 @@ func (a verbs) removeSecret() *cobra.Command {
 			}
 			err = s.vault.Remove(cmd.Context(), args[0])
 			a.recordToken("secret/remove", map[string]any{"name": args[0]}, err)
-			if err == nil {
-				a.Info("removed %s", args[0])
+			if err != nil {
+				return err
 			}
-			return err
+			n, err := s.allowed.Forget(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("removed the value of %s, but sentinels may still use a new one: %w", args[0], err)
+			}
+			a.Info("removed %s; permissions to use it that ended: %d", args[0], n)
+			return nil
 		},
 	}
 }
