@@ -146,12 +146,12 @@ func Run(ctx context.Context, env app.Env) int {
 	return app.ExitCode(err)
 }
 
-// looks reports whether a command executes and changes nothing.
+// looks reports whether a command executes and changes nothing. A backup copies the configuration as it is, whatever it says.
 func looks(cmd *cobra.Command) bool {
 	top := cmd
 	for top.HasParent() && top.Parent().HasParent() {
 		top = top.Parent()
 	}
 	_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-	return top.GroupID == app.GroupLook || slices.Contains([]string{"config show", "doctor", "inbox", "plugin list", "ticket list", "ticket show", "validate"}, path)
+	return top.GroupID == app.GroupLook || slices.Contains([]string{"backup", "config show", "doctor", "inbox", "plugin list", "ticket list", "ticket show", "validate"}, path)
 }
