@@ -67,7 +67,7 @@ func TestServeTellsItsManager(t *testing.T) {
 }
 
 // A signal that comes while a server opens its state ends it at once, as a success, and the state
-// belongs to nobody afterwards.
+// is free and closed afterwards.
 func TestSignalEndsTheStartOfServe(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancelCause(t.Context())

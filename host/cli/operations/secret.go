@@ -168,7 +168,7 @@ func (a verbs) removeSecret() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Delete the stored value of a secret, and what may use it",
 		Long: "The sentinels of all folders that were allowed to use the secret may use it no longer, also if a\n" +
-			"value of this name is stored again or comes from elsewhere: allow them anew then.",
+			"value of this name is stored again or comes from elsewhere: allow them again then.",
 		Example: "  sentinel secret remove GITHUB_TOKEN",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -306,7 +306,7 @@ func TestConversionOfTrustedContent(t *testing.T) {
 			if c.file != build {
 				return // an edit of a module is a new one
 			}
-			// These write the index anew, without the time of the file.
+			// These write the index again, without the time of the file.
 			p.git("read-tree", "HEAD")
 			read.check(c.file, false)
 			p.git("rm", "-q", "--cached", ".sentinel/"+c.file)
