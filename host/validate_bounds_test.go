@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,5 +185,50 @@ func TestChildrenAreBounded(t *testing.T) {
 	})
 	if abi.CodeOf(err) != abi.Limit || counted < 16<<20 || counted > 40<<20 {
 		t.Errorf("18 MB of files: %v, %d bytes are counted", err, counted)
+	}
+}
+
+// slowCondition returns a condition whose check takes hundredths of a second; no two of them are the same.
+func slowCondition(i int) string {
+	return fmt.Sprintf(`{"type":"condition","check":"%s%d%s","then":[]}`, strings.Repeat("((x=", 12), i, strings.Repeat(")=>1)", 12))
+}
+
+// TestChecksOfConditionsEnd: the conditions of one definition, and of all that an agent gives at once, have a bound of
+// processor time. What is behind it is an error and never taken for checked.
+func TestChecksOfConditionsEnd(t *testing.T) {
+	h := open(t, environment())
+	steps := make([]string, 150)
+	for i := range steps {
+		steps[i] = slowCondition(i)
+	}
+	valid, lines := validated(t, h, `{"name":"n","steps":[`+strings.Join(steps, ",")+`]}`, nil)
+	unchecked := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, "not checked") })
+	if valid || len(unchecked) != 1 || strings.Contains(unchecked[0], "steps[0].") || !strings.Contains(unchecked[0], "2s of a processor") {
+		t.Errorf("150 slow conditions: valid %v, %q", valid, lines)
+	}
+	agent := func(name string, params any) (string, error) {
+		raw, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.CallAs(t.Context(), &command.Call{Command: name, Params: raw, By: command.ByAgent, As: "ci", Workspace: t.TempDir(), Attempt: 1})
+		return string(got), err
+	}
+	// Each has a tenth of the time.
+	given := map[string]json.RawMessage{}
+	var bundled []string
+	for i := range 30 {
+		text := fmt.Sprintf(`{"id":"m%d","name":"m","steps":[%s]}`, i, strings.Join([]string{
+			slowCondition(1000 + 5*i), slowCondition(1001 + 5*i), slowCondition(1002 + 5*i), slowCondition(1003 + 5*i), slowCondition(1004 + 5*i),
+		}, ","))
+		given[fmt.Sprint("m", i)] = json.RawMessage(text)
+		bundled = append(bundled, fmt.Sprintf(`{"sentinelId":"m%d","definition":%s}`, i, strings.ReplaceAll(text, "(x=1", "(x=2")))
+	}
+	if got, err := agent("sentinel/validate", map[string]any{"definition": json.RawMessage(`{"name":"n","steps":[]}`), "definitions": given}); err != nil || !strings.Contains(got, `"valid":false`) || !strings.Contains(got, "not checked") {
+		t.Errorf("30 definitions beside one: %.300s, %.300v", got, err)
+	}
+	bundle := json.RawMessage(`{"format":1,"sentinels":[` + strings.Join(bundled, ",") + `]}`)
+	if got, err := agent("sentinel/import", map[string]any{"bundle": bundle}); err == nil || !strings.Contains(err.Error(), "not checked") {
+		t.Errorf("a bundle of 30 definitions: %.300s, %.300v", got, err)
 	}
 }

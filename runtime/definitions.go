@@ -64,9 +64,11 @@ func (rt *Runtime) Decode(src []byte, file string) (*sentinels.Definition, senti
 // Inspect reports every problem of a definition, also of kind [sentinels.KindAbsent],
 // sorted by position. If there are errors, the definition is what could be read of it,
 // nil for a text that is not JSON; it is neither for storing nor for execution. If ctx ends
-// before, there may be more problems.
+// before, there may be more problems. Conditions behind those whose check took 2 s of a processor are not checked,
+// which is an error of kind [sentinels.KindLimit].
 func (rt *Runtime) Inspect(ctx context.Context, src []byte, file string) (*sentinels.Definition, sentinels.Problems) {
 	opt := rt.decodeOptions(file)
+	opt.CheckExpression = rt.conditionCheck(ctx)
 	report := sentinels.Inspect(src, opt)
 	if report.Definition == nil {
 		return nil, report.Problems
@@ -159,13 +161,72 @@ type hintedError struct {
 // HintText returns the hint; see [sentinels.DecodeOptions].
 func (e hintedError) HintText() string { return e.hint }
 
-// checkCondition checks the text of a condition.
+func (e hintedError) Unwrap() error { return e.error }
+
+// checkCondition checks the text of a condition of a definition that was checked when it was stored.
 func (rt *Runtime) checkCondition(src string) error {
-	err := rt.conditions.Check(src)
+	_, err := rt.conditions.Check(rt.ctx, src)
+	return hinted(err)
+}
+
+// hinted returns an error of a condition with its hint, see [sentinels.DecodeOptions].
+func hinted(err error) error {
 	if e := abi.As(err); e != nil && e.Hint != "" {
 		return hintedError{err, e.Hint}
 	}
 	return err
+}
+
+// maxCheckTime bounds the processor time of the checks of conditions in what one caller gives at once. A
+// condition of a usual length takes less than a millisecond; one that is made to be slow takes a second, and a
+// request has place for thousands.
+const maxCheckTime = 2 * time.Second
+
+// checkTime is what is left of maxCheckTime.
+type checkTime struct {
+	mu   sync.Mutex
+	left time.Duration
+}
+
+type checkTimeKey struct{}
+
+// ShareCheckTime returns a context with which all definitions that are inspected have together the time for conditions
+// that one has else, see [Runtime.Inspect]. A context that has this already is returned.
+func ShareCheckTime(ctx context.Context) context.Context {
+	if ctx.Value(checkTimeKey{}) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, checkTimeKey{}, &checkTime{left: maxCheckTime})
+}
+
+// conditionCheck returns the check for the conditions of a definition from outside.
+func (rt *Runtime) conditionCheck(ctx context.Context) func(src string) error {
+	shared, ok := ctx.Value(checkTimeKey{}).(*checkTime)
+	if !ok {
+		shared = &checkTime{left: maxCheckTime}
+	}
+	return func(src string) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("condition: %w: %w", sentinels.ErrUnchecked, context.Cause(ctx))
+		}
+		if !shared.take(0) {
+			return hintedError{
+				fmt.Errorf("this condition and those behind it are %w: those before took more than %s of a processor", sentinels.ErrUnchecked, maxCheckTime),
+				"write shorter conditions, or do the work in a step whose output a condition compares",
+			}
+		}
+		took, err := rt.conditions.Check(ctx, src)
+		shared.take(took)
+		return hinted(err)
+	}
+}
+
+// take subtracts a time, and reports whether there is some left.
+func (c *checkTime) take(d time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left -= d
+	return c.left > 0
 }
 
 // decodeOptions are those of the step types that are live now and of the

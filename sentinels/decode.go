@@ -31,10 +31,14 @@ type DecodeOptions struct {
 
 	// The checks validate texts in other languages; nil skips the check. The
 	// error's text becomes the problem's message. If the error has a method
-	// HintText() string, that is the problem's hint.
+	// HintText() string, that is the problem's hint. An error that [ErrUnchecked] is in ends the checks
+	// of expressions: it is one problem of [KindLimit], so that no text is valid that was not checked whole.
 	CheckExpression func(source string) error
 	CheckTrigger    func(t Trigger) error // the options of a trigger whose type is in Triggers
 }
+
+// ErrUnchecked is in the error of a check that has not looked at the text.
+var ErrUnchecked = errors.New("not checked")
 
 // maxDefinitions is how deep definitions may be nested.
 const maxDefinitions = 8
@@ -136,6 +140,7 @@ type decodeState struct {
 	problems Problems
 	broken   map[int]bool // offsets of the steps with problems in their own fields; nil if not wanted
 	lenient  bool         // keep what is not known as it is written
+	stopped  bool         // the checks of expressions have ended with ErrUnchecked, which is among problems
 }
 
 // newDecoder parses text and returns a decoder for it. The node is nil if the
@@ -295,11 +300,15 @@ func (d *decoder) expression(n *node) (string, bool) {
 		})
 		n.Text = text
 	}
-	if d.opt.CheckExpression != nil {
+	if d.opt.CheckExpression != nil && !d.stopped {
 		if err := d.opt.CheckExpression(text); err != nil {
 			hint := ""
 			if h := (interface{ HintText() string })(nil); errors.As(err, &h) {
 				hint = h.HintText()
+			}
+			if d.stopped = errors.Is(err, ErrUnchecked); d.stopped {
+				d.add(n, KindLimit, hint, "%s", err)
+				return "", false
 			}
 			if own := statusStep(n, true); own != "" {
 				hint = own

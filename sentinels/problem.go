@@ -58,7 +58,7 @@ func (ps Problems) only(keep func(Problem) bool) (out Problems) {
 
 // Added returns the problems that before does not have. Two problems are the same if they
 // have the same kind, message and field, wherever the step is: an edit may move it. Each
-// problem of before accounts for one.
+// problem of before accounts for one. A limit is always added: what lies behind it may differ.
 func (ps Problems) Added(before Problems) (added, older Problems) {
 	type key struct {
 		kind           Kind
@@ -72,7 +72,7 @@ func (ps Problems) Added(before Problems) (added, older Problems) {
 		known[of(p)]++
 	}
 	for _, p := range ps {
-		if known[of(p)] == 0 {
+		if known[of(p)] == 0 || p.Kind == KindLimit {
 			added = append(added, p)
 			continue
 		}

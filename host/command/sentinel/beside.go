@@ -77,12 +77,22 @@ func (f family) beside(
 	return all, err
 }
 
+// checking returns a context for the checks of several definitions. Those that others than a person give have together
+// the time for one: a request has place for hundreds.
+func checking(ctx context.Context, call *command.Call) context.Context {
+	if call.Held() {
+		return runtime.ShareCheckTime(ctx)
+	}
+	return ctx
+}
+
 // neighbours decodes the definitions that a definition refers to: the given ones and those in
 // files beside its own, which is "" for one that has none. read reads these, see reader. bad are the problems of
 // paths that lead to files which [reffile.Finder] does not let it have.
 func (f family) neighbours(
 	ctx context.Context, call *command.Call, in besideIn, src []byte, file string, read func(path string, limit int64) ([]byte, error),
 ) (all map[sentinels.ID]named, bad sentinels.Problems, err error) {
+	ctx = checking(ctx, call)
 	bound := besideBound{ctx: ctx}
 	texts := map[sentinels.ID]givenText{}
 	if file != "" {
@@ -121,9 +131,9 @@ func (f family) neighbours(
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		def, problems := f.rt.Decode(text.src, text.file)
-		if len(problems) > 0 {
-			return nil, nil, refused(problems)
+		def, problems := f.rt.Inspect(ctx, text.src, text.file)
+		if errs := problems.Errors(); len(errs) > 0 {
+			return nil, nil, refused(errs)
 		}
 		if def.ID != id {
 			return nil, nil, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("%s: it defines the sentinel %q, want %q", text.file, def.ID, id),

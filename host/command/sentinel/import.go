@@ -58,7 +58,7 @@ func (f family) importBundle(ctx context.Context, call *command.Call, in importI
 		return importOut{}, err
 	}
 	out := importOut{Imported: []imported{}, Notes: f.pluginNotes(b.Plugins)}
-	incoming, err := f.incoming(call, b, file, names)
+	incoming, err := f.incoming(ctx, call, b, file, names)
 	if err != nil {
 		if e := abi.As(err); e != nil {
 			e.Hint = strings.Join(out.Notes, "; ") // an unknown step type may be one of theirs
@@ -136,12 +136,13 @@ func (f family) pluginNotes(needed []bundledPlugin) (notes []string) {
 }
 
 // incoming decodes every sentinel of a bundle with the step types of this host.
-func (f family) incoming(call *command.Call, b bundle, file string, names map[sentinels.ID]sentinels.ID) ([]runtime.Incoming, error) {
+func (f family) incoming(ctx context.Context, call *command.Call, b bundle, file string, names map[sentinels.ID]sentinels.ID) ([]runtime.Incoming, error) {
 	var problems []error
 	var out []runtime.Incoming
 	seen := map[sentinels.ID]bool{}
+	ctx = checking(ctx, call)
 	for i, s := range b.Sentinels {
-		one, err := f.incomingOne(call, s, file, i, names)
+		one, err := f.incomingOne(ctx, call, s, file, i, names)
 		if err == nil && seen[one.Definition.ID] { // after renaming, which can make two ids equal
 			err = fmt.Errorf("%s: duplicate sentinel %q", file, one.Definition.ID)
 		}
@@ -156,14 +157,14 @@ func (f family) incoming(call *command.Call, b bundle, file string, names map[se
 }
 
 func (f family) incomingOne(
-	call *command.Call, s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID,
+	ctx context.Context, call *command.Call, s bundledSentinel, file string, index int, names map[sentinels.ID]sentinels.ID,
 ) (runtime.Incoming, error) {
 	if s.SentinelID != "" {
 		file = fmt.Sprintf("%s: %s", file, s.SentinelID)
 	}
-	def, problems, _ := f.rt.DecodeEdit(s.Definition, file)
-	if len(problems) > 0 {
-		return runtime.Incoming{}, problems
+	def, problems := f.rt.InspectEdit(ctx, s.Definition, file)
+	if errs := problems.Errors(); len(errs) > 0 {
+		return runtime.Incoming{}, errs
 	}
 	if s.SentinelID != "" && s.SentinelID != def.ID {
 		return runtime.Incoming{}, fmt.Errorf("%s: sentinels[%d]: the definition has the id %q", file, index, def.ID)

@@ -46,6 +46,7 @@ func (f family) validate(ctx context.Context, call *command.Call, in validateIn)
 	if err != nil {
 		return validated{}, err
 	}
+	ctx = checking(ctx, call)
 	inspect := f.rt.Inspect
 	if in.Edit {
 		inspect = f.rt.InspectEdit

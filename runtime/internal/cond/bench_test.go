@@ -61,7 +61,7 @@ func BenchmarkGoja(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	for b.Loop() {
 		e := cond.New(cond.Options{})
-		if err := e.Check(benchFast); err != nil {
+		if err := check(e, benchFast); err != nil {
 			b.Fatal(err)
 		}
 	}

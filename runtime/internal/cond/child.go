@@ -82,6 +82,23 @@ func (c *child) roundTrip(ctx context.Context, limit time.Duration, verb string,
 	return nil, errf(abi.Internal, "%s: the child ended: %s", verb, textcut.Mark(firstLine(stderr), maxMessage))
 }
 
+// clock returns a function for the processor time that the child has used since. Where the system has no clock for a
+// process, that returns the time on the wall.
+func (c *child) clock() func() time.Duration {
+	begin := time.Now()
+	before, known := c.CPUTimeNow()
+	return func() time.Duration {
+		now, ok := c.CPUTimeNow()
+		if stopped := c.CPUTime(); stopped > 0 {
+			now, ok = stopped, true
+		}
+		if !known || !ok {
+			return time.Since(begin)
+		}
+		return max(now-before, 0)
+	}
+}
+
 // evaluate makes one request. healthy reports whether the child can be used
 // again.
 func (c *child) evaluate(ctx context.Context, limit time.Duration, frame []byte) (v Value, healthy bool, err *abi.Error) {

@@ -29,7 +29,7 @@ func TestNoChild(t *testing.T) {
 		if got == nil || got.Code != abi.Unavailable || !strings.Contains(got.Hint, "ServeChild") {
 			t.Errorf("%.20s: %v", src, err)
 		}
-		if err := e.Check(src); abi.CodeOf(err) != abi.Unavailable {
+		if err := check(e, src); abi.CodeOf(err) != abi.Unavailable {
 			t.Errorf("check %.20s: %v", src, err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestAgentsLeaveChildren(t *testing.T) {
 	if v, err := eval(t, e, `[1].some(x => x)`, nil); err != nil || !v.Truthy {
 		t.Errorf("a person: %v", err)
 	}
-	if err := e.Check(`[1, 2].some(x => x)`); err != nil {
+	if err := check(e, `[1, 2].some(x => x)`); err != nil {
 		t.Errorf("a check: %v", err)
 	}
 }
@@ -287,4 +287,26 @@ func limited(limits, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestCheckTook: a check says how long it kept a processor busy, in a child too, whether it ended or was killed.
+func TestCheckTook(t *testing.T) {
+	e := open(t, cond.Options{})
+	deep := func(n int) string { return strings.Repeat("((x=", n) + "1" + strings.Repeat(")=>1)", n) }
+	var took []time.Duration
+	for _, n := range []int{2, 10, 14} {
+		d, err := e.Check(t.Context(), deep(n))
+		if err != nil {
+			t.Fatal(n, err)
+		}
+		took = append(took, d)
+	}
+	if took[0] <= 0 || took[2] < 4*took[1] {
+		t.Errorf("depths 2, 10 and 14 took %v", took)
+	}
+	const limit = 100 * time.Millisecond
+	e = open(t, cond.Options{ChildTimeout: limit})
+	if d, err := e.Check(t.Context(), deep(24)); abi.CodeOf(err) != abi.Timeout || d < limit/2 {
+		t.Errorf("depth 24: %v, took %v", err, d)
+	}
 }

@@ -28,15 +28,16 @@ func newChildren(opt Options) *children {
 }
 
 // request makes one request to a child that no other request uses. It waits
-// until one is free for its owner; the timeout of the evaluation begins after that.
-func (l *children) request(ctx context.Context, owner fairqueue.Owner, why string, parts ...string) (Value, *abi.Error) {
+// until one is free for its owner; the timeout of the evaluation begins after that. used is the processor
+// time of the request, where the system has no clock for a process (not Linux) the time on the wall.
+func (l *children) request(ctx context.Context, owner fairqueue.Owner, why string, parts ...string) (v Value, used time.Duration, err *abi.Error) {
 	if l.opt.Child.Path == "" {
 		e := withHint(errf(abi.Unavailable, "%s needs a child process, but none is configured", why), noChildHint)
 		e.Permanent = true
-		return Value{}, e
+		return Value{}, 0, e
 	}
 	if !l.acquire() {
-		return Value{}, errf(abi.Unavailable, "the evaluator is closed")
+		return Value{}, 0, errf(abi.Unavailable, "the evaluator is closed")
 	}
 	defer l.busy.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -45,29 +46,31 @@ func (l *children) request(ctx context.Context, owner fairqueue.Owner, why strin
 
 	leave, ended := l.slots.Enter(ctx, owner)
 	if ended != nil {
-		return Value{}, contextError(ctx)
+		return Value{}, 0, contextError(ctx)
 	}
 	defer leave()
 	for {
 		c, err := l.get(ctx)
 		if err != nil {
-			return Value{}, err
+			return Value{}, used, err
 		}
-		used := c.uses > 0
+		warm := c.uses > 0
 		frame := appendFrame(nil, parts...)
 		limit := l.opt.ChildTimeout + time.Duration(len(frame)/(dataRate/1000))*time.Millisecond
+		elapsed := c.clock()
 		v, healthy, err := c.evaluate(ctx, limit, frame)
-		if healthy {
-			l.put(c)
-		} else {
+		if !healthy {
 			c.Stop()
+		}
+		if used += elapsed(); healthy {
+			l.put(c)
 		}
 		// If an idle child was killed, retry: the error is not due to this
 		// request. A new child is not retried, so the loop ends.
-		if err != nil && err.Code == abi.Unavailable && used {
+		if err != nil && err.Code == abi.Unavailable && warm {
 			continue
 		}
-		return v, err
+		return v, used, err
 	}
 }
 

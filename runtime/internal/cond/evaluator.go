@@ -41,7 +41,7 @@ func (e *Evaluator) Close() { e.children.close() }
 func CheckChild(ctx context.Context, command subprocess.Command) error {
 	l := newChildren(Options{Child: command}.withDefaults())
 	defer l.close()
-	if _, err := l.request(ctx, fairqueue.Owner{}, "a slow condition", "check", "true"); err != nil {
+	if _, _, err := l.request(ctx, fairqueue.Owner{}, "a slow condition", "check", "true"); err != nil {
 		return err
 	}
 	return nil
@@ -94,7 +94,7 @@ func (e *Evaluator) eval(ctx context.Context, by, src string, vars Vars) (Value,
 			parts = append(parts, name, string(v))
 		}
 	}
-	v, err := e.children.request(ctx, fairqueue.Of(by), p.childReason(src), parts...)
+	v, _, err := e.children.request(ctx, fairqueue.Of(by), p.childReason(src), parts...)
 	return v, addUnsetHint(err, unset)
 }
 
@@ -109,21 +109,27 @@ var checks = fairqueue.Owner{Name: "checks"}
 // Check reports the first mistake in a source without evaluating it, nil if
 // there is none. It is safe on any text: sources that the fast path does not
 // accept are parsed in a child.
-func (e *Evaluator) Check(src string) error {
+//
+// took is the time for which the check kept a processor busy: in this process on the wall, in a child its
+// processor time. It grows with the square of the length of some sources, and exponentially with the depth of others.
+func (e *Evaluator) Check(ctx context.Context, src string) (took time.Duration, err error) {
+	begin := time.Now()
 	p := e.plan(src)
+	took = time.Since(begin)
 	if p.err != nil {
-		return p.errCopy()
+		return took, p.errCopy()
 	}
 	if p.class == fast || p.checked.Load() {
-		return nil
+		return took, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if _, err := e.children.request(ctx, checks, p.childReason(src), "check", src); err != nil {
-		return err
+	_, used, failed := e.children.request(ctx, checks, p.childReason(src), "check", src)
+	if took += used; failed != nil {
+		return took, failed
 	}
 	p.checked.Store(true)
-	return nil
+	return took, nil
 }
 
 // plan returns the plan of a source. Those of long sources are not cached,

@@ -68,7 +68,7 @@ func FuzzCheck(f *testing.F) {
 	e := cond.New(cond.Options{})
 	f.Cleanup(e.Close)
 	f.Fuzz(func(t *testing.T, src string) {
-		err := e.Check(src)
+		err := check(e, src)
 		switch code := abi.CodeOf(err); code {
 		case "", abi.BadFields, abi.Limit, abi.Unavailable:
 		default:

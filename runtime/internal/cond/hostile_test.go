@@ -77,7 +77,7 @@ func TestHostileSources(t *testing.T) {
 			t.Errorf("%s: the fast path accepts it", k.name)
 		}
 		// Parsing alone must be safe too.
-		if err := e.Check(k.src); abi.CodeOf(err) == abi.Internal || abi.CodeOf(err) == abi.Unavailable {
+		if err := check(e, k.src); abi.CodeOf(err) == abi.Internal || abi.CodeOf(err) == abi.Unavailable {
 			t.Errorf("check %s: %v", k.name, err)
 		}
 	}

@@ -41,6 +41,11 @@ func (v values) vars() cond.Vars {
 	}
 }
 
+func check(e *cond.Evaluator, src string) error {
+	_, err := e.Check(context.Background(), src)
+	return err
+}
+
 func eval(t testing.TB, e *cond.Evaluator, src string, vars values) (cond.Value, error) {
 	t.Helper()
 	return e.Eval(context.Background(), "", src, vars.vars())

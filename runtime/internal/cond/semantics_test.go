@@ -132,7 +132,7 @@ func TestSemantics(t *testing.T) {
 		if fast := cond.Fast(r.src); fast != (r.path == onFastPath) {
 			t.Errorf("%s: fast path %v", r.src, fast)
 		}
-		if err := e.Check(r.src); err != nil {
+		if err := check(e, r.src); err != nil {
 			t.Errorf("check %s: %v", r.src, err)
 		}
 		// Both paths agree.
@@ -259,7 +259,7 @@ func TestErrors(t *testing.T) {
 		if len(got.Message) > 700 {
 			t.Errorf("%s: message of %d bytes", show, len(got.Message))
 		}
-		if check := e.Check(r.src); r.code == abi.BadFields && !strings.Contains(r.src, `\u0024`) && abi.CodeOf(check) != abi.BadFields {
+		if check := check(e, r.src); r.code == abi.BadFields && !strings.Contains(r.src, `\u0024`) && abi.CodeOf(check) != abi.BadFields {
 			t.Errorf("check %s: %v", show, check)
 		}
 	}
