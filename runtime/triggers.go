@@ -62,7 +62,7 @@ func (rt *Runtime) openTriggers(now func() time.Time) {
 		Announce: func(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket {
 			return rt.exec.Announce(id, word, key, data, b)
 		},
-		Observe: rt.opt.Observer.Trigger, Log: rt.opt.Logger,
+		AgentStarts: rt.opt.Limits.AgentStarts, Observe: rt.opt.Observer.Trigger, Log: rt.opt.Logger,
 	})
 }
 
@@ -261,7 +261,7 @@ func (t triggerDefinitions) All() ([]dispatch.Revision, error) {
 }
 
 func (t triggerDefinitions) revision(s Stored) dispatch.Revision {
-	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Within: s.Within, Chain: eventlog.Chain{Hops: s.Hops, Path: s.Path}, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
+	return dispatch.Revision{ID: s.ID, Number: s.Revision, Origin: s.Origin, Within: s.Within, By: execution.EmitsFor(s), Chain: eventlog.Chain{Hops: s.Hops, Path: s.Path}, Decode: func() (*sentinels.Definition, error) { return t.rt.Decoded(s) }}
 }
 
 // triggerEvents is the event log as triggers need it.

@@ -92,6 +92,9 @@ func (a *activityLog) add(message string, attrs ...slog.Attr) {
 
 // fired logs the outcome of a firing.
 func (a *activityLog) fired(f runtime.TriggerFired) {
+	if f.Held > 1 { // hundreds a second; the counts of the trigger have them
+		return
+	}
 	attrs := []slog.Attr{slog.String("sentinel", string(f.Sentinel)), slog.String("trigger", f.Type), slog.String("outcome", string(f.Outcome))}
 	if f.Run != "" {
 		attrs = append(attrs, slog.String("run", string(f.Run)))

@@ -91,4 +91,7 @@ type Fired struct {
 	Run      sentinels.RunID  `json:"run,omitempty"`
 	Reason   string           `json:"reason,omitempty"`
 	Event    *sentinels.Event `json:"event,omitempty"`
+	// Held counts the firings that were skipped in a row with this one because the triggers of an agent
+	// start too many runs, 0 for any other outcome. A log needs the first.
+	Held int `json:"-"`
 }

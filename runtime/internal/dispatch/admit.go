@@ -190,10 +190,14 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	active := s.d.activeRuns(s.id)
 	undecided := s.d.undecided(active)
 	free := len(active) == 0 && len(s.queue) == 0
-	switch policy := s.policy(dec.t); {
+	policy := s.policy(dec.t)
+	parallel := policy == sentinels.OverlapParallel && len(active) < maxParallel
+	switch {
+	case (free || parallel) && (s.delayed || s.d.rates.take(s.by) > 0):
+		return dec.enqueue(f, policy, s.d.rates.reason(s.by)) // also with skip: there is no run that would cover it
 	case free:
 		return dec.start(f)
-	case policy == sentinels.OverlapParallel && len(active) < maxParallel:
+	case parallel:
 		for _, run := range undecided {
 			dec.done = append(dec.done, func() { s.d.spawn(func(ctx context.Context) { s.endLogged(ctx, run) }) })
 		}
@@ -208,6 +212,9 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 				return dec.enqueue(f, policy, until)
 			}
 			reason = cmp.Or(why, reason)
+		} else if s.delayed {
+			reason = s.d.rates.reason(s.by)
+			dec.held = int(dec.rec.Skips.Count) + 1
 		}
 		reason = dec.skip(f, active, reason)
 		if err := dec.remember(f, keyRecord{Outcome: triggers.Skipped}); err != nil {
@@ -216,6 +223,8 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 		return dec.settle(triggers.Skipped, "", reason, f)
 	case policy == sentinels.OverlapRestart:
 		return dec.enqueue(f, policy, "the active run is stopped for it")
+	case len(active) == 0 && s.delayed:
+		return dec.enqueue(f, policy, s.d.rates.reason(s.by))
 	default:
 		return dec.enqueue(f, policy, "a run is active")
 	}

@@ -20,6 +20,7 @@ type decision struct {
 	t      *armedTrigger
 	waited bool // the firing was admitted before, and is due now
 	lazy   bool // no caller waits for the commit
+	held   int  // see [trigger.Fired]
 	rec    record
 	puts   []store.Put
 	names  []namedRecord // written for the firing's key and replay name
@@ -178,6 +179,7 @@ func (dec *decision) commit(adm triggers.Admission, f triggers.Firing, ticket *s
 		fn()
 	}
 	fired, d := t.outcome(adm, f), t.s.d
+	fired.Held = dec.held
 	ticket.OnDone(func(err error) {
 		if err != nil {
 			d.log.Error("outcome of a firing is not durable", "sentinel", fired.Sentinel, "trigger", fired.Trigger, "error", err)

@@ -28,8 +28,9 @@ import (
 // spawn, and Disarm waits for them; those that take change are started by
 // resumeLater.
 type Dispatcher struct {
-	opt  Options
-	log  *slog.Logger
+	opt   Options
+	log   *slog.Logger
+	rates startRates
 	base context.Context // ends with Close
 	end  context.CancelCauseFunc
 
@@ -68,7 +69,8 @@ func New(opt Options) *Dispatcher {
 		opt.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	d := &Dispatcher{
-		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
+		rates: startRates{perMinute: opt.AgentStarts, log: opt.Log, by: map[string]*startRate{}},
+		opt:   opt, log: opt.Log, opened: opt.Now().Round(0),
 		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{}, asking: map[sentinels.RunID]struct{}{},
 		ended: map[sentinels.ID][]activeRun{}, refused: map[string]*trigger.Requests{},
 	}

@@ -56,6 +56,10 @@ type Options struct {
 	// it. key is unique among the events of the sentinel.
 	Announce func(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket
 
+	// AgentStarts bounds the runs that the triggers of the sentinels of an agent, or of all models, start in a
+	// minute. Default 0: no bound.
+	AgentStarts int
+
 	// Observe is called with every outcome once it is durable, in order for each
 	// sentinel. It must not block. Default: none.
 	Observe func(trigger.Fired)
@@ -128,6 +132,7 @@ type Revision struct {
 	Number int
 	Origin string         // the file that it is from, "" for none
 	Within []string       // the commands that its runs may call, nil for no bound
+	By     string         // the agent or model that its runs count for, "" for a person
 	Chain  eventlog.Chain // of the run that saved it, empty for none
 	Decode func() (*sentinels.Definition, error)
 }

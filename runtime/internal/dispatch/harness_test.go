@@ -302,6 +302,7 @@ type fakeDefinitions struct {
 	mu       sync.Mutex
 	list     map[sentinels.ID]*sentinels.Definition
 	broken   map[sentinels.ID]error // of definitions that cannot be read
+	by       map[sentinels.ID]string
 	revision int
 }
 
@@ -331,7 +332,7 @@ func (d *fakeDefinitions) Newest(id sentinels.ID) (dispatch.Revision, bool, erro
 	defer d.mu.Unlock()
 	def, ok := d.list[id]
 	broken := d.broken[id]
-	return dispatch.Revision{ID: id, Number: d.revision, Decode: func() (*sentinels.Definition, error) { return def, broken }}, ok, nil
+	return dispatch.Revision{ID: id, Number: d.revision, By: d.by[id], Decode: func() (*sentinels.Definition, error) { return def, broken }}, ok, nil
 }
 
 func (d *fakeDefinitions) Stored(id sentinels.ID) bool {

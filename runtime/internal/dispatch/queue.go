@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -139,6 +140,15 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 func (s *armedSentinel) drain(ctx context.Context) {
 	for {
 		now, err := s.startNext()
+		if now.wait > 0 {
+			slept := sleep(ctx, now.wait)
+			s.mu.Lock()
+			s.delayed = false
+			s.mu.Unlock()
+			if !slept {
+				return
+			}
+		}
 		if now.durable != nil {
 			err = now.durable.Wait(ctx)
 		}
@@ -166,6 +176,7 @@ type turn struct {
 	end     []sentinels.RunID // runs that must end
 	restart bool              // all of end; otherwise those of them that are undecided still
 	durable *store.Ticket     // a commit
+	wait    time.Duration     // until the rate of the agent may permit a start; the caller waits for delayed
 	again   bool              // there may be more to start then
 }
 
@@ -203,6 +214,13 @@ func (s *armedSentinel) startNext() (turn, error) {
 	var q queuedFiring
 	if err := json.Unmarshal(raw, &q); err != nil {
 		return turn{}, fmt.Errorf("read queue of %q: %w", s.id, err)
+	}
+	if s.delayed { // another drain waits
+		return turn{}, nil
+	}
+	if wait := s.d.rates.take(s.by); wait > 0 {
+		s.delayed = true
+		return turn{wait: wait, again: true}, nil
 	}
 	// The removal and the run are one commit: after a crash the store has the
 	// queued firing or the run.

@@ -27,6 +27,7 @@ type armedSentinel struct {
 	id        sentinels.ID
 	revision  int
 	saved     eventlog.Chain // of the run that saved the revision
+	by        string         // see [Revision.By]
 	overlap   sentinels.Overlap
 	paused    bool
 	until     time.Time // when the pause ends by itself, zero for never
@@ -46,6 +47,7 @@ type armedSentinel struct {
 	last    uint64         // number of the newest one in the queue
 	bytes   int64          // of the queue in the store
 	newest  *store.Ticket  // of the newest decision
+	delayed bool           // a drain waits until the rate of the agent permits a start
 }
 
 // readArmed prepares the triggers of a definition: it reads or creates the record
@@ -54,7 +56,7 @@ type armedSentinel struct {
 // fires before [armedSentinel.run]. The predecessor of the sentinel in this process
 // must have ended.
 func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b store.Batch, refused []trigger.Fired, err error) {
-	s = &armedSentinel{d: d, id: r.ID, revision: r.Number, saved: r.Chain}
+	s = &armedSentinel{d: d, id: r.ID, revision: r.Number, saved: r.Chain, by: r.By}
 	recs, all, err := d.readRecords(s.id)
 	if err != nil {
 		return nil, b, nil, err
