@@ -395,3 +395,44 @@ func TestFinding20MissingIsPermanent(t *testing.T) {
 		t.Errorf("%d attempts, want 1", n)
 	}
 }
+
+// The approvals that runs of an agent wait for are bounded together, over restarts: a step that asks for one more
+// fails. Persons and other agents ask beside it, and a decision makes room.
+func TestQuestionsOfAgentsAreBounded(t *testing.T) {
+	const most = 3
+	asking := func(name string, branches int) string {
+		branch := `[{"type":"pause","decision":{"prompt":"go?"}}],`
+		return `{"name":"` + name + `","steps":[{"type":"both","branches":[` + strings.TrimSuffix(strings.Repeat(branch, branches), ",") + `]}],"loop":{"type":"once"}}`
+	}
+	opt := runtime.Options{Limits: runtime.Limits{AgentQuestions: most}}
+	db := store.NewMemory()
+	rt := open(t, newFakeHost(), db, opt)
+	asks := func(id sentinels.RunID, n int) {
+		t.Helper()
+		until(t, fmt.Sprint(n, " questions"), func() bool { i := status(t, rt, id); return i.Live && len(i.Decisions) == n })
+	}
+	refused := func() {
+		t.Helper()
+		more := start(t, rt, `{"name":"more","steps":[{"type":"pause","decision":{"prompt":"go?"}}],"loop":{"type":"once"}}`, runtime.StartOptions{As: "agent:ci"})
+		res := wait(t, rt, more)
+		if res.Status != sentinels.StatusFailed || res.Error.Code != abi.Limit || !strings.Contains(res.Error.Message, "agent:ci waits for 3 approvals, at most 3 (limits.agentQuestions)") {
+			t.Errorf("one more ended %s: %v", res.Status, res.Error)
+		}
+	}
+	first := start(t, rt, asking("first", most), runtime.StartOptions{As: "agent:ci"})
+	asks(first, most)
+	refused()
+	asks(start(t, rt, asking("person", most+1), runtime.StartOptions{}), most+1)
+	asks(start(t, rt, asking("other", most), runtime.StartOptions{As: "agent:other"}), most)
+	commit(t, rt)
+	snap := db.Snapshot()
+	rt.Close()
+
+	rt = open(t, newFakeHost(), snap, opt)
+	resumeAll(t, rt)
+	asks(first, most)
+	refused()
+	decide(t, rt, first, runtime.Decision{Call: status(t, rt, first).Decisions[0].Call, Verdict: "approve", By: "ann"})
+	asks(first, most-1)
+	asks(start(t, rt, asking("next", 1), runtime.StartOptions{As: "agent:ci"}), 1)
+}

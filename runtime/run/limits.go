@@ -21,6 +21,7 @@ type Limits struct {
 	Memory           int64         // bytes of variables, guests and processes of a run without maxMemoryMb. Default: half of the machine's memory, 1 GiB where that is unknown
 	AgentMemory      int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
 	AgentRuns        int           // unfinished runs of an agent, or of all models; beyond it steps wait that start a child, and other starts are refused. Default 200
+	AgentQuestions   int           // approvals that unfinished runs of an agent, or of all models, wait for; a further one fails its step. Default 200
 	AgentStarts      int           // runs that the triggers of an agent's definitions, or of all models', start in a minute; a quarter of these at once. Default 120
 	AgentBytes       int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
 	AgentDefinitions int           // definitions of an agent, or of all models; all of them together may have four times as many. Default 500
@@ -70,6 +71,7 @@ func (l Limits) WithDefaults() Limits {
 	}
 	def64(&l.AgentMemory, 1<<30)
 	def(&l.AgentRuns, 200)
+	def(&l.AgentQuestions, 200)
 	def(&l.AgentStarts, 120)
 	def64(&l.AgentBytes, 64<<20)
 	def(&l.AgentDefinitions, 500)

@@ -31,8 +31,8 @@ type Dispatcher struct {
 	opt   Options
 	log   *slog.Logger
 	rates startRates
-	base context.Context // ends with Close
-	end  context.CancelCauseFunc
+	base  context.Context // ends with Close
+	end   context.CancelCauseFunc
 
 	change   sync.Mutex
 	before   bool            // triggers were armed before in this process; guarded by change

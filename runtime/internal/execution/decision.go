@@ -75,6 +75,16 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 		r.mu.Unlock()
 		return sig, nil
 	}
+	again := r.pending[name] != nil
+	r.mu.Unlock()
+	if what.Kind == run.DecisionApproval {
+		leave, err := r.admitQuestion(again)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	r.mu.Lock()
 	what.Prompt, what.CallKind = r.ex.svc.Redact.Text(what.Prompt), r.ex.svc.Redact.Text(what.CallKind)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()

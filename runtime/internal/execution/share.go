@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // A start of an agent, or of models, is refused while they have Limits.AgentRuns unfinished runs, see
@@ -23,6 +24,7 @@ type share struct {
 	active  int // runs, and children that are about to begin
 	blocked int // runs of these that have active children, or wait for one to begin, or for their own place
 	waiting []*childStart
+	asked   int // approvals that a person has to decide about
 }
 
 // A childStart is a child that waits until it may begin.
@@ -172,6 +174,31 @@ func (r *liveRun) AwaitChildStart(ctx context.Context) (begun func(), err error)
 		r.begun()
 	}
 	return nil, context.Cause(ctx)
+}
+
+// admitQuestion counts an approval that the run asks for, until leave is called. It is refused while its agent, or models,
+// have asked for as many as the limit says: a run may have thousands of branches, and a person reads each of them. One that
+// the last process asked for already is admitted.
+func (r *liveRun) admitQuestion(again bool) (leave func(), err error) {
+	ex, most := r.ex, r.ex.svc.Limits.AgentQuestions
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	s := ex.shares[r.share]
+	if s == nil { // of a person
+		return func() {}, nil
+	}
+	if s.asked >= most && !again {
+		return nil, &abi.Error{
+			Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s waits for %d approvals, at most %d (limits.agentQuestions)", r.share, s.asked, most),
+			Hint: "wait until a person has decided about some (sentinel inbox), stop runs that are not needed, or have a person raise limits.agentQuestions",
+		}
+	}
+	s.asked++
+	return func() {
+		ex.mu.Lock()
+		defer ex.mu.Unlock()
+		s.asked--
+	}, nil
 }
 
 // ChildWait implements [step.Children].
