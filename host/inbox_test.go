@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,5 +130,67 @@ func TestInboxHasPersonsFirst(t *testing.T) {
 	must(t, s.h, "inbox/list", map[string]any{"by": each.More[0].By}, &of)
 	if len(of.Entries) != 2 || of.Entries[0].ID != want[2] || of.Entries[1].ID != want[3] {
 		t.Errorf("those of %s are %+v", each.More[0].By, of)
+	}
+}
+
+// TestInboxHasAgentsEventsLast: questions of a person's sentinel that events of an agent led to, in its run or in a
+// child of it, and tickets that an agent created, come after what persons caused, however old they are, and each
+// limits them too.
+func TestInboxHasAgentsEventsLast(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	ask := `{"type":"approve","prompt":"?"}`
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": json.RawMessage(`{"id":"gate","name":"gate","steps":[` + ask + `]}`)})
+	s.must(command.ByUser, "sentinel/create", map[string]any{"definition": json.RawMessage(
+		`{"id":"evp","name":"evp","concurrency":"parallel","trigger":{"type":"event","event":"ap:*"},"steps":[{"type":"sentinel","definition":{"name":"kid","steps":[` + ask + `]}}]}`)})
+	type entry struct{ ID, Kind, By, Subject string }
+	type page struct {
+		Entries []entry
+		Next    string
+		More    []struct {
+			By      string
+			Entries int
+		}
+	}
+	list := func(params map[string]any) (out page) {
+		t.Helper()
+		must(t, s.h, "inbox/list", params, &out)
+		return out
+	}
+	waiting := func(n int) {
+		t.Helper()
+		s.until(fmt.Sprint(n, " entries wait"), func() bool { return len(list(map[string]any{}).Entries) == n })
+	}
+	for i := range 3 {
+		s.must(command.ByAgent, "events/emit", map[string]any{"event": "ap:go"})
+		waiting(2*i + 1)
+		id := fmt.Sprint("A-", i)
+		s.must(command.ByAgent, "ticket/create", map[string]any{"id": id, "title": "of the agent"})
+		s.must(command.ByUser, "ticket/decide", map[string]any{"id": id, "action": "hold"})
+	}
+	s.start(command.ByUser, "gate")
+	waiting(7)
+	s.must(command.ByUser, "events/emit", map[string]any{"event": "ap:mine"})
+	waiting(8)
+	s.must(command.ByUser, "ticket/create", map[string]any{"id": "P-1", "title": "of the person"})
+	s.must(command.ByUser, "ticket/decide", map[string]any{"id": "P-1", "action": "hold"})
+	var got []string
+	var all page
+	for more := true; more && len(all.Entries) < 20; more = all.Next != "" {
+		p := list(map[string]any{"limit": 2, "after": all.Next})
+		all.Entries, all.Next = append(all.Entries, p.Entries...), p.Next
+	}
+	for _, e := range all.Entries {
+		got = append(got, strings.TrimSpace(e.Subject+" "+e.By))
+	}
+	want := "gate, kid, of the person, kid agent:ci, of the agent agent:ci, kid agent:ci, of the agent agent:ci, kid agent:ci, of the agent agent:ci"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("the entries are %s, want %s", strings.Join(got, ", "), want)
+	}
+	each := list(map[string]any{"each": 1, "limit": 4})
+	if n := len(each.Entries); n != 4 || each.Entries[3].ID != "A-2" || len(each.More) != 1 || each.More[0].By != "agent:ci" || each.More[0].Entries != 5 {
+		t.Errorf("the newest of each are %+v", each)
+	}
+	if of := list(map[string]any{"by": "agent:ci"}); len(of.Entries) != 6 || of.Entries[1].ID != "A-0" {
+		t.Errorf("those of the agent are %+v", of)
 	}
 }

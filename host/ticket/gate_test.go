@@ -352,7 +352,7 @@ func TestSpecGatesX5SeparateCounters(t *testing.T) {
 	}
 	var waiting []string
 	d.must(func(ctx context.Context, tx ticket.Tx) error {
-		return d.s.Waiting(ctx, tx, time.Time{}, func(v ticket.View, _ time.Time) bool {
+		return d.s.Waiting(ctx, tx, false, time.Time{}, func(v ticket.View, _ time.Time, _ string) bool {
 			waiting = append(waiting, v.ID)
 			return true
 		})

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -91,10 +92,10 @@ var (
 		return nil
 	})
 	byUpdate = indexed("updated", 1, func(t *Ticket) [][]any { return [][]any{{newestFirst(t.UpdatedAt)}} })
-	// byWait has the tickets that wait for a person, the oldest first.
-	byWait = indexed("wait", 1, func(t *Ticket) [][]any {
+	// byWait has the tickets that wait for a person: first those that no agent created, each the oldest first.
+	byWait = indexed("wait", 2, func(t *Ticket) [][]any {
 		if at := t.waitsSince(); !at.IsZero() {
-			return [][]any{{at}}
+			return [][]any{{revision.AgentOf(t.CreatedBy) != "", at}}
 		}
 		return nil
 	})

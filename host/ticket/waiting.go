@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/runtime/revision"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
@@ -39,9 +40,10 @@ func (t *Ticket) waitsSince() time.Time {
 }
 
 // Waiting calls fn with the tickets that have waited for a person since a time or later,
-// the oldest first, until fn returns false.
-func (s *Service) Waiting(ctx context.Context, tx Tx, from time.Time, fn func(v View, since time.Time) bool) error {
-	r := runtime.DocumentRange{}
+// the oldest first, until fn returns false: those that agents created, or all others. agent is that of
+// the ticket.
+func (s *Service) Waiting(ctx context.Context, tx Tx, ofAgents bool, from time.Time, fn func(v View, since time.Time, agent string) bool) error {
+	r := runtime.DocumentRange{Equal: []any{ofAgents}}
 	if !from.IsZero() {
 		r.From = []any{from}
 	}
@@ -52,7 +54,7 @@ func (s *Service) Waiting(ctx context.Context, tx Tx, from time.Time, fn func(v 
 		if t, bad = read(d); bad != nil {
 			return false
 		}
-		return fn(t.View(now), t.waitsSince())
+		return fn(t.View(now), t.waitsSince(), revision.AgentOf(t.CreatedBy))
 	})
 	if err == nil {
 		err = bad

@@ -30,6 +30,9 @@ type PendingDecision struct {
 	// with its source, the agent or model behind that, and the sentinels on the way. Empty for a
 	// run that a person or a trigger started by itself.
 	Origin string `json:"origin,omitempty"`
+	// OriginBy is the agent for which the event was emitted that the run or one above it handles, or "model". Empty
+	// for any other run, also for one of an agent.
+	OriginBy string `json:"originBy,omitempty"`
 }
 
 // Expired reports whether the time limit of an approval has ended at a time, so that a decision is refused. Where a

@@ -5,6 +5,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -46,7 +47,7 @@ type Definition struct {
 // Commands returns the family inbox/*.
 func Commands(opt Options) []command.Command {
 	return []command.Command{
-		command.New("inbox/list", "List what waits for a person: first of runs of persons and tickets, then of runs and definitions of agents and models, each the oldest first.", command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
+		command.New("inbox/list", "List what waits for a person: first what persons caused, then runs, definitions and tickets of agents and models and what their events led to, each the oldest first.", command.Options{Effect: command.Reads, Idempotent: true, InStore: true, Private: true}, family{opt}.list),
 	}
 }
 
@@ -57,7 +58,7 @@ type listIn struct {
 	Kind  []string `json:"kind,omitempty" jsonschema:"only these kinds: approval, doubt, quarantine, limit, ticket, definition"`
 	Limit int      `json:"limit,omitempty" jsonschema:"entries on the page, 50 if not given" minimum:"1" maximum:"200"`
 	After string   `json:"after,omitempty" jsonschema:"next of the page before"`
-	By    string   `json:"by,omitempty" jsonschema:"only what waits of runs and definitions of this agent, agent:NAME, or of models, model"`
+	By    string   `json:"by,omitempty" jsonschema:"only what waits of runs, definitions, tickets and events of this agent, agent:NAME, or of models, model"`
 	Each  int      `json:"each,omitempty" jsonschema:"of each agent, and of models, only so many entries, the newest; more counts the others" minimum:"1" maximum:"200"`
 }
 
@@ -84,14 +85,14 @@ type Entry struct {
 	Expired  bool      `json:"expired,omitempty" jsonschema:"the deadline is over and no process executes the run: a resume ends the step with its time-out"`
 	Choices  []string  `json:"choices"`
 	Command  string    `json:"command" jsonschema:"command that decides: sentinel/decide, sentinel/resume, ticket/decide or sentinel/accept"`
-	By       string    `json:"by,omitempty" jsonschema:"the agent of a run or definition, or model"`
+	By       string    `json:"by,omitempty" jsonschema:"the agent of a run, definition or ticket, or of the event that led to a run; or model"`
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
 	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs that an agent gave, and of a fork in which one changed steps the difference to the other run"`
 	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
-	others     bool                     // of an agent or a model, By: after those of persons, however many there are
+	others     bool                     // caused by an agent or a model, By: after those of persons, however many there are
 	difference func() ([]string, error) // makes Lines of an entry that is on the page; nil if they are known
 }
 
@@ -128,9 +129,8 @@ func (f family) list(ctx context.Context, call *command.Call, in listIn) (listOu
 			return out, err
 		}
 	}
-	if wanted(kindTicket) && !after.others && in.By == "" {
-		// One more than fits shows whether there is a further page.
-		tickets, err := f.tickets(ctx, call, in.ID, after, in.Limit+1)
+	if wanted(kindTicket) {
+		tickets, err := f.tickets(ctx, call, in, after)
 		if err != nil {
 			return out, err
 		}
@@ -208,6 +208,8 @@ func (f family) runs() ([]Entry, error) {
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
+			entry.By = cmp.Or(r.By, d.OriginBy)
+			entry.others = entry.By != ""
 			asked := entry
 			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" || r.By != "" {
 				asked.difference = func() ([]string, error) { return f.ofOthers(r.ID) }
@@ -218,7 +220,7 @@ func (f family) runs() ([]Entry, error) {
 			list = append(list, asked)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Origin, entry.CallKind, entry.Deadline = "", "", time.Time{}
+			entry.Origin, entry.CallKind, entry.Deadline, entry.By, entry.others = "", "", time.Time{}, r.By, r.By != ""
 			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)
@@ -255,26 +257,41 @@ func definitionEntry(s Definition) Entry {
 	}
 }
 
-// tickets returns the oldest entries of tickets behind a position, or that of one ticket.
-func (f family) tickets(ctx context.Context, call *command.Call, id string, after position, limit int) ([]Entry, error) {
+// tickets returns the oldest entries of tickets behind a position, or that of one ticket: one more than fits on the page of
+// those of persons and of those of agents, which shows whether there is a further one. With each, it returns all of those of agents.
+func (f family) tickets(ctx context.Context, call *command.Call, in listIn, after position) (list []Entry, err error) {
 	tx, ok := call.Records.(ticket.Tx)
 	if !ok {
 		return nil, abi.New(abi.Internal, call.Command+": the call has no records")
 	}
-	var list []Entry
-	err := f.opt.Tickets.Waiting(ctx, tx, after.at, func(t ticket.View, since time.Time) bool {
-		e := Entry{ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: prompt(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide"}
-		if t.CriteriaDigest != "" {
-			e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]any{"criteria_digest": t.CriteriaDigest}
-		} else if t.VerifiedCommit != "" {
-			e.Pin = map[string]any{"verified_commit": t.VerifiedCommit}
+	for _, ofAgents := range []bool{false, true} {
+		if !ofAgents && (after.others || in.By != "") {
+			continue
 		}
-		if after.before(e) && (id == "" || id == t.ID) {
-			list = append(list, e)
+		from, n := time.Time{}, 0
+		if ofAgents == after.others {
+			from = after.at
 		}
-		return len(list) < limit
-	})
-	return list, err
+		err = f.opt.Tickets.Waiting(ctx, tx, ofAgents, from, func(t ticket.View, since time.Time, agent string) bool {
+			e := Entry{
+				ID: t.ID, Kind: kindTicket, Since: since.UTC(), Subject: t.Title, Prompt: prompt(t), State: string(t.State), Choices: t.Choices(), Command: "ticket/decide",
+				others: ofAgents, By: agent,
+			}
+			if t.CriteriaDigest != "" {
+				e.Lines, e.Pin = f.opt.Tickets.Lines(t.AcceptanceCriteria), map[string]any{"criteria_digest": t.CriteriaDigest}
+			} else if t.VerifiedCommit != "" {
+				e.Pin = map[string]any{"verified_commit": t.VerifiedCommit}
+			}
+			if after.before(e) && (in.ID == "" || in.ID == t.ID) && (in.By == "" || in.By == agent) {
+				list, n = append(list, e), n+1
+			}
+			return n <= in.Limit || ofAgents && in.Each > 0
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // prompt says why a ticket waits, and who wrote its title if that was no person.

@@ -84,6 +84,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 		}
 		defer leave()
 	}
+	what.OriginBy = r.originBy()
 	r.mu.Lock()
 	what.Prompt, what.CallKind = r.ex.svc.Redact.Text(what.Prompt), r.ex.svc.Redact.Text(what.CallKind)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)

@@ -63,6 +63,20 @@ func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string)
 	return strings.Join(parts, "; ")
 }
 
+// originBy returns for whom the event was emitted that the run handles in this iteration, or one of the runs above it, see
+// [run.PendingDecision].
+func (r *liveRun) originBy() string {
+	for at := r; at != nil; at = at.parent {
+		at.mu.Lock()
+		e := at.folded.Event
+		at.mu.Unlock()
+		if e != nil && e.By != "" {
+			return e.By
+		}
+	}
+	return ""
+}
+
 // Chain is Runtime.Chain of package runtime.
 func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
 	r := ex.live(id)
