@@ -189,7 +189,7 @@ func TestRevisionCommands(t *testing.T) {
 	}
 }
 
-// awaitWait returns once a run waits in its step 0, in the given iteration.
+// awaitWait returns once a run waits in one of its steps, in the given iteration.
 func awaitWait(t *testing.T, h *host.Host, run sentinels.RunID, iteration int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -203,8 +203,10 @@ func awaitWait(t *testing.T, h *host.Host, run sentinels.RunID, iteration int) {
 			}
 		}
 		must(t, h, "sentinel/step/list", map[string]any{"sentinelId": run}, &list)
-		if f := list.Steps[0].InFlight; len(f) == 1 && f[0].Iteration == iteration && strings.HasPrefix(f[0].WaitsFor, "sentinel_wait") && list.Runs == 1 {
-			return
+		for _, step := range list.Steps {
+			if f := step.InFlight; len(f) == 1 && f[0].Iteration == iteration && strings.HasPrefix(f[0].WaitsFor, "sentinel_wait") && list.Runs == 1 {
+				return
+			}
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("step list %+v", list)

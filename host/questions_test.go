@@ -197,6 +197,76 @@ func TestApprovalElsewhere(t *testing.T) {
 	}
 }
 
+// TestApprovalSetOff: an approval in a run that a step started without being its parent, that its event started, or
+// whose event it waited for, is not used by a fork of an agent either, also of a fork that a person made.
+func TestApprovalSetOff(t *testing.T) {
+	h := open(t, host.Options{})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ws := t.TempDir()
+	create := func(id, more string) {
+		t.Helper()
+		must(t, h, "sentinel/create", `{"definition":{"id":"`+id+`","name":"`+id+`",`+more+`}}`, nil)
+	}
+	const gate = `{"type":"approve","prompt":"Deploy?"}`
+	create("gate", `"steps":[`+gate+`]`)
+	create("heard", `"trigger":{"type":"event","event":"ask:heard"},"steps":[`+gate+`,{"type":"emit","event":"done:heard"}]`)
+	create("keeper", `"steps":[{"type":"wait","event":"ask:keeper"},`+gate+`,{"type":"emit","event":"done:keeper"}]`)
+	asks := map[string]sentinels.ID{"started": "gate", "event": "heard", "before": "keeper"}
+	for name, ask := range map[string]string{
+		"started": `{"type":"command","command":"sentinel/start","params":{"sentinelId":"gate"},"outputTo":"c"},{"type":"command","command":"sentinel/await","params":{"run":"$c.run"}}`,
+		"event":   `{"type":"emit","event":"ask:heard"},{"type":"wait","event":"done:heard"}`,
+		"before":  `{"type":"emit","event":"ask:keeper"},{"type":"wait","event":"done:keeper"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "before" {
+				var kept struct{ Run sentinels.RunID }
+				must(t, h, "sentinel/start", `{"sentinelId":"keeper"}`, &kept)
+				awaitWait(t, h, kept.Run, 1)
+			}
+			create(name, `"steps":[{"id":"first","type":"set","values":{"n":1}},`+ask+`,{"id":"deploy","type":"shell","command":"echo deployed"}]`)
+			var p struct{ Run sentinels.RunID }
+			must(t, h, "sentinel/start", map[string]any{"sentinelId": name, "workspace": ws}, &p)
+			if name != "started" {
+				awaitWait(t, h, p.Run, 1) // a wait takes the events from its start on
+			}
+			var asking runtime.RunInfo
+			for asking.ID == "" && t.Context().Err() == nil {
+				all, err := h.Runtime().Runs(runtime.RunFilter{Status: sentinels.StatusWaiting, Sentinel: asks[name]})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range all {
+					if len(r.Decisions) > 0 {
+						asking = r
+					}
+				}
+			}
+			must(t, h, "sentinel/decide", map[string]any{"run": asking.ID, "question": asking.Decisions[0].Question, "verdict": "approve", "by": "ada"}, nil)
+			if r, err := h.Runtime().Wait(t.Context(), p.Run); err != nil || r.Status != "completed" {
+				t.Fatalf("%+v %v", r, err)
+			}
+			refused := func(run sentinels.RunID) {
+				t.Helper()
+				if _, err := held(t, h, ws, "sentinel/retry", map[string]any{"run": run, "from": "deploy"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "was approved by ada for that run only") {
+					t.Errorf("an agent begins behind the approval: %v", err)
+				}
+			}
+			refused(p.Run)
+			if _, err := held(t, h, ws, "sentinel/fork", map[string]any{"run": p.Run, "iteration": 1, "from": "first"}); err != nil {
+				t.Errorf("before the approval: %v", err)
+			}
+			var again struct{ Run sentinels.RunID }
+			must(t, h, "sentinel/retry", map[string]any{"run": p.Run, "from": "deploy"}, &again) // by a person
+			if r, err := h.Runtime().Wait(t.Context(), again.Run); err != nil || r.Status != "completed" {
+				t.Fatalf("%+v %v", r, err)
+			}
+			refused(again.Run)
+		})
+	}
+}
+
 // TestRerunsOfAgentsAreWhatAPersonDecided: an agent's retry or fork with other inputs behind the first steps, or of a revision
 // that was replaced, executes what no person has decided: a gate may depend on the inputs or be newer. It has no secrets
 // then. A repetition without a change has them, and so has the newest revision from its first step.

@@ -271,7 +271,7 @@ type approval struct {
 }
 
 // approvedBefore returns an approval before top-level step stop of the iteration: in a step of the iteration or of an
-// earlier one, or in a run that one of these steps started.
+// earlier one, in a run that one of these steps started or set off, or in one whose event they waited for.
 func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 	const again = "start the sentinel again, which asks again; a person may begin here"
 	found, after := approval{}, false // after: one was given behind the place
@@ -284,7 +284,8 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 	}
 	place := time.Time{} // when the steps before the place had ended
 	iteration := 0
-	kept := true // the records of all iterations
+	kept := true                     // the records of all iterations
+	heard := map[sentinels.ID]bool{} // whose runs led to the events that the steps before the place waited for
 	_, err := history.Fold(ex.opt.Store, p.info.ID, 1, func(_ uint64, rec *journal.Record, _ *history.State) error {
 		switch sig := rec.Signal; {
 		case rec.IterationStart != nil:
@@ -298,6 +299,12 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 		case iteration == p.Number && rec.StepEnd != nil:
 			if n, err := strconv.Atoi(rec.Path); err == nil && n < stop { // of a top-level step
 				place = time.UnixMicro(rec.Time)
+			}
+		case rec.CallEnd != nil && rec.CallEnd.EventSeq > 0 && iteration <= p.Number:
+			if n, ok := topOf(rec.Path); iteration < p.Number || ok && n < stop {
+				for _, id := range rec.CallEnd.Path {
+					heard[sentinels.ID(id)] = true
+				}
 			}
 		case sig == nil || !sig.Approves():
 		case found.by != "":
@@ -336,7 +343,49 @@ func (ex *Executor) approvedBefore(p *origin, stop int) (approval, error) {
 			return approval{child.ApprovedBy, fmt.Sprintf("a step of its child %s, run %s,", child.Sentinel, child.ID), again}, nil
 		}
 	}
-	return found, nil
+	other, err := ex.approvedElsewhere(p, place, heard)
+	if other == nil || err != nil {
+		return found, err
+	}
+	return approval{other.ApprovedBy, fmt.Sprintf("a step of run %s of %s, which the run started or waited for,", other.ID, other.Sentinel), again}, nil
+}
+
+// approvedElsewhere returns a run of another tree in which a person approved something, and that the run set off before
+// the place, by a command, a request or an event; or one of the sentinels in heard whose events it waited for. It returns
+// nil if there is none.
+func (ex *Executor) approvedElsewhere(p *origin, place time.Time, heard map[sentinels.ID]bool) (*run.Info, error) {
+	list, err := ex.opt.Index.List(run.Filter{Since: p.info.CreatedAt})
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range list {
+		if other.ApprovedBy == "" || other.Root == p.info.Root || other.CreatedAt.After(place) {
+			continue
+		}
+		begin, err := ex.startOf(other.Root)
+		if err != nil {
+			return nil, err
+		}
+		way := begin.Path
+		if begin.Event != nil {
+			way = append(slices.Clone(way), begin.Event.Path...)
+		}
+		if slices.Contains(way, string(p.info.Sentinel)) {
+			return &other, nil
+		}
+	}
+	for id := range heard {
+		runs, err := ex.opt.Index.List(run.Filter{Sentinel: id})
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range runs { // one that loops may have begun before
+			if other.ApprovedBy != "" && other.Root != p.info.Root && !other.UpdatedAt.Before(p.info.CreatedAt) {
+				return &other, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // topOf returns the index of the top-level step that makes a host call, or whose nested step does; ok is false for one in
