@@ -397,7 +397,7 @@ func TestFinding20MissingIsPermanent(t *testing.T) {
 }
 
 // The approvals that runs of an agent wait for are bounded together, over restarts: a step that asks for one more
-// fails. Persons and other agents ask beside it, and a decision makes room.
+// fails. Persons and other agents ask beside it, and one more is asked behind a decision.
 func TestQuestionsOfAgentsAreBounded(t *testing.T) {
 	const most = 3
 	asking := func(name string, branches int) string {
